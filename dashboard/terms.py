@@ -189,6 +189,13 @@ TERMS: dict[str, Term] = {
         "caps, what happens when nothing fits.",
         rows="",
     ),
+    "content": Term(
+        "Content that was found",
+        "Kinds of content that detectors found in requests, and what the policy did: masked, kept "
+        "inside the network, refused, or only recorded. A request with two kinds stands in both "
+        "rows; texts are kept nowhere.",
+        rows="",
+    ),
     "whatif": Term(
         "What-if",
         "The recorded traffic played again under another set of policies, in virtual time, against "

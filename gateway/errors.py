@@ -60,6 +60,8 @@ TABLE: dict[str, ErrorSpec] = {
     "bad_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key", ErrorFault.KEY),
     "forbidden": ErrorSpec(403, "permission_error", "forbidden", ErrorFault.KEY),
     "residency": ErrorSpec(403, "permission_error", "residency", ErrorFault.KEY),
+    "content": ErrorSpec(403, "permission_error", "content_may_not_leave"),
+    "content_refused": ErrorSpec(400, "invalid_request_error", "content_refused"),
     "isolation": ErrorSpec(403, "permission_error", "cache_isolation", ErrorFault.KEY),
     "no_model": ErrorSpec(404, "invalid_request_error", "model_not_found"),
     "no_file": ErrorSpec(404, "invalid_request_error", "file_not_found"),

@@ -95,6 +95,8 @@ def context(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> R
 def residency(request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
     if candidate.internal:
         return None
+    if request.kept_for:
+        return Reason.CONTENT, f"found: {request.kept_for}"
     if request.residency is _INTERNAL_ONLY or policy.residency is _INTERNAL_ONLY:
         return Reason.RESIDENCY, "leaves the network"
     return None
@@ -240,6 +242,7 @@ def first_rejection(
             api is not None
             and api.ready
             and request.residency is not _INTERNAL_ONLY
+            and not request.kept_for
             and policy.residency is not _INTERNAL_ONLY
         ):
             return None

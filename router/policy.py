@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from router.content import join_terms
 from router.types import Policy, Residency
 
 DEFAULT = Policy(name="default")
@@ -131,6 +132,7 @@ def _least_cap(caps: Iterable[int | None]) -> int | None:
 TIGHTENINGS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "residency": lambda residencies: tighten(*residencies),
     "max_cost_pusd": _least_cap,
+    "content": join_terms,
 }
 
 

@@ -53,6 +53,7 @@ class Reason(StrEnum):
     DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
     PARTLY_PRICED = "partly_priced"  # filtered: a limit on money, and a charge that nobody stated
     SPARE = "spare"  # feasible: it reads prompts for others, and serves where they cannot
+    CONTENT = "content"  # filtered: what was found in the request may not leave the network
 
 
 Rejection = tuple[Reason, str]
@@ -311,6 +312,17 @@ REASONS: Final[Mapping[Reason, ReasonTraits]] = {
         place=32, outlook=_FEASIBLE, overflow=_LACKING,
         sentence="engine reads prompts for others",
         explained="it reads prompts for others, which can serve",
+    ),
+    Reason.CONTENT: ReasonTraits(
+        place=33, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="content that may not leave was found",
+        explained="what was found in the request may not leave the network",
+        remedy=Remedy(
+            "content",
+            None,
+            "Its policy keeps what was found inside: name a model with targets inside the network, "
+            "or leave out what is named.",
+        ),
     ),
 }  # fmt: skip
 

@@ -197,6 +197,7 @@ def _policy(frozen: Sequence[Any]) -> Policy:
             "slo": Slo(*named["slo"]),
             "otherwise": InfeasibleAction(named["otherwise"]),
             "residency": Residency(named["residency"]),
+            "content": tuple([(kind, action) for kind, action in named.get("content", ())]),
         }
     )
 

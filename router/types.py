@@ -13,6 +13,7 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
+from router.content import ContentTerms
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason, Rejection
 from router.request_kinds import RequestKind
@@ -123,6 +124,7 @@ class RoutingRequest:
     searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
     team: str = ""  # what a target billed one team alone raises no hold of others
     spills: bool = False  # a later stage of its model has an API for it, if nobody here can serve
+    kept_for: str = ""  # kinds of content by which it stays inside; "": nothing of it does
 
 
 @value(frozen=True, slots=True)
@@ -334,7 +336,8 @@ class Policy:
     """The part of a routing policy that the decision uses; matching happened before.
 
     `kv_headroom_floor` is a ratio of KV capacity that must stay free after admission;
-    `None` switches the KV filter off. `penalty_pusd` is the price of one SLO miss.
+    `None` switches the KV filter off. `penalty_pusd` is the price of one SLO miss. `content`: what
+    becomes of kinds of content that are found before the decision, which are in `kept_for` there.
     """
 
     name: str
@@ -344,6 +347,7 @@ class Policy:
     max_cost_pusd: int | None = None
     otherwise: InfeasibleAction = InfeasibleAction.REJECT
     residency: Residency = Residency.ANY
+    content: ContentTerms = ()
 
 
 class Verdict(NamedTuple):

@@ -17,7 +17,7 @@ from dashboard.admin_client import AdminClient, AdminRefused, AdminUnavailable
 from dashboard.charts import policies
 from dashboard.data import fleet, reads
 from dashboard.data.reads import DashboardView
-from dashboard.sections import policychange, policyeditor
+from dashboard.sections import content, policychange, policyeditor
 from ledger.policies import PolicySet
 from ledger.reports.survey import Survey
 
@@ -41,6 +41,7 @@ def show(view: DashboardView) -> None:
         except AdminRefused as refused:
             _show_refusal(refused)
     _past(view)
+    content.show(view)
 
 
 def _show_policies(desk: AdminClient) -> None:

@@ -21,6 +21,7 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.plan import PlannerProtocol, RoutingPlan
 from gateway.request.stage_turns import StageTurn
 from ledger.identity.keys import Identity
+from router.content import ContentTerms
 from router.idle import TightestSlo, spare_decision
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import KIND_TRAITS
@@ -80,6 +81,15 @@ class LinePlanner:
         pools = {step.frozen.target.pool for step in plan.steps}
         decodes = KIND_TRAITS[asked.kind].decoded
         return _standing_back(plan) if decodes and pools <= self._patient else plan
+
+    @property
+    def inspects(self) -> bool:
+        return self._plans.inspects
+
+    def content_terms(
+        self, request_id: str, asked: InferenceRequest, identity: Identity, clock: Clock
+    ) -> tuple[ContentTerms, bool]:
+        return self._plans.content_terms(request_id, asked, identity, clock)
 
     def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
         return self._plans.prompt_tokens(asked, identity)

@@ -73,6 +73,8 @@ class ProviderLinePlanner(Dispatcher):
         """Raises `not_onward` where no provider's batch can take the line."""
         if asked.path not in _SERVED:
             raise _not_onward("its endpoint is none that providers' batches know here")
+        if self.plans.value.inspects:
+            asked = await self.inspect(asked, identity, reply)
         make, id_ = self.plans.value.plan, reply.request_id
         plan = make(id_, asked, identity, clock=self.clock, sticky=lambda _: None)
         later = iter(plan.route.later)

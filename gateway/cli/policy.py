@@ -25,6 +25,9 @@ def explain_command(
     ] = None,
     prompt_tokens: Annotated[int, typer.Option(min=1, help="with this many tokens")] = 500,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="and at most this answer.")] = None,
+    content: Annotated[
+        str | None, typer.Option(help="in which these kinds are found: card,email")
+    ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
@@ -32,11 +35,12 @@ def explain_command(
     if (request_id is None) == (model is None):
         fail("name either a request id, or a model with --model")
     if request_id is not None or gateway_url() is not None:
-        wanted = verbs.ExplainInput(request_id, model, team, prompt_tokens, max_tokens)
+        wanted = verbs.ExplainInput(request_id, model, team, prompt_tokens, max_tokens, content)
         found = run_query(config, verbs.decisions_explain, wanted)
     else:
         assert model is not None, "one of both was named"
-        question = HypotheticalRequest(model, team or "default", prompt_tokens, max_tokens)
+        kinds = verbs.split_kinds(content)
+        question = HypotheticalRequest(model, team or "default", prompt_tokens, max_tokens, kinds)
         found = _explain_hypothetical(load_or_fail(config), question)
     emit(
         found["attempts"] or found["decision"],

@@ -12,6 +12,7 @@ from gateway.config.checks.roles import check_roles
 from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.crosschecks_cache import check_response_cache
+from gateway.config.crosschecks_content import CONTENT_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
 from gateway.config.crosschecks_retirement import check_retirements
@@ -157,6 +158,7 @@ CHECKS: tuple[Check, ...] = (
     check_confinement,
     check_retirements,
     *POLICY_CHECKS,
+    *CONTENT_CHECKS,
     *BUDGET_CHECKS,
     *HOST_CHECKS,
     check_adapters,

@@ -16,6 +16,8 @@ SECTIONS = {
     "BatchesSection": "What `/v1/files` and `/v1/batches` take.",
     "BudgetSection": "A limit on what one scope spends in a day or a month.",
     "CanaryShareSection": "A share of requests that goes to one target first.",
+    "ContentHookSection": "A guardrail of your own that is asked over HTTP.",
+    "ContentSection": "What is looked for in requests, beside what is known by itself.",
     "DashboardSection": "The dashboard that `serve` starts beside the gateway.",
     "EventsSection": "Where settled attempts and refused requests are posted to.",
     "MembersSection": "Members of request bodies that pass, or are refused, by name.",

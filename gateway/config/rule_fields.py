@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from gateway.config.schema import ModelSection, PolicyRuleSection
 from gateway.config.schema_policies import TimesSection
 from ledger.money import usd_to_pusd
+from router.content import content_terms, is_as_strict
 from router.reasons import Reason, Rejection
 from router.types import InfeasibleAction, Residency, Slo
 
@@ -164,6 +165,24 @@ def _describe_loss(rule: PolicyRuleSection) -> str:
     return "" if most is None else f"at most {most:g} of quality lost"
 
 
+def _is_content_kept(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
+    inside = upper.residency == "internal_only" or _is_of_pools_only(upper)
+    return is_as_strict(content_terms(upper.content), content_terms(lower.content), inside=inside)
+
+
+def _describe_content(rule: PolicyRuleSection) -> str:
+    if not rule.content:
+        return ""
+    words = {"record": "records", "mask": "masks", "keep_inside": "keeps in", "refuse": "refuses"}
+    terms = content_terms(rule.content)
+    parts = [
+        f"{verb} {', '.join(kind for kind, action in terms if action == word)}"
+        for word, verb in words.items()
+        if any(action == word for _, action in terms)
+    ]
+    return f"content: {'; '.join(parts)}"
+
+
 # Faults name the restrictions in this order.
 RULE_FIELDS: tuple[RuleField, ...] = (
     RuleField("name", PolicyPart("name", lambda rule: rule.name), None, None),
@@ -181,6 +200,20 @@ RULE_FIELDS: tuple[RuleField, ...] = (
             untightened=None,
         ),
         RuleWords(6, lambda rule: "stays inside" if rule.residency == "internal_only" else ""),
+    ),
+    RuleField(
+        "content",
+        PolicyPart("content", lambda rule: content_terms(rule.content)),
+        RuleRestriction(
+            setting="content",
+            is_kept=_is_content_kept,
+            is_kept_by_model=None,
+            reasons=(Reason.CONTENT,),
+            bar=None,
+            objection=None,
+            untightened=None,
+        ),
+        RuleWords(7, _describe_content),
     ),
     RuleField(
         "candidates",

@@ -17,6 +17,7 @@ from backends.providers import DEFAULT_KIND, USUAL_BETAS
 from gateway.config.adapters import with_adapters
 from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
 from gateway.config.reporting_days import with_zones
+from gateway.config.schema_content import ContentSection
 from gateway.config.schema_dashboard import DashboardSection
 from gateway.config.schema_limits import BudgetSection, RateLimitSection
 from gateway.config.schema_models import ModelEntry, ModelSection
@@ -35,8 +36,8 @@ from gateway.config.schema_reports import (
     LogsSection,
     TelemetrySection,
 )
-from gateway.config.schema_roles import RolesSection
 from gateway.config.schema_response_cache import ResponseCacheSection
+from gateway.config.schema_roles import RolesSection
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -357,6 +358,7 @@ class Settings(ConfigSection):
     limits: tuple[RateLimitSection, ...] = Field(
         (), description="limits on requests and tokens, a host"
     )
+    content: ContentSection = ContentSection()
     alerts: AlertsSection = AlertsSection()
     events: EventsSection = EventsSection()
     logs: LogsSection = LogsSection()

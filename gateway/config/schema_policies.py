@@ -22,6 +22,7 @@ Floor = Annotated[
 ]
 
 
+ContentWord = Literal["record", "mask", "keep_inside", "refuse"]
 Clock = Annotated[str, Field(pattern=CLOCK)]
 Weight = Annotated[float, Field(gt=0.0, le=1_000_000.0)]
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
@@ -121,6 +122,12 @@ class PolicyRuleSection(ConfigSection):
         False,
         description="whether the rule is decided by and recorded only; the next rule that "
         "matches acts",
+    )
+    content: dict[str, ContentWord] = Field(
+        default_factory=dict,
+        description="what becomes of a request by the kinds of content that are found in it: "
+        "`record`, `mask`, `keep_inside` or `refuse`; with any, `unknown` is kept inside unless "
+        "stated",
     )
     max_quality_loss: Ratio | None = Field(
         None,

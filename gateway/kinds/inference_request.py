@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gateway.http.body import Members, decode_members, encode_raw
 from gateway.http.forms import FormRequest
 from gateway.http.member_rules import STRICT, MemberRules
+from gateway.kinds.content_findings import ContentFindings
 from gateway.kinds.native_request import NativeRequest
 from gateway.kinds.prompt_media import PictureSize
 from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
@@ -61,6 +62,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     instead: "InferenceRequest | None" = None
     native: NativeRequest | None = None  # for targets that speak its client's dialect
     searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
+    content: ContentFindings | None = None  # what detectors found; None: it was not inspected
     # The same without its oldest turns, by at least so many bytes, where no context holds it.
     shorten: "Callable[[int], InferenceRequest | None] | None" = None
 

@@ -141,6 +141,9 @@ class ClientResponse:
         self._send, self._connection = wrap(self._send), None
         self.broken = self.charged = False
 
+    def forbid_storing(self) -> None:
+        """Store nothing of the answer; a reply that stores says so to its client."""
+
     def detach(self) -> None:
         """Nothing more is sent: what `wrap_send` put in the way knows this reply, and holds it."""
         self._send = _over

@@ -17,8 +17,6 @@ from backends.errors import (
     HeadTimeout,
     IdleTimeout,
     RequestDeclined,
-    ServerError,
-    StreamError,
     UpstreamOverloaded,
 )
 from backends.ratelimit import RateLimitHeaders, parse_rate_limit
@@ -32,14 +30,17 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt, CandidateQueue
 from gateway.request.background_reads import BackgroundReads
-from gateway.request.cache.cache_use import CacheUse
-from gateway.request.cache.response_cache import ResponseCache
 from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.outcome_evidence import cancelled
 from gateway.request.plan import AttemptPlan, RoutingPlan
-from gateway.request.prompt_reader import PromptReader, with_params, without_params
+from gateway.request.prompt_reader import (
+    PromptReader,
+    fetching_body,
+    may_be_the_fetch,
+    without_params,
+)
 from gateway.request.refusals import (
     BudgetShortfall,
     after_earlier,
@@ -62,8 +63,6 @@ from router.filters import counted_tokens
 from router.stages import StageCause
 from router.types import Residency, Verdict
 
-# What an engine that answers says where it could not fetch the KV of a prompt.
-MAY_BE_THE_FETCH = (ServerError, StreamError)
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
@@ -77,6 +76,12 @@ class SampleSink(Protocol):
 
     def close(self) -> None:
         """Release what it holds."""
+
+
+class AsyncClosable(Protocol):
+    """What holds connections or processes."""
+
+    async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,6 @@ class Dispatcher(StagePlanner):
     drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
     sounds: SoundLengths  # what decodes sound, before a request is planned
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
-    cache: ResponseCache | None = None  # `None`: every answer is made anew
     left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
     frees: set[asyncio.Task[None]] = field(default_factory=set)  # of KV that nobody will fetch
 
@@ -108,17 +112,19 @@ class Dispatcher(StagePlanner):
         for task in tuple(self.frees):  # their leases end by themselves
             task.cancel()
         await asyncio.gather(*self.frees, return_exceptions=True)
-        await self.submissions.aclose()
-        await self.sounds.aclose()
+        for part in (self.submissions, self.sounds, self.inspector):
+            if part is not None:
+                await part.aclose()
 
     async def dispatch(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
     ) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
         asked_s = self.clock.now_s()
-        use = reply.cache_use
-        if use is not None and await self._answer_again(use, identity, reply):
+        looked = await self.look_first(asked, identity, reply)
+        if looked is None:
             return
+        asked = looked
         tries = await self.begin(asked, identity, reply)
         refusal: RequestError | None = None
         short: BudgetShortfall | None = None
@@ -137,8 +143,7 @@ class Dispatcher(StagePlanner):
             attempt.last = tries.is_last or tries.tried == MAX_ATTEMPTS
             attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
             attempt.story, reply.attempt = reply.story, attempt
-            make = self._attempt if attempt.prefill is None else self._attempt_apart
-            error = await make(attempt, reply)
+            error = await self._attempt(attempt, reply)
             if number > 1:
                 self.retries.record_retry(ok=error is None)
             if error is None:
@@ -153,11 +158,10 @@ class Dispatcher(StagePlanner):
             tries.record_cause(cause_of_error(error), name)
             if isinstance(error, DispatchSuperseded):
                 continue  # nothing failed: it was sent to the wrong place
-            if attempt.prefill is not None and isinstance(error, MAY_BE_THE_FETCH):
+            if may_be_the_fetch(attempt, error):
                 tries.retry_straight(verdict)
             failing.append(attempt.step.frozen.target)
-            if error.billable:
-                reply.charged = True
+            reply.charged |= error.billable
             ends = tries.tried == MAX_ATTEMPTS or not self.retries.allowed
             if ends and not self.go_on(tries, asked, identity, reply):
                 break
@@ -165,24 +169,6 @@ class Dispatcher(StagePlanner):
         # A retry may come to who was not asked.
         refusal.retry = refusal.retry if tries.next() is None else None
         raise refusal if number else self._refuse_attempts(tries, refusal, short)
-
-    async def _answer_again(self, use: CacheUse, identity: Identity, reply: ClientResponse) -> bool:
-        """Whether the response cache had the answer; it is one of the requests a minute."""
-        cache = self.cache
-        if cache is None:
-            return False
-        found = cache.find(use, identity, reply.request_id)
-        if found is None:
-            if use.name is not None:
-                cache.listen(use, reply)
-            return False
-        if self.limits is not None:
-            reply.use = await self.limits.count(identity, found.route.model, 0)
-            if reply.use is not None and reply.use.counted.over is not None:
-                reply.use = None
-                return False  # it is refused where it would be planned, with its reason
-        await cache.send(use, found, identity, reply)
-        return True
 
     def _refuse_attempts(
         self, tries: CandidateQueue, refusal: RequestError, short: BudgetShortfall | None
@@ -268,6 +254,10 @@ class Dispatcher(StagePlanner):
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
 
     async def _attempt(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
+        make = self._attempt_whole if attempt.prefill is None else self._attempt_apart
+        return await make(attempt, reply)
+
+    async def _attempt_whole(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
         reply.keeps_alive = attempt.plan.asked.stream and attempt.plan.asked.form is None
@@ -317,7 +307,7 @@ class Dispatcher(StagePlanner):
                     attempt.flight.release()
                 self._closed(attempt, reply)
                 raise
-            error = await self._attempt(attempt, reply)
+            error = await self._attempt_whole(attempt, reply)
             return error
         finally:
             self.reader.close(attempt, failed=error is not None)
@@ -336,7 +326,7 @@ class Dispatcher(StagePlanner):
         plan, target = attempt.plan, attempt.step.frozen.target
         body = attempt_body(plan, attempt.step)
         if target.is_apart:
-            body = self._fetching(attempt, body)
+            body = fetching_body(attempt, body)
         headers = {"x-request-id": attempt.id}
         if attempt.story is not None:
             headers |= attempt.story.on_dispatched(attempt.id, attempt.number, plan, attempt.step)
@@ -372,14 +362,6 @@ class Dispatcher(StagePlanner):
         body = without_params(attempt_body(plan, attempt.step))
         attempt.freeing = path, body
         await self.reader.read(attempt, path, body, self._deadlines_of(plan, whole=True))
-
-    def _fetching(self, attempt: Attempt, body: bytes) -> bytes:
-        """The body with where the prompt's KV is, if anywhere, and not where its client says."""
-        body, leg = without_params(body), attempt.prefill
-        if leg is None or leg.params is None:
-            return body
-        leg.handed = True
-        return with_params(body, leg.params)
 
     def _record_head(self, attempt: Attempt, limit: RateLimitHeaders | None) -> None:
         """The head of an API's answer has come, and may say what is left of its limits."""

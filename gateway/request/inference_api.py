@@ -268,6 +268,8 @@ class InferenceApi:
             reply.use = await limits.count(identity, asked.model, 0)
             if reply.use is not None and reply.use.counted.over is not None:
                 raise rate_error(reply.use.counted.over)
+        if plans.inspects:  # it goes where an answer would come from
+            asked = await self._dispatcher.inspect(asked, identity, reply)
         counted = await count_at_target(plans, asked, identity, reply.request_id, self._clock)
         if counted is None:
             told = [JSON, ESTIMATED]

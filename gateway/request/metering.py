@@ -117,6 +117,7 @@ class UsageMeter:
             http_status=http_status,
             scope=scope,
             decision=plan.decision_blob,
+            content=None if plan.asked.content is None else plan.asked.content.row,
         )
         if short is not None:
             record = _with_shortfall(record, short)
@@ -339,6 +340,7 @@ def opened_record(attempt: Attempt, opened_us: int) -> AttemptOpened:
         inputs=plan.inputs,
         line_us=round(plan.line_s * 1e6) if attempt.number == 1 else 0,
         counts_on=who.counts_on,
+        content=None if plan.asked.content is None else plan.asked.content.row,
         **_shadow(plan),
     )
 

@@ -12,7 +12,6 @@ from typing import Protocol
 import msgspec
 
 from gateway.clock import Clock
-from gateway.config.conditions import ConditionInput
 from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target
@@ -26,10 +25,12 @@ from gateway.kinds.thinking import asks_to_think
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
+from gateway.request.plan_facts import may_leave, residency_of, session_key, terms_of
 from gateway.request.prompt_estimate import estimate_prompt, prompt_media
 from gateway.request.routes import RouteCache, RouteContext
 from gateway.request.stage_turns import StageTurn, note_of, pack_decision
 from ledger.identity.keys import Identity
+from router.content import ContentTerms
 from router.estimates import OutputLengths
 from router.policy import tighten
 from router.reasons import Reason
@@ -37,8 +38,6 @@ from router.target_output import TargetOutput
 from router.target_prompts import TargetPrompts
 from router.token_ratio import TokenRatio
 from router.types import Decision, InfeasibleAction, Policy, Residency, RoutingRequest, Verdict
-
-_ANY = Residency.ANY
 
 
 class AttemptPlan(msgspec.Struct, frozen=True):
@@ -213,6 +212,14 @@ class PlannerProtocol(Protocol):
 
     def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int: ...
 
+    @property
+    def inspects(self) -> bool:
+        """Whether a policy says anything of content."""
+
+    def content_terms(
+        self, request_id: str, asked: InferenceRequest, identity: Identity, clock: Clock
+    ) -> tuple[ContentTerms, bool]: ...
+
 
 class RoutePlanner:
     def __init__(
@@ -225,6 +232,7 @@ class RoutePlanner:
         *,
         picture_tokens: int,
     ) -> None:
+        self.inspects = False  # until a rule is known that says something of content
         self._version = policy_version
         self._routes = routes
         self._candidates = candidates
@@ -256,13 +264,7 @@ class RoutePlanner:
         tokens = estimate_prompt(asked, ratio, key, self._picture_tokens)
         terms = route.chain.constant
         if terms is None:
-            terms = route.chain.terms(
-                lambda: condition_input(asked, route, tokens[0]),
-                wall_us=clock.wall_us(),
-                key=request_id
-                if asked.session is None
-                else session_key(route.model, identity, asked.session),
-            )
+            terms = terms_of(route, asked, tokens[0], request_id, clock)
         request = self._request(asked, route, tokens, terms, target)
         rule = terms.rule
         media = prompt_media(asked, ratio, key, self._picture_tokens)
@@ -304,6 +306,17 @@ class RoutePlanner:
             earlier=earlier,
         )
 
+    def content_terms(
+        self, request_id: str, asked: InferenceRequest, identity: Identity, clock: Clock
+    ) -> tuple[ContentTerms, bool]:
+        """Return what its policy says of content, and whether it stays inside in any case."""
+        route = self._routes.find(asked.model, identity)
+        terms = route.chain.constant
+        if terms is None:
+            tokens = self.prompt_tokens(asked, identity)
+            terms = terms_of(route, asked, tokens, request_id, clock)
+        return terms.rule.policy.content, not may_leave(route, asked, terms)
+
     def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
         """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
         route = self._routes.find(asked.model, identity)
@@ -319,6 +332,7 @@ class RoutePlanner:
         sticky: str | None,
     ) -> RoutingRequest:
         estimate, bound = tokens
+        residency, kept_for = residency_of(route, asked, terms)
         return RoutingRequest(
             asked.kind,
             route.model,
@@ -328,9 +342,7 @@ class RoutePlanner:
             self._learned.outputs.moments(route.learning_key, estimate),
             asked.n * asked.prompts,  # every prompt of a list gets its own choices
             asked.features,
-            route.residency
-            if asked.residency is _ANY
-            else tighten(route.residency, asked.residency),
+            residency,
             sticky,
             route.salt is not None,
             asked.extent,
@@ -344,7 +356,8 @@ class RoutePlanner:
             asks_to_think(asked.members),
             asked.searches_limit,
             route.learning_key[1],
-            bool(route.valued_by) and _may_leave(route, asked, terms),
+            bool(route.valued_by) and not kept_for and may_leave(route, asked, terms),
+            kept_for,
         )
 
     def _decide_shadow(
@@ -360,37 +373,6 @@ class RoutePlanner:
         offered = [entry.candidate for entry in frozen]
         decision, static = self._failsafe.decide(asked, terms.rule.priced(offered), offered, now_s)
         return None if static else decision
-
-
-def condition_input(
-    asked: InferenceRequest, route: RouteContext, prompt_tokens: int
-) -> ConditionInput:
-    """Return what a rule's condition may read of a request."""
-    who = route.identity
-    return ConditionInput(
-        model=route.model,
-        team=who.team_id,
-        org=who.org_id,
-        key=who.key_id,
-        user=who.user_id or "",
-        tags=dict(who.tags),
-        kind=asked.kind.value,
-        stream=asked.stream,
-        prompt_tokens=prompt_tokens,
-        max_tokens=asked.max_tokens or 0,
-        n=asked.n * asked.prompts,
-        features=tuple(feature.value for feature in asked.features),
-    )
-
-
-def _may_leave(route: RouteContext, asked: InferenceRequest, terms: PolicyTerms) -> bool:
-    """Whether nothing keeps a request inside."""
-    return {route.residency, asked.residency, terms.rule.policy.residency} == {_ANY}
-
-
-def session_key(model: str, identity: Identity, session: str) -> str:
-    """A session belongs to a team and a model: nobody can ride on another team's stickiness."""
-    return f"{identity.team_id}\x00{model}\x00{session}"
 
 
 def _furthest(verdict: Verdict) -> tuple[bool, bool, float]:

@@ -15,7 +15,13 @@ import msgspec
 
 from backends.base import Call, Deadlines
 from backends.engine.kvtransfer import is_private_host
-from backends.errors import BackendError, FirstTokenTimeout, InvalidResponse
+from backends.errors import (
+    BackendError,
+    FirstTokenTimeout,
+    InvalidResponse,
+    ServerError,
+    StreamError,
+)
 from backends.exchange import read_all
 from gateway.clock import Clock
 from gateway.errors import drop_traceback
@@ -189,3 +195,17 @@ def transfer_params(body: bytes) -> tuple[Mapping[str, Any], int | None]:
         raise InvalidResponse("the engine offers its KV on an address that is not private")
     tokens = (answer.usage or {}).get("prompt_tokens")
     return params, tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+def fetching_body(attempt: Attempt, body: bytes) -> bytes:
+    """Return the body with where the prompt's KV is, if anywhere, and not where its client says."""
+    body, leg = without_params(body), attempt.prefill
+    if leg is None or leg.params is None:
+        return body
+    leg.handed = True
+    return with_params(body, leg.params)
+
+
+def may_be_the_fetch(attempt: Attempt, error: BackendError) -> bool:
+    """Whether an answer may have failed because the prompt's KV could not be fetched."""
+    return attempt.prefill is not None and isinstance(error, ServerError | StreamError)

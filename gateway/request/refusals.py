@@ -134,7 +134,7 @@ def infeasible(plan: RoutingPlan) -> RequestError:
         param, fix = remedy.member, remedy.advice
         if decision.reason in (Reason.CONTEXT, Reason.PRICE_CAP):
             param, fix = KINDS[plan.request.kind].shorten or (param, fix)
-        if decision.reason is Reason.PARTLY_PRICED:
+        if decision.reason in (Reason.PARTLY_PRICED, Reason.CONTENT):
             detail = "; ".join(_details(decision.verdicts, decision.reason))
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(remedy.error, message, param=param, retry=False)

@@ -50,6 +50,7 @@ NOT_FOUND = 404
 NO_PATH = (NOT_FOUND, 405)
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 NAMES_TOLD = 32
+CONTENT = b"x-breakeven-content"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -341,11 +342,13 @@ def _headers(attempt: Attempt, *first: Header) -> list[Header]:
     decision = short(plan.decision) + ("" if cap is None else f" cap={cap}")
     if plan.route.is_staged:
         decision += f" stage={plan.route.stage}"
-    ignored, retirement = attempt.ignored_members, plan.route.retirement
+    ignored, content = attempt.ignored_members, plan.asked.content
+    retirement = plan.route.retirement
     return [
         *first,
         *(() if retirement is None else retirement.headers),
         *([(b"x-breakeven-ignored", listed_names(ignored))] if ignored else ()),
+        *([(CONTENT, content.row.encode())] if content is not None else ()),
         (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),
         (b"x-breakeven-policy", plan.policy.name.encode("latin-1", "replace")),
         (b"x-breakeven-decision", decision.encode("latin-1", "replace")),

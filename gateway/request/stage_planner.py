@@ -17,8 +17,11 @@ from gateway.fleet.demand_counter import DemandCounter
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
+from gateway.request.answer_guard import guard_answer
 from gateway.request.attempt import CandidateQueue
+from gateway.request.cache.response_cache import ResponseCache
 from gateway.request.client_response import ClientResponse
+from gateway.request.content_inspector import ContentInspector, ContentRefusal
 from gateway.request.lesser_requests import ask_less
 from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
 from gateway.request.limits.rate_limiter import RateLimiter, rate_error
@@ -48,6 +51,43 @@ class StagePlanner:
     waiting: AdmissionQueue
     limits: RateLimiter | None  # `None`: nothing limits the rate of what is dispatched
     demanded: DemandCounter | None  # `None`: what is dispatched is no demand that moves a price
+    inspector: ContentInspector | None = None  # `None`: what a policy would look for stays inside
+    cache: ResponseCache | None = None  # `None`: every answer is made anew
+
+    async def inspect(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> InferenceRequest:
+        """Return the request as its policy lets its content be sent; raise what refuses it."""
+        terms, inside = self.plans.value.content_terms(
+            reply.request_id, asked, identity, self.clock
+        )
+        if not terms or self.inspector is None:
+            return asked
+        try:
+            made = await self.inspector.inspect(asked, terms, reply.request_id, inside=inside)
+        except ContentRefusal as refusal:
+            held = msgspec.structs.replace(asked, content=refusal.findings)
+            plan, status = self._plan(held, identity, reply), refusal.row.status
+            self._note(plan)
+            self.metering.refuse(plan, reason=Reason.CONTENT.value, http_status=status)
+            raise
+        if guards := self.inspector.guards_of(terms):
+            guard_answer(reply, guards, asked.model, self.inspector.count)
+        return made
+
+    async def look_first(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> InferenceRequest | None:
+        """Return the request as it was inspected; None where the response cache answered it.
+
+        A request that the inspection changed has no answer there.
+        """
+        if self.plans.value.inspects:
+            asked = await self.inspect(asked, identity, reply)
+        use, cache = reply.cache_use, self.cache
+        if use is None or cache is None or use.asked is not asked:
+            return asked
+        return None if await cache.answer(use, identity, reply, self.limits) else asked
 
     async def begin(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse

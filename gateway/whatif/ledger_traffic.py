@@ -97,6 +97,7 @@ def read_traffic(connection: Connection, scope: Scope, *, most: int | None = Non
             max_tokens=known.get("max_tokens"),
             estimate=known.get("prompt_tokens", 0),
             bound=known.get("prompt_tokens_bound", 0),
+            content=asked.content,
         )
         if asked.api is not None and asked.ttft_us and asked.duration_us:
             further_us = asked.duration_us - asked.ttft_us

@@ -3,9 +3,8 @@
 `RuleSet`, `CandidateBuilder` and `router.decide` are those that serve; what differs is who sees the
 targets (`TargetViews`), the clock, and that nothing is sent. Output lengths are learned from what
 the ledger has of the time before, API latencies, providers' caches and each pool's market on the
-way, as after a first start. Teams' hard budgets hold
-(`purses`); other budgets, rate limits and failures are not played, so stages that wait for a
-failure are never asked.
+way, as after a first start. Teams' hard budgets hold (`purses`); other budgets, rate limits and
+failures are not played, so stages that wait for a failure are never asked.
 """
 
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target, later_prices
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.provider_caches import NOTHING_CACHED, CachedPrompt
+from gateway.policies.content_policy import apply_content
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import CompiledPolicy, RuleSet
 from gateway.request.limits.admission_queue import POLL_S
@@ -187,14 +187,14 @@ class PolicyReplay:
         targets = stages[number]
         terms = self._terms(arrival, name, model, number)
         rule = terms.rule
-        request = self._request(arrival, name, model, terms)
+        asked = self._request(arrival, name, model, terms)
+        request = apply_content(asked, arrival.content, rule.policy.content, targets)
         priced_by = later_prices(model, stages, number)
         inside = (request.residency, rule.policy.residency) != (Residency.ANY, Residency.ANY)
         if priced_by and not inside:
             request = replace(request, spills=True)
         if arrival.api:
-            recorded = self._house.api_price(arrival.api)
-            self._caches.prepare(arrival, request.beginning, recorded)
+            self._caches.prepare(arrival, request.beginning, self._house.api_price(arrival.api))
         frozen = self._candidates.build(
             targets,
             request,

@@ -15,7 +15,8 @@ class Arrival(NamedTuple):
     leave the network, whatever the policies say. `session`: whose requests stay together, where the
     model is sticky; empty: none. Of a `recorded` one, `cached` tokens of the prompt were charged as
     cached by `api`, or were taken to be cached elsewhere where an own engine answered;
-    `estimate` and `bound` are what its prompt was taken for when it was decided (0: not known).
+    `estimate` and `bound` are what its prompt was taken for when it was decided (0: not known),
+    `content` what detectors found in it (None: nobody looked).
     """
 
     at_s: float
@@ -32,6 +33,7 @@ class Arrival(NamedTuple):
     recorded: bool = False
     estimate: int = 0
     bound: int = 0
+    content: str | None = None
 
     def parts(self) -> Sequence[int]:
         """Return ids of the prompt's leading parts: as told, else those of its session."""

@@ -39,8 +39,9 @@ from gateway.ids import RequestIds
 from gateway.policies.sets import rules_of
 from gateway.request.active_policies import ActivePolicies
 from gateway.request.admission import BudgetAdmission
+from gateway.request.content_inspector import open_inspector
 from gateway.request.degraded_decider import DegradedDecider
-from gateway.request.dispatch import Dispatcher
+from gateway.request.dispatch import AsyncClosable, Dispatcher
 from gateway.request.dispatch_recheck import recheck_of
 from gateway.request.inference_api import InferenceApi
 from gateway.request.limits.admission_queue import AdmissionQueue
@@ -136,6 +137,7 @@ def build(
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
         sounds=SoundDecoder(),
         cache=open_cache(settings, worker, environ, cached),
+        inspector=open_inspector(settings.content, metrics),
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)
@@ -154,8 +156,7 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        for served in (batches, stored, dispatcher, desk):
-            await served.aclose()
+        await _close_served(batches, stored, dispatcher, desk)
         await clients.aclose(fleet)
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
@@ -165,6 +166,11 @@ def build(
     app.hot, app.secrets, app.catalog = hot, _keys(fleet), _menu(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+async def _close_served(*parts: AsyncClosable) -> None:
+    for part in parts:
+        await part.aclose()
 
 
 def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready) -> Operations:
@@ -216,9 +222,11 @@ def _plans(
     def plans_for(rules: Settings, version: str) -> RoutePlanner:
         routes = RouteCache(rules, fleet, admission, in_force.overrides)
         picture_tokens = rules.server.picture_tokens
-        return RoutePlanner(
+        made = RoutePlanner(
             version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens
         )
+        made.inspects = any(rule.content for rule in rules.policies)
+        return made
 
     return plans_for
 

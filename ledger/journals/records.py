@@ -126,6 +126,7 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     inputs: bytes = b""  # msgpack of all that the decision was given, exact; empty: not kept
     line_us: int = 0  # how long it stood in the gateway's line for a place, before its first try
     counts_on: tuple[str, ...] = ()  # other keys whose budgets bind its key; not kept in its row
+    content: str | None = None  # kinds that were found and what was done; None: not inspected
 
 
 class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=True):
@@ -191,6 +192,7 @@ class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=Tr
     limit_pusd: int | None = None
     since_us: int | None = None
     until_us: int | None = None
+    content: str | None = None  # kinds that were found and what was done; None: not inspected
 
 
 class CacheHit(msgspec.Struct, frozen=True, tag="hit", omit_defaults=True):

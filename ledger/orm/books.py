@@ -75,6 +75,7 @@ class AttemptRow(LedgerBase):
     ttft_predicted_us: Stored[int | None] = define_column(BigInteger)
     kv_headroom_ppm: Stored[int | None]
     bid_price_pusd_per_s: Stored[int | None] = define_column(BigInteger)
+    content: Stored[str | None]  # kinds that were found, and what was done; null: not inspected
     tags: Stored[dict[str, str] | None] = define_column(Json)
     journal: Stored[str]  # whose promise this row is: `JournalPositionRow.journal`
     settled_us: Stored[int | None] = define_column(BigInteger)
@@ -209,6 +210,7 @@ class RefusalRow(LedgerBase):
     limit_pusd: Stored[int | None] = define_column(BigInteger)
     since_us: Stored[int | None] = define_column(BigInteger)
     until_us: Stored[int | None] = define_column(BigInteger)
+    content: Stored[str | None]  # as in attempts
 
 
 class CacheHitRow(LedgerBase):

@@ -45,6 +45,7 @@ class RecordedRequest:
     inside: bool = False
     cached: int = 0
     decision: bytes | None = None
+    content: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Recorded
         token_column("cached"),
         ComparedCostRow.cached_tokens,
         AttemptDecisionRow.decision,
+        AttemptRow.content,
         KeyRow.residency,
         TeamRow.residency,
     )
@@ -93,7 +95,7 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Recorded
     )
     for row in connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}):
         request, at_us, model, team, prompt, output, backend, target, *rest = row
-        ttft, duration, cached, elsewhere, decision, *said = rest
+        ttft, duration, cached, elsewhere, decision, content, *said = rest
         yield RecordedRequest(
             request,
             at_us,
@@ -107,6 +109,7 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Recorded
             "internal_only" in said,
             (cached if backend == "api" else elsewhere) or 0,
             decision,
+            content,
         )
 
 

@@ -6,7 +6,7 @@ from alembic import op
 from ledger.orm.types import Json, Serial
 
 revision = "0060"
-down_revision = "0057"
+down_revision = "0059"
 branch_labels = None
 depends_on = None
 

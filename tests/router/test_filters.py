@@ -117,6 +117,8 @@ def test_a_context_that_is_too_small_names_both_parts(ask, rule, own, changes, t
         ({"residency": Residency.INTERNAL_ONLY}, {}, {}, {"internal": False}, Reason.RESIDENCY),
         ({}, {"residency": Residency.INTERNAL_ONLY}, {}, {"internal": False}, Reason.RESIDENCY),
         ({}, {"residency": Residency.INTERNAL_ONLY}, {}, {}, None),
+        ({"kept_for": "card, email"}, {}, {}, {"internal": False}, Reason.CONTENT),
+        ({"kept_for": "card, email"}, {}, {}, {}, None),
         ({}, {}, {}, {"bound_pusd": None}, None),
         ({}, {}, {}, {"bound_pusd": None, "budget_room_pusd": 10**15}, Reason.UNPRICED),
         ({}, {"max_cost_pusd": 10**15}, {}, {"expected_pusd": None}, Reason.UNPRICED),
@@ -270,6 +272,7 @@ DOWN = {"health": TargetHealth.DOWN, "circuit_open": True, "requests_left": 0}
         ({"features": frozenset({Feature.IMAGES})}, {}, {"features": frozenset()}, Reason.FEATURE),
         ({"max_tokens": 300_000}, {}, {}, Reason.CONTEXT),
         ({"residency": Residency.INTERNAL_ONLY}, {}, {}, Reason.RESIDENCY),
+        ({"kept_for": "card"}, {}, {}, Reason.CONTENT),
         ({"salted": True}, {}, {"accepts_salt": False}, Reason.SALT),
         *(
             ({"barred": {"openai/small": (word, "")}}, {}, {}, word)

@@ -20,7 +20,7 @@ REASON_PLACES = {
     "unknown_state": 12, "context": 13, "residency": 14, "unpriced": 15, "price_cap": 16,
     "kv_headroom": 17, "circuit_open": 18, "rate_limit": 19, "budget": 20, "ttft": 21, "tpot": 22,
     "salt": 23, "batch": 24, "weight": 25, "canary": 26, "candidates": 27, "quality": 28,
-    "static": 29, "disabled": 30, "partly_priced": 31, "spare": 32,
+    "static": 29, "disabled": 30, "partly_priced": 31, "spare": 32, "content": 33,
 }  # fmt: skip
 FEATURE_PLACES = {
     "tools": 0, "json_schema": 1, "images": 2, "logprobs": 3, "n": 4, "reasoning": 5, "store": 6,

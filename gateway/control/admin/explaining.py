@@ -33,6 +33,10 @@ class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
     ) = None
     prompt_tokens: _Tokens = 500
     max_tokens: _Tokens | None = None
+    content: (
+        Annotated[str, msgspec.Meta(max_length=400, description="kinds that it holds: card,email")]
+        | None
+    ) = None
 
 
 def decision_document(decisions: Sequence[Decision]) -> dict[str, Any]:
@@ -76,8 +80,9 @@ def _explain_hypothetical(
     if only is not None and given.team not in (None, only):
         raise OperationRefused("this key asks for its own team", kind="forbidden", param="team")
     question = HypotheticalRequest(
-        given.model, given.team or only or "default", given.prompt_tokens, given.max_tokens
-    )
+        given.model, given.team or only or "default", given.prompt_tokens, given.max_tokens,
+        split_kinds(given.content),
+    )  # fmt: skip
     prices = load_price_book(place.ledger, price_aliases(place.settings))
     decisions = explain(place.settings, question, place.ledger, prices)
     if decisions is None:
@@ -85,6 +90,11 @@ def _explain_hypothetical(
             f"there is no model named `{given.model}`", kind="no_model", param="model"
         )
     return decision_document(decisions)
+
+
+def split_kinds(text: str | None) -> tuple[str, ...]:
+    """Return kinds of content that are listed with commas."""
+    return tuple(filter(None, (kind.strip() for kind in (text or "").split(","))))
 
 
 def _only_team(place: OperationContext) -> str | None:

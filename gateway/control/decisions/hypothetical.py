@@ -32,6 +32,7 @@ from gateway.fleet.estimate_table import seen_overruns
 from gateway.fleet.fleet import Fleet, later_prices
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.shared_load import SharedLoadTable
+from gateway.policies.content_policy import apply_content
 from gateway.policies.overrides import barred, standing_overrides
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import RuleSet
@@ -54,6 +55,7 @@ class HypotheticalRequest:
     team: str
     prompt_tokens: int
     max_tokens: int | None
+    content: tuple[str, ...] = ()  # kinds that it holds
 
 
 def explain(
@@ -82,9 +84,11 @@ def explain(
             terms = chain.terms(
                 partial(_condition_input, name, question), wall_us=clock.wall_us(), key=""
             )
-            request = _request(name, model, question, terms)
+            row = " ".join(f"{kind}=1" for kind in question.content)
+            asked = _request(name, model, question, terms)
+            request = apply_content(asked, row, terms.rule.policy.content, targets)
             priced_by = later_prices(model, stages, number)
-            if priced_by and model.residency == "any":
+            if priced_by and request.residency is Residency.ANY:
                 request = replace(request, spills=True)
             frozen = candidates.build(
                 targets,

@@ -7,7 +7,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.policies.policy_match import PolicyTerms
-from gateway.request.plan import condition_input, session_key
+from gateway.request.plan_facts import terms_of
 from gateway.request.prompt_estimate import estimate_prompt
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
@@ -51,16 +51,9 @@ class CacheScopes:
 
         Raises `RequestError` 404 for an unknown model, 403 for one the key may not use.
         """
-        route = self._routes.find(asked.model, identity)
+        route = self._routes.find(asked.model, identity, clock)
         terms = route.chain.constant
         if terms is not None:
             return route, terms
         tokens, _ = estimate_prompt(asked, self._ratio, route.learning_key, self._picture_tokens)
-        terms = route.chain.terms(
-            lambda: condition_input(asked, route, tokens),
-            wall_us=clock.wall_us(),
-            key=request_id
-            if asked.session is None
-            else session_key(route.model, identity, asked.session),
-        )
-        return route, terms
+        return route, terms_of(route, asked, tokens, request_id, clock)

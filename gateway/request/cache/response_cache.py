@@ -32,6 +32,7 @@ from gateway.request.cache.cacheable import (
     is_keepable,
 )
 from gateway.request.client_response import ClientResponse, Send
+from gateway.request.limits.rate_limiter import RateLimiter
 from gateway.request.routes import RouteContext
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError, JournalWriter
@@ -115,6 +116,23 @@ class ResponseCache:
     def close(self) -> None:
         self._memory.close()
 
+    async def answer(
+        self, use: CacheUse, identity: Identity, reply: ClientResponse, limits: RateLimiter | None
+    ) -> bool:
+        """Whether the answer was here, and was sent; it is one of the requests a minute."""
+        found = self.find(use, identity, reply.request_id)
+        if found is None:
+            if use.name is not None:
+                self.listen(use, reply)
+            return False
+        if limits is not None:
+            reply.use = await limits.count(identity, found.route.model, 0)
+            if reply.use is not None and reply.use.counted.over is not None:
+                reply.use = None
+                return False  # it is refused where it would be planned, with its reason
+        await self.send(use, found, identity, reply)
+        return True
+
     def consider(
         self,
         reply: ClientResponse,
@@ -161,7 +179,9 @@ class ResponseCache:
         self._append(self._record(use, found, identity, reply.request_id))
         self._counters.count_lookup("hit")
         self._counters.count_avoided(answer.backend, answer.cost_pusd or 0)
-        headers = [*answer.headers, HIT, (b"age", b"%d" % (found.age_us // 1_000_000)), FREE]
+        ends = found.route.retirement
+        headers = [*answer.headers, *(() if ends is None else ends.headers)]
+        headers += [HIT, (b"age", b"%d" % (found.age_us // 1_000_000)), FREE]
         await reply.send_again(headers, answer.body, whole=not use.asked.stream)
 
     def _record(

@@ -199,6 +199,12 @@ class TranslatedResponse(ClientResponse):
         if self.voice is not None:
             self.voice.booked = tokens
 
+    def forbid_storing(self) -> None:
+        if self.keeper is not None:
+            self.keeper = None
+            if self.voice is not None:
+                self.voice.mark_unstored()
+
     def early_headers(self) -> Sequence[Header]:
         return self._dialect.headers(self.request_id)
 

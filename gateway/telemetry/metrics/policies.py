@@ -28,6 +28,18 @@ class PolicyMetrics:
             ("cause",),
             registry=registry,
         )
+        self.content = Counter(
+            "breakeven_content_finds",
+            "Finds of content in requests and answers, by kind and what was done",
+            ("kind", "action"),
+            registry=registry,
+        )
+        self.detectors = Counter(
+            "breakeven_content_failures",
+            "Requests of which a detector of content could not tell, so that they were kept inside",
+            ("detector",),
+            registry=registry,
+        )
         self.length = Gauge(
             "breakeven_queue_length",
             "Requests that wait for room under a policy that queues",

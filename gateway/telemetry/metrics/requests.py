@@ -125,6 +125,12 @@ class RequestMetrics:
     def count_static_decision(self, cause: str, decisions: int = 1) -> None:
         self.count(self.policies.static, cause, amount=decisions)
 
+    def count_content(self, kind: str, action: str, count: int) -> None:
+        self.count(self.policies.content, kind, action, amount=count)
+
+    def count_detector_failure(self, detector: str) -> None:
+        self.count(self.policies.detectors, detector)
+
     def count_undecided(self, policy: str) -> None:
         self.count(self.policies.undecided, policy)
 

@@ -30,7 +30,9 @@ def batching(found: dict[str, Any], _: dict[str, int]) -> None:
     found["models"]["home"] = found["models"]["chat"]
     found["models"]["plain"] = {"targets": ["beta/m"]}
     at_home = {"name": "home", "match": {"models": ["home"]}, "residency": "internal_only"}
-    found["policies"] = [at_home, *found["policies"]]
+    found["models"]["kept"] = found["models"]["api"]
+    stays = {"name": "stays", "match": {"models": ["kept"]}, "content": {"card": "keep_inside"}}
+    found["policies"] = [at_home, stays, *found["policies"]]
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +249,18 @@ async def test_another_hosts_batch_is_left_to_it(desk: Desk) -> None:
     assert desk.batches.lease("batch_1", "other/1", now_us=now_us, until_us=now_us + 10**9)
     assert await desk.collector.collect(record, "m", 9) == 0
     assert desk.store.unfinished() == []
+
+
+def test_a_line_whose_content_may_not_leave_is_in_no_providers_batch(stack, client, line) -> None:
+    """The control is the line beside it, which leaves."""
+    card = [{"role": "user", "content": "STAYS-HERE 4111 1111 1111 1111"}]
+    clean = [{"role": "user", "content": "may leave"}]
+    made = client.make([line("k", "kept", messages=card), line("c", "kept", messages=clean)])
+    done = client.ended(made)
+    assert done["request_counts"] == {"total": 2, "completed": 1, "failed": 1}
+    (failed,) = client.lines(done, "error")
+    assert failed["custom_id"] == "k"
+    assert failed["response"]["body"]["error"]["code"] == "content_may_not_leave"
+    assert "STAYS-HERE" not in repr(stack.alpha.jobs.files) + repr(stack.entries("alpha"))
+    (row,) = requests(stack, done)
+    assert (row["provider"], row["content"]) == ("alpha", "nothing")

@@ -35,6 +35,7 @@ STRICT = {
     "max_usd_per_request": {"max_usd_per_request": 0.01},
     "max_quality_loss": {"max_quality_loss": 0.05},
     "slo.strict": {"slo": {"ttft_ms": 500, "strict": True}},
+    "content": {"content": {"card": "keep_inside"}},
 }
 OPEN = PolicyRuleSection(name="open")
 MODEL = ModelSection.model_validate(
@@ -61,6 +62,7 @@ def rejection_of(rule: PolicyRuleSection) -> Rejection | None:
         output=OutputMoments(10.0, 100.0, 10.0, 1),
         barred={} if (bar := bar_target(rule, MODEL, "openai/large")) is None
         else {"openai/large": bar},
+        kept_for=", ".join(rule.content),  # as where each of them is found
     )  # fmt: skip
     candidate = Candidate(
         name="openai/large", pool=None, features=frozenset(), kinds=frozenset(RequestKind),

@@ -126,6 +126,7 @@ ANSWERS = {
     Reason.PRICE_CAP: (400, "invalid_request_error"),
     Reason.RESIDENCY: (403, "permission_error"),
     Reason.SALT: (403, "permission_error"),
+    Reason.CONTENT: (403, "permission_error"),
     Reason.CANARY: (400, "invalid_request_error"),
     Reason.CANDIDATES: (400, "invalid_request_error"),
     Reason.QUALITY: (400, "invalid_request_error"),

@@ -154,3 +154,20 @@ def test_stages_are_decided_until_one_can_serve(tmp_path: Path) -> None:
 
     assert asked("m") == [(["pool:a/0"], "reject"), (["openai/gpt-4o-mini"], "reject")]
     assert asked("n") == [(["pool:a/0"], "reject"), (["pool:a/0"], "queue")]
+
+
+def test_content_that_is_supposed_is_kept_inside_as_its_rule_says(tmp_path: Path) -> None:
+    text = f"""
+    state_dir: {tmp_path / "state"}
+    models: {{m: {{targets: ["openai/gpt-4o-mini"]}}}}
+    providers: {{openai: {{}}}}
+    policies: [{{name: p, content: {{card: keep_inside, email: mask}}}}]
+    """
+    settings = parse(text, name="t")
+    prices = prices_of(settings, None)
+    reasons = {}
+    for content in ((), ("email",), ("email", "card")):
+        question = HypotheticalRequest("m", "t", 10, 5, content)
+        (decision,) = explain(settings, question, None, prices) or ()
+        reasons[content] = decision.verdicts[0].reason is Reason.CONTENT
+    assert reasons == {(): False, ("email",): False, ("email", "card"): True}

@@ -1,0 +1,13 @@
+"""What detectors found in requests, as far as a viewer may see them."""
+
+from sqlalchemy import Connection
+
+from dashboard.data.reads import DashboardView, query
+from dashboard.viewer import ViewerScope
+from ledger.queries.content import ContentCount, content_found
+
+
+@query(ViewerScope.TEAM)
+def found_content(connection: Connection, view: DashboardView) -> list[ContentCount]:
+    """Return the period's finds of the team, or of all."""
+    return content_found(connection, view.scope)

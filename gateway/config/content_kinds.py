@@ -1,0 +1,18 @@
+"""Kinds of content that detectors know by themselves, each with its words."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from router.content import UNKNOWN
+
+CONTENT_KINDS: Final[Mapping[str, str]] = {
+    "card": "numbers of payment cards with a right check digit",
+    "iban": "international bank account numbers with right check digits",
+    "national_id": "numbers that states give to people, of 18 countries",
+    "email": "e-mail addresses",
+    "phone": "telephone numbers",
+    "ip": "IP addresses, but for loopback",
+    "secret": "keys and tokens of known formats, and private keys",
+    "random_secret": "values that a text calls secret, and long random words",
+    UNKNOWN: "pictures, sound and files, encodings beyond the bounds, and a detector that failed",
+}

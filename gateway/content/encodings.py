@@ -1,0 +1,131 @@
+"""Text in another spelling: escapes, percent signs, entities, base64, hexadecimal.
+
+Each reading is a text of its own with, for each of its characters, where it stands in the text
+that it was read from, so that what is found in it can be masked there.
+"""
+
+import base64
+import binascii
+import html
+import re
+from typing import Final, NamedTuple
+
+_ESCAPE: Final = re.compile(
+    r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)|&#(?P<number>\d{1,7});|&#[xX](?P<hexadecimal>[0-9A-Fa-f]{1,6});|"
+    r"(?P<named>&[A-Za-z]{2,12};)|\\+u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
+    r"\\+[0-7]{3}|\\+(?P<control>[nrt/\"'])"
+)
+ESCAPE_SIGNS: Final = (
+    "%[0-9A-Fa-f]{2}",
+    "&#[xX]?[0-9A-Fa-f]{1,6};",
+    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|quot;|apos;)",
+    r"\\u[0-9A-Fa-f]{4}",
+    r"\\u\{[0-9A-Fa-f]{2}",
+    r"\\x[0-9A-Fa-f]{2}",
+    r"\\[nrt][0-9]{4}",
+)
+ENCODED_SIGNS: Final = ("[A-Za-z0-9+/]{20}", "[A-Za-z0-9+/]{10}={1,2}")
+_WIDE: Final = "[A-Za-z0-9+/_-]"
+_RUN: Final = re.compile(
+    rf"{_WIDE}*(?:[\r\n]{{1,2}}{_WIDE}{{16,}})*(?:[\r\n]{{1,2}}{_WIDE}+(?==))?={{0,2}}"
+)
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_PADDING: Final = re.compile("={0,2}")
+_LINE_ENDS: Final = re.compile(r"[\r\n]+")
+_HEXADECIMAL: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+_SEARCHED: Final = 512  # characters before a sign in which its run begins
+_UNREAD_LEAST: Final = 256  # characters that decode to no text: a file, not an identifier
+_TEXT_SHARE: Final = 0.97
+
+
+class DecodedText(NamedTuple):
+    """A text as it is read; `starts` and `ends`: of each of its characters in the source."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+
+def unescape(text: str) -> DecodedText | None:
+    """Return the text with its escapes as what they stand for; None where it has none."""
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    at = 0
+    for match in _ESCAPE.finditer(text):
+        plain = _plain_of(match)
+        if plain is None:
+            continue
+        begin, end = match.span()
+        parts += (text[at:begin], plain)
+        starts += (*range(at, begin), *([begin] * len(plain)))
+        ends += (*range(at + 1, begin + 1), *([end] * len(plain)))
+        at = end
+    if not parts:
+        return None
+    parts.append(text[at:])
+    starts += range(at, len(text))
+    ends += range(at + 1, len(text) + 1)
+    return DecodedText("".join(parts), starts, ends)
+
+
+def _plain_of(match: re.Match[str]) -> str | None:
+    kind, value = match.lastgroup, match[0]
+    if kind == "percent":
+        return bytes.fromhex(value.replace("%", "")).decode("utf-8", "replace")
+    if kind == "named":
+        plain = html.unescape(value)
+        return None if plain == value else plain
+    if kind == "control":
+        return {"n": "\n", "r": "\r", "t": "\t"}.get(value[-1], value[-1])
+    if kind is None:
+        return None
+    code = int(match[kind], 10 if kind == "number" else 16)
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else None
+
+
+def run_around(text: str, place: int) -> tuple[int, int]:
+    """Return where the run begins and ends that has a sign before `place`."""
+    last = place
+    while text[last - 1] == "=":
+        last -= 1
+    first = max(0, last - _SEARCHED)
+    begin = first + len(text[first:last].rstrip(_LETTERS))
+    found = (_RUN if last == place else _PADDING).match(text, place)
+    assert found is not None  # they match nothing, too
+    return begin, found.end()
+
+
+def read_run(run: str) -> str | None:
+    """Return the text that a run is base64 or hexadecimal of, or None."""
+    whole = _LINE_ENDS.sub("", run) if "\n" in run or "\r" in run else run
+    if "=" not in whole and (whole.islower() or whole.isupper() or whole.isdigit()):
+        is_hexadecimal = whole.isalnum() and _HEXADECIMAL.fullmatch(whole)
+        return _text_of(bytes.fromhex(whole)) if is_hexadecimal else None
+    return _decode(whole)
+
+
+def is_file(run: str) -> bool:
+    """Return whether a run that is no text is long enough for a file in it."""
+    return len(run) >= _UNREAD_LEAST
+
+
+def _decode(run: str) -> str | None:
+    if _HEXADECIMAL.fullmatch(run):
+        return _text_of(bytes.fromhex(run))
+    bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        bare = bare[: len(bare) - (len(bare) % 4 == 1)]
+        return _text_of(base64.b64decode(bare + "=" * (-len(bare) % 4)))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _text_of(data: bytes) -> str | None:
+    """Return what the bytes say, if they are text."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    plain = sum(map(str.isprintable, text)) + text.count("\n") + text.count("\t") + text.count("\r")
+    return text if plain >= _TEXT_SHARE * len(text) else None

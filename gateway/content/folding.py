@@ -1,0 +1,121 @@
+"""One spelling for characters that look alike: full-width forms, other digits, look-alike letters.
+
+Characters without width vanish, all others stay one for one, so that places are told easily.
+"""
+
+import unicodedata
+from functools import cache
+from typing import Final
+
+# Letters of other scripts that are drawn as Latin ones, and the Latin ones.
+_ALIKE: Final = (
+    # Cyrillic
+    ("\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423\u0405\u0406\u0408\u0501\u051a\u051c\u0417",
+     "ABEKMHOPCTXYSIJdQW3"),
+    ("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u051b\u051d\u0475\u0433\u043a\u0442\u043c\u043d\u0432\u043f\u04cf\u0440\u0454",
+     "aeopcyxsijhqwvrktmhbnlpe"),
+    # Greek
+    ("\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7",
+     "ABEZHIKMNOPTYX"),
+    ("\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba\u03c4\u03c5\u03c7\u03f2\u03f3\u03c9\u03b3\u03b5",
+     "aopviktuxcjwye"),
+    # Armenian, Cherokee, and small capitals of phonetic script
+    ("\u0585\u057d\u0578\u0570\u0581\u0566\u0584\u0561", "ounhgqfw"),
+    ("\u13aa\u13ac\u13a2\u13b3\u13bb\u13d7\u13da\u13de\u13df\u13e2\u13d2\u13b7\u13aa",
+     "AEIWHVSLCPRMA"),
+    ("\u0251\u0261\u0131\u0269\u0280\u028f\u1d00\u0299\u1d04\u1d05\u1d07\u1d0a\u1d0b\u1d0d\u1d0f\u1d18\u1d1b\u1d1c\u1d20\u1d21\u1d22",
+     "agiiRYABCDEJKMOPTUVWZ"),
+    ("\u2113\u01c0\u2223\u0269\u212e\u1e9f\u0185\u018d\u1d26", "llliedbgr"),
+)  # fmt: skip
+_DASHES: Final = (
+    "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7\u058a\ufe58\ufe63\uff0d\u30fc"
+)
+_DOTS: Final = "\u3002\uff0e\uff61\u2024\ufe52\u00b7\u2027\u30fb"
+_BLANKS: Final = (
+    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
+    "\u3000\u2028\u2029\u0085"
+)
+_WIDTHLESS: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u200c\u200d\u200e\u200f"
+    "\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b"
+    "\u206c\u206d\u206e\u206f\u2800\u3164\ufeff\uffa0\ufff9\ufffa\ufffb"
+)
+ASCII: Final = bytes(range(128))
+# Where folding may change what is found, in UTF-8: other digits and forms of letters, what has no
+# width inside of a word, letters of other scripts beside Latin ones, blanks and dashes in numbers.
+_WORD: Final = r"[0-9A-Za-z@._-]"
+_SCRIPTS: Final = (
+    r"(?:[\xcd-\xd6][\x80-\xbf]|\xc9[\x80-\xbf]|\xca[\x80-\xbf]|\xe1[\x8e\xb4-\xb7][\x80-\xbf]|"
+    r"\xe2[\x84\x88][\x80-\xbf])"
+)
+_FORMS: Final = (
+    r"(?:\xef(?:\xbc[\x85\x86\x8b\x8d-\x99\xa0-\xba\xbf]|\xbd[\x81-\x9a])|\xf0\x9d[\x90-\x9f][\x80-\xbf]|\xf0\x9f[\x84-\x85][\x80-\xbf]|"
+    r"\xe2[\x82\x91-\x93][\x80-\xbf]|\xc2[\xb2\xb3\xb9]|\xd9[\xa0-\xa9]|\xdb[\xb0-\xb9]|\xdf[\x80-\x89]|"
+    r"\xe0[\xa5-\xbc][\x80-\xbf]|\xe1[\x81-\xad][\x80-\xbf]|\xea[\x98-\xaf][\x80-\xbf])"
+)
+_GONE: Final = (
+    r"(?:\xc2\xad|\xcc[\x80-\xbf]|\xcd[\x80-\xaf]|\xd8\x9c|\xe1\x85[\x9f\xa0]|\xe1\x9e[\xb4\xb5]|\xe1\xa0[\x8b-\x8f]|"
+    r"\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xe2\xa0\x80|\xe3\x85\xa4|\xef\xb8[\x80-\x8f]|"
+    r"\xef\xbb\xbf|\xef\xbe\xa0|\xef\xbf[\xb9-\xbb]|\xf3\xa0[\x80-\x87][\x80-\xbf])"
+)
+_SPACED: Final = (
+    r"(?:\xc2[\xa0\xb7]|\xc2\x85|\xe1\x9a\x80|\xe2\x80[\x80-\x95\xa4\xa7-\xa9\xaf]|\xe2\x81[\x83\x9f]|\xe2\x88\x92|"
+    r"\xcb\x97|\xd6\x8a|\xe3\x80[\x80\x82]|\xe3\x83[\xbb\xbc]|\xef\xb9[\x92\x98\xa3]|\xef\xbd\xa1|\xef\xbc[\x8d\x8e])"
+)
+FOLDING_SIGNS: Final = (
+    f"{_WORD}{_SCRIPTS}", f"{_SCRIPTS}{_WORD}", _FORMS, f"{_WORD}{_GONE}", f"{_GONE}{_WORD}",
+    rf"[0-9A-Za-z]{_SPACED}+[0-9A-Za-z]",
+)  # fmt: skip
+_TAGS: Final = range(0xE0000, 0xE0080)  # letters that no font draws
+_SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x0300, 0x0370))
+
+
+@cache
+def folded_characters() -> dict[int, str | None]:
+    """Return what stands for each character that has another spelling; None: it vanishes."""
+    table: dict[int, str | None] = {}
+    for code in (
+        *range(0xA1, 0x3400),
+        *range(0xA000, 0xAC00),
+        *range(0xF900, 0x10000),
+        *range(0x10400, 0x1FC00),
+    ):
+        letter = chr(code)
+        if unicodedata.category(letter) == "Nd":
+            table[code] = str(unicodedata.digit(letter))
+            continue
+        plain = unicodedata.normalize("NFKC", letter)
+        if len(plain) == 1 and plain.isascii() and plain.isprintable():
+            table[code] = plain
+        elif len(plain) == 3 and plain[0] == "(" and plain[2] == ")":  # a letter in brackets
+            table[code] = plain[1]
+    for others, letters in _ALIKE:
+        table.update(zip(map(ord, others), letters, strict=True))
+    for blank, letters in ((" ", _BLANKS), ("-", _DASHES), (".", _DOTS)):
+        table.update(dict.fromkeys(map(ord, letters), blank))
+    table.update(dict.fromkeys(map(ord, _WIDTHLESS)))
+    for gone in (_TAGS, *_SELECTORS):
+        table.update(dict.fromkeys(gone))
+    return table
+
+
+def fold(text: str) -> str:
+    """Return the text in one spelling."""
+    if text.isascii():
+        return text
+    others = text.encode("utf-8", "replace").translate(None, ASCII)
+    table = folded_characters()
+    for letter in set(others.decode()):  # a pass for each is faster than one with a table
+        plain = table.get(ord(letter), letter)
+        if plain != letter:
+            text = text.replace(letter, plain or "")
+    return text
+
+
+def places_of(text: str) -> list[int]:
+    """Return for each character of the folded text its place in the text, and the text's end."""
+    table = folded_characters()
+    places = [
+        place for place, letter in enumerate(text) if table.get(ord(letter), letter) is not None
+    ]
+    return [*places, len(text)]

@@ -1,0 +1,48 @@
+"""Placeholders in place of what was found: `[card-1]`, the same for the same value in a request."""
+
+from collections.abc import Collection, Iterable
+
+from gateway.content.seams import SplitFind
+from gateway.content.text_scanner import TextFind
+
+
+class Placeholders:
+    """Names each value of a request once, in whatever spellings it stands there."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
+
+    def name(self, kind: str, value: str) -> str:
+        known = self._names.get((kind, value))
+        if known is None:
+            number = self._counts[kind] = self._counts.get(kind, 0) + 1
+            known = self._names[kind, value] = f"[{kind}-{number}]"
+        return known
+
+
+def mask_texts(
+    texts: list[str],
+    finds: Iterable[TextFind],
+    splits: Iterable[SplitFind],
+    kinds: Collection[str],
+    names: Placeholders,
+) -> dict[int, str]:
+    """Return by place the texts in which something of these kinds is masked."""
+    marks: dict[int, list[tuple[int, int, str]]] = {}
+    for find in finds:
+        if find.kind in kinds:
+            name = names.name(find.kind, find.value)
+            marks.setdefault(find.text, []).append((find.start, find.end, name))
+    for split in splits:
+        for part in split:  # each is named, for no text may become empty
+            if part.kind in kinds:
+                name = names.name(part.kind, part.value)
+                marks.setdefault(part.text, []).append((part.start, part.end, name))
+    masked = {}
+    for place, spans in marks.items():
+        text = texts[place]
+        for start, end, name in sorted(spans, reverse=True):
+            text = text[:start] + name + text[end:]
+        masked[place] = text
+    return masked

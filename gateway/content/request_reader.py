@@ -1,0 +1,281 @@
+"""Reads all text of a request, what is new of its conversation alone, and masks what is found."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
+from gateway.content.masking import Placeholders, mask_texts
+from gateway.content.prefix_memory import LEAST_BYTES, PrefixMemory, ReadPrefix
+from gateway.content.seams import REACH, SplitFind, find_across
+from gateway.content.slices import SlicePace, slices_of
+from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
+from gateway.errors import RequestError
+from gateway.http.body import Members, decode_members, encode, encode_raw
+from gateway.http.forms import FormRequest
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest
+from router.content import UNKNOWN
+
+_UNSPOKEN: Final = frozenset((
+    "model", "stream", "stream_options", "temperature", "top_p", "max_tokens", "n", "seed",
+    "max_completion_tokens", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs",
+    "parallel_tool_calls", "service_tier", "store", "priority", "encoding_format", "dimensions",
+))  # fmt: skip
+_PROMPTS: Final = ("prompt", "input")  # that may be numbers of tokens
+_MOST_CHOICES: Final = 1 << 20  # the request was read once with the real limit
+
+
+class MemberReading(msgspec.Struct, frozen=True):
+    """What one member holds: texts of it that are new, finds in them, and counts of all."""
+
+    texts: list[str]
+    finds: list[TextFind]
+    splits: list[SplitFind]
+    found: dict[str, int]
+    unread: int
+
+
+class RequestReader:
+    """One set of detectors with its memory."""
+
+    def __init__(self, scanner: TextScanner) -> None:
+        self._scanner = scanner
+        self._memory = PrefixMemory()
+
+    async def read(self, asked: InferenceRequest) -> dict[str, int]:
+        """Return how much of each kind a request holds, in all of its parts."""
+        found: Counter[str] = Counter()
+        rest = BodyTexts()
+        for name, raw in _members_of(asked).items():
+            if name in _UNSPOKEN:
+                continue
+            encoded = bytes(raw)
+            if len(encoded) >= LEAST_BYTES and encoded[:1] == b"[":
+                found.update(await self._read_remembered(name, encoded))
+                continue
+            value = msgspec.json.decode(encoded)
+            found[UNKNOWN] += _is_tokens(name, value)
+            before = rest.strings
+            rest.add(value, name, spoken=name in _PROMPTS)
+            _check_all(encoded, rest.strings - before, name)
+        if asked.form is not None:
+            found[UNKNOWN] += _add_form(rest, asked.form)
+        found.update((await self._scan(rest, None)).found)
+        found[UNKNOWN] += bool(asked.media_parts or asked.files)
+        return {kind: count for kind, count in sorted(found.items()) if count}
+
+    async def mask(
+        self, asked: InferenceRequest, kinds: Collection[str], names: Placeholders
+    ) -> InferenceRequest:
+        """Return the request with placeholders for what it holds of these kinds.
+
+        Its sizes are those of the masked text. Raises `RequestError` where it cannot be read again.
+        """
+        members = await self._mask_members(asked.members, kinds, names)
+        native, translated = asked.native, asked.translated
+        if native is not None:
+            inner = await self._mask_members(native.members, kinds, names)
+            native = replace(native, members=inner)
+        if translated:
+            translated = await self._mask_members(translated, kinds, names)
+        if members is asked.members and native is asked.native and translated is asked.translated:
+            return asked
+        return _resized(
+            replace(asked, members=members, native=native, translated=translated), asked
+        )
+
+    def texts_of(self, asked: InferenceRequest) -> list[str]:
+        """Return what a request says, in the order of its members; names of members are no part."""
+        body = BodyTexts()
+        for name, raw in _members_of(asked).items():
+            if name not in _UNSPOKEN:
+                body.add(msgspec.json.decode(raw), name)
+        if asked.form is not None:
+            _add_form(body, asked.form)
+        return [body.texts[place] for place in body.content]
+
+    def with_texts(self, asked: InferenceRequest, texts: Mapping[str, str]) -> InferenceRequest:
+        """Return the request with other texts, by those that stand there now."""
+        members = _replaced(asked.members, texts)
+        native, translated = asked.native, asked.translated
+        if native is not None:
+            native = replace(native, members=_replaced(native.members, texts))
+        if translated:
+            translated = _replaced(translated, texts)
+        return _resized(
+            replace(asked, members=members, native=native, translated=translated), asked
+        )
+
+    async def _read_remembered(self, name: str, raw: bytes) -> dict[str, int]:
+        """Read a list from where an earlier request's reading of it ended."""
+        known = self._memory.find(raw)
+        end, before = (0, None) if known is None else known
+        rest = b"[" + raw[end:].lstrip(b" \t\r\n,") if end else raw
+        texts = BodyTexts()
+        values: Sequence[Any] = msgspec.json.decode(rest)
+        if not values and before is not None:
+            return {**before.found, UNKNOWN: before.unread}
+        texts.add(values, name)
+        _check_all(rest, texts.strings, name)
+        read = await self._scan(texts, before)
+        found, unread = Counter(read.found), read.found.pop(UNKNOWN, 0)
+        unread += _is_tokens(name, values)
+        if before is not None:
+            found.update(before.found)
+            unread += before.unread
+        found.pop(UNKNOWN, None)
+        kept = ReadPrefix(
+            dict(found), unread, texts.media,
+            _tail(texts.texts, texts.content, "" if before is None else before.tail),
+            _tail(texts.texts, texts.spoken, "" if before is None else before.spoken),
+        )  # fmt: skip
+        self._memory.keep(raw, kept)
+        return {**found, UNKNOWN: unread}
+
+    async def _scan(self, body: BodyTexts, before: ReadPrefix | None) -> MemberReading:
+        """Scan texts slice by slice, then what stands across their ends."""
+        finds: dict[tuple[int, int, int, str], TextFind] = {}
+        unread = body.media
+        pace, began_s = SlicePace(), perf_counter()
+        for number, group in enumerate(slices_of(body.texts, pace)):
+            if number:
+                await asyncio.sleep(0)
+                began_s = perf_counter()
+            result = self._scanner.scan([piece.piece for piece in group])
+            pace.record(perf_counter() - began_s)
+            unread += result.unread
+            for find in result.finds:
+                owner = group[find.text]
+                placed = find._replace(
+                    text=owner.text, start=owner.start + find.start, end=owner.start + find.end
+                )
+                finds[placed.text, placed.start, placed.end, placed.kind] = placed
+        texts, orders = body.texts, [body.content]
+        if body.spoken != body.content:
+            orders.append(body.spoken)
+        if before is not None:
+            texts = [*texts, before.tail, before.spoken]
+            orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
+        single = tuple(finds.values())
+        splits, absorbed = find_across(texts, orders, self._scan_windows, single)
+        own = len(body.texts)  # what stands in an earlier turn alone was counted there
+        splits = [split for split in splits if any(part.text < own for part in split)]
+        single = tuple(find for find in single if find not in absorbed)
+        found = Counter(find.kind for find in single)
+        found.update(split[0].kind for split in splits)
+        found[UNKNOWN] += unread
+        return MemberReading(body.texts, list(single), splits, dict(found), unread)
+
+    def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
+        return self._scanner.scan(texts)
+
+    async def _mask_members(
+        self, members: Members, kinds: Collection[str], names: Placeholders
+    ) -> Members:
+        """Return members with what they hold masked; the same object where there is nothing."""
+        changed: Members = {}
+        for name, raw in members.items():
+            if name in _UNSPOKEN:
+                continue
+            value = msgspec.json.decode(raw)
+            body = BodyTexts()
+            body.add(value, name, spoken=name in _PROMPTS)
+            read = await self._scan(body, None)
+            masked = mask_texts(body.texts, read.finds, read.splits, kinds, names)
+            if masked:
+                changed[name] = encode_raw(TextRewriter(masked).rewrite(value, name))
+        return {**members, **changed} if changed else members
+
+
+def _replaced(members: Members, texts: Mapping[str, str]) -> Members:
+    changed: Members = {}
+    for name, raw in members.items():
+        if name in _UNSPOKEN:
+            continue
+        value = msgspec.json.decode(raw)
+        body = BodyTexts()
+        body.add(value, name)
+        others = {
+            place: texts[text]
+            for place in body.content
+            if texts.get(text := body.texts[place], text) != text
+        }
+        if others:
+            changed[name] = encode_raw(TextRewriter(others).rewrite(value, name))
+    return {**members, **changed}
+
+
+def _members_of(asked: InferenceRequest) -> Members:
+    """Return all members that a target may get: those of a native request hold more than chat's."""
+    if asked.native is None:
+        return asked.members
+    return {**asked.members, **asked.native.members}
+
+
+def _check_all(raw: bytes, strings: int, name: str) -> None:
+    """Raise `RequestError` where a name stands twice in an object: nobody knows which counts."""
+    if not is_all(raw, strings):
+        words = f"In an object of `{name}` a name stands twice. Send each once."
+        raise RequestError("duplicate_key", words, param=name)
+
+
+def _is_tokens(name: str, value: Any) -> bool:
+    """Return whether a prompt is numbers of tokens, which say nothing without the tokenizer."""
+    if name not in _PROMPTS or not isinstance(value, list) or not value:
+        return False
+    first = value[0][0] if isinstance(value[0], list) and value[0] else value[0]
+    return isinstance(first, int)
+
+
+def _add_form(texts: BodyTexts, form: FormRequest) -> int:
+    """Add a form's fields; return how many files it has."""
+    files = 0
+    for name, parts in form.parts.items():
+        for part in parts:
+            if part.is_file:
+                files += 1
+            else:
+                texts.add(form.text[part.start : part.end].decode(errors="replace"), name)
+    return files
+
+
+def _tail(texts: Sequence[str], places: Sequence[int], before: str) -> str:
+    """Return the last characters of texts that may go on in the next turn."""
+    tail = ""
+    for place in reversed(places):
+        tail = texts[place][-REACH:] + tail
+        if len(tail) >= REACH:
+            return tail[-REACH:]
+    return (before + tail)[-REACH:]
+
+
+def _resized(made: InferenceRequest, asked: InferenceRequest) -> InferenceRequest:
+    """Return the masked request with the sizes of its text as its kind reads them.
+
+    What was measured beside (sounds, pictures) stays: the difference of two readings is applied.
+    """
+    reader = KIND_PATHS.get(f"/v1{asked.path}")
+    if reader is None:
+        return made
+    old, new = (
+        reader.read(IncomingBody(encode(members), "application/json", asked.session, _MOST_CHOICES))
+        for members in (_copy(asked.members), _copy(made.members))
+    )
+    return replace(
+        made,
+        prompt_bytes=max(0, asked.prompt_bytes + new.prompt_bytes - old.prompt_bytes),
+        seldom_read_bytes=max(
+            0, asked.seldom_read_bytes + new.seldom_read_bytes - old.seldom_read_bytes
+        ),
+        extent=asked.extent if new.extent == old.extent else new.extent,
+    )
+
+
+def _copy(members: Mapping[str, msgspec.Raw]) -> Members:
+    return decode_members(encode(dict(members)))

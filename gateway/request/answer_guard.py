@@ -1,0 +1,147 @@
+"""Holds an answer back until guardrails have read it, and lets go what they allow.
+
+A stream is held whole: what has left cannot be taken back. Only an answer in one piece can be
+rewritten. A guardrail that fails, or that would rewrite a stream, withholds the answer; its target
+was paid, so the row stays as it is.
+"""
+
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gateway.content.body_texts import BodyTexts, TextRewriter
+from gateway.content.guardrail_hook import GuardrailHook, HookFailure
+from gateway.errors import RequestError, fault_header
+from gateway.errors import body as error_body
+from gateway.request.client_response import JSON, ClientResponse, Send
+from router.content import ContentAction
+
+Guards = Sequence[tuple[GuardrailHook, Sequence[str]]]
+HELD_BYTES: Final = 16 * 1024 * 1024
+_DATA: Final = b"data:"
+_DONE: Final = b"[DONE]"
+
+
+class WithheldAnswer(Exception):
+    """Raised with the words for the client of an answer that may not leave."""
+
+
+def guard_answer(
+    reply: ClientResponse, guards: Guards, model: str, count: Callable[[str, str, int], None]
+) -> None:
+    """Hold the answer of a reply back for guardrails; what they have not read is not kept."""
+    reply.forbid_storing()
+    if reply.cache_use is not None:
+        reply.cache_use.forbid()
+    reply.wrap_send(lambda send: AnswerGuard(send, guards, reply.request_id, model, count).send)
+
+
+class AnswerGuard:
+    """Stands between a reply and its client; `guards` with the actions of each."""
+
+    def __init__(
+        self,
+        send: Send,
+        guards: Guards,
+        request_id: str,
+        model: str,
+        count: Callable[[str, str, int], None],
+    ) -> None:
+        self._send = send
+        self._guards = guards
+        self._request_id, self._model = request_id, model
+        self._count = count
+        self._start: MutableMapping[str, Any] | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Take one message of the answer; the last one sends all of it, or an error."""
+        if message["type"] == "http.response.start":
+            self._start = message
+            return
+        body = message.get("body", b"")
+        self._size += len(body)
+        if self._size <= HELD_BYTES:
+            self._parts.append(body)
+        if not message.get("more_body", False):
+            await self._release()
+
+    async def _release(self) -> None:
+        assert self._start is not None  # a head comes first
+        start, data = self._start, b"".join(self._parts)
+        if start["status"] < 400:
+            try:
+                data = await self._judge(data)
+            except WithheldAnswer as error:
+                await self._send_error(str(error))
+                return
+        headers = [pair for pair in start["headers"] if pair[0] != b"content-length"]
+        headers.append((b"content-length", str(len(data)).encode()))
+        await self._send({**start, "headers": headers})
+        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+    async def _judge(self, data: bytes) -> bytes:
+        if self._size > HELD_BYTES:
+            raise WithheldAnswer("The answer is too large to be read by a guardrail.")
+        document = None if _DATA in data[:4096] or not data else _document(data)
+        for hook, actions in self._guards:
+            said = {0: _stream_text(data)} if document is None else _said(document)
+            texts = list(said.values())
+            try:
+                answer = await hook.ask(texts, self._request_id, self._model)
+            except HookFailure as error:
+                self._count(hook.name, "failed", 1)
+                words = f"The answer is withheld: the guardrail `{hook.name}` did not tell."
+                raise WithheldAnswer(words) from error
+            if not answer.count:
+                continue
+            rewritten = answer.texts is not None and answer.texts != texts
+            self._count(hook.name, actions[0], answer.count)
+            if ContentAction.REFUSE in actions or (
+                ContentAction.MASK in actions and (document is None or not rewritten)
+            ):
+                words = f"The answer is withheld: the guardrail `{hook.name}` refuses it."
+                raise WithheldAnswer(words)
+            if document is not None and answer.texts is not None and rewritten:
+                changed = dict(zip(said, answer.texts, strict=True))
+                document = TextRewriter(changed).rewrite(document)
+                data = msgspec.json.encode(document)
+        return data
+
+    async def _send_error(self, words: str) -> None:
+        error = RequestError("content_refused", words, retry=False)
+        data = error_body(error)
+        headers = [
+            JSON, (b"x-request-id", self._request_id.encode()), fault_header(error.fault),
+            (b"content-length", str(len(data)).encode()),
+        ]  # fmt: skip
+        start = {"type": "http.response.start", "status": error.row.status, "headers": headers}
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+
+def _document(data: bytes) -> Any:
+    try:
+        document: Any = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise WithheldAnswer("The answer is withheld: no guardrail can read it.") from error
+    return document
+
+
+def _said(document: Any) -> dict[int, str]:
+    """Return what a document says, by place; names of members are no part of it."""
+    body = BodyTexts()
+    body.add(document)
+    return {place: body.texts[place] for place in body.content}
+
+
+def _stream_text(data: bytes) -> str:
+    """Return what the events of a stream say, put together."""
+    said: list[str] = []
+    for line in data.splitlines():
+        event = line[len(_DATA) :].strip() if line.startswith(_DATA) else b""
+        if event and event != _DONE:
+            said += _said(_document(event)).values()
+    return "".join(said)

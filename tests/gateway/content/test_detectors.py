@@ -1,0 +1,68 @@
+"""What makes sure of a find: each detector on its own."""
+
+import pytest
+
+from gateway.config.content_kinds import CONTENT_KINDS
+from gateway.content.detectors import (
+    DETECTORS,
+    find_addresses,
+    find_emails,
+    find_ibans,
+    find_numbers,
+    find_secrets,
+)
+
+
+def found(find, text: str) -> list[str]:
+    return [text[span.start : span.end] for span in find(text, list(range(1, len(text) + 1)))]
+
+
+def numbers(text: str) -> set[tuple[str, str]]:
+    places = [place for place in range(1, len(text) + 1) if text[place - 1].isdigit()]
+    return {(span.kind, span.value) for span in find_numbers(text, places)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4111 1111 1111 1111 12/27", {("card", "4111111111111111")}),
+        ("4111111111111112", set()), ("a4111111111111111", set()), ("order 1234 5678", set()),
+        ("4-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1", {("card", "4111111111111111")}),
+        ("1.5 2.25 4111 33 1111 1111", set()),
+    ],
+)  # fmt: skip
+def test_cards_among_digits(text, expected) -> None:
+    assert numbers(text) == expected
+
+
+def test_an_email_has_a_domain_that_exists() -> None:
+    text = "a@b.com, x@W.transpose, icon@2x.png, c [at] d [dot] org, @dataclass"
+    places = [at + 1 for at, letter in enumerate(text) if letter in "@]"]
+    values = {span.value for span in find_emails(text, places)}
+    assert values == {"a@b.com", "c@d.org"}
+
+
+def test_an_account_number_has_its_country_s_length() -> None:
+    assert "DE89 3704 0044 0532 0130 00" in found(
+        find_ibans, "IBAN DE89 3704 0044 0532 0130 00 now"
+    )
+    assert found(find_ibans, "DE89370400440532013001") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("10.1.2.3", ["10.1.2.3"]), ("version 1.2.3.4", []), ("127.0.0.1", []), ("1.2.3.4.5", []),
+     ("10.0.0.0/8", []), ("2001:db8::1", ["2001:db8::1"]), ("12:30:45", []), ("std::a", [])],
+)  # fmt: skip
+def test_addresses_of_hosts(text, expected) -> None:
+    assert sorted(set(found(find_addresses, text))) == expected
+
+
+def test_a_key_whose_characters_stand_apart_is_found() -> None:
+    text = "key ghp_ " + " ".join("a1B2" * 9) + " ok"
+    assert [span.kind for span in find_secrets(text, [text.index("ghp_") + 4])] == ["secret"]
+
+
+def test_kinds_of_detectors_are_those_of_policies() -> None:
+    kinds = frozenset().union(*(entry.kinds for entry in DETECTORS))
+    assert kinds == CONTENT_KINDS.keys() - {"unknown"}

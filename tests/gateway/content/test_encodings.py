@@ -1,0 +1,46 @@
+"""Text in another spelling is read, and each character knows where it was written."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.contentcases import EVASIONS
+from gateway.content.encodings import is_file, read_run, run_around, unescape
+
+ESCAPING = ("escaped", "hexadecimal escapes", "entities", "hexadecimal entities", "percent")
+
+
+@pytest.mark.parametrize("name", ESCAPING)
+def test_each_escape_is_read_and_placed(name) -> None:
+    hidden = EVASIONS[name]("a@b.com 4111")
+    reading = unescape(f"<{hidden}>")
+    assert reading is not None
+    assert reading.text == "<a@b.com 4111>"
+    assert reading.starts[0] == 0
+    assert reading.ends[-1] == len(hidden) + 2
+    assert all(start < end for start, end in zip(reading.starts, reading.ends, strict=True))
+
+
+def test_a_text_without_escapes_is_none() -> None:
+    assert unescape("100 % & more") is None
+
+
+@given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=12))
+def test_base64_and_hexadecimal_of_text_are_read(text) -> None:
+    assert read_run(text.encode().hex()) in (text, None if text.isdigit() else text)
+    assert read_run(base64.b64encode(text.encode()).decode()) in (text, None)
+
+
+def test_bytes_that_are_no_text_are_none_and_a_file_if_long() -> None:
+    data = base64.b64encode(bytes(range(256))).decode()
+    assert read_run(data) is None
+    assert is_file(data)
+    assert not is_file(data[:40])
+
+
+def test_a_run_ends_where_its_letters_end() -> None:
+    text = "value=QUJDREVGR0hJSktMTU5PUA== (ok)"
+    begin, end = run_around(text, text.index("==") + 1)
+    assert text[begin:end] == "QUJDREVGR0hJSktMTU5PUA=="

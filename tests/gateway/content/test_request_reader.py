@@ -1,0 +1,100 @@
+"""A request is read whole, a further turn from its news on, and masked with its true size."""
+
+import json
+
+import pytest
+
+from gateway.config.schema_content import ContentSection
+from gateway.content.masking import Placeholders
+from gateway.content.reader_set import ReaderSet
+from gateway.errors import RequestError
+from gateway.http.body import decode_members
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.inference_request import IncomingBody
+from router.content import content_terms
+
+CARD = "4111 1111 1111 1111"
+KINDS = ("card", "email", "secret")
+
+
+@pytest.fixture
+async def reader():
+    return await ReaderSet(ContentSection()).reader(content_terms(dict.fromkeys(KINDS, "mask")))
+
+
+def asked(path: str = "/v1/chat/completions", **body):
+    text = json.dumps({"model": "m", **body}).encode()
+    return KIND_PATHS[path].read(IncomingBody(text, "application/json", None, 8))
+
+
+def chat(*said: str):
+    roles = ("user", "assistant")
+    return asked(messages=[
+        {"role": roles[number % 2], "content": text} for number, text in enumerate(said)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("request_", "found"),
+    [
+        (chat(f"{CARD}, a@b.com"), {"card": 1, "email": 1}),
+        (chat("4111 1111", "ok", "1111 1111"), {"card": 1}),
+        (asked("/v1/completions", prompt=CARD), {"card": 1}),
+        (asked("/v1/completions", prompt=[1, 2, 3]), {"unknown": 1}),
+        (asked("/v1/embeddings", input=["x", CARD]), {"card": 1}),
+        (asked(messages=[{"role": "user", "content": "hi"}], user=f"me {CARD}"), {"card": 1}),
+        (asked(messages=[{"role": "user", "content": "hi"}], metadata={CARD: "x"}), {"card": 1}),
+        (chat("nothing"), {}),
+    ],
+)  # fmt: skip
+async def test_each_part_is_read(reader, request_, found) -> None:
+    assert await reader.read(request_) == found
+
+
+async def test_a_further_turn_reads_what_is_new_alone(reader, monkeypatch) -> None:
+    said = [f"turn {number} " + "word " * 400 for number in range(9)]
+    said[2] += CARD
+    assert await reader.read(chat(*said)) == {"card": 1}
+    scanned = []
+    scan = reader._scanner.scan
+    monkeypatch.setattr(reader._scanner, "scan", lambda texts: scanned.extend(texts) or scan(texts))
+    assert await reader.read(chat(*said, "and a@b.com", "so?")) == {"card": 1, "email": 1}
+    assert sum(map(len, scanned)) < 2000
+    assert await reader.read(chat(*said, "and a@b.com", "so?", "4111 11")) == {
+        "card": 1, "email": 1,
+    }  # fmt: skip
+
+
+async def test_what_goes_on_in_the_next_turn_is_found(reader) -> None:
+    long = "word " * 600
+    before = [long, "ok", "my card is 4111 1111"]
+    assert await reader.read(chat(*before)) == {}
+    assert await reader.read(chat(*before, "go on", "1111 1111")) == {"card": 1}
+
+
+async def test_a_masked_request_has_the_size_of_what_is_sent(reader) -> None:
+    request = chat(f"{CARD} and {CARD} and a@b.com")
+    masked = await reader.mask(request, KINDS, Placeholders())
+    sent = json.loads(bytes(masked.members["messages"]))[0]["content"]
+    assert sent == "[card-1] and [card-1] and [email-1]"
+    again = {"model": "m", "messages": [{"role": "user", "content": sent}]}
+    text = json.dumps(again, separators=(",", ":")).encode()
+    fresh = KIND_PATHS["/v1/chat/completions"].read(IncomingBody(text, "json", None, 8))
+    assert masked.prompt_bytes == fresh.prompt_bytes < request.prompt_bytes
+    assert await reader.mask(chat("nothing"), KINDS, Placeholders()) == chat("nothing")
+
+
+async def test_texts_of_a_guardrail_take_their_places(reader) -> None:
+    request = chat("one", "two")
+    assert {"one", "two"} <= set(reader.texts_of(request))
+    made = reader.with_texts(request, {"one": "ONE"})
+    assert decode_members(b'{"m":%b}' % bytes(made.members["messages"]))
+    assert b"ONE" in bytes(made.members["messages"])
+
+
+async def test_what_stands_under_a_name_twice_is_not_sent_unread(reader) -> None:
+    twice = b'{"role": "user", "content": "4111111111111111", "content": "x"}'
+    text = b'{"model": "m", "messages": [%b]}' % twice
+    request = KIND_PATHS["/v1/chat/completions"].read(IncomingBody(text, "json", None, 8))
+    with pytest.raises(RequestError, match="stands twice"):
+        await reader.read(request)

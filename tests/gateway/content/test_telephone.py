@@ -1,0 +1,28 @@
+"""A telephone number is told by its form or by a word before it."""
+
+import random
+
+import pytest
+
+from deploy.contentcases import phone
+from gateway.content.telephone import is_telephone
+
+
+@pytest.mark.parametrize(
+    ("written", "before", "expected"),
+    [
+        ("+49 30 1234567", "", True), ("+999 30 1234567", "", False), ("(415) 555-2671", "", True),
+        ("030 1234567", "phone: ", True), ("030 1234567", "order ", False),
+        ("2026-11-28", "call ", False), ("0049 30 1234567", "", True), ("1234567", "tel ", True),
+        ("+0000000000", "", False),
+    ],
+)  # fmt: skip
+def test_form_and_words_tell_a_number(written, before, expected) -> None:
+    assert is_telephone(written, before) is expected
+
+
+def test_all_that_people_write_is_found() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        before, _, written = phone(rng).rpartition("phone: ")
+        assert is_telephone(written, "phone: " if before == "" and written[0] == "0" else before)

@@ -1,0 +1,94 @@
+"""An answer leaves as guardrails allow it: whole, rewritten, or not at all."""
+
+import json
+
+import pytest
+
+from gateway.content.guardrail_hook import HookAnswer, HookFailure
+from gateway.request.answer_guard import HELD_BYTES, AnswerGuard
+
+WHOLE = {"choices": [{"message": {"role": "assistant", "content": "call me"}}]}
+STREAM = (
+    b"".join(
+        b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
+        for word in ("ca", "ll ", "me")
+    )
+    + b"data: [DONE]\n\n"
+)
+
+
+class Guardrail:
+    name = "house"
+
+    def __init__(self, says) -> None:
+        self.says, self.heard = says, []
+
+    async def ask(self, texts, _request_id, _model) -> HookAnswer:
+        self.heard.append(list(texts))
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says(texts)
+
+
+async def answered(says, actions, body: bytes, status: int = 200):
+    sent, counted, guardrail = [], [], Guardrail(says)
+
+    async def send(message) -> None:
+        sent.append(message)
+
+    guard = AnswerGuard(
+        send, [(guardrail, actions)], "r1", "m", lambda *found: counted.append(found)
+    )
+    await guard.send(
+        {"type": "http.response.start", "status": status, "headers": [(b"content-length", b"1")]}
+    )
+    half = len(body) // 2
+    await guard.send({"type": "http.response.body", "body": body[:half], "more_body": True})
+    assert sent == [], "something left before it was read"
+    await guard.send({"type": "http.response.body", "body": body[half:]})
+    start, end = sent
+    assert dict(start["headers"])[b"content-length"] == str(len(end["body"])).encode()
+    return start["status"], end["body"], guardrail, counted
+
+
+def found(_texts) -> HookAnswer:
+    return HookAnswer({"person": 1})
+
+
+def rewritten(texts) -> HookAnswer:
+    return HookAnswer({"person": 1}, [text.replace("me", "[person-1]") for text in texts])
+
+
+@pytest.mark.parametrize("body", [json.dumps(WHOLE).encode(), STREAM], ids=["whole", "stream"])
+async def test_a_clean_answer_leaves_as_it_is(body) -> None:
+    status, sent, guardrail, counted = await answered(lambda _: HookAnswer(), ["refuse"], body)
+    assert (status, sent, counted) == (200, body, [])
+    assert "call me" in guardrail.heard[0]
+
+
+@pytest.mark.parametrize("body", [json.dumps(WHOLE).encode(), STREAM], ids=["whole", "stream"])
+@pytest.mark.parametrize("says", [found, HookFailure("late")], ids=["found", "failed"])
+async def test_what_is_refused_or_not_told_is_withheld(body, says) -> None:
+    status, sent, _, counted = await answered(says, ["refuse"], body)
+    assert status == 400
+    assert json.loads(sent)["error"]["code"] == "content_refused"
+    assert b"call me" not in sent
+    assert counted
+
+
+async def test_an_answer_in_one_piece_is_rewritten_and_a_stream_is_not() -> None:
+    _, sent, _, _ = await answered(rewritten, ["mask"], json.dumps(WHOLE).encode())
+    assert json.loads(sent)["choices"][0]["message"]["content"] == "call [person-1]"
+    status, _, _, _ = await answered(rewritten, ["mask"], STREAM)
+    assert status == 400
+
+
+async def test_recorded_finds_change_nothing_and_errors_pass() -> None:
+    body = json.dumps(WHOLE).encode()
+    assert (await answered(found, ["record"], body))[1] == body
+    assert (await answered(found, ["refuse"], b"{}", status=503))[0] == 503
+
+
+async def test_more_than_is_held_is_withheld() -> None:
+    status, sent, _, _ = await answered(lambda _: HookAnswer(), ["refuse"], b"x" * (HELD_BYTES + 2))
+    assert (status, b"too large" in sent) == (400, True)
