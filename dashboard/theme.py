@@ -16,7 +16,7 @@ from dashboard.terms import TERMS
 
 OWN, DOWN, API = "#0F766E", "#C8553D", "#E0912F"
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
-CHOSEN = ("period", "team", "zone", "money", "live")  # in the address, of all pages
+CHOSEN = ("period", "days", "team", "zone", "money", "live")  # in the address, of all pages
 FAR = 4.0  # times the larger of volume and break-even
 BESIDE_EDGE = 60.0  # per cent of a gauge
 GAIN, LOSS = "#067647", "#B42318"

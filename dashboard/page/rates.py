@@ -193,11 +193,11 @@ def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
         key=f"rates-usd-{pool}", placeholder="as the contract says",
     )  # fmt: skip
     hours = second.number_input(
-        "People's hours a week", value=terms.ops_seconds_per_week / SECONDS, step=0.5,
+        "Ops hours a week", value=terms.ops_seconds_per_week / SECONDS, step=0.5,
         key=f"rates-hours-{pool}",
     )  # fmt: skip
     ops = third.number_input(
-        "USD an hour of theirs", value=dollars(terms.ops_pusd_per_hour), step=5.0,
+        "Ops cost per hour, USD", value=dollars(terms.ops_pusd_per_hour), step=5.0,
         key=f"rates-ops-{pool}",
     )  # fmt: skip
     source = st.text_input(
@@ -228,9 +228,8 @@ def faults(given: Mapping[str, Any]) -> list[str]:
     found = {
         f"USD an hour of one GPU is more than 0 and at most {MOST_USD:,}; what is owned has its "
         "amortisation and its power.": rate is not None and not 0 < rate <= MOST_USD,
-        f"People's hours a week are 0 to {WEEK_HOURS}.": hours is None
-        or not 0 <= hours <= WEEK_HOURS,
-        f"USD an hour of theirs is 0 to {MOST_USD:,}.": ops is None or not 0 <= ops <= MOST_USD,
+        f"Ops hours a week are 0 to {WEEK_HOURS}.": hours is None or not 0 <= hours <= WEEK_HOURS,
+        f"Ops cost per hour, USD is 0 to {MOST_USD:,}.": ops is None or not 0 <= ops <= MOST_USD,
     }
     return [text for text, wrong in found.items() if wrong]
 

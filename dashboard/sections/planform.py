@@ -82,8 +82,8 @@ def _served_speed(
     if able is None:
         return None
     speed = float(able.per_minute / SECONDS_PER_MINUTE / contract.gpus)
-    period = reads.PERIOD_WORDS[view.period]  # named: with another one the field begins anew
-    return speed, f"as pool {contract.pool} served in the last {period}"
+    # The period is named: with another one the field begins anew.
+    return speed, f"as pool {contract.pool} served in {view.words}"
 
 
 def _first(names: list[str], known: tuple[GpuOffer, ...], own: dict[str, Any]) -> int:
@@ -127,7 +127,7 @@ def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanIn
     )  # fmt: skip
     share = float(100 * HIDDEN_PEAKS_DUTY) if traffic.hidden_peaks else 100.0
     duty = fields.number(
-        third, "Duty, % of that speed", (1.0, 100.0), share, step=5.0,
+        third, "Hours in use, % of that speed", (1.0, 100.0), share, step=5.0,
         key=f"duty-{share:.0f}", bind=BIND,
         help="The share of a GPU's speed that traffic can use. Minutes of real load have their "
         "peaks in them; an export by the day hides peaks of 1.9 to 3.3 times the mean.",
