@@ -12,6 +12,7 @@ from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
+from gateway.config.crosschecks_reports import check_reports
 from gateway.config.crosschecks_sampling import check_sampling
 from gateway.config.crosschecks_upkeep import check_upkeep
 from gateway.config.faults import ConfigFault, Place, suggest
@@ -157,6 +158,7 @@ CHECKS: tuple[Check, ...] = (
     *HOST_CHECKS,
     check_adapters,
     check_machines,
+    check_reports,
     check_sampling,
     check_upkeep,
 )

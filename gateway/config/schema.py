@@ -29,7 +29,13 @@ from gateway.config.schema_policies import (
     PolicyRuleSection,
     PolicySloSection,
 )
-from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_reports import (
+    AlertsSection,
+    LogsSection,
+    MailSection,
+    ReportSection,
+    TelemetrySection,
+)
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -349,6 +355,10 @@ class Settings(ConfigSection):
         (), description="limits on requests and tokens, a host"
     )
     alerts: AlertsSection = AlertsSection()
+    reports: tuple[ReportSection, ...] = Field(
+        (), description="reports with the verdict, sent by themselves once a period is over"
+    )
+    mail: MailSection = MailSection()
     logs: LogsSection = LogsSection()
     opentelemetry: OpenTelemetrySection = OpenTelemetrySection()
     prices: tuple[str, ...] = Field(

@@ -36,6 +36,7 @@ from gateway.clock import Clock, next_tick
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
 from gateway.control.budget_alerts import BudgetAlerter
+from gateway.control.report_sender import ReportSender
 from gateway.fleet.demand_counter import BidPricePublisher
 from gateway.fleet.engine_notes import TELEMETRY, EngineStatusNotes
 from gateway.fleet.kv_event_listener import listen
@@ -104,6 +105,7 @@ class TelemetryProcess:
         self._clock = clock
         self._limits = health.HealthLimits(stale_s=settings.telemetry.stale_s)
         self._alerts = BudgetAlerter(settings, ledger, clock)
+        self._reports = ReportSender(settings, ledger, clock)
         self._seats = runtime.engines
         self._words = EngineStatusNotes(runtime.run_dir, TELEMETRY)
         self._notes = MeasurementNotes(runtime.run_dir)
@@ -140,6 +142,7 @@ class TelemetryProcess:
             tasks.create_task(self._store_samples())
             tasks.create_task(self._price())
             tasks.create_task(self._alerts.run())
+            tasks.create_task(self._reports.run())
             if self._settings.limits and are_shared(self._runtime.ledger_url):
                 here = self._runtime
                 desk = RateLimitService(self._ledger, here.host, here.run_dir, self._clock)
