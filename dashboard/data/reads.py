@@ -26,6 +26,7 @@ from dashboard.periods import DatedPeriod, length_text
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, refuse_unnamed
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics.cost import TokenBasis
+from ledger.fleet.entered_offers import gpu_prices, priced_market, read_gpu_entries
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.market import market as read_market
 from ledger.prices.book import PriceBook
@@ -335,9 +336,10 @@ def ttft_pairs(
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
-def market(connection: Connection, _view: DashboardView) -> tuple[GpuOffer, ...]:
-    """The catalogue of GPUs; empty before a gateway that keeps it has started."""
-    return read_market(connection)
+def market(connection: Connection, view: DashboardView) -> tuple[GpuOffer, ...]:
+    """The catalogue of GPUs at public and entered prices; empty before a gateway has started."""
+    entered = read_gpu_entries(connection)
+    return priced_market(read_market(connection), gpu_prices(entered, view.now_us, "hour"))
 
 
 @query(ViewerScope.BOOKS, entries=4)

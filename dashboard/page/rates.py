@@ -17,7 +17,7 @@ from dashboard.charts import plots, rates
 from dashboard.data import entries
 from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars
-from dashboard.sections import currency, projects
+from dashboard.sections import currency, offers, projects
 from ledger.fleet.paidrates import rate_of
 from ledger.fleet.pool_records import ContractVersion
 from ledger.manual_entries import ManualEntry, entries_in_force, latest_us, upcoming_entries
@@ -39,6 +39,7 @@ def show(view: DashboardView) -> None:
             "a contract a rate.",
             icon=":material/memory:",
         )
+        offers.show(view)
         projects.show(view)
         currency.show(view)
         return
@@ -58,6 +59,7 @@ def show(view: DashboardView) -> None:
         )
     else:
         _form(desk, latest, standing, now_us)
+    offers.show(view)
     projects.show(view)
     currency.show(view)
 

@@ -18,6 +18,7 @@ from ledger.economics.assumptions import (
 )
 from ledger.economics.cost import HOURS_OF_A_MONTH, SECONDS_PER_HOUR, Exact
 from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.reserved_capacity import ReservedOffer
 from ledger.economics.value_curve import TrafficClass, ValueCurve
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import CapabilitySource, PoolCapability
@@ -53,6 +54,7 @@ class SheetReads:
     loads: PoolLoads
     homes: Mapping[str, str]
     mix: KeptMix
+    reserved: tuple[ReservedOffer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def fleet_verdict(
 ) -> FleetVerdict:
     """Return the verdict on every pool whose contract has begun."""
     made = [_pool(reads, pool) for pool in pools]
-    sheet = AssumptionSheet(tuple(assumptions for assumptions, _ in made), month_hours)
+    pools_of = tuple(assumptions for assumptions, _ in made)
+    sheet = AssumptionSheet(pools_of, month_hours, reads.reserved)
     return judge(sheet, {assumptions.pool: curve for assumptions, curve in made})
 
 
