@@ -149,8 +149,8 @@ class AssumptionSheet:
 
     pools: tuple[PoolAssumptions, ...]
     month_hours: Exact = HOURS_OF_A_MONTH
-    reserved: tuple[ReservedOffer, ...] = ()
     changed: frozenset[str] = field(default=frozenset())  # names that a person changed to try
+    reserved: tuple[ReservedOffer, ...] = ()
 
     @property
     def weeks(self) -> Fraction:

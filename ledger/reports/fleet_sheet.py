@@ -73,7 +73,7 @@ def fleet_verdict(
     """Return the verdict on every pool whose contract has begun."""
     made = [_pool(reads, pool) for pool in pools]
     pools_of = tuple(assumptions for assumptions, _ in made)
-    sheet = AssumptionSheet(pools_of, month_hours, reads.reserved)
+    sheet = AssumptionSheet(pools_of, month_hours, reserved=reads.reserved)
     return judge(sheet, {assumptions.pool: curve for assumptions, curve in made})
 
 

@@ -45,7 +45,7 @@ CURVE = ValueCurve(
 
 
 def verdict(*offers: ReservedOffer, curve: ValueCurve = CURVE) -> FleetVerdict:
-    return judge(AssumptionSheet((POOL,), 720, offers), {"p": curve})
+    return judge(AssumptionSheet((POOL,), 720, reserved=offers), {"p": curve})
 
 
 def test_units_that_pay_are_in_the_verdict_and_the_sheet() -> None:
@@ -136,7 +136,7 @@ def test_an_offer_never_makes_a_month_dearer_nor_cheaper_than_its_parts(curve, u
     pool = replace(POOL, engines=curve.engines, models=models, pusd_per_hour=1)
     offers = (ReservedOffer("t", unit, Fraction(rate, 100)),)
     with_units, without = (
-        judge(AssumptionSheet((pool,), 720, given), {"p": curve}) for given in (offers, ())
+        judge(AssumptionSheet((pool,), 720, reserved=given), {"p": curve}) for given in (offers, ())
     )
     assert with_units.total_pusd(best=True) <= without.total_pusd(best=True)
     assert with_units.total_pusd(best=False) == without.total_pusd(best=False)
