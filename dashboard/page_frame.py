@@ -17,12 +17,12 @@ import streamlit as st
 from dashboard import confirmation, display, formatting, sidebar, sign_in
 from dashboard.data import days, reads
 from dashboard.data.reads import DashboardView
+from dashboard.page_choices import EVERYONE, USUAL
 from dashboard.periods import CALENDAR, DAYS, dated_period
 from dashboard.viewer import Viewer, ViewerScope, Who
 from ledger.queries.reads import Freshness
 from ledger.writing.lag import WriterLag
 
-EVERYONE, USUAL = "All teams", "30 d"
 REFRESH_S = 5
 CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
 

@@ -27,14 +27,13 @@ from dashboard.figures import (
     spent_over_time,
     time_column,
 )
-from dashboard.sections import month, movement, team
+from dashboard.sections import attempt_table, drill, month, movement, team
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptCell, AttemptDetail
 from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
 ROWS = 200
-MONEY = ("cost", "at the comparator", "claimed")  # columns of single requests
 FILTERS = 3  # beside each other
 ANY = "any"
 BARS = 12
@@ -59,6 +58,7 @@ def show(view: DashboardView) -> None:
             icon=":material/payments:",
         )
         return
+    drill.show_chips(view)
     _totals(survey)
     month.show(view)
     st.subheader("Over time", anchor=False)
@@ -66,6 +66,7 @@ def show(view: DashboardView) -> None:
         "By", ["kind of cost", *BY], default="kind of cost", required=True, key="spend-by"
     )
     _over_time(view, survey, by)
+    drill.offer_days(view, survey)
     st.subheader("By team, key, model and backend", anchor=False)
     for tab, name in zip(st.tabs([f"By {column}" for column in BY]), BY, strict=True):
         with tab:
@@ -197,7 +198,7 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
     counts = {
         column: NUMBER(format="localized") for column in (counted, "input tokens", "output tokens")
     }
-    theme.table(table, about="spend", column_config={**money, **counts})
+    drill.show_table(name, table, column_config={**money, **counts})
     st.caption(f"O{own[1:]}: {_charge_basis(survey, name)}. Input tokens include cached ones.")
 
 
@@ -272,7 +273,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
     if not found:
         st.caption("No request matches.")
         return
-    frame = _frame(found)
+    frame = attempt_table.attempt_rows(found)
     event = theme.table(
         frame,
         about="attempt",
@@ -282,7 +283,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         key="requests",
         column_config={
             formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
-            **money_columns(frame, [name for name in MONEY if name in frame[0]]),
+            **money_columns(frame, [name for name in attempt_table.MONEY if name in frame[0]]),
             **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
     )
@@ -326,34 +327,6 @@ def _show_request(view: DashboardView, request_id: str) -> None:
     st.caption("Every try of this request. The address of this page links to it.")
     for row in found:
         _detail(view, row)
-
-
-def _amount(pusd: int | None) -> Any:
-    return None if pusd is None else shown_amount(pusd)
-
-
-def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
-    """Return the table's rows; where no provider claims more, it has no column for that."""
-    claims = any(row.claimed_pusd is not None for row in found)
-    return [
-        {
-            formatting.zoned("at"): formatting.instant(row.opened_us),
-            "team": row.team,
-            "model": row.model,
-            "went to": row.target,
-            "input": row.input_tokens,
-            "output": row.output_tokens,
-            "cost": _amount(row.cost_pusd),
-            "at the comparator": _amount(row.compared_pusd),
-            "why": formatting.reason(row.spill_reason or row.reason),
-            "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
-            "status": row.status or "open",
-            **({"claimed": _amount(row.claimed_pusd)} if claims else {}),
-            "flag": row.flag or "",
-            "request": row.request_id,
-        }
-        for row in found
-    ]
 
 
 def _detail(view: DashboardView, row: AttemptDetail) -> None:
