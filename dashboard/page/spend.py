@@ -27,9 +27,10 @@ from dashboard.figures import (
     spent_over_time,
     time_column,
 )
-from dashboard.sections import attempt_table, drill, month, movement, team
+from dashboard.sections import attempt_table, business_metric, drill, month, movement, team
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptCell, AttemptDetail
+from ledger.reports.showback import IdleShare, share_idle
 from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
@@ -37,6 +38,7 @@ ROWS = 200
 FILTERS = 3  # beside each other
 ANY = "any"
 BARS = 12
+SHARE = "idle-share"
 IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table alone
 BIND: Any = "query-params"
 Sums = dict[str, dict[str, int]]
@@ -70,9 +72,16 @@ def show(view: DashboardView) -> None:
     st.subheader("By team, key, model and backend", anchor=False)
     for tab, name in zip(st.tabs([f"By {column}" for column in BY]), BY, strict=True):
         with tab:
+            if name == "team" and survey.scope.team is None:
+                st.selectbox(
+                    "Idle time", list(IdleShare), key=SHARE,
+                    help="A way to read the books: what is shared here is posted to nobody.",
+                )  # fmt: skip
             _table(survey, name, _by_key(view) if name == "key" else _by(survey, name))
     st.subheader("What a token cost", anchor=False)
     movement.unit_costs_of(survey)
+    st.subheader("What a customer, ticket or order cost", anchor=False)
+    business_metric.show(view, survey)
     _movement(view)
     st.subheader("Single requests", anchor="requests")
     _requests(view, survey)
@@ -168,9 +177,14 @@ def _by(survey: Survey, name: str) -> Sums:
         for team, pusd in own_cost_by_team(survey).items():
             sums[team]["own"] = pusd
         if survey.scope.team is None:
-            for bill in survey.standing.bills:
-                sums[IDLE]["own"] += bill.idle_pusd
-                sums[DOWN]["own"] += bill.unavailable_pusd
+            idle = sum(bill.idle_pusd for bill in survey.standing.bills)
+            down = sum(bill.unavailable_pusd for bill in survey.standing.bills)
+            used = {team: row["own"] for team, row in sums.items()}
+            shared = share_idle(used, idle + down, IdleShare(st.session_state[SHARE]))
+            for team, pusd in shared.items():
+                sums[team]["own"] += pusd
+            if not shared:
+                sums[IDLE]["own"], sums[DOWN]["own"] = idle, down
     return sums
 
 
@@ -199,7 +213,11 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
         column: NUMBER(format="localized") for column in (counted, "input tokens", "output tokens")
     }
     drill.show_table(name, table, column_config={**money, **counts})
-    st.caption(f"O{own[1:]}: {_charge_basis(survey, name)}. Input tokens include cached ones.")
+    shared = name == "team" and st.session_state.get(SHARE, IdleShare.APART) != IdleShare.APART
+    st.caption(
+        f"O{own[1:]}: {_charge_basis(survey, name)}{', and their part of idle time' * shared}. "
+        "Input tokens include cached ones."
+    )
 
 
 def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
