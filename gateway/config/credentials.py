@@ -26,7 +26,7 @@ from backends.secret import Secret
 from gateway.config.checks.provider_names import prefix_of, wire_of_provider
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.schema_peers import PeersSection
-from gateway.config.schema_reports import AlertsSection
+from gateway.config.schema_reports import AlertsSection, EventsSection
 from gateway.config.sections import KeyCommandSection
 from gateway.config.settings import EngineSection, ProviderSection, Settings
 from gateway.errors import ConfigError
@@ -127,16 +127,16 @@ def collector_headers(
 
 
 def webhook(
-    settings: AlertsSection, environ: Mapping[str, str]
+    settings: AlertsSection | EventsSection, place: str, environ: Mapping[str, str]
 ) -> tuple[Secret | None, Secret | None]:
-    """Where budgets' alerts are posted to, and what signs them.
+    """Return where a section's messages are posted to, and what signs them.
 
     Raises `ConfigError`, which names the variable and never what it holds.
     """
-    address = posted_to(settings.webhook_env, "alerts.webhook_env", environ)
+    address = posted_to(settings.webhook_env, f"{place}.webhook_env", environ)
     name = settings.secret_env
     value = environ.get(name, "") if name is not None else ""
-    return address, _line(value, f"alerts.secret_env: `{name}` must hold") if value else None
+    return address, _line(value, f"{place}.secret_env: `{name}` must hold") if value else None
 
 
 def posted_to(variable: str | None, place: str, environ: Mapping[str, str]) -> Secret | None:
@@ -173,8 +173,9 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
                 yield key
     with suppress(ConfigError):  # likewise
         yield from collector_headers(settings.opentelemetry, environ).values()
-    alerts, replay = settings.alerts, settings.server.idempotency.replay
-    named = [alerts.webhook_env, alerts.secret_env, replay.key_env, settings.peers.secret_env]
+    told, replay = (settings.alerts, settings.events), settings.server.idempotency.replay
+    named = [name for section in told for name in (section.webhook_env, section.secret_env)]
+    named += [replay.key_env, settings.peers.secret_env]
     named += [settings.mail.password_env, *(each.webhook_env for each in settings.reports)]
     named += [pool.engine.api_key_env for pool in settings.pools.values()]
     named += [

@@ -31,6 +31,7 @@ from gateway.config.schema_policies import (
 )
 from gateway.config.schema_reports import (
     AlertsSection,
+    EventsSection,
     LogsSection,
     MailSection,
     ReportSection,
@@ -359,6 +360,7 @@ class Settings(ConfigSection):
         (), description="reports with the verdict, sent by themselves once a period is over"
     )
     mail: MailSection = MailSection()
+    events: EventsSection = EventsSection()
     logs: LogsSection = LogsSection()
     opentelemetry: OpenTelemetrySection = OpenTelemetrySection()
     prices: tuple[str, ...] = Field(

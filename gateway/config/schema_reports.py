@@ -1,4 +1,4 @@
-"""Sections for what the host tells: logs, budget alerts, reports that are sent, samples."""
+"""Sections for what the host tells: logs, webhooks of alerts and requests, reports, samples."""
 
 from typing import Annotated, Literal
 
@@ -34,6 +34,25 @@ class AlertsSection(ConfigSection):
     secret_env: Variable | None = Field(
         None, description="environment variable with the secret that signs them"
     )
+    form: Literal["json", "slack"] = Field(
+        "json",
+        description="form of a message: `json` has all members, `slack` the text alone, as Slack's "
+        "and Mattermost's incoming webhooks take it",
+    )
+
+
+class EventsSection(ConfigSection):
+    """A message for each request and attempt, in batches; prompts and answers are never in it."""
+
+    webhook_env: Variable | None = Field(
+        None,
+        description="environment variable with the address that settled attempts and refused"
+        " requests are posted to",
+    )
+    secret_env: Variable | None = Field(
+        None, description="environment variable with the secret that signs them"
+    )
+    batch: int = Field(500, ge=1, le=2000, description="most messages in one post")
 
 
 Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$", max_length=300)]
@@ -70,8 +89,8 @@ class ReportSection(ConfigSection):
     )
     webhook_env: Variable | None = Field(
         None,
-        description="environment variable with the address that it is posted to, as JSON with a "
-        "`text`; signed with `alerts.secret_env`",
+        description="environment variable with the address that it is posted to, in the form of "
+        "`alerts.form` and signed with `alerts.secret_env`",
     )
     mail_to: tuple[Address, ...] = Field(
         (), description="addresses that it is mailed to, by `mail.server`"

@@ -1,4 +1,4 @@
-"""The three ways that a report goes out: into a folder, to a webhook, by mail.
+"""Two ways that a report goes out: into a folder, and by mail; webhooks are `signed_webhook`.
 
 Each raises `NotTaken` with words for the log that hold no secret; whoever called tries again.
 """
@@ -10,14 +10,10 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from email.message import EmailMessage
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gateway.config.schema_reports import MailSection
-from gateway.control.budget_alerts import signature
 from gateway.newfile import new_file
-
-if TYPE_CHECKING:
-    import httpx
 
 TIMEOUT_S = 20.0
 MAIL_PORT = 25
@@ -36,28 +32,6 @@ def write_report(folder: Path, name: str, report: Mapping[str, Any]) -> None:
                 file.write(text.encode())
     except OSError as error:
         raise NotTaken(f"{folder} cannot be written: {error.strerror}") from None
-
-
-async def post_report(
-    client: "httpx.AsyncClient",
-    url: str,
-    message: Mapping[str, Any],
-    secret: str | None,
-    at_s: int,
-) -> None:
-    """Post the report as JSON; any 2xx has taken it."""
-    import httpx  # noqa: PLC0415  (where no report is posted it is not needed)
-
-    body = json.dumps(message).encode()
-    headers = {"content-type": "application/json"}
-    if secret is not None:
-        headers["x-breakeven-signature"] = signature(secret.encode(), body, at_s)
-    try:
-        answer = await client.post(url, content=body, headers=headers)
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise NotTaken(f"the webhook did not hear it: {type(error).__name__}") from None
-    if not answer.is_success:
-        raise NotTaken(f"the webhook answered {answer.status_code}")
 
 
 def mail_report(

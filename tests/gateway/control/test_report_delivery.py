@@ -1,16 +1,13 @@
-"""Reports go into a folder, to a webhook and by mail, or say why not and hold no secret."""
+"""Reports go into a folder and by mail, or say why not."""
 
-import asyncio
-import hmac
 import json
 import socketserver
 import threading
 
-import httpx
 import pytest
 
 from gateway.config.schema_reports import MailSection
-from gateway.control.report_delivery import NotTaken, mail_report, post_report, write_report
+from gateway.control.report_delivery import NotTaken, mail_report, write_report
 
 REPORT = {"id": "weekly:folder:1", "text": "Reduce to 1 GPU.\n", "verdict": {"gpus": 1}}
 
@@ -22,37 +19,6 @@ def test_a_folder_gets_text_and_json(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotTaken, match="cannot be written"):
         write_report(tmp_path / "file", "weekly", REPORT)
-
-
-def post(answer: httpx.Response | Exception) -> httpx.Request:
-    heard = []
-
-    def hook(request: httpx.Request) -> httpx.Response:
-        heard.append(request)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def once() -> None:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(hook)) as client:
-            await post_report(client, "https://chat.example/s3cret", REPORT, "k", 7)
-
-    asyncio.run(once())
-    return heard[0]
-
-
-def test_a_webhook_hears_it_signed() -> None:
-    request = post(httpx.Response(204))
-    expected = hmac.new(b"k", b"7." + request.content, "sha256").hexdigest()
-    assert request.headers["x-breakeven-signature"] == f"t=7,v1={expected}"
-    assert json.loads(request.content) == REPORT
-
-
-@pytest.mark.parametrize("answer", [httpx.Response(500), httpx.ConnectError("no s3cret")])
-def test_a_webhook_that_does_not_take_it_is_told_without_its_address(answer) -> None:
-    with pytest.raises(NotTaken) as caught:
-        post(answer)
-    assert "s3cret" not in str(caught.value)
 
 
 class _Mailbox(socketserver.ThreadingTCPServer):

@@ -91,7 +91,7 @@ def test_what_is_not_taken_is_sent_again_after_its_lease(ledger, tmp_path, caplo
     sender = sender_of(ledger, clock, tmp_path, folder=None)
     hook.status = 503
     look(sender, hook)
-    assert "the webhook answered 503" in caplog.text
+    assert "the webhook of report weekly answered 503" in caplog.text
     assert "s3cret" not in caplog.text
     look(sender, hook)
     assert len(hook.heard) == 1, "it waits"
@@ -101,6 +101,14 @@ def test_what_is_not_taken_is_sent_again_after_its_lease(ledger, tmp_path, caplo
     clock.at_us += 10 * LEASE_US
     look(sender, hook)
     assert len(hook.heard) == 2
+
+
+def test_slack_gets_the_text_alone(ledger, tmp_path) -> None:
+    document = {"reports": [{"name": "w", "webhook_env": "HOOK"}], "alerts": {"form": "slack"}}
+    hook = Hook()
+    look(ReportSender(parse(json.dumps(document), name="t"), ledger, Clock(), {"HOOK": URL}), hook)
+    (heard,) = hook.heard
+    assert heard.keys() == {"text"}
 
 
 def test_the_next_week_is_another_report_and_hours_have_time_to_close(ledger, tmp_path) -> None:
