@@ -254,7 +254,8 @@ def _option(
     api = pro_rata = total = end = None
     if not engines:  # what leaves has a price also where some of the traffic may not leave
         ops, api = Fraction(0), curve.all_bought_pusd * pace
-    gpu, plans = engines * _month_of_one(sheet, pool), ()
+    gpu = engines * _month_of_one(sheet, pool)
+    plans: tuple[ReservedPlan, ...] = ()
     if why_not is None:
         plans, other = (
             plan_targets(sheet, pool, curve, engines, order) for order in DepartureOrder

@@ -8,6 +8,7 @@ one object, so that mail, chat and files say the same.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -28,8 +29,14 @@ from ledger.spans import DAY_US, HOUR_US, Scope
 SHOWN = 5
 USUAL_DAYS = 28  # what a day is compared with
 LEAST_COVERAGE = 0.9  # of the period before
-GROUPS = ("team", "model")
 PERCENT = 100
+
+
+class SpendGroup(StrEnum):
+    """What moved and what stands out is told by these."""
+
+    TEAM = "team"
+    MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ def periodic_report(
         zone,
         read_verdict(connection, scope, **hours),
         _moved(connection, before, scope, zone) if _is_covered(before, first_us) else None,
-        {by: _unusual(connection, scope, zone, by, first_us) for by in GROUPS},
+        {by: _unusual(connection, scope, zone, by, first_us) for by in SpendGroup},
         tuple(sorted(states, key=lambda state: (-_share(state), state.account))[:SHOWN]),
         month_text(month_outlook(connection, now_us, zone), dollars_and_cents),
         now_us,
@@ -161,8 +168,8 @@ def _spent_by(by: str, connection: Connection, scope: Scope, width_us: int) -> l
 def _moved(
     connection: Connection, before: Scope, scope: Scope, zone: ReportingZone
 ) -> dict[str, list[SpendChange]]:
-    found = {}
-    for by in GROUPS:
+    found: dict[str, list[SpendChange]] = {}
+    for by in SpendGroup:
         sums: list[Counter[str]] = []
         for span in (before, scope):
             counter = Counter[str]()
