@@ -8,19 +8,21 @@ choices stand in the address: they outlive a change of page and a reload, and ca
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from types import ModuleType
 from typing import Any
 
 import streamlit as st
 
 from dashboard import confirmation, display, formatting, sidebar, sign_in
-from dashboard.data import reads
+from dashboard.data import days, reads
 from dashboard.data.reads import DashboardView
+from dashboard.page_choices import EVERYONE, USUAL
+from dashboard.periods import CALENDAR, DAYS, dated_period
 from dashboard.viewer import Viewer, ViewerScope, Who
 from ledger.queries.reads import Freshness
 from ledger.writing.lag import WriterLag
 
-EVERYONE, USUAL = "All teams", "30 d"
 REFRESH_S = 5
 CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
 
@@ -78,23 +80,14 @@ def _own(view: DashboardView) -> str:
 def _show_frame(place: PageSpec, base: DashboardView) -> None:
     module, fleet, url = place.module, place.fleet, base.url
     with st.sidebar:
-        period = st.segmented_control(
-            "Period",
-            list(reads.PERIODS),
-            default=USUAL,
-            required=True,
-            key="period",
-            bind="query-params",
-        )
-        period = period or USUAL  # `?period=` chooses none
-        now_us = reads.rounded_now_us(reads.PERIODS[period])
+        choice = _period(base)
         try:
-            options = _teams(replace(base, period=period, now_us=now_us))
+            options = _teams(choice.of(base))
         except reads.AWAY as error:
             _show_unavailable(url, error)
             return
         team = st.selectbox("Team", options, key="team", bind="query-params") or options[0]
-        how = sidebar.display_settings(replace(base, period=period, now_us=now_us))
+        how = sidebar.display_settings(choice.of(base))
         live = st.toggle("Refresh by itself", value=True, key="live", bind="query-params")
 
     @st.fragment(run_every=REFRESH_S if live else None)
@@ -103,15 +96,14 @@ def _show_frame(place: PageSpec, base: DashboardView) -> None:
             drawn()
 
     def drawn() -> None:
-        at_us = reads.rounded_now_us(reads.PERIODS[period])
         whole = team == EVERYONE or (fleet is not None and base.viewer.sees_house)
         item = None if whole else team
-        view = replace(base, period=period, team=item, now_us=at_us)
-        shown = (module.__name__, period, team)
+        shown = (module.__name__, choice, team)
         first = st.session_state.get("shown") != shown
         if first:
             confirmation.clear_outcomes()
         try:
+            view = replace(choice.of(base), team=item)
             if fleet and whole and team != EVERYONE:
                 st.caption(
                     f"Of all teams: {fleet.format(own=_own(base), team=formatting.quote(team))}."
@@ -124,6 +116,49 @@ def _show_frame(place: PageSpec, base: DashboardView) -> None:
             _show_unavailable(url, error)
 
     body()
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodChoice:
+    """What the sidebar says; a calendar's period is made anew each time, so that it goes on."""
+
+    name: str
+    days: tuple[date, ...] = ()
+
+    def of(self, base: DashboardView) -> DashboardView:
+        """Return the view of this period as of now; may raise what `reads.AWAY` has."""
+        if self.name in reads.PERIODS:
+            now_us = reads.rounded_now_us(reads.PERIODS[self.name])
+            return replace(base, period=self.name, now_us=now_us)
+        now_us = reads.rounded_now_us(reads.PERIODS[USUAL])
+        zone = days.reporting_zone(base)
+        found = dated_period(self.name, zone, now_us, self.days)
+        return replace(base, period=self.name, now_us=now_us, dated=found)
+
+
+def _period(base: DashboardView) -> PeriodChoice:
+    """Ask for the period; what cannot be read or chosen is the usual one."""
+    name = st.segmented_control(
+        "Period", [*reads.PERIODS, *CALENDAR], default=USUAL, required=True, key="period",
+        bind="query-params",
+        help="Months, quarters and days are the organisation's; one that is not over ends now.",
+    )  # fmt: skip
+    name = name or USUAL  # `?period=` chooses none
+    if name != DAYS:
+        return PeriodChoice(name)
+    try:
+        today = days.reporting_zone(base).date_of(base.now_us)
+    except reads.AWAY:  # the page says so
+        return PeriodChoice(USUAL)
+    found = st.date_input(
+        "From and to", value=(today - timedelta(days=6), today), max_value=today, key="days",
+        bind="query-params",
+    )  # fmt: skip
+    chosen = tuple(found) if isinstance(found, tuple) else (found,)
+    if dated_period(DAYS, days.reporting_zone(base), base.now_us, chosen) is None:
+        st.caption("Choose a first and a last day.")
+        return PeriodChoice(USUAL)
+    return PeriodChoice(DAYS, chosen)
 
 
 def _teams(view: DashboardView) -> Sequence[str]:
@@ -144,7 +179,7 @@ def _as_of(view: DashboardView) -> None:
     applied = books_status(fresh, reads.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
     st.caption(
-        f"As of {formatting.moment(view.now_us)}; {applied}{held}. The ledger is only read here."
+        f"As of {formatting.moment(view.now_us)}; {applied}{held}."
         + "".join(f" {line}" for line in sidebar.display_notes(view))
     )
 

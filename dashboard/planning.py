@@ -36,6 +36,7 @@ from ledger.economics.purchase import (
     buy,
     payback_month,
     rent,
+    rent_spot,
     reserve,
     stay,
 )
@@ -54,6 +55,7 @@ HIDDEN_PEAKS_DUTY = Fraction(2, 5)
 COLOURS = {
     PurchaseKind.STAY: "#E0912F",
     PurchaseKind.RENT: "#2E75D6",
+    PurchaseKind.SPOT: "#8DB4E8",
     PurchaseKind.RESERVE: "#0F766E",
     PurchaseKind.BUY: "#7A5AF8",
 }
@@ -95,6 +97,8 @@ class PlanInputs:
     ops_pusd_per_hour: int | None
     terms: tuple[Commitment, ...]
     purchase: Purchase | None
+    spot_pusd_per_hour: int | None = None
+    spot_lost: Fraction = Fraction(0)  # share of hours that are taken away
     gpus: int | None = None  # of what is reserved or bought; `None`: the cheapest number
 
     @property
@@ -148,6 +152,9 @@ def plan(traffic: PlanTraffic, figures: PlanInputs) -> PurchasePlan:
             reserve(demand, engine, term, months=months, discount_per_year=rate, gpus=figures.gpus)
             for term in figures.terms
         ]
+    if figures.tokens_per_s and figures.spot_pusd_per_hour:
+        engine = _engine(figures, figures.spot_pusd_per_hour)
+        options.append(rent_spot(demand, engine, lost=figures.spot_lost, months=months))
     if figures.tokens_per_s and figures.purchase is not None:
         engine = _engine(figures, 0)
         options.append(

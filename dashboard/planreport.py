@@ -57,7 +57,7 @@ def report(found: PurchasePlan, gpu: str, inputs: Sequence[Row], frame: PlanFram
         f"{label_lines(frame.labels)}{first}"
         f"<h1>{escape(text)}</h1><p>{escape(more)}</p>"
         f"<h2>Paid until the end of each month, dollars</h2>{_chart(found)}"
-        f"<h2>Every way</h2>{_ways(found, gpu)}"
+        f"<h2>Options</h2>{_ways(found, gpu)}"
         f"<h2>What it rests on</h2>{_table(inputs)}<ul>{notes}</ul>"
         f"<h2>How it is computed</h2>{_table(FORMULAS)}</body></html>"
     )

@@ -68,7 +68,9 @@ def changed(found: FleetVerdict, pool: str, change: ScenarioChange) -> FleetVerd
         models=tuple(_model(model, change) for model in base.models),
     )
     month = found.sheet.month_hours if change.month_hours is None else change.month_hours
-    sheet = AssumptionSheet((assumptions,), month, frozenset(change.names))
+    sheet = AssumptionSheet(
+        (assumptions,), month, frozenset(change.names), reserved=found.sheet.reserved
+    )
     return judge(sheet, {pool: _curve(curve, change)})
 
 

@@ -15,8 +15,8 @@ from dashboard.formatting import Money
 from dashboard.terms import TERMS
 
 OWN, DOWN, API = "#0F766E", "#C8553D", "#E0912F"
-SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#66736E"
-CHOSEN = ("period", "team", "zone", "money", "live")  # in the address, of all pages
+SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#5C6964"
+CHOSEN = ("period", "days", "team", "zone", "money", "live")  # in the address, of all pages
 FAR = 4.0  # times the larger of volume and break-even
 BESIDE_EDGE = 60.0  # per cent of a gauge
 GAIN, LOSS = "#067647", "#B42318"
@@ -30,6 +30,7 @@ _STYLE = """<style>
 [data-testid="stCaptionContainer"] {opacity: 1 !important; color: var(--be-muted) !important;}
 [data-testid="stCaptionContainer"] p {color: inherit;}
 [data-testid="stCaptionContainer"] code {font-size: .84em;}
+[data-variant="segmented_control"][aria-checked="true"] p {color: var(--be-ink);}
 [data-testid="stVerticalBlock"]:has(> [data-testid="stElementContainer"] .be-card) {
   background: var(--be-card);}
 .be-card h4 {margin: 0 0 .35rem; padding: 0; font-size: .82rem;
@@ -37,7 +38,6 @@ _STYLE = """<style>
 .be-about {color: var(--be-muted) !important; text-decoration: underline dotted;
   text-underline-offset: 3px;}
 .be-rows-of {margin-left: .7rem; font-weight: 400; font-size: .78rem;}
-.be-rows-of a::after {content: "rows";}
 .be-leads {font-size: .78rem; margin: -.9rem 0 .2rem; text-align: right;}
 .be-leads.be-below {margin-top: -.6rem;}
 .be-big {font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}
@@ -180,14 +180,14 @@ def _to_rows(about: str) -> str:
     page, _, anchor = TERMS[about].rows.partition("#")
     if not page:
         return ""
-    return f'<span class="be-rows-of">{_leads(page, anchor, "The rows behind it", "")}</span>'
+    link = _leads(page, anchor, "The requests behind it", "requests")
+    return f'<span class="be-rows-of">{link}</span>'
 
 
 def _leads(page: str, anchor: str, told: str, text: str) -> str:
     """To a page, with what was chosen on this one."""
     address = escape(f"{to_page(page)}{'#' if anchor else ''}{anchor}")
-    what = f'title="{escape(told)}"' + ("" if text else f' aria-label="{escape(told)}"')
-    return f'<a class="be-about" href="{address}" target="_self" {what}>{text}</a>'
+    return f'<a class="be-about" href="{address}" target="_self" title="{escape(told)}">{text}</a>'
 
 
 def to_page(page: str, **more: str | None) -> str:

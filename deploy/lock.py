@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PLATFORMS = ("x86_64-manylinux_2_34", "aarch64-manylinux_2_34")  # Debian 12, Ubuntu 22.04
 PYTHONS = ("3.11", "3.12", "3.13")
 NODE = tuple(
-    ROOT / "tests" / "sdk" / name for name in ("node", "coding", "crds", "agents", "loops-node")
+    ROOT / "tests" / "sdk" / name
+    for name in ("node", "coding", "crds", "axe", "agents", "loops-node")
 )
 
 

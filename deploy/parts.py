@@ -246,6 +246,12 @@ PARTS: tuple[Part, ...] = (
         apt=("nodejs", "npm"),
     ),
     Part(
+        "axe", "axe-core, which judges pages for people who do not see or click",
+        find_node("axe", "axe-core"),
+        "sudo apt-get install nodejs npm && make parts", with_npm,
+        apt=("nodejs", "npm"),
+    ),
+    Part(
         "focus-validator", "FinOps' own validator of FOCUS files", find_focus_validator,
         "put a python3.12 on PATH && make parts", with_python_312,
     ),

@@ -41,6 +41,7 @@ NODE_LOCKS = {
     "openai-node": "node",
     "coding": "coding",
     "crds": "crds",
+    "axe": "axe",
     "loops-node": "loops-node",
     "agents": "agents",
 }

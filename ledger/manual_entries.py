@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select
 from ledger.orm import policies as orm
 
 RATE, PROJECT, SCENARIO, CURRENCY = "rate:", "project:", "scenario:", "currency:"
+RESERVED, GPU_PRICE = "reserved:", "gpu-price:"
 
 
 class ManualEntry(msgspec.Struct, frozen=True):

@@ -38,6 +38,12 @@ def reporting_zone(connection: Connection, _view: DashboardView) -> ReportingZon
     return read_zone(connection)
 
 
+@query(ViewerScope.NAMES, entries=4, teams=False)
+def first_us(connection: Connection, _view: DashboardView) -> int | None:
+    """Return since when the books have anything."""
+    return queries.first_us(connection)
+
+
 @query(ViewerScope.TEAM, entries=8)
 def month_outlook(connection: Connection, view: DashboardView) -> MonthOutlook:
     """Return what the month has cost and what it will, of the view's team."""

@@ -8,7 +8,16 @@ from dashboard.data.reads import DashboardView, query
 from dashboard.viewer import ViewerScope
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.fleet.pool_records import ContractVersion
-from ledger.manual_entries import CURRENCY, PROJECT, RATE, SCENARIO, ManualEntry, entries
+from ledger.manual_entries import (
+    CURRENCY,
+    GPU_PRICE,
+    PROJECT,
+    RATE,
+    RESERVED,
+    SCENARIO,
+    ManualEntry,
+    entries,
+)
 from ledger.queries import reads as queries
 
 
@@ -44,6 +53,18 @@ def charged_by(
 def scenarios(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
     """Every version of every scenario, the newest first."""
     return entries(connection, SCENARIO)
+
+
+@query(ViewerScope.NAMES, entries=4, teams=False)
+def gpu_entries(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
+    """Every price of a GPU that was entered, the newest first."""
+    return entries(connection, GPU_PRICE)
+
+
+@query(ViewerScope.HOUSE, entries=4, teams=False)
+def reserved(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
+    """Offers of reserved API capacity, the newest first."""
+    return entries(connection, RESERVED)
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)

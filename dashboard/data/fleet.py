@@ -35,7 +35,7 @@ def engines(
 ) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
     """The latest sample of every engine, a thinned history of the period, and by what it is."""
     first = queries.first_sample_us(connection, view.scope)
-    length = view.span_us if first is None else view.now_us - first
+    length = view.span_us if first is None else view.scope.end_us - first
     bucket = queries.samples_bucket_us(length)
     return (
         queries.engines_now(connection),

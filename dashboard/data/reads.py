@@ -22,17 +22,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import formatting
 from dashboard.data.buckets import bucket_us
+from dashboard.periods import DatedPeriod, length_text
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, refuse_unnamed
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics.cost import TokenBasis
+from ledger.fleet.entered_offers import gpu_prices, priced_market, read_gpu_entries
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.market import market as read_market
-from ledger.invoices import books as invoices
-from ledger.invoices.adjusted import Adjustment, posted_adjustments
-from ledger.invoices.bookings import PROVIDER, booked_costs
-from ledger.invoices.files import InvoiceLine
-from ledger.invoices.reconcile import BookedCost, map_projects
-from ledger.manual_entries import project_teams
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
@@ -69,7 +65,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DashboardView:
-    """What the sidebar chose, and for whom; `now_us` is the rounded instant at which reads end."""
+    """What the sidebar chose, and for whom; `now_us` is the rounded instant of the reader's clock.
+
+    Reads end there, or where the chosen calendar period (`dated`) ended before.
+    """
 
     url: str
     period: str
@@ -77,6 +76,7 @@ class DashboardView:
     now_us: int
     basis: TokenBasis = TokenBasis.INPUT_OUTPUT
     who: Who = field(default=refuse_unnamed, compare=False)
+    dated: DatedPeriod | None = None
 
     @property
     def viewer(self) -> Viewer:
@@ -85,11 +85,29 @@ class DashboardView:
 
     @property
     def span_us(self) -> int:
-        return PERIODS[self.period]
+        return PERIODS[self.period] if self.dated is None else self.dated.length_us
 
     @property
     def scope(self) -> Scope:
+        if self.dated is not None:
+            return Scope(self.dated.start_us, self.dated.end_us, self.team)
         return Scope.last(self.span_us, self.now_us, self.team)
+
+    @property
+    def words(self) -> str:
+        """`the last 30 days`, `November 2026 so far`."""
+        return f"the last {self.length}" if self.dated is None else self.dated.words
+
+    @property
+    def length(self) -> str:
+        return PERIOD_WORDS[self.period] if self.dated is None else length_text(self.span_us)
+
+    @property
+    def earlier(self) -> "DashboardView":
+        """The same of the period of this length that ends where this one begins."""
+        if self.dated is not None:
+            return replace(self, dated=self.dated.before)
+        return replace(self, now_us=self.scope.start_us)
 
 
 def read(
@@ -154,7 +172,7 @@ def _allow(view: DashboardView, reach: ViewerScope) -> None:
 def _key(view: DashboardView) -> tuple[object, ...]:
     """What an answer depends on: those who may see it share it, and none of them changes it."""
     written = _write_counter().count
-    return view.url, view.period, view.team, view.now_us, view.basis, written
+    return view.url, view.period, view.team, view.now_us, view.basis, view.dated, written
 
 
 @dataclass(slots=True)
@@ -253,7 +271,7 @@ def flagged(connection: Connection, view: DashboardView) -> list[queries.Flagged
 @query(ViewerScope.HOUSE, teams=False)
 def teams(connection: Connection, view: DashboardView) -> list[str]:
     """Everyone's that asked for anything."""
-    return queries.teams(connection, Scope(view.now_us - view.span_us, view.now_us))
+    return queries.teams(connection, replace(view.scope, team=None))
 
 
 @query(ViewerScope.NAMES, teams=False)
@@ -318,43 +336,10 @@ def ttft_pairs(
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
-def market(connection: Connection, _view: DashboardView) -> tuple[GpuOffer, ...]:
-    """The catalogue of GPUs; empty before a gateway that keeps it has started."""
-    return read_market(connection)
-
-
-@dataclass(frozen=True, slots=True)
-class InvoiceDetail:
-    """An imported invoice with its lines and what the books have of its days."""
-
-    invoice: invoices.ImportedInvoice
-    lines: tuple[InvoiceLine, ...]
-    booked: tuple[BookedCost, ...]
-    zone_note: str | None = None
-
-
-@query(ViewerScope.BOOKS, entries=4)
-def bills(connection: Connection, _view: DashboardView) -> list[invoices.ImportedInvoice]:
-    """Every imported invoice, the latest first."""
-    return invoices.list_invoices(connection)
-
-
-@query(ViewerScope.BOOKS)
-def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
-    found = invoices.find_invoice(connection, number)
-    teams = project_teams(connection, found.party.removeprefix(PROVIDER), view.now_us + TTL_S * _US)
-    lines = map_projects(invoices.lines_of(connection, number), teams)
-    zone, days = invoices.zone_of(connection, found), (found.first_day, found.last_day)
-    booked = booked_costs(connection, found.party, *days, offset_min=zone.offset_min)
-    return InvoiceDetail(found, tuple(lines), tuple(booked), zone.note)
-
-
-@query(ViewerScope.BOOKS)
-def adjustments(connection: Connection, view: DashboardView) -> list[Adjustment]:
-    """By day and party; of everyone."""
-    end_us = view.now_us - view.now_us % DAY_US + DAY_US  # today's stand at its last instant
-    scope = Scope(view.scope.start_us, end_us)
-    return list(posted_adjustments(connection, scope, bucket_us=DAY_US))
+def market(connection: Connection, view: DashboardView) -> tuple[GpuOffer, ...]:
+    """The catalogue of GPUs at public and entered prices; empty before a gateway has started."""
+    entered = read_gpu_entries(connection)
+    return priced_market(read_market(connection), gpu_prices(entered, view.now_us, "hour"))
 
 
 @query(ViewerScope.BOOKS, entries=4)

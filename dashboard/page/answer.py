@@ -53,7 +53,7 @@ def show(view: DashboardView) -> None:
     _show_verdict(view, survey)
     _rates(view, survey.standing)
     if survey.standing.verdicts:
-        st.subheader(f"The last {reads.PERIOD_WORDS[view.period]}", anchor=False)
+        st.subheader(formatting.sentence(view.words), anchor=False)
         columns = st.columns(len(survey.standing.verdicts))
         for column, comparator in zip(columns, survey.standing.verdicts, strict=True):
             with column:

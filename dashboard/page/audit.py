@@ -15,8 +15,9 @@ from sqlalchemy.exc import DBAPIError
 
 from dashboard import formatting, theme
 from dashboard.charts import bills
-from dashboard.data import reads
-from dashboard.data.reads import DashboardView, InvoiceDetail
+from dashboard.data import invoices, reads
+from dashboard.data.invoices import InvoiceDetail
+from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars, money_columns, shown_amount, time_column
 from dashboard.sections import billing
 from ledger.invoices.bookings import GPU
@@ -78,7 +79,7 @@ CHECKS = {
 
 
 def show(view: DashboardView) -> None:
-    st.subheader("Do the books hold?", anchor=False)
+    st.subheader("Ledger checks", anchor=False)
     _show_verified(view)
     st.subheader("Bills beside the books", anchor="bill")
     _bills(view)
@@ -160,7 +161,7 @@ def _findings(findings: Sequence[Finding]) -> None:
 
 
 def _bills(view: DashboardView) -> None:
-    known = reads.bills(view)
+    known = invoices.bills(view)
     survey = reads.spending(view)
     senders = {cell.provider for cell in survey.cells if cell.provider is not None}
     billing.show_import_form(
@@ -179,7 +180,7 @@ def _bills(view: DashboardView) -> None:
     number = st.selectbox(
         "Bill", list(numbers), format_func=lambda item: invoice_name(numbers[item]), key="bill"
     )
-    found = at_its_pool(reads.bill(view, number))
+    found = at_its_pool(invoices.bill(view, number))
     _bill(view, found)
 
 
@@ -295,7 +296,7 @@ def _rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _adjustments(view: DashboardView) -> None:
-    found = reads.adjustments(view)
+    found = invoices.adjustments(view)
     if not found:
         st.caption(
             "None in this period: no bill that differed from the books was posted for its days."
@@ -348,7 +349,7 @@ def change_row(audit_entry: AuditEntry) -> dict[str, Any]:
     )
     return {
         formatting.zoned("entered"): formatting.instant(audit_entry.at_us),
-        "by": audit_entry.actor or "not said",
+        "by": audit_entry.actor or "system",
         "what": f"{audit_entry.register.replace('_', ' ')} {audit_entry.row[:16]}",
         "event": audit_entry.event,
         "from and to": told,

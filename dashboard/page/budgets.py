@@ -115,7 +115,7 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
     over, ahead, calm = _group_budgets(spent, at_us)
     columns = st.columns(3)
     for column, title, group, tone in (
-        (columns[0], "Nothing left", over, "be-loss" if over else ""),
+        (columns[0], "Exhausted", over, "be-loss" if over else ""),
         (columns[1], "Forecast over their limit", ahead, "be-loss" if ahead else ""),
     ):
         with column:
@@ -169,11 +169,9 @@ def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
         "left": shown_amount(budget_state.remaining_pusd),
         "forecast": None if forecast is None else shown_amount(forecast),
         formatting.zoned("window ends"): formatting.instant(budget_state.window.end_s * 10**6),
-        "at the limit": "refuses" if budget_state.line.hard else "tells",
+        "at the limit": "hard stop" if budget_state.line.hard else "alert only",
         "alerts": ", ".join(formatting.percent(ppm / PPM) for ppm in budget_state.alerts),
-        "limit from": "its own"
-        if budget_state.default is None
-        else f"the default {budget_state.default}",
+        "limit from": "own" if budget_state.default is None else f"default {budget_state.default}",
         "calendar": budget_state.line.timezone,
     }
 

@@ -110,7 +110,7 @@ def _bounds(leave: Mapping[str, Any]) -> None:
             "window": line["period"],
             "limit": _shown(line["limit_usd"]),
             "left": _shown(line["left_usd"]),
-            "at the limit": "refuses" if line["hard"] else "tells",
+            "at the limit": "hard stop" if line["hard"] else "alert only",
             "state": "nothing left" if line["exhausted"] else "open",
         }
         for line in leave["budgets"]

@@ -161,7 +161,7 @@ def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
 
 def markers(sets: Sequence[PolicySet], view: DashboardView) -> list[dict[str, Any]]:
     """Those that came in force within the period, one of this moment among them."""
-    start_us = view.now_us - view.span_us
+    start_us, dated = view.scope.start_us, view.dated
     return [
         {
             "at": formatting.instant(stored.recorded_us),
@@ -170,5 +170,5 @@ def markers(sets: Sequence[PolicySet], view: DashboardView) -> list[dict[str, An
             + (f": {stored.note}" if stored.note else ""),
         }
         for stored in sets
-        if start_us <= stored.recorded_us
+        if start_us <= stored.recorded_us and (dated is None or stored.recorded_us < dated.end_us)
     ]

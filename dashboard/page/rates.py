@@ -17,7 +17,7 @@ from dashboard.charts import plots, rates
 from dashboard.data import entries
 from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars
-from dashboard.sections import currency, projects
+from dashboard.sections import currency, offers, projects
 from ledger.fleet.paidrates import rate_of
 from ledger.fleet.pool_records import ContractVersion
 from ledger.manual_entries import ManualEntry, entries_in_force, latest_us, upcoming_entries
@@ -39,6 +39,7 @@ def show(view: DashboardView) -> None:
             "a contract a rate.",
             icon=":material/memory:",
         )
+        offers.show(view)
         projects.show(view)
         currency.show(view)
         return
@@ -58,6 +59,7 @@ def show(view: DashboardView) -> None:
         )
     else:
         _form(desk, latest, standing, now_us)
+    offers.show(view)
     projects.show(view)
     currency.show(view)
 
@@ -193,11 +195,11 @@ def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
         key=f"rates-usd-{pool}", placeholder="as the contract says",
     )  # fmt: skip
     hours = second.number_input(
-        "People's hours a week", value=terms.ops_seconds_per_week / SECONDS, step=0.5,
+        "Ops hours a week", value=terms.ops_seconds_per_week / SECONDS, step=0.5,
         key=f"rates-hours-{pool}",
     )  # fmt: skip
     ops = third.number_input(
-        "USD an hour of theirs", value=dollars(terms.ops_pusd_per_hour), step=5.0,
+        "Ops cost per hour, USD", value=dollars(terms.ops_pusd_per_hour), step=5.0,
         key=f"rates-ops-{pool}",
     )  # fmt: skip
     source = st.text_input(
@@ -228,9 +230,8 @@ def faults(given: Mapping[str, Any]) -> list[str]:
     found = {
         f"USD an hour of one GPU is more than 0 and at most {MOST_USD:,}; what is owned has its "
         "amortisation and its power.": rate is not None and not 0 < rate <= MOST_USD,
-        f"People's hours a week are 0 to {WEEK_HOURS}.": hours is None
-        or not 0 <= hours <= WEEK_HOURS,
-        f"USD an hour of theirs is 0 to {MOST_USD:,}.": ops is None or not 0 <= ops <= MOST_USD,
+        f"Ops hours a week are 0 to {WEEK_HOURS}.": hours is None or not 0 <= hours <= WEEK_HOURS,
+        f"Ops cost per hour, USD is 0 to {MOST_USD:,}.": ops is None or not 0 <= ops <= MOST_USD,
     }
     return [text for text, wrong in found.items() if wrong]
 

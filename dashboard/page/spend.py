@@ -27,19 +27,28 @@ from dashboard.figures import (
     spent_over_time,
     time_column,
 )
-from dashboard.sections import beside_sums, month, movement, team
+from dashboard.sections import (
+    attempt_table,
+    beside_sums,
+    business_metric,
+    drill,
+    month,
+    movement,
+    team,
+)
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptCell, AttemptDetail
+from ledger.reports.showback import IdleShare, share_idle
 from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
 ROWS = 200
-MONEY = ("cost", "at the comparator", "claimed")  # columns of single requests
 FILTERS = 3  # beside each other
 ANY = "any"
 EMPTY = "No requests in this period. Choose a longer one, or send a request."
 BARS = 12
-IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
+SHARE = "idle-share"
+IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table alone
 BIND: Any = "query-params"
 Sums = dict[str, dict[str, int]]
 GROUPS: dict[str, Callable[[AttemptCell], str]] = {
@@ -58,6 +67,7 @@ def show(view: DashboardView) -> None:
         st.info(EMPTY, icon=":material/payments:")
         beside_sums.show(view)
         return
+    drill.show_chips(view)
     _totals(survey)
     beside_sums.show(view)
     month.show(view)
@@ -66,12 +76,20 @@ def show(view: DashboardView) -> None:
         "By", ["kind of cost", *BY], default="kind of cost", required=True, key="spend-by"
     )
     _over_time(view, survey, by)
+    drill.offer_days(view, survey)
     st.subheader("By team, key, model and backend", anchor=False)
     for tab, name in zip(st.tabs([f"By {column}" for column in BY]), BY, strict=True):
         with tab:
+            if name == "team" and survey.scope.team is None:
+                st.selectbox(
+                    "Idle time", list(IdleShare), key=SHARE,
+                    help="A way to read the books: what is shared here is posted to nobody.",
+                )  # fmt: skip
             _table(survey, name, _by_key(view) if name == "key" else _by(survey, name))
     st.subheader("What a token cost", anchor=False)
     movement.unit_costs_of(survey)
+    st.subheader("What a customer, ticket or order cost", anchor=False)
+    business_metric.show(view, survey)
     _movement(view)
     st.subheader("Single requests", anchor="requests")
     _requests(view, survey)
@@ -167,9 +185,14 @@ def _by(survey: Survey, name: str) -> Sums:
         for team, pusd in own_cost_by_team(survey).items():
             sums[team]["own"] = pusd
         if survey.scope.team is None:
-            for bill in survey.standing.bills:
-                sums[IDLE]["own"] += bill.idle_pusd
-                sums[DOWN]["own"] += bill.unavailable_pusd
+            idle = sum(bill.idle_pusd for bill in survey.standing.bills)
+            down = sum(bill.unavailable_pusd for bill in survey.standing.bills)
+            used = {team: row["own"] for team, row in sums.items()}
+            shared = share_idle(used, idle + down, IdleShare(st.session_state[SHARE]))
+            for team, pusd in shared.items():
+                sums[team]["own"] += pusd
+            if not shared:
+                sums[IDLE]["own"], sums[DOWN]["own"] = idle, down
     return sums
 
 
@@ -197,8 +220,12 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
     counts = {
         column: NUMBER(format="localized") for column in (counted, "input tokens", "output tokens")
     }
-    theme.table(table, about="spend", column_config={**money, **counts})
-    st.caption(f"O{own[1:]}: {_charge_basis(survey, name)}. Input tokens include cached ones.")
+    drill.show_table(name, table, column_config={**money, **counts})
+    shared = name == "team" and st.session_state.get(SHARE, IdleShare.APART) != IdleShare.APART
+    st.caption(
+        f"O{own[1:]}: {_charge_basis(survey, name)}{', and their part of idle time' * shared}. "
+        "Input tokens include cached ones."
+    )
 
 
 def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
@@ -272,7 +299,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
     if not found:
         st.caption("No request matches.")
         return
-    frame = _frame(found)
+    frame = attempt_table.attempt_rows(found)
     event = theme.table(
         frame,
         about="attempt",
@@ -282,7 +309,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         key="requests",
         column_config={
             formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
-            **money_columns(frame, [name for name in MONEY if name in frame[0]]),
+            **money_columns(frame, [name for name in attempt_table.MONEY if name in frame[0]]),
             **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
     )
@@ -326,34 +353,6 @@ def _show_request(view: DashboardView, request_id: str) -> None:
     st.caption("Every try of this request. The address of this page links to it.")
     for row in found:
         _detail(view, row)
-
-
-def _amount(pusd: int | None) -> Any:
-    return None if pusd is None else shown_amount(pusd)
-
-
-def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
-    """Return the table's rows; where no provider claims more, it has no column for that."""
-    claims = any(row.claimed_pusd is not None for row in found)
-    return [
-        {
-            formatting.zoned("at"): formatting.instant(row.opened_us),
-            "team": row.team,
-            "model": row.model,
-            "went to": row.target,
-            "input": row.input_tokens,
-            "output": row.output_tokens,
-            "cost": _amount(row.cost_pusd),
-            "at the comparator": _amount(row.compared_pusd),
-            "why": formatting.reason(row.spill_reason or row.reason),
-            "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
-            "status": row.status or "open",
-            **({"claimed": _amount(row.claimed_pusd)} if claims else {}),
-            "flag": row.flag or "",
-            "request": row.request_id,
-        }
-        for row in found
-    ]
 
 
 def _detail(view: DashboardView, row: AttemptDetail) -> None:

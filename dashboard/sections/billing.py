@@ -55,7 +55,7 @@ def show_posting_form(view: DashboardView, invoice: ImportedInvoice) -> bool:
     desk = confirmation.desk_for(view)
     if desk is None:
         return False
-    if st.button("Bring the books to it", key="bills-post", icon=":material/balance:"):
+    if st.button("Post the difference", key="bills-post", icon=":material/balance:"):
         confirmation.request_confirmation(BILLS, invoice.id)
     if confirmation.pending_change(BILLS) != invoice.id:
         return True

@@ -1,14 +1,13 @@
 """Below the spending: unit costs, what moved, what stands out, the hours of the week, tags."""
 
 from collections import Counter
-from dataclasses import replace
 from fractions import Fraction
 
 import streamlit as st
 
 from dashboard import display, formatting, theme
 from dashboard.charts import spend
-from dashboard.data import days, reads, tags
+from dashboard.data import days, tags
 from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars, money_columns, shown_amount
 from dashboard.unitcosts import unit_costs
@@ -21,6 +20,7 @@ from ledger.reports.survey import Survey
 SHOWN = 8
 MILLION = 10**6
 SHORT_DAYS = 3
+LEAST_COVERAGE = 0.9  # of the earlier period: what is compared with less moved by when books began
 
 
 def unit_costs_of(survey: Survey) -> None:
@@ -52,14 +52,21 @@ def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
 
 def show_movers(view: DashboardView, by: str) -> None:
     """The period beside the one of the same length before it."""
-    span = reads.PERIOD_WORDS[view.period]
-    if by == "key" and _earlier(view).scope.start_us < tags.whole_from_us(view):
+    span = view.length
+    if by == "key" and view.earlier.scope.start_us < tags.whole_from_us(view):
         st.caption(
             f"Attempts of the {span} before were retired before they were added up by key: nothing "
             "to compare with. By team, model and backend all of them are."
         )
         return
-    now, before = _sums(view, by), _sums(_earlier(view), by)
+    held = _coverage(view.earlier.scope, days.first_us(view))
+    if 0 < held < LEAST_COVERAGE:
+        st.caption(
+            f"The books have {formatting.percent(held)} of the {span} before: too little to "
+            f"compare with ({formatting.percent(LEAST_COVERAGE)} is the least)."
+        )
+        return
+    now, before = _sums(view, by), _sums(view.earlier, by)
     found = movers(before, now)[:SHOWN]
     if not before:
         st.caption(f"Nothing is in the books of the {span} before: nothing to compare with.")
@@ -78,8 +85,11 @@ def show_movers(view: DashboardView, by: str) -> None:
     )
 
 
-def _earlier(view: DashboardView) -> DashboardView:
-    return replace(view, now_us=view.scope.start_us)
+def _coverage(scope: Scope, first_us: int | None) -> float:
+    """The part of a period since the books began."""
+    if first_us is None or first_us >= scope.end_us:
+        return 0.0
+    return (scope.end_us - max(scope.start_us, first_us)) / (scope.end_us - scope.start_us)
 
 
 def _sums(view: DashboardView, by: str) -> dict[str, int]:

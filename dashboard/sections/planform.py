@@ -11,11 +11,12 @@ from typing import Any
 import streamlit as st
 
 from dashboard import fields, formatting
-from dashboard.data import reads
+from dashboard.data import entries, reads
 from dashboard.data.reads import DashboardView
 from dashboard.planning import BASIS, HIDDEN_PEAKS_DUTY, PlanInputs, PlanTraffic
 from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.economics.purchase import Commitment, Purchase
+from ledger.fleet.entered_offers import gpu_prices
 from ledger.fleet.market import GpuOffer, estimate, models
 from ledger.fleet.pool_records import ContractVersion
 from ledger.money import usd_to_pusd_rounded
@@ -23,7 +24,7 @@ from ledger.reports.survey import Survey
 
 FIELDS = frozenset((
     "gpu", "gpu-model", "horizon", "growth", "interest", "off1", "off3", "price", "life",
-    "residual", "power", "ops", "ops-rate", "plan-spares", "gpus",
+    "residual", "power", "ops", "ops-rate", "plan-spares", "gpus", "spot", "spot-lost",
 ))  # fmt: skip
 YEAR, THREE_YEARS = 12, 36
 SECONDS_PER_MINUTE = 60
@@ -41,6 +42,7 @@ class PlanForm:
     rate_source: str
     tokens_per_s: float | None
     speed_source: str
+    spot_usd: float | None = None
 
 
 def pick_gpu(view: DashboardView, survey: Survey) -> PlanForm:
@@ -69,7 +71,9 @@ def pick_gpu(view: DashboardView, survey: Survey) -> PlanForm:
     elif listed is not None and listed.low_pusd_per_hour:
         rate = listed.low_pusd_per_hour / 1e12
         source = f"{listed.price_source}, seen {listed.price_seen}"
-    return PlanForm(name, model, rate, source, speed, why)
+    spot = gpu_prices(entries.gpu_entries(view), view.now_us, "spot").get(name)
+    spot_usd = None if spot is None else spot[0].pusd / 1e12
+    return PlanForm(name, model, rate, source, speed, why, spot_usd)
 
 
 def _served_speed(
@@ -82,8 +86,8 @@ def _served_speed(
     if able is None:
         return None
     speed = float(able.per_minute / SECONDS_PER_MINUTE / contract.gpus)
-    period = reads.PERIOD_WORDS[view.period]  # named: with another one the field begins anew
-    return speed, f"as pool {contract.pool} served in the last {period}"
+    # The period is named: with another one the field begins anew.
+    return speed, f"as pool {contract.pool} served in {view.words}"
 
 
 def _first(names: list[str], known: tuple[GpuOffer, ...], own: dict[str, Any]) -> int:
@@ -127,7 +131,7 @@ def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanIn
     )  # fmt: skip
     share = float(100 * HIDDEN_PEAKS_DUTY) if traffic.hidden_peaks else 100.0
     duty = fields.number(
-        third, "Duty, % of that speed", (1.0, 100.0), share, step=5.0,
+        third, "Hours in use, % of that speed", (1.0, 100.0), share, step=5.0,
         key=f"duty-{share:.0f}", bind=BIND,
         help="The share of a GPU's speed that traffic can use. Minutes of real load have their "
         "peaks in them; an export by the day hides peaks of 1.9 to 3.3 times the mean.",
@@ -140,6 +144,7 @@ def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanIn
         growth, discount, value, three = _terms()
         purchase = _purchase()
         operations = _operations(survey)
+        spot = _spot(chosen)
     return PlanInputs(
         months=int(months),
         growth=_share(growth),
@@ -152,6 +157,7 @@ def figures_of(survey: Survey, chosen: PlanForm, traffic: PlanTraffic) -> PlanIn
         ),
         purchase=purchase,
         **operations,
+        **spot,
     )
 
 
@@ -239,6 +245,20 @@ def _operations(survey: Survey) -> dict[str, Any]:
         "spares": int(spares),
         "gpus": int(gpus) or None,
     }
+
+
+def _spot(chosen: PlanForm) -> dict[str, Any]:
+    """The spot price that was entered for this GPU, on Rates; none is assumed."""
+    columns = st.columns(4, vertical_alignment="bottom")
+    rate = fields.number(
+        columns[0], "Spot, USD per GPU-hour", (0.0, MOST), chosen.spot_usd, step=0.1, key="spot",
+        placeholder="enter to compare spot", bind=BIND,
+    )  # fmt: skip
+    lost = fields.number(
+        columns[1], "Spot hours taken away, %", (0.0, 99.0), 10.0, step=5.0, key="spot-lost",
+        bind=BIND, help="They serve nothing, and what they would have served goes to the API.",
+    )  # fmt: skip
+    return {"spot_pusd_per_hour": _pusd(rate), "spot_lost": _share(lost)}
 
 
 def _share(percent: float) -> Fraction:

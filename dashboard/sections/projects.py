@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard import confirmation, formatting, theme
-from dashboard.data import entries, reads
+from dashboard.data import entries, invoices
 from dashboard.data.reads import DashboardView
 from dashboard.figures import time_column
 from ledger.invoices.bookings import PROVIDER
@@ -45,7 +45,9 @@ def show(view: DashboardView) -> None:
             "Say whose one is, and `Reconciliation and audit` compares by teams."
         )
     desk = confirmation.desk_for(view)
-    senders = sorted({bill.party for bill in reads.bills(view) if bill.party.startswith(PROVIDER)})
+    senders = sorted(
+        {bill.party for bill in invoices.bills(view) if bill.party.startswith(PROVIDER)}
+    )
     if desk is None:
         return
     if not senders:

@@ -89,6 +89,8 @@ _RATES = {
     "enter": "rates:enter",
     "withdraw": "rates:withdraw",
     "currency": "rates:currency",
+    "gpus": "offers:gpus",
+    "reserve": "offers:reserve",
 }
 _CONFIG = {
     "import": "configuration:import_command",

@@ -25,6 +25,7 @@ CHANGING = frozenset(
         *("journals:acknowledge", "journals:salvage", "journals:drain"),
         "prices:import_prices",
         *("rates:enter", "rates:withdraw", "rates:currency"),
+        *("offers:gpus", "offers:reserve"),
     }
 )
 # They run until they are stopped, and print what happens meanwhile.

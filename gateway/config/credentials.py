@@ -133,17 +133,22 @@ def webhook(
 
     Raises `ConfigError`, which names the variable and never what it holds.
     """
-    found: list[Secret | None] = []
-    for field in ("webhook_env", "secret_env"):
-        name = getattr(settings, field)
-        value = environ.get(name, "") if name is not None else ""
-        must = f"{place}.{field}: `{name}` must hold"
-        found.append(_line(value, must) if value else None)
-    address, secret = found
-    if address is not None and not _is_address(address.reveal()):
+    address = posted_to(settings.webhook_env, f"{place}.webhook_env", environ)
+    name = settings.secret_env
+    value = environ.get(name, "") if name is not None else ""
+    return address, _line(value, f"{place}.secret_env: `{name}` must hold") if value else None
+
+
+def posted_to(variable: str | None, place: str, environ: Mapping[str, str]) -> Secret | None:
+    """Return the address that a variable holds, if one is named and set; raises `ConfigError`."""
+    value = environ.get(variable, "") if variable is not None else ""
+    if not value:
+        return None
+    address = _line(value, f"{place}: `{variable}` must hold")
+    if not _is_address(address.reveal()):
         words = "must hold one address, `https://...`, and nothing else"
-        raise ConfigError([f"{place}.webhook_env: `{settings.webhook_env}` {words}"])
-    return address, secret
+        raise ConfigError([f"{place}: `{variable}` {words}"])
+    return address
 
 
 def peers_secret(settings: PeersSection, environ: Mapping[str, str]) -> Secret:
@@ -171,6 +176,7 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
     told, replay = (settings.alerts, settings.events), settings.server.idempotency.replay
     named = [name for section in told for name in (section.webhook_env, section.secret_env)]
     named += [replay.key_env, settings.peers.secret_env]
+    named += [settings.mail.password_env, *(each.webhook_env for each in settings.reports)]
     named += [pool.engine.api_key_env for pool in settings.pools.values()]
     named += [
         section.sampling.key_env

@@ -15,6 +15,7 @@ from gateway.config.crosschecks_cache import check_response_cache
 from gateway.config.crosschecks_content import CONTENT_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
+from gateway.config.crosschecks_reports import check_reports
 from gateway.config.crosschecks_retirement import check_retirements
 from gateway.config.crosschecks_sampling import check_sampling
 from gateway.config.crosschecks_upkeep import check_upkeep
@@ -164,6 +165,7 @@ CHECKS: tuple[Check, ...] = (
     check_adapters,
     check_machines,
     check_roles,
+    check_reports,
     check_sampling,
     check_upkeep,
     check_response_cache,

@@ -24,6 +24,8 @@ SECTIONS = {
     "IdempotencySection": "How long the same `Idempotency-Key` is the same request.",
     "KeyCommandSection": "A program that prints the key: a vault's own.",
     "LedgerSection": "Where the books are, and how long single attempts are kept.",
+    "MailSection": "The server that reports are mailed by.",
+    "ReportSection": "A report with the verdict that is sent by itself, and where to.",
     "LogsSection": "What `serve` and its processes write.",
     "MatchSection": "Which requests a policy is for: all that is said must hold.",
     "ModelSection": "A name that apps ask for, and the targets behind it.",

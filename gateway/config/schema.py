@@ -34,6 +34,8 @@ from gateway.config.schema_reports import (
     AlertsSection,
     EventsSection,
     LogsSection,
+    MailSection,
+    ReportSection,
     TelemetrySection,
 )
 from gateway.config.schema_response_cache import ResponseCacheSection
@@ -360,6 +362,10 @@ class Settings(ConfigSection):
     )
     content: ContentSection = ContentSection()
     alerts: AlertsSection = AlertsSection()
+    reports: tuple[ReportSection, ...] = Field(
+        (), description="reports with the verdict, sent by themselves once a period is over"
+    )
+    mail: MailSection = MailSection()
     events: EventsSection = EventsSection()
     logs: LogsSection = LogsSection()
     opentelemetry: OpenTelemetrySection = OpenTelemetrySection()

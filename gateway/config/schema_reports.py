@@ -1,10 +1,10 @@
-"""Sections for what the host reports: logs, webhooks of alerts and requests, samples of engines."""
+"""Sections for what the host tells: logs, webhooks of alerts and requests, reports, samples."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.sections import ConfigSection, Positive, Variable
+from gateway.config.sections import HOST, ConfigSection, Named, Positive, Variable
 
 
 class LogsSection(ConfigSection):
@@ -53,6 +53,48 @@ class EventsSection(ConfigSection):
         None, description="environment variable with the secret that signs them"
     )
     batch: int = Field(500, ge=1, le=2000, description="most messages in one post")
+
+
+Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$", max_length=300)]
+
+
+class MailSection(ConfigSection):
+    server: Annotated[str, Field(pattern=HOST)] | None = Field(
+        None, description="SMTP server that reports are sent by: smtp.example.com:587"
+    )
+    sender: Address | None = Field(None, description="address that reports come from")
+    tls: Literal["starttls", "tls", "none"] = Field(
+        "starttls",
+        description="`starttls`: after the greeting; `tls`: from the first byte; `none`: in the "
+        "clear, for a relay on this machine",
+    )
+    user: str | None = Field(None, description="name to sign in with at the server")
+    password_env: Variable | None = Field(
+        None, description="environment variable with the password of `user`"
+    )
+
+
+class ReportSection(ConfigSection):
+    name: Named = Field(description="name of the report, in its title and in file names")
+    every: Literal["day", "week", "month"] = Field(
+        "week",
+        description="period of `timezone` that it is of, sent once it is over; weeks begin on "
+        "Monday",
+    )
+    when: Literal["always", "unusual"] = Field(
+        "always", description="`unusual`: only where a team or model is far above its usual day"
+    )
+    folder: str | None = Field(
+        None, description="folder that the report is written to, as text and JSON"
+    )
+    webhook_env: Variable | None = Field(
+        None,
+        description="environment variable with the address that it is posted to, in the form of "
+        "`alerts.form` and signed with `alerts.secret_env`",
+    )
+    mail_to: tuple[Address, ...] = Field(
+        (), description="addresses that it is mailed to, by `mail.server`"
+    )
 
 
 class TelemetrySection(ConfigSection):

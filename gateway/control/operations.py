@@ -17,6 +17,7 @@ from gateway.control.admin import (
     invoices,
     journal_findings,
     keys,
+    offers,
     open_claims,
     overrides,
     own_keys,
@@ -43,6 +44,7 @@ OPERATIONS: Final[tuple[AdminOperation[Any], ...]] = (
     *rates.VERBS,
     *verdict.VERBS,
     *entries.VERBS,
+    *offers.VERBS,
     *books.VERBS,
     *journal_findings.VERBS,
 )

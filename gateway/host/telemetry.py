@@ -37,6 +37,7 @@ from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
 from gateway.control.budget_alerts import BudgetAlerter
 from gateway.control.event_sender import EventSender
+from gateway.control.report_sender import ReportSender
 from gateway.fleet.demand_counter import BidPricePublisher
 from gateway.fleet.engine_notes import TELEMETRY, EngineStatusNotes
 from gateway.fleet.kv_event_listener import listen
@@ -137,7 +138,7 @@ class TelemetryProcess:
             for chore in (self._measure_ways, self._live, self._sample, self._store_samples):
                 tasks.create_task(chore())
             tasks.create_task(self._price())
-            for teller in (BudgetAlerter, EventSender):
+            for teller in (BudgetAlerter, EventSender, ReportSender):
                 tasks.create_task(teller(self._settings, self._ledger, self._clock).run())
             if self._settings.limits and are_shared(self._runtime.ledger_url):
                 here = self._runtime

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from ledger.economics.cost import HOURS_OF_A_MONTH, HOURS_PER_WEEK, Exact
+from ledger.economics.reserved_capacity import ReservedOffer
 from ledger.money import PUSD_PER_USD, format_usd
 
 VERSION_DIGITS = 12
@@ -149,6 +150,7 @@ class AssumptionSheet:
     pools: tuple[PoolAssumptions, ...]
     month_hours: Exact = HOURS_OF_A_MONTH
     changed: frozenset[str] = field(default=frozenset())  # names that a person changed to try
+    reserved: tuple[ReservedOffer, ...] = ()
 
     @property
     def weeks(self) -> Fraction:
@@ -159,7 +161,14 @@ class AssumptionSheet:
         month = Assumption(
             "month_hours", None, _decimal(self.month_hours, 2), "hours", AssumptionSource.ASSUMED
         )
-        return (month, *(line for pool in self.pools for line in pool.lines()))
+        offers = (
+            Assumption(
+                f"reserved units of {offer.target}", None, _usd(offer.pusd_per_hour), offer.text,
+                AssumptionSource.ENTERED, offer.source, offer.since,
+            )
+            for offer in self.reserved
+        )  # fmt: skip
+        return (month, *offers, *(line for pool in self.pools for line in pool.lines()))
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -6,11 +6,13 @@ plan read its result and compute no total of their own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from ledger.economics.assumptions import AssumptionSheet, PoolAssumptions
+from ledger.economics.reserved_capacity import ReservedPlan
+from ledger.economics.reserved_demand import plan_targets
 from ledger.economics.value_curve import DepartureOrder, ValueCurve
 
 MORE_OPTIONS = 2  # options shown beyond the best number
@@ -32,7 +34,8 @@ class VerdictOption:
     """A number of engines and its cost a month; `None` is unknown, never zero.
 
     `gpus` is what people count. `total_pusd` leaves unknown ops out. `pro_rata_pusd` is the total
-    if every class that can leave left in proportion.
+    if every class that can leave left in proportion. `reserved` are units of API capacity that
+    are cheaper than tokens one by one: `api_pusd` has their rent and what overflows them.
     """
 
     engines: int
@@ -43,6 +46,7 @@ class VerdictOption:
     api_pusd: Fraction | None
     total_pusd: Fraction | None
     pro_rata_pusd: Fraction | None
+    reserved: tuple[ReservedPlan, ...] = ()
 
     @property
     def allowed(self) -> bool:
@@ -64,9 +68,9 @@ class VerdictShift:
 class PoolVerdict:
     """One pool. `action` is `None` where no verdict is possible; `why_none` says what is missing.
 
-    `worth_pusd` is a month's saving against what runs; for `KEEP` the distance to the next best
-    allowed number, `None` where there is none. `other` and `other_action` are what the other
-    end of the interval (pro rata) says.
+    `now` buys tokens one by one. `worth_pusd` is a month's saving against it; for `KEEP` without
+    units to reserve the distance to the next best allowed number, `None` where there is none.
+    `other` and `other_action` are what the other end of the interval (pro rata) says.
     """
 
     pool: str
@@ -82,6 +86,13 @@ class PoolVerdict:
     shifts: tuple[VerdictShift, ...] = ()
     stays: tuple[str, ...] = ()
     why_none: str | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Whether anything changes: the number of engines, or units are reserved."""
+        if self.action is None or self.best is None:
+            return False
+        return self.action is not VerdictAction.KEEP or bool(self.best.reserved)
 
     @property
     def depends(self) -> bool:
@@ -166,8 +177,7 @@ class FleetVerdict:
         )
 
     def _counted(self) -> tuple[PoolVerdict, ...]:
-        moved = tuple(pool for pool in self.judged if pool.action is not VerdictAction.KEEP)
-        return moved or self.judged
+        return tuple(pool for pool in self.judged if pool.moves) or self.judged
 
 
 def judge(sheet: AssumptionSheet, curves: Mapping[str, ValueCurve]) -> FleetVerdict:
@@ -191,6 +201,8 @@ def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCur
         return _without(pool, curve, "no engine runs")
     options = _options(sheet, pool, curve)
     now = options[pool.engines]
+    if now.reserved:
+        now = _option(replace(sheet, reserved=()), pool, curve, pool.engines)
     best = _cheapest(options, now, pro_rata=False)
     other = _cheapest(options, now, pro_rata=True)
     worth = _worth(options, now, best, pro_rata=False)
@@ -215,42 +227,49 @@ def _options(
 ) -> list[VerdictOption]:
     """Every number from none up to where another engine costs more than all that is bought."""
     pace = Fraction(sheet.month_hours) / pool.hours
-    each = Fraction(pool.pusd_per_hour or 0) * pool.count_each * sheet.month_hours
+    each = _month_of_one(sheet, pool)
     bought = curve.api_pusd(pool.engines) * pace
     more = min(MOST_OPTIONS, int(bought / each) if each else MOST_OPTIONS)
     found = [
-        _option(sheet, pool, curve, engines, each, pace)
+        _option(sheet, pool, curve, engines)
         for engines in range(max(LEAST_OPTIONS, pool.engines + more) + 1)
     ]
     best = _cheapest(found, found[pool.engines], pro_rata=False)
     shown = best.engines + MORE_OPTIONS + 1
-    return found + [
-        _option(sheet, pool, curve, engines, each, pace) for engines in range(len(found), shown)
-    ]
+    return found + [_option(sheet, pool, curve, engines) for engines in range(len(found), shown)]
+
+
+def _month_of_one(sheet: AssumptionSheet, pool: PoolAssumptions) -> Fraction:
+    """What the GPUs of one engine cost a month."""
+    return Fraction(pool.pusd_per_hour or 0) * pool.count_each * sheet.month_hours
 
 
 def _option(
-    sheet: AssumptionSheet,
-    pool: PoolAssumptions,
-    curve: ValueCurve,
-    engines: int,
-    each: Fraction,
-    pace: Fraction,
+    sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCurve, engines: int
 ) -> VerdictOption:
+    pace = Fraction(sheet.month_hours) / pool.hours
     why_not = curve.objection(engines)
     weekly = pool.ops_pusd_per_week
     ops = None if weekly is None else Fraction(weekly) * sheet.weeks
     api = pro_rata = total = end = None
     if not engines:  # what leaves has a price also where some of the traffic may not leave
         ops, api = Fraction(0), curve.all_bought_pusd * pace
-    gpu = engines * each
+    gpu = engines * _month_of_one(sheet, pool)
+    plans: tuple[ReservedPlan, ...] = ()
     if why_not is None:
-        api = curve.api_pusd(engines) * pace
-        pro_rata = curve.api_pusd(engines, DepartureOrder.PRO_RATA) * pace
+        plans, other = (
+            plan_targets(sheet, pool, curve, engines, order) for order in DepartureOrder
+        )
+        api = curve.api_pusd(engines) * pace - _saved(plans)
+        pro_rata = curve.api_pusd(engines, DepartureOrder.PRO_RATA) * pace - _saved(other)
         total, end = gpu + (ops or 0) + api, gpu + (ops or 0) + pro_rata
     return VerdictOption(
-        engines, engines * pool.count_each, why_not, gpu, ops, api, total, end
+        engines, engines * pool.count_each, why_not, gpu, ops, api, total, end, plans
     )  # fmt: skip
+
+
+def _saved(plans: tuple[ReservedPlan, ...]) -> Fraction:
+    return sum((plan.saved_pusd for plan in plans), Fraction(0))
 
 
 def _cost(option: VerdictOption, *, pro_rata: bool) -> Fraction:
@@ -278,7 +297,7 @@ def _worth(
     here = _cost(now, pro_rata=pro_rata)
     if best is not now:
         return here - _cost(best, pro_rata=pro_rata)
-    others = [option for option in options if option.allowed and option is not now]
+    others = [option for option in options if option.allowed and option.engines != now.engines]
     if not others:
         return None
     return min(_cost(option, pro_rata=pro_rata) for option in others) - here
@@ -308,7 +327,9 @@ def _shifts(
         rate = saved / ((best.engines - option.engines) * hours)
         if rate > 0:
             rates.append((rate, fewer, option.gpus))
-        if Fraction(option.api_pusd or 0) != api:
+        # Rent of reserved units does not follow the price of a token.
+        is_linear = not (option.reserved or best.reserved)
+        if is_linear and Fraction(option.api_pusd or 0) != api:
             fixed = best.gpu_pusd + ops[0] - option.gpu_pusd - paid
             factor = fixed / (Fraction(option.api_pusd or 0) - api)
             if factor > 0:

@@ -6,6 +6,7 @@ at its end, a purchase at the start (month 0):
 
     stay      V_k x a
     rent      the cheapest N of every month, none included, at the hourly rate
+    spot      as rent, at the spot rate; hours that are taken away serve nothing and cost nothing
     reserve   one N for the horizon at rate x (1 - discount), renewed by whole terms; what is owed
               beyond the horizon is paid in its last month
     buy       N x price in month 0; then power, ops and overflow; at the end of the horizon N times
@@ -35,6 +36,7 @@ _WIDE = Context(prec=50, rounding=ROUND_HALF_EVEN)
 class PurchaseKind(StrEnum):
     STAY = "stay with the API"
     RENT = "rent by the hour"
+    SPOT = "rent spot hours"
     RESERVE = "reserve"
     BUY = "buy"
 
@@ -153,6 +155,22 @@ def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> Purchase
     return PurchaseOption(
         PurchaseKind.RENT, str(PurchaseKind.RENT), tuple(gpus for gpus, _ in found), flows
     )
+
+
+def rent_spot(
+    demand: DemandProfile, engine: EngineOffer, *, lost: Fraction, months: int
+) -> PurchaseOption:
+    """As `rent`; in a share `lost` of the hours no GPU is there or paid, and the API serves all.
+
+    Ops are paid in every month with a GPU, also for the hours that are taken away.
+    """
+    found, alone = rent(demand, engine, months=months), stay(demand, months=months)
+    ops = (Fraction(0), *(Fraction(engine.ops_pusd if gpus else 0) for gpus in found.gpus))
+    flows = tuple(
+        (1 - lost) * there + lost * (away + paid)
+        for there, away, paid in zip(found.flows, alone.flows, ops, strict=True)
+    )
+    return PurchaseOption(PurchaseKind.SPOT, str(PurchaseKind.SPOT), found.gpus, flows)
 
 
 def reserve(

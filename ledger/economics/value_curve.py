@@ -132,6 +132,66 @@ class ValueCurve:
         """V(n): what these engines avoid of the cost of buying all that can leave."""
         return self.all_bought_pusd - self.api_pusd(engines, order)
 
+    def at_apis(
+        self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER
+    ) -> list[tuple[tuple[Fraction, ...], tuple[Fraction, ...], int]]:
+        """What goes to APIs by window: tokens of each class that newly leave, that are bought.
+
+        The last is how often such a window is. Raises `ValueError` if the number is refused.
+        """
+        reason = self.objection(engines)
+        if reason is not None:
+            raise ValueError(reason)
+        places = range(len(self.classes))
+        none = tuple(Fraction(0) for _ in places)
+        excess: dict[int, int] = {}
+        if 0 < engines < self.engines:
+            excess = {id(window): more for window, more in self._excess(engines)}
+        found = []
+        for window in self.windows:
+            leaving, bought = none, tuple(map(Fraction, window.bought))
+            if engines == 0:
+                leaving = tuple(
+                    Fraction(window.kept[n] if self.classes[n].leaves else 0) for n in places
+                )
+            elif id(window) in excess:
+                leaving = self._gone(window, excess[id(window)], order)
+            elif engines > self.engines:
+                bought = self._still_bought(window, engines)
+            if any(leaving) or any(bought):
+                found.append((leaving, bought, window.times))
+        return found
+
+    def _still_bought(self, window: TrafficWindow, engines: int) -> tuple[Fraction, ...]:
+        """Tokens of each class that more engines leave at APIs."""
+        rest = max(0, self._stated(engines) - self._work(window.kept) * self._unit)
+        still = list(map(Fraction, window.bought))
+        for place in self._by_density(dearest_first=True):
+            work = self.classes[place].work * self._unit
+            part = min(rest, window.bought[place] * work)
+            still[place], rest = still[place] - Fraction(part, work), rest - part
+        return tuple(still)
+
+    def _gone(
+        self, window: TrafficWindow, excess: int, order: DepartureOrder
+    ) -> tuple[Fraction, ...]:
+        """Tokens of each class that leave a window."""
+        unit = self._unit
+        gone = [Fraction(0)] * len(self.classes)
+        places = [n for n in self._by_density(dearest_first=False) if self.classes[n].leaves]
+        whole = sum(window.kept[n] * self.classes[n].work for n in places) * unit
+        if order is DepartureOrder.PRO_RATA:
+            share = Fraction(min(excess, whole), whole) if whole else Fraction(0)
+            for place in places:
+                gone[place] = window.kept[place] * share
+            return tuple(gone)
+        rest = excess
+        for place in places:
+            work = self.classes[place].work * unit
+            part = min(rest, window.kept[place] * work)
+            gone[place], rest = Fraction(part, work), rest - part
+        return tuple(gone)
+
     def _cost(self, engines: int, order: DepartureOrder) -> Fraction:
         if engines == 0:
             return self.all_bought_pusd

@@ -70,6 +70,15 @@ def count_text(gpus: int, assumptions: PoolAssumptions) -> str:
     return f"no own {single}" if not gpus else f"{gpus} {single if gpus == 1 else many}"
 
 
+def reserved_text(option: VerdictOption) -> str:
+    """` and reserve 3 units of openai/gpt-4o`, or nothing."""
+    units = [
+        f"{plan.units} {'unit' if plan.units == 1 else 'units'} of {plan.offer.target}"
+        for plan in option.reserved
+    ]
+    return f" and reserve {' and '.join(units)}" if units else ""
+
+
 def usd_cents(pusd: Exact) -> str:
     """`249.30`: decimal text in USD, rounded half-even to cents."""
     return _usd(pusd) or ""
@@ -129,6 +138,15 @@ def _described_option(option: VerdictOption) -> dict[str, Any]:
         "gpu_usd": _usd(option.gpu_pusd), "ops_usd": _usd(option.ops_pusd),
         "api_usd": _usd(option.api_pusd), "total_usd": _usd(option.total_pusd),
         "total_pro_rata_usd": _usd(option.pro_rata_pusd),
+        "reserved": [
+            {
+                "target": plan.offer.target, "units": plan.units, "term": plan.offer.term,
+                "rent_usd": _usd(plan.rent_pusd), "overflow_usd": _usd(plan.overflow_pusd),
+                "saved_usd": _usd(plan.saved_pusd),
+                "utilisation": f"{float(plan.utilisation):.4f}",
+            }
+            for plan in option.reserved
+        ],
     }  # fmt: skip
 
 
@@ -137,8 +155,13 @@ def _pool_sentence(verdict: PoolVerdict, money: MoneyText) -> str:
     assert best is not None
     assert now is not None
     here = count_text(now.gpus, pool)
-    if verdict.action is VerdictAction.KEEP:
+    if not verdict.moves:
         reason = _why_keep(verdict, money)
+    elif verdict.action is VerdictAction.KEEP:
+        reason = (
+            f"{_cost_text(best, pool, money)} and {money(now.total_pusd or 0)} "
+            "where every token is bought by itself"
+        )
     else:
         reason = (
             f"{_cost_text(best, pool, money)} and {now.gpus} "
@@ -150,7 +173,7 @@ def _pool_sentence(verdict: PoolVerdict, money: MoneyText) -> str:
         VerdictAction.REDUCE: f"Reduce to {count_text(best.gpus, pool)}",
         VerdictAction.ADD: f"Add to {count_text(best.gpus, pool)}",
     }
-    head = heads[verdict.action] if verdict.action else ""
+    head = (heads[verdict.action] if verdict.action else "") + reserved_text(best)
     return f"{head}{_worth(verdict, money)}, because {reason}{_tail(verdict, money)}."
 
 
@@ -230,9 +253,9 @@ def _fleet(verdict: FleetVerdict, money: MoneyText) -> str:
         if ends is not None and money(ends[0]) != money(ends[1]):
             text += f" ({money(ends[0])} to {money(ends[1])} by what leaves first)"
     moves = [
-        f"pool {pool.pool} {_move(pool)}"
+        f"pool {pool.pool} {_move(pool)}{reserved_text(pool.best)}"
         for pool in judged
-        if pool.action is not VerdictAction.KEEP
+        if pool.moves and pool.best is not None
     ] or [f"pool {pool.pool} stays at {pool.now.gpus}" for pool in judged if pool.now]
     totals = (
         f"all of it costs {money(verdict.total_pusd(best=True))} then and "

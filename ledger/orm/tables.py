@@ -74,6 +74,7 @@ from ledger.orm.market import GpuTypeRow
 from ledger.orm.policies import ManualEntryRow, OverrideRow, PolicySetRow
 from ledger.orm.rates import RateAccountRow, RateHostRow, RatePartRow
 from ledger.orm.registers import RegisterEntryRow
+from ledger.orm.reports import ReportTurnRow
 from ledger.orm.rollups import (
     RollupCellRow,
     RollupComparedDayRow,
@@ -166,6 +167,7 @@ __all__ = [
     "RatePartRow",
     "RefusalRow",
     "RegisterEntryRow",
+    "ReportTurnRow",
     "RetiredBookingRow",
     "RetiredHoldsRow",
     "RetiredUseRow",

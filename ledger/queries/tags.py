@@ -4,6 +4,7 @@ An attempt with two tags counts under each, so groups do not add up to the total
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -87,6 +88,20 @@ def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[S
         SpendPoint(start_us, key, high * LIMB + low)
         for (start_us, key), (high, low) in sorted(found.items())
     ]
+
+
+def own_tokens_of_keys(
+    connection: Connection, scope: Scope, keys: Sequence[str], here: RollupProgress | None
+) -> dict[tuple[int, str], int]:
+    """By hour and team, tokens that own engines gave these keys; in `read_consistently`."""
+    ask = SumQuery(
+        ("team_id",),
+        HOUR_US,
+        lambda of: [of.key_id.in_(keys), of.backend == "own"],
+        ("input_tokens", "output_tokens"),
+    )
+    found = _by_key(connection, scope, ask, here)
+    return {place: given + made for place, (given, made) in found.items()}
 
 
 def attempts_of_key(

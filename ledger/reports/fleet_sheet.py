@@ -18,6 +18,7 @@ from ledger.economics.assumptions import (
 )
 from ledger.economics.cost import HOURS_OF_A_MONTH, SECONDS_PER_HOUR, Exact
 from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.reserved_capacity import ReservedOffer
 from ledger.economics.value_curve import TrafficClass, ValueCurve
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import CapabilitySource, PoolCapability
@@ -53,6 +54,7 @@ class SheetReads:
     loads: PoolLoads
     homes: Mapping[str, str]
     mix: KeptMix
+    reserved: tuple[ReservedOffer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def fleet_verdict(
 ) -> FleetVerdict:
     """Return the verdict on every pool whose contract has begun."""
     made = [_pool(reads, pool) for pool in pools]
-    sheet = AssumptionSheet(tuple(assumptions for assumptions, _ in made), month_hours)
+    pools_of = tuple(assumptions for assumptions, _ in made)
+    sheet = AssumptionSheet(pools_of, month_hours, reserved=reads.reserved)
     return judge(sheet, {assumptions.pool: curve for assumptions, curve in made})
 
 
@@ -153,7 +156,7 @@ def _name(model: ModelAssumption) -> str:
 
 def _model(reads: SheetReads, pool: PoolReads, key: ClassKey) -> ModelAssumption:
     """Where a class may go and at what price."""
-    name = f"{key.model} of teams that stay inside" if key.is_bound else key.model
+    name = f"{key.model} of teams and keys that stay inside" if key.is_bound else key.model
     route = reads.mix.routes.get(key.model)
     seen = _seen_at(reads.facts, key.model, pool.kinds)
     if key.is_bound or (route is not None and route.residency == KEPT_INSIDE):

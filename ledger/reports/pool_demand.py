@@ -2,10 +2,12 @@
 
 Minutes of a pool's load are exact, and so is what was bought for lack of room by minute and model.
 The sums know which models a pool kept by the hour, so a minute's kept tokens have the mix of their
-hour. Requests of teams that may not leave are a class of their own.
+hour. Requests of teams and keys that may not leave are a class of their own. The sums know a key's
+tokens by hour and not their models, so they have the mix of their team's hour: all of a team's
+traffic stays where all of its keys do, and of mixed hours no token is counted twice or lost.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -14,9 +16,10 @@ from sqlalchemy import Connection, select
 
 from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
 from ledger.fleet.model_routes import ModelRoute, read_routes
-from ledger.orm.identity import TeamRow
+from ledger.orm.identity import KeyRow, TeamRow
 from ledger.queries.load import PoolLoads
-from ledger.queries.rollups import RollupProgress, SumQuery, sums_at
+from ledger.queries.rollups import RollupProgress, SumQuery, Sums, sums_at
+from ledger.queries.tags import own_tokens_of_keys
 from ledger.spans import HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS
 
@@ -26,7 +29,7 @@ WORK_UNITS = 100  # of a token that takes the pool's mean of engine time
 
 
 class ClassKey(NamedTuple):
-    """Requests of one model; `is_bound`: of teams that may not leave."""
+    """Requests of one model; `is_bound`: of teams and keys that may not leave."""
 
     model: str
     is_bound: bool
@@ -42,8 +45,8 @@ class _KeptIn(NamedTuple):
 class KeptMix:
     """Answers of own engines: tokens by hour, and engine time, by pool, kind and class."""
 
-    hours: Mapping[_KeptIn, Mapping[int, int]]
-    engine_us: Mapping[_KeptIn, int]
+    hours: dict[_KeptIn, dict[int, int]]
+    engine_us: dict[_KeptIn, int]
     routes: Mapping[str, ModelRoute]
 
     def of(self, pool: str, kinds: Collection[str] | None) -> "PoolMix":
@@ -85,24 +88,74 @@ def read_mix(connection: Connection, scope: Scope, here: RollupProgress | None) 
     bound = frozenset(
         connection.execute(select(TeamRow.id).where(TeamRow.residency == KEPT_INSIDE)).scalars()
     )
+    tighter = select(KeyRow.id).where(
+        KeyRow.residency == KEPT_INSIDE, KeyRow.team_id.not_in(sorted(bound))
+    )
+    keys = sorted(connection.execute(tighter).scalars())
+    by_team = bool(bound or keys)
     ask = SumQuery(
-        ("pool", "kind", "model", "status", *(("team_id",) if bound else ())),
+        ("pool", "kind", "model", "status", *(("team_id",) if by_team else ())),
         HOUR_US,
         where=lambda of: [of.backend == "own"],
         measures=("input_tokens", "output_tokens", "engine_us"),
     )
     everyone = Scope(scope.start_us, scope.end_us)
-    hours: dict[_KeptIn, dict[int, int]] = {}
-    engine_us: dict[_KeptIn, int] = {}
     found = sums_at(connection, ATTEMPTS, everyone, ask, here)
+    inside = own_tokens_of_keys(connection, everyone, keys, here) if keys else {}
+    mix = KeptMix({}, {}, read_routes(connection))
+    for of, hour_us, tokens, engine_us in split_by_residency(_answered(found), bound, inside):
+        by_hour = mix.hours.setdefault(of, {})
+        by_hour[hour_us] = by_hour.get(hour_us, 0) + tokens
+        mix.engine_us[of] = mix.engine_us.get(of, 0) + engine_us
+    return mix
+
+
+class KeptCell(NamedTuple):
+    """What own engines answered of one team, pool, kind and model in an hour."""
+
+    hour_us: int
+    team: str | None
+    pool: str
+    kind: str
+    model: str
+    tokens: int
+    engine_us: int
+
+
+def _answered(found: Sums) -> Iterator[KeptCell]:
     for (start_us, pool, kind, model, status, *team), (given, made, busy_us) in found.items():
-        if status not in ANSWERED or pool is None:
-            continue
-        of = _KeptIn(pool, kind, ClassKey(model, bool(team) and team[0] in bound))
-        by_hour = hours.setdefault(of, {})
-        by_hour[start_us] = by_hour.get(start_us, 0) + given + made
-        engine_us[of] = engine_us.get(of, 0) + busy_us
-    return KeptMix(hours, engine_us, read_routes(connection))
+        if status in ANSWERED and pool is not None:
+            name = team[0] if team else None
+            yield KeptCell(start_us, name, pool, kind, model, given + made, busy_us)
+
+
+def split_by_residency(
+    cells: Iterable[KeptCell], bound: Collection[str], inside: Mapping[tuple[int, str], int]
+) -> Iterator[tuple[_KeptIn, int, int, int]]:
+    """Yield (class, hour, tokens, engine time): each cell, apart for what stays inside.
+
+    `bound` are teams of which all stays; `inside` are tokens of keys that stay, by hour and team.
+    """
+    hours: dict[tuple[int, str | None], list[KeptCell]] = {}
+    for cell in cells:
+        hours.setdefault((cell.hour_us, cell.team), []).append(cell)
+    for (hour_us, team), group in hours.items():
+        whole = sum(cell.tokens for cell in group)
+        stays = whole if team in bound else min(whole, inside.get((hour_us, team or ""), 0))
+        before = 0
+        for cell in sorted(group):
+            # Differences of rounded running sums add up to what stays, whatever the shares are.
+            upto = before + cell.tokens
+            part = (upto * stays // whole - before * stays // whole) if whole else 0
+            before = upto
+            part_us = cell.engine_us * part // cell.tokens if cell.tokens else 0
+            for is_bound, tokens, busy_us in (
+                (True, part, part_us),
+                (False, cell.tokens - part, cell.engine_us - part_us),
+            ):
+                if tokens or busy_us:
+                    of = _KeptIn(cell.pool, cell.kind, ClassKey(cell.model, is_bound))
+                    yield of, hour_us, tokens, busy_us
 
 
 @dataclass(frozen=True, slots=True)

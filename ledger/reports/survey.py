@@ -16,6 +16,7 @@ from ledger.economics.cost import TokenBasis, Volume
 from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.fleet.bills import PoolBill, pool_bill
 from ledger.fleet.capability import PoolCapability, combine_pools, load_of, pool_capability
+from ledger.fleet.entered_offers import reserved_offers
 from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
 from ledger.queries.load import PoolLoads, loads
@@ -245,7 +246,8 @@ class _Books:
         mix = self._read.mix
         if mix is None:
             return None
-        reads = SheetReads(self._read.facts, self._read.loads[None], self._read.homes, mix)
+        offers = reserved_offers(self._connection, self._scope.end_us)
+        reads = SheetReads(self._read.facts, self._read.loads[None], self._read.homes, mix, offers)
         pools = [
             PoolReads(
                 bill,

@@ -46,12 +46,18 @@ def read_verdict(
     verdict = found.verdict
     if verdict is None:
         raise LookupError("a survey of everyone has a verdict")
-    if month_hours != verdict.sheet.month_hours:
-        verdict = judge(replace(verdict.sheet, month_hours=month_hours), verdict.curves)
+    verdict = of_month(verdict, month_hours)
     simulated = any(cell.simulated for cell in found.cells) or any(
         contract.simulated for contract in found.contracts
     )
     return PeriodVerdict(everyone, verdict, _books(found, verdict), simulated)
+
+
+def of_month(verdict: FleetVerdict, month_hours: Exact) -> FleetVerdict:
+    """Return the verdict on the same traffic for a month of so many hours."""
+    if month_hours == verdict.sheet.month_hours:
+        return verdict
+    return judge(replace(verdict.sheet, month_hours=month_hours), verdict.curves)
 
 
 def month_scope(zone: ReportingZone, month: str, now_us: int) -> tuple[Scope, int]:

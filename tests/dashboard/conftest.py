@@ -452,13 +452,14 @@ def page(request: pytest.FixtureRequest, remembered: None) -> Iterator[Callable[
 
 @pytest.fixture
 def text_of() -> Callable[[AppTest], str]:
-    """All text of a page as one string, tags of HTML blocks left out."""
+    """All text of a page as one string, tags of HTML blocks and links to requests left out."""
 
     def read(test: AppTest) -> str:
         kinds = ("html", "markdown", "caption", "info", "warning", "subheader", "title")
         elements = (element for kind in kinds for element in test.get(kind))
         bodies = [html.unescape(getattr(element.proto, "body", "")) for element in elements]
-        return " ".join(re.sub(r"<[^>]+>", " ", body) for body in bodies)
+        plain = (re.sub(r'<span class="be-rows-of">.*?</span>', " ", body) for body in bodies)
+        return " ".join(re.sub(r"<[^>]+>", " ", body) for body in plain)
 
     return read
 

@@ -22,7 +22,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from dashboard import downloads, navigation, viewer_identity
-from dashboard.data import claims, entries, fleet, reads, tags
+from dashboard.data import claims, days, entries, fleet, invoices, reads, tags
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope
 from ledger.database import make_engine
 from ledger.identity.people import DashboardRole
@@ -245,7 +245,7 @@ def test_control_a_download_of_all_tells_of_it(two) -> None:
 
 READS = {
     name: variable
-    for module in (reads, claims, entries, fleet, tags)
+    for module in (reads, claims, days, entries, fleet, invoices, tags)
     for name, variable in vars(module).items()
     if hasattr(variable, "reach")
 }
@@ -331,7 +331,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     }  # fmt: skip
     own = {
         name
-        for module in (reads, claims, entries, fleet, tags)
+        for module in (reads, claims, days, entries, fleet, invoices, tags)
         for name, variable in vars(module).items()
         if not name.startswith("_") and getattr(variable, "__module__", "") == module.__name__
     }

@@ -279,8 +279,13 @@ def plan_field(page: Page, label: str) -> Locator:
 def test_a_shared_plan_has_its_speed_and_its_duty(served, browser_page: Page, month) -> None:
     """A saved plan is its address: it went without both, and another plan was opened."""
     open_page(browser_page, served(month.url), "plan")
-    expect(plan_field(browser_page, "Duty, % of that speed")).to_have_value("40.00")  # by the day
-    for label, typed in (("Tokens a second of one GPU", "1234"), ("Duty, % of that speed", "35")):
+    expect(plan_field(browser_page, "Hours in use, % of that speed")).to_have_value(
+        "40.00"
+    )  # by the day
+    for label, typed in (
+        ("Tokens a second of one GPU", "1234"),
+        ("Hours in use, % of that speed", "35"),
+    ):
         plan_field(browser_page, label).fill(typed)
         plan_field(browser_page, label).press("Enter")
     expect(browser_page).to_have_url(re.compile("speed-.*duty-|duty-.*speed-"))
@@ -289,7 +294,7 @@ def test_a_shared_plan_has_its_speed_and_its_duty(served, browser_page: Page, mo
     browser_page.goto(shared)
     expect(browser_page.get_by_text(re.compile("^As of "))).to_be_visible()
     expect(plan_field(browser_page, "Tokens a second of one GPU")).to_have_value("1234")
-    expect(plan_field(browser_page, "Duty, % of that speed")).to_have_value("35.00")
+    expect(plan_field(browser_page, "Hours in use, % of that speed")).to_have_value("35.00")
 
 
 ACROSS = """() => {const one = document.querySelector('[data-testid=stMain]');

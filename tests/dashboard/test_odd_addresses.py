@@ -14,7 +14,7 @@ from streamlit.util import calc_hash
 from dashboard import navigation
 from dashboard.sections.planform import FIELDS
 
-OF_ALL = ("period", "team", "zone", "money", "live")
+OF_ALL = ("period", "days", "team", "zone", "money", "live")
 OF_PAGES = {
     "answer": (),
     "breakeven": (

@@ -173,7 +173,7 @@ def test_budgets(look, filled, budgeted, text_of) -> None:
             assert row["forecast"] != row["forecast"], "empty: too early to say"
     over = [name for name, (limit, spent, held) in budgeted.items() if spent + held >= limit]
     assert over == ["model:chat-large@month"]
-    assert re.search(r"Nothing left\s+1 budget\s+model:chat-large \(month\)", text_of(test))
+    assert re.search(r"Exhausted\s+1 budget\s+model:chat-large \(month\)", text_of(test))
     limit, spent, _ = budgeted["model:chat-large@month"]
     bars = {
         mark["kind"]: mark for mark in drawn(test, 0) if mark["name"] == "model:chat-large, month"

@@ -2,13 +2,18 @@
 
 import gc
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.page_frame import books_status
+from dashboard.periods import dated_period
+from ledger.database import open_readonly
 from ledger.queries.reads import Freshness
+from ledger.reporting_zone import ReportingZone
+from ledger.reports.verdict_read import month_scope, read_verdict
 from ledger.writing.lag import WriterLag, write_lag
 
 S = 10**6
@@ -103,3 +108,27 @@ def test_a_database_without_tables_is_a_sentence(app, tmp_path) -> None:
     (tmp_path / "empty.db").touch()
     test = app(f"sqlite:///{tmp_path / 'empty.db'}")
     assert "was never filled" in test.warning[0].value
+
+
+def test_a_month_or_days_are_chosen_and_stand_in_the_address(app, month, text_of) -> None:
+    """Figures of a calendar month are those of `ledger report --month`."""
+    test = app(month.url)
+    test.segmented_control(key="period").set_value("month").run()
+    assert not test.exception
+    zone = ReportingZone()
+    period = dated_period("month", zone, month.now_us)
+    assert period.words in text_of(test)
+    engine = open_readonly(month.url)
+    with engine.connect() as connection:
+        scope, hours = month_scope(zone, f"{zone.date_of(month.now_us):%Y-%m}", month.now_us)
+        found = read_verdict(connection, scope, month_hours=hours)
+    engine.dispose()
+    assert f"for a month of {hours} h" in text_of(test)
+    said = found.described()["verdict"]["sentence"].partition(", because ")[0]
+    assert said in text_of(test)
+    test.segmented_control(key="period").set_value("days").run()
+    assert not test.exception
+    day = zone.date_of(month.now_us) - timedelta(days=3)
+    test.date_input(key="days").set_value((day, day)).run()
+    assert not test.exception
+    assert f"{day:%d %b %Y}" in text_of(test)

@@ -211,7 +211,7 @@ def test_a_bill_is_brought_in_and_posted_once(house) -> None:
     other.set_default_timeout(LIMIT_MS)
     goes(other, house.address, "audit")
     for tab in (page, other):
-        presses(tab, "Bring the books to it")
+        presses(tab, "Post the difference")
         shows(tab, "2026-11-02  +$3.00")
     presses(page, "Yes, post it")
     shows(page, "Bill 1 is posted: +$3.00 of adjustments")

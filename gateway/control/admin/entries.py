@@ -71,7 +71,7 @@ class QuoteCurrencyInput(msgspec.Struct, forbid_unknown_fields=True):
 
 @verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", NoInput)
 def projects_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return list_document([_entry_document(entry) for entry in _current_entries(place, PROJECT)])
+    return list_document([entry_document(entry) for entry in current_entries(place, PROJECT)])
 
 
 @verb(
@@ -87,12 +87,12 @@ def projects_map(place: OperationContext, given: MapProjectInput) -> dict[str, A
         raise OperationRefused(words, param="provider")
     subject = f"{PROJECT}{given.provider}/{given.project}"
     says = None if given.team is None else {"team": given.team}
-    return _enter_entry(place, subject, says, given.note)
+    return enter_entry(place, subject, says, given.note)
 
 
 @verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", NoInput)
 def scenarios_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return list_document([_entry_document(entry) for entry in _current_entries(place, SCENARIO)])
+    return list_document([entry_document(entry) for entry in current_entries(place, SCENARIO)])
 
 
 @verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", SaveScenarioInput)
@@ -103,7 +103,7 @@ def scenarios_save(place: OperationContext, given: SaveScenarioInput) -> dict[st
     if len(given.turned) > MOST_MEMBERS:
         raise OperationRefused(f"a scenario has at most {MOST_MEMBERS} members", param="turned")
     says = {"page": given.page, "turned": given.turned}
-    return _enter_entry(place, SCENARIO + given.name, says, given.note)
+    return enter_entry(place, SCENARIO + given.name, says, given.note)
 
 
 @verb(
@@ -114,9 +114,9 @@ def scenarios_save(place: OperationContext, given: SaveScenarioInput) -> dict[st
     DropScenarioInput,
 )
 def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[str, Any]:
-    if given.name not in {entry.name for entry in _current_entries(place, SCENARIO)}:
+    if given.name not in {entry.name for entry in current_entries(place, SCENARIO)}:
         raise OperationRefused(f"there is no scenario named `{given.name}`", param="name")
-    return _enter_entry(place, SCENARIO + given.name, None, given.note)
+    return enter_entry(place, SCENARIO + given.name, None, given.note)
 
 
 @verb(
@@ -127,7 +127,7 @@ def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[st
     NoInput,
 )
 def currencies_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return list_document([_entry_document(entry) for entry in _current_quotes(place).values()])
+    return list_document([entry_document(entry) for entry in _current_quotes(place).values()])
 
 
 @verb(
@@ -148,7 +148,7 @@ def currencies_quote(place: OperationContext, given: QuoteCurrencyInput) -> dict
         raise OperationRefused(f"{given.day} is to come: a rate is of a day that was", param="day")
     quoted = ExchangeRate(f"{given.per_usd.normalize():f}", str(given.day), given.source)
     says = msgspec.structs.asdict(quoted)
-    said = _enter_entry(place, CURRENCY + given.currency, says, given.note)
+    said = enter_entry(place, CURRENCY + given.currency, says, given.note)
     return {**said, "in_force": _current_quotes(place)[given.currency].says}
 
 
@@ -158,21 +158,24 @@ def _current_quotes(place: OperationContext) -> dict[str, ManualEntry]:
     return current_quotes(found, latest_us(found, place.now_us))
 
 
-def _current_entries(place: OperationContext, kind: str) -> list[ManualEntry]:
+def current_entries(place: OperationContext, kind: str) -> list[ManualEntry]:
+    """Return what is entered of a kind and counts now, by name."""
     with place.ledger.connect() as connection:
         found = entries_in_force(entries(connection, kind), place.now_us)
     return [entry for _, entry in sorted(found.items()) if entry.says is not None]
 
 
-def _enter_entry(
+def enter_entry(
     place: OperationContext, subject: str, says: dict[str, Any] | None, note: str | None
 ) -> dict[str, Any]:
+    """Append the entry, at once, by whoever asks."""
     given = ManualEntry(0, subject, says, place.now_us, place.now_us, place.by, note)
     with place.ledger.begin() as connection:
-        return _entry_document(enter(connection, given))
+        return entry_document(enter(connection, given))
 
 
-def _entry_document(manual_entry: ManualEntry) -> dict[str, Any]:
+def entry_document(manual_entry: ManualEntry) -> dict[str, Any]:
+    """Return the entry as JSON has it."""
     return {
         "number": manual_entry.number,
         "name": manual_entry.name,

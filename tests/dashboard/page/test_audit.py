@@ -82,7 +82,7 @@ def test_who_changed_what_is_listed(page, billed) -> None:
     changes = test.dataframe[len(test.dataframe) - 1].value
     assert "gpu contracts 1" in set(changes["what"])
     told = change_row(AuditEntry(3, 5, "gpu_contracts", "2", "made", None, (("rate", 4, 5),)))
-    assert (told["by"], told["from and to"]) == ("not said", "rate: 4 to 5")
+    assert (told["by"], told["from and to"]) == ("system", "rate: 4 to 5")
 
 
 def test_a_change_is_told_in_words_and_not_in_columns() -> None:

@@ -84,9 +84,9 @@ def test_the_page_says_what_the_books_have(books, page, text_of) -> None:
     test = page("budgets", filled.url, period="7 d")
     table = test.dataframe[0].value.set_index("budget")
     ann = table.loc["user:ann"]
-    assert (ann["spent"], ann["left"], ann["at the limit"]) == (30.0, -10.0, "tells")
-    assert ann["limit from"] == "the default user:*@month"
+    assert (ann["spent"], ann["left"], ann["at the limit"]) == (30.0, -10.0, "alert only")
+    assert ann["limit from"] == "default user:*@month"
     assert table.loc["team:search"]["limit"] == 50.0
     told = " ".join(text_of(test).split())
-    assert "Nothing left 1 budget user:ann (month)" in told
+    assert "Exhausted 1 budget user:ann (month)" in told
     assert "`user:*`: **\\$20.00** a month for each without a budget of their own; 1 of" in told

@@ -92,3 +92,10 @@ def test_unit_costs_stand_on_both_bases(page, month, text_of) -> None:
     for basis in ("input + output", "output only"):
         assert f"Cost per 1M tokens, {basis}" in shown
     assert "never to compare" in shown
+
+
+def test_a_period_of_which_the_books_have_little_is_no_comparison(page, books, text_of) -> None:
+    """Books of ten days: of the seven days before the last seven they have three."""
+    shown = text_of(page("spend", books(peak=4.0, days=10).url, period="7 d"))
+    assert re.search(r"The books have 4\d % of the 7 days before: too little", shown)
+    assert "The most:" not in shown

@@ -18,7 +18,7 @@ BY_HTTP_ALONE = {  # what the dashboard shows and enters
     "budgets_list", "contracts_list", "currencies_list", "projects_list", "scenarios_list",
     "scenarios_save", "scenarios_drop", "policies_simulate_cancel",
     "key_show", "own_show", "own_keys_list", "own_keys_create", "own_keys_rotate",
-    "own_keys_revoke", "verdict_read",
+    "own_keys_revoke", "verdict_read", "gpu_prices_list", "reserved_list", "reserved_drop",
 }  # fmt: skip
 
 

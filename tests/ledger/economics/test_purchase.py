@@ -17,6 +17,7 @@ from ledger.economics.purchase import (
     npv_pusd,
     payback_month,
     rent,
+    rent_spot,
     reserve,
     stay,
 )
@@ -166,3 +167,20 @@ def test_spares_are_paid_for_and_serve_nothing(gpus: int) -> None:
         for spares in (0, 1)
     )
     assert spared.flows[1] - plain.flows[1] == 10**9 * HOURS_OF_A_MONTH
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 400), st.integers(0, 99))
+def test_spot_hours_are_worth_no_more_than_hours_that_stay(rate, lost) -> None:
+    """At one price, an hour that may be taken away is worth at most one that stays."""
+    demand = DemandProfile(load_curve([900, 0, 300, 0]), 1, UnitPrice(5_000, BOTH))
+    engine = EngineOffer(rate * 1_000, 400, ops_pusd=7)
+    kept = rent(demand, engine, months=3)
+    spot = rent_spot(demand, engine, lost=Fraction(lost, 100), months=3)
+    assert (spot.name, spot.gpus) == ("rent spot hours", kept.gpus)
+    if not lost:
+        assert spot.flows == kept.flows
+    assert spot.npv_pusd(NONE) >= kept.npv_pusd(NONE)
+    whole = rent_spot(demand, engine, lost=Fraction(1), months=3)
+    ops = sum(7 for gpus in kept.gpus if gpus)
+    assert whole.npv_pusd(NONE) == stay(demand, months=3).npv_pusd(NONE) + ops

@@ -121,7 +121,40 @@ def test_teams_that_stay_inside_are_a_class_of_their_own(engine, fill) -> None:
         )  # fmt: skip
     fill(team="legal")
     (pool,) = read(engine).pools
-    assert "chat of teams that stay inside" in pool.stays
+    assert "chat of teams and keys that stay inside" in pool.stays
+
+
+def keep_inside(engine, *keys: str) -> None:
+    with engine.begin() as connection:
+        organisation = {"id": "acme", "name": "acme", "created_us": 1}
+        connection.execute(insert(orm.OrganisationRow), organisation)
+        team = {"id": "search", "org_id": "acme", "name": "search", "created_us": 1}
+        connection.execute(insert(orm.TeamRow), team)
+        for key in keys:
+            connection.execute(
+                insert(orm.KeyRow),
+                {"id": key, "secret_hash": bytes(32), "name": key, "org_id": "acme",
+                 "team_id": "search", "scopes": ["inference"], "residency": "internal_only",
+                 "created_us": 1},
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_keys_that_stay_inside_keep_their_tokens_there(engine, fill, summed) -> None:
+    keep_inside(engine, "k1")
+    fill()
+    if summed:
+        Rollups(engine).rebuild()
+    (pool,) = read(engine).pools
+    assert "chat of teams and keys that stay inside" in pool.stays
+    assert "summ of teams and keys that stay inside" in pool.stays
+    assert not pool.options[0].allowed, "all own traffic is of that key"
+
+
+def test_another_key_that_stays_inside_binds_nothing_of_these(engine, fill) -> None:
+    keep_inside(engine, "k2")
+    fill()
+    assert read(engine).pools[0].stays == ("contracts",)
 
 
 def test_without_routes_only_what_was_seen_at_an_api_may_leave(engine, fill) -> None:

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from ledger.economics.value_curve import TrafficClass
 from ledger.reports.pool_demand import (
     ClassKey,
+    KeptCell,
     PoolMix,
     PoolSize,
     PoolTraffic,
     build_curve,
     class_keys,
+    split_by_residency,
 )
 from ledger.spans import HOUR_US
 
@@ -64,3 +66,20 @@ def test_engine_time_makes_work_and_the_capacity_follows_the_mix() -> None:
     assert mix.work([ClassKey("c", False)]) == [100], "a class that was never kept has the mean"
     curve = curve_of([200], [0], mix)
     assert curve.capacity == 10 * 100
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("st"), st.sampled_from("mn"), st.integers(0, 9)), max_size=6
+    ),
+    st.integers(0, 30),
+)
+def test_what_stays_by_key_is_split_without_a_token_lost_or_counted_twice(rows, inside) -> None:
+    cells = [KeptCell(0, team, "p", "chat", model, n, 7 * n) for team, model, n in rows]
+    found = list(split_by_residency(cells, {"t"}, {(0, "s"): inside}))
+    assert sum(tokens for _, _, tokens, _ in found) == sum(cell.tokens for cell in cells)
+    assert sum(us for *_, us in found) == sum(cell.engine_us for cell in cells)
+    whole = {team: sum(n for name, _, n in rows if name == team) for team in "st"}
+    bound = sum(tokens for of, _, tokens, _ in found if of.key.is_bound)
+    assert bound == whole["t"] + min(whole["s"], inside)

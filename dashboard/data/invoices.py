@@ -1,0 +1,52 @@
+"""Reads of imported invoices, and of what was posted because of them."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from dashboard.data.reads import TTL_S, DashboardView, query
+from dashboard.viewer import ViewerScope
+from ledger.invoices import books as invoices
+from ledger.invoices.adjusted import Adjustment, posted_adjustments
+from ledger.invoices.bookings import PROVIDER, booked_costs
+from ledger.invoices.files import InvoiceLine
+from ledger.invoices.reconcile import BookedCost, map_projects
+from ledger.manual_entries import project_teams
+from ledger.spans import DAY_US, Scope
+
+_US = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceDetail:
+    """An imported invoice with its lines and what the books have of its days."""
+
+    invoice: invoices.ImportedInvoice
+    lines: tuple[InvoiceLine, ...]
+    booked: tuple[BookedCost, ...]
+    zone_note: str | None = None
+
+
+@query(ViewerScope.BOOKS, entries=4)
+def bills(connection: Connection, _view: DashboardView) -> list[invoices.ImportedInvoice]:
+    """Every imported invoice, the latest first."""
+    return invoices.list_invoices(connection)
+
+
+@query(ViewerScope.BOOKS)
+def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
+    found = invoices.find_invoice(connection, number)
+    teams = project_teams(connection, found.party.removeprefix(PROVIDER), view.now_us + TTL_S * _US)
+    lines = map_projects(invoices.lines_of(connection, number), teams)
+    zone, days = invoices.zone_of(connection, found), (found.first_day, found.last_day)
+    booked = booked_costs(connection, found.party, *days, offset_min=zone.offset_min)
+    return InvoiceDetail(found, tuple(lines), tuple(booked), zone.note)
+
+
+@query(ViewerScope.BOOKS)
+def adjustments(connection: Connection, view: DashboardView) -> list[Adjustment]:
+    """By day and party; of everyone."""
+    last_us = view.scope.end_us - 1
+    end_us = last_us - last_us % DAY_US + DAY_US  # a day's stand at its last instant
+    scope = Scope(view.scope.start_us, end_us)
+    return list(posted_adjustments(connection, scope, bucket_us=DAY_US))

@@ -1,0 +1,120 @@
+"""From a sum to what it is made of: a day to its hours, a row to its requests, and back again.
+
+What is chosen stands above the page as chips, and one click takes it back. A team is chosen for the
+whole page, as in the sidebar; a model, backend or key for the requests below.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from dashboard import formatting, theme
+from dashboard.data import days
+from dashboard.data.reads import DashboardView
+from dashboard.page_choices import EVERYONE, USUAL
+from dashboard.periods import DAYS
+from ledger.reports.series import spend
+from ledger.reports.survey import Survey
+from ledger.spans import DAY_US
+
+ANY, NO_DAY = "any", "choose a day"
+FILTERS = {"model": "only-model", "backend": "only-target", "key": "only-key"}
+UNALLOCATED = "(unallocated)"
+MOST_CHIPS = 4
+AGAIN = "drill-again"
+
+
+def show_chips(view: DashboardView) -> None:
+    """What is chosen, each with one click to take it back."""
+    if st.session_state.pop(AGAIN, False):
+        st.rerun()  # what was chosen stands in the sidebar, which a page's own part does not draw
+    found = chosen(view, st.session_state)
+    if not found:
+        return
+    columns = st.columns(max(MOST_CHIPS, len(found)))
+    for column, (name, value) in zip(columns, found.items(), strict=False):
+        column.button(
+            f"{name}: {formatting.quote(value)}", key=f"chip-{name}", icon=":material/close:",
+            on_click=take_back, args=(name,), help=f"Take the {name} back",
+        )  # fmt: skip
+
+
+def chosen(view: DashboardView, state: Mapping[Any, Any]) -> dict[str, str]:
+    """By name, what narrows the page."""
+    found = {"period": view.words} if view.dated is not None else {}
+    if view.team is not None and view.viewer.sees_house:
+        found["team"] = view.team
+    for name, key in FILTERS.items():
+        value = state.get(key, ANY)
+        if value != ANY:
+            found[name] = str(value)
+    return found
+
+
+def take_back(name: str) -> None:
+    """Forget one choice; Streamlit calls it before it draws the page anew."""
+    st.session_state[AGAIN] = True
+    if name == "period":
+        st.session_state["period"] = USUAL
+    elif name == "team":
+        st.session_state["team"] = EVERYONE
+    else:
+        st.session_state[FILTERS[name]] = ANY
+
+
+def offer_days(view: DashboardView, survey: Survey) -> None:
+    """Days of the chart, the dearest first: the chosen one is shown by the hour."""
+    if survey.bucket_us != DAY_US:
+        return
+    zone = days.reporting_zone(view)
+    sums: dict[int, int] = {}
+    for point in spend(survey):
+        sums[point.start_us] = sums.get(point.start_us, 0) + point.pusd
+    names = {
+        f"{zone.date_of(at_us):%d %b %Y} ({formatting.money(pusd)})": zone.date_of(at_us)
+        for at_us, pusd in sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+    }
+    st.selectbox(
+        "Look into a day, the dearest first", [NO_DAY, *names], key="drill-day",
+        on_change=partial(_open_day, names),
+    )  # fmt: skip
+
+
+def _open_day(names: Mapping[str, Any]) -> None:
+    day = names.get(st.session_state.get("drill-day", NO_DAY))
+    if day is not None:
+        st.session_state["period"], st.session_state["days"] = DAYS, (day, day)
+        st.session_state["drill-day"] = NO_DAY
+        st.session_state[AGAIN] = True
+
+
+def show_table(name: str, table: Sequence[Mapping[str, Any]], **how: Any) -> None:
+    """Draw sums of a group; a selected row narrows the page, or its requests, to that one."""
+    key = f"drill-{name}"
+    theme.table(
+        table, about="spend", key=key, selection_mode="single-row",
+        on_select=partial(_open_row, name, [row[name] for row in table]), **how,
+    )  # fmt: skip
+
+
+def _open_row(name: str, values: Sequence[str]) -> None:
+    selection = st.session_state[f"drill-{name}"]["selection"]["rows"]
+    if selection and selection[0] < len(values):
+        choose(name, values[selection[0]])
+
+
+def choose(name: str, value: str) -> None:
+    """Narrow the page to a team, or its requests to a model, backend or key."""
+    if UNALLOCATED in value:
+        return
+    if name == "team":
+        st.session_state["team"], st.session_state[AGAIN] = value, True
+    else:
+        st.session_state[FILTERS[name]] = _key_id(value) if name == "key" else value
+
+
+def _key_id(label: str) -> str:
+    """The id of a key that is labelled by its name and id, or by its id alone."""
+    return label.rpartition(" (")[2].removesuffix(")")

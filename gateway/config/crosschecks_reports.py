@@ -1,0 +1,34 @@
+"""Reports of a configuration: names that are used twice, and places that lead nowhere.
+
+A pure check from settings to faults, like those of `gateway.config.crosschecks`, which lists it.
+A report that goes nowhere would be missed by nobody until somebody needed it.
+"""
+
+from collections.abc import Iterator
+
+from gateway.config.faults import ConfigFault
+from gateway.config.schema import Settings
+
+
+def check_reports(settings: Settings) -> Iterator[ConfigFault]:
+    seen: set[str] = set()
+    for index, report in enumerate(settings.reports):
+        place = ("reports", index)
+        if report.name in seen:
+            words = f"`{report.name}` is a report already: give this one another name"
+            yield ConfigFault((*place, "name"), words)
+        seen.add(report.name)
+        if "/" in report.name or report.name.startswith("."):
+            words = "a report's name is part of file names: leave out `/` and a dot at its start"
+            yield ConfigFault((*place, "name"), words)
+        if report.folder is None and report.webhook_env is None and not report.mail_to:
+            yield ConfigFault(place, "goes nowhere: set `folder`, `webhook_env` or `mail_to`")
+        if report.mail_to and (settings.mail.server is None or settings.mail.sender is None):
+            words = "is mailed by no server: set `mail.server` and `mail.sender`"
+            yield ConfigFault((*place, "mail_to"), words)
+    if settings.mail.user is not None and settings.mail.password_env is None:
+        words = "has no password: set `mail.password_env`"
+        yield ConfigFault(("mail", "user"), words)
+    if settings.mail.user is not None and settings.mail.tls == "none":
+        words = "a password would go in the clear: set `mail.tls` to `starttls` or `tls`"
+        yield ConfigFault(("mail", "tls"), words)

@@ -1,0 +1,237 @@
+"""The report of one period for people who read no pages: the verdict, what moved, what stands out.
+
+Every figure is another report's: the verdict is `read_verdict`'s, spending is the survey's, the
+month's end is `month_outlook`'s. Nothing here adds dollars of options up. Text and JSON are made of
+one object, so that mail, chat and files say the same.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ledger.budgets.states import BudgetState, budget_states
+from ledger.economics.assumptions import Assumption
+from ledger.economics.verdict_text import dollars_and_cents, sentence, usd_cents
+from ledger.queries import reads as queries
+from ledger.queries.reads import SpendPoint
+from ledger.reporting_zone import ReportingZone
+from ledger.reports.month_outlook import month_outlook, month_text
+from ledger.reports.movements import Anomaly, SpendChange, anomalies, movers
+from ledger.reports.verdict_read import PeriodVerdict, read_verdict
+from ledger.reports.zone_days import day_spent
+from ledger.spans import DAY_US, HOUR_US, Scope
+
+SHOWN = 5
+USUAL_DAYS = 28  # what a day is compared with
+LEAST_COVERAGE = 0.9  # of the period before
+PERCENT = 100
+
+
+class SpendGroup(StrEnum):
+    """What moved and what stands out is told by these."""
+
+    TEAM = "team"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicReport:
+    """`moved` and `unusual` are by team and model; `moved` is None where the books began too late.
+
+    `month` is a sentence on the month that is under way at `now_us`.
+    """
+
+    zone: ReportingZone
+    judged: PeriodVerdict
+    moved: Mapping[str, Sequence[SpendChange]] | None
+    unusual: Mapping[str, Sequence[Anomaly]]
+    budgets: tuple[BudgetState, ...]
+    month: str
+    now_us: int
+
+    @property
+    def title(self) -> str:
+        scope = self.judged.scope
+        first = self.zone.date_of(scope.start_us)
+        last = self.zone.date_of(scope.end_us - 1)
+        days = f"{first:%d %b %Y}" if first == last else f"{first:%d %b} to {last:%d %b %Y}"
+        return f"{days} ({self.zone.name})"
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether anything stands out of its own past."""
+        return any(self.unusual.values())
+
+    def described(self) -> dict[str, Any]:
+        """Return the report as JSON has it; money is decimal text in USD."""
+        moved = None
+        if self.moved is not None:
+            moved = {by: [_change(item) for item in items] for by, items in self.moved.items()}
+        return {
+            "title": self.title,
+            "timezone": self.zone.name,
+            **self.judged.described(),
+            "moved": moved,
+            "unusual": {
+                by: [_anomaly(item, self.zone) for item in items]
+                for by, items in self.unusual.items()
+            },
+            "budgets": [_budget(state, self.now_us) for state in self.budgets],
+            "month": self.month,
+            "text": self.text(),
+        }
+
+    def text(self) -> str:
+        """Return the report as plain lines."""
+        books = self.judged.books
+        api, fixed = books["api_usd"], books["fixed_usd"]
+        ops = "" if books["ops_usd"] is not None else ", ops not entered"
+        lines = [
+            self.title,
+            *(["SIMULATED: parts of this traffic or hardware are simulated."]
+              if self.judged.simulated else []),
+            "",
+            sentence(self.judged.verdict),
+            *(_sheet_line(line) for line in self.judged.verdict.sheet.lines),
+            "",
+            f"Spent: ${api} at APIs, ${fixed} for own engines{ops}. {self.month}",
+            *self._moved_lines(),
+            *self._unusual_lines(),
+            *(_budget_line(state, self.now_us) for state in self.budgets),
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+    def _moved_lines(self) -> list[str]:
+        if self.moved is None:
+            return ["What moved: the books hold too little of the period before to compare with."]
+        lines = [
+            f"Moved, {by} {item.name}: {dollars_and_cents(item.before_pusd)} to "
+            f"{dollars_and_cents(item.now_pusd)}"
+            for by, items in self.moved.items()
+            for item in items
+        ]
+        return lines or ["Nothing moved."]
+
+    def _unusual_lines(self) -> list[str]:
+        lines = [
+            f"Unusual, {by} {item.name}: {dollars_and_cents(item.pusd)} on "
+            f"{self.zone.date_of(item.start_us):%d %b} (usual "
+            f"{dollars_and_cents(item.usual_pusd)})"
+            for by, items in self.unusual.items()
+            for item in items
+        ]
+        return lines or ["Nothing stands out of its own past."]
+
+
+def periodic_report(
+    connection: Connection, scope: Scope, zone: ReportingZone, now_us: int
+) -> PeriodicReport:
+    """Read the report of a period that is over."""
+    whole_month = zone.month(scope.start_us) == (scope.start_us, scope.end_us)
+    hours: dict[str, Any] = {}
+    if whole_month:
+        hours["month_hours"] = (scope.end_us - scope.start_us) // HOUR_US
+    states = [state for state in budget_states(connection, now_us) if not state.is_default]
+    first_us = queries.first_us(connection)
+    before = Scope(scope.start_us - (scope.end_us - scope.start_us), scope.start_us)
+    return PeriodicReport(
+        zone,
+        read_verdict(connection, scope, **hours),
+        _moved(connection, before, scope, zone) if _is_covered(before, first_us) else None,
+        {by: _unusual(connection, scope, zone, by, first_us) for by in SpendGroup},
+        tuple(sorted(states, key=lambda state: (-_share(state), state.account))[:SHOWN]),
+        month_text(month_outlook(connection, now_us, zone), dollars_and_cents),
+        now_us,
+    )
+
+
+def _is_covered(before: Scope, first_us: int | None) -> bool:
+    if first_us is None or first_us >= before.end_us:
+        return False
+    held = before.end_us - max(before.start_us, first_us)
+    return held >= LEAST_COVERAGE * (before.end_us - before.start_us)
+
+
+def _spent(connection: Connection, scope: Scope, zone: ReportingZone, by: str) -> list[SpendPoint]:
+    return day_spent(connection, scope, zone, partial(_spent_by, by))
+
+
+def _spent_by(by: str, connection: Connection, scope: Scope, width_us: int) -> list[SpendPoint]:
+    return queries.spent(connection, scope, by=by, bucket_us=width_us)
+
+
+def _moved(
+    connection: Connection, before: Scope, scope: Scope, zone: ReportingZone
+) -> dict[str, list[SpendChange]]:
+    found: dict[str, list[SpendChange]] = {}
+    for by in SpendGroup:
+        sums: list[Counter[str]] = []
+        for span in (before, scope):
+            counter = Counter[str]()
+            for point in _spent(connection, span, zone, by):
+                counter[point.name] += point.cost_pusd
+            sums.append(counter)
+        found[by] = movers(*sums)[:SHOWN]
+    return found
+
+
+def _unusual(
+    connection: Connection, scope: Scope, zone: ReportingZone, by: str, first_us: int | None
+) -> list[Anomaly]:
+    """Days of the period far above what is usual in the weeks up to its end."""
+    start_us = zone.day(min(scope.start_us, scope.end_us - USUAL_DAYS * DAY_US))[0]
+    if first_us is not None and first_us > start_us:  # the day in which the books begin is a part
+        start_us = min(zone.day(first_us)[1], scope.end_us)
+    span = Scope(start_us, scope.end_us)
+    starts = [day.start_us for day in zone.days(span)]
+    points = _spent(connection, span, zone, by)
+    found = anomalies(((p.start_us, p.name, p.cost_pusd) for p in points), starts)
+    return [item for item in found if item.start_us >= scope.start_us][:SHOWN]
+
+
+def _share(state: BudgetState) -> float:
+    limit = state.line.limit_pusd
+    return state.used_pusd / limit if limit else float(state.used_pusd > 0)
+
+
+def _sheet_line(line: Assumption) -> str:
+    value = "not known" if line.value is None else f"{line.value} {line.unit}".rstrip()
+    pool = f" of pool {line.pool}" if line.pool else ""
+    return f"  {line.name}{pool}: {value} ({line.source})"
+
+
+def _change(change: SpendChange) -> dict[str, str]:
+    return {
+        "name": change.name, "before_usd": usd_cents(change.before_pusd),
+        "now_usd": usd_cents(change.now_pusd),
+    }  # fmt: skip
+
+
+def _anomaly(anomaly: Anomaly, zone: ReportingZone) -> dict[str, str]:
+    return {
+        "name": anomaly.name, "day": f"{zone.date_of(anomaly.start_us)}",
+        "usd": usd_cents(anomaly.pusd), "usual_usd": usd_cents(anomaly.usual_pusd),
+    }  # fmt: skip
+
+
+def _budget(state: BudgetState, now_us: int) -> dict[str, Any]:
+    ahead = state.forecast_pusd(now_us)
+    return {
+        "scope": state.scope, "period": state.line.period, "hard": state.line.hard,
+        "limit_usd": usd_cents(state.line.limit_pusd), "used_usd": usd_cents(state.used_pusd),
+        "forecast_usd": None if ahead is None else usd_cents(ahead),
+    }  # fmt: skip
+
+
+def _budget_line(state: BudgetState, now_us: int) -> str:
+    ahead = state.forecast_pusd(now_us)
+    told = "" if ahead is None else f", about {dollars_and_cents(ahead)} at its end"
+    return (
+        f"Budget {state.scope} this {state.line.period}: {dollars_and_cents(state.used_pusd)} of "
+        f"{dollars_and_cents(state.line.limit_pusd)} ({_share(state) * PERCENT:.0f} %){told}"
+    )

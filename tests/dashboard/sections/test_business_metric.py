@@ -1,0 +1,57 @@
+"""The cost of a unit is the day's bar over the day's metric."""
+
+from datetime import date
+from fractions import Fraction
+
+import pytest
+import streamlit as st
+
+from dashboard import viewer_identity
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView
+from dashboard.sections import business_metric
+from ledger.reports.business_metric import MetricDay, UnitCost, unit_costs
+from ledger.reports.series import spend
+
+
+def test_days_add_up_to_what_the_page_shows(month) -> None:
+    who = viewer_identity.AT_THIS_MACHINE
+    view = DashboardView(month.url, "30 d", None, month.now_us, who=lambda: who)
+    survey = reads.spending(view)
+    found = business_metric.spent_by_day(view, survey)
+    days = sorted({day for day, team in found if team is None})
+    assert len(days) in (29, 30), "the first and last day are parts"
+    bars: dict[date, int] = {}
+    for point in spend(survey):
+        day = survey.zone.date_of(point.start_us)
+        bars[day] = bars.get(day, 0) + point.pusd
+    assert {day: found[day, None] for day in days} == {day: bars.get(day, 0) for day in days}
+    (cost,) = unit_costs([MetricDay(days[3], 8)], found)
+    assert cost.pusd_per_unit == Fraction(bars[days[3]], 8)
+    st.cache_resource.clear()
+
+
+def test_rows_say_what_is_not_known() -> None:
+    day = date(2026, 11, 2)
+    costs = [UnitCost(None, Fraction(4), 10**12, 1, ()), UnitCost("ads", Fraction(0), 0, 0, (day,))]
+    assert [(row["of"], row["cost of one"]) for row in business_metric.rows(costs)] == [
+        ("everyone", "$0.25"), ("ads", "not known"),
+    ]  # fmt: skip
+    assert business_metric._skipped(costs) == [
+        "Of ads 1 day of the file is not in here: 2026-11-02 first."
+    ]
+
+
+@pytest.mark.parametrize("idle", ["apart", "shared by use"])
+def test_the_table_by_team_adds_up_to_the_bill_either_way(page, month, idle) -> None:
+    test = page("spend", month.url)
+    test.selectbox(key="idle-share").set_value(idle).run()
+    assert not test.exception
+    table = test.dataframe[0].value
+    assert ("Idle (unallocated)" in set(table["team"])) is (idle == "apart")
+    who = viewer_identity.AT_THIS_MACHINE
+    view = DashboardView(month.url, "30 d", None, reads.rounded_now_us(30 * 86_400 * 10**6),
+                         who=lambda: who)  # fmt: skip
+    survey = reads.spending(view)
+    whole = survey.api_pusd + survey.own_pusd
+    assert table["spend"].sum() == pytest.approx(whole / 10**12, rel=1e-9)

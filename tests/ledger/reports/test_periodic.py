@@ -1,0 +1,99 @@
+"""What the sent report says is what `ledger report` and the pages say of the same period."""
+
+import json
+
+import pytest
+from sqlalchemy import insert
+
+from ledger.economics.verdict_text import sentence
+from ledger.journals.records import TokenCounts
+from ledger.orm import tables as orm
+from ledger.reporting_zone import ReportingZone
+from ledger.reports.periodic import periodic_report
+from ledger.reports.verdict_read import read_verdict
+from ledger.spans import DAY_US, HOUR_US, Scope
+from ledger.writing.repository import LedgerRepository
+
+USD = 10**12
+DAYS, USUAL, BURST = 28, 5, 60  # dollars a day, and on the last day
+END_US = 1_780_012_800_000_000 - 1_780_012_800_000_000 % DAY_US
+ZONE = ReportingZone()
+
+
+@pytest.fixture
+def filled(engine, opened, settled):
+    records = []
+    for day in range(DAYS):
+        at_us = END_US - (DAYS - day) * DAY_US + HOUR_US
+        cost = BURST if day == DAYS - 1 else USUAL
+        records.append(opened(day, opened_us=at_us, model="chat", target="a/chat", team_id="search",
+                              backend="api", pool=None))  # fmt: skip
+        records.append(
+            settled(day, settled_us=at_us + 1, tokens=TokenCounts(input=9, output=1),
+                    cost_pusd=cost * USD)
+        )  # fmt: skip
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=END_US)
+    with engine.begin() as connection:
+        connection.execute(
+            insert(orm.GpuContractRow),
+            {"pool": "p", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 2,
+             "billing": "reserved", "pusd_per_hour": USD // 2, "ops_seconds_per_week": 0,
+             "ops_pusd_per_hour": 0, "simulated": True, "recorded_us": END_US - DAYS * DAY_US},
+        )  # fmt: skip
+    return engine
+
+
+def made(engine, days: int, zone: ReportingZone = ZONE):
+    scope = Scope(END_US - days * DAY_US, END_US)
+    with engine.connect() as connection:
+        return periodic_report(connection, scope, zone, END_US + HOUR_US), read_verdict(
+            connection, scope
+        )
+
+
+def test_the_verdict_is_the_one_of_every_other_place(filled) -> None:
+    found, judged = made(filled, 7)
+    assert sentence(judged.verdict) in found.text()
+    assert found.described()["verdict"] == judged.described()["verdict"]
+    assert found.described()["books"] == judged.books
+    json.dumps(found.described())
+
+
+def test_simulated_parts_and_unknown_ops_are_said(filled) -> None:
+    text = made(filled, 7)[0].text()
+    assert "SIMULATED" in text
+    assert "ops of pool p: not known" in text
+    assert "ops not entered" in text
+
+
+def test_what_moved_and_what_stands_out_is_told_with_its_day(filled) -> None:
+    found, _ = made(filled, 7)
+    (moved,) = found.described()["moved"]["team"]
+    assert moved == {"name": "search", "before_usd": "35.00", "now_usd": "90.00"}
+    (item,) = found.unusual["team"]
+    assert (item.pusd, item.usual_pusd) == (BURST * USD, USUAL * USD)
+    assert f"Unusual, team search: $60.00 on {ZONE.date_of(END_US - 1):%d %b} (usual $5.00)" in (
+        found.text()
+    )
+    assert found.is_unusual
+
+
+def test_a_burst_before_the_period_is_not_told_again(filled) -> None:
+    scope = Scope(END_US, END_US + DAY_US)
+    with filled.connect() as connection:
+        found = periodic_report(connection, scope, ZONE, END_US + DAY_US + 1)
+    assert not found.is_unusual
+    assert "Nothing stands out" in found.text()
+
+
+def test_without_the_period_before_nothing_is_compared(filled) -> None:
+    found, _ = made(filled, 20)
+    assert found.moved is None
+    assert "too little of the period before" in found.text()
+    assert found.described()["moved"] is None
+
+
+def test_a_period_is_named_by_its_days_and_zone(filled) -> None:
+    last = ZONE.date_of(END_US - 1)
+    assert made(filled, 1)[0].title == f"{last:%d %b %Y} (UTC)"
+    assert made(filled, 7)[0].title.endswith(f"to {last:%d %b %Y} (UTC)")
