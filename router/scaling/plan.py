@@ -91,15 +91,28 @@ class DemandClass:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivalWindow:
-    """Requests that arrived in one window, by class; served here or elsewhere, both count.
+class ClassArrivals:
+    """Requests of one class that arrived, and the engine time that they need: `work_s`.
 
-    A class that is not named had none. `None` for `requests` is a gap: the last rates hold.
+    Where lengths are known the work is theirs, else `requests` times the class's `engine_s`.
+    """
+
+    name: str
+    requests: float
+    work_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalWindow:
+    """What arrived in one window, by class; served here or elsewhere, both count.
+
+    A class that is not named had none. `None` for `arrivals` is a gap: the last rates hold.
+    Batches are no arrivals: `FleetState.batches` has them.
     """
 
     ends_us: int
     length_s: float
-    requests: tuple[tuple[str, float], ...] | None
+    arrivals: tuple[ClassArrivals, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
