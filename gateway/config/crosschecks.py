@@ -13,6 +13,7 @@ from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
 from gateway.config.crosschecks_sampling import check_sampling
+from gateway.config.crosschecks_scale import check_scale
 from gateway.config.crosschecks_upkeep import check_upkeep
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.machines import check_machines
@@ -159,4 +160,5 @@ CHECKS: tuple[Check, ...] = (
     check_machines,
     check_sampling,
     check_upkeep,
+    check_scale,
 )

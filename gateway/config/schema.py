@@ -30,6 +30,7 @@ from gateway.config.schema_policies import (
     PolicySloSection,
 )
 from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_scale import ScaleSection
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -237,6 +238,7 @@ class PoolSection(ConfigSection):
     ops: OpsSection = OpsSection()
     upkeep: UpkeepSection = UpkeepSection()
     sampling: SamplingSection | None = None
+    scale: ScaleSection | None = None
     bid_price_usd_per_s: Usd = Field(
         Decimal(0), description="fixed price of one engine-second in the decision"
     )

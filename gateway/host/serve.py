@@ -227,6 +227,9 @@ class HostServer:
         if any(pool.upkeep.any for pool in self._settings.pools.values()):
             upkeep = [*_python("gateway.host.upkeep"), "--config", config, "--runtime", runtime]
             commands.append(("upkeep", upkeep))
+        if any(pool.scale is not None for pool in self._settings.pools.values()):
+            scaling = [*_python("gateway.host.scaling"), "--config", config, "--runtime", runtime]
+            commands.append(("scaling", scaling))
         if any(pool.sampling is not None for pool in self._settings.pools.values()):
             drift = [
                 *_python("gateway.telemetry.drift.sampling"),
@@ -316,6 +319,7 @@ class HostServer:
         known = {
             "batches": environ.batches,
             "drift": environ.sampling,
+            "scaling": environ.scaling,
             "telemetry": environ.telemetry,
             "dashboard": environ.dashboard,
         }

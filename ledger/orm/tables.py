@@ -95,6 +95,14 @@ from ledger.orm.rollups import (
     RollupWaitingRow,
     RollupWeekRow,
 )
+from ledger.orm.scaling import (
+    FleetChangeRow,
+    FleetHourRow,
+    FleetInstanceRow,
+    FleetLeaseRow,
+    FleetPlanRow,
+    FleetPoolRow,
+)
 from ledger.orm.seals import (
     RetiredBookingRow,
     RetiredUseRow,
@@ -126,6 +134,12 @@ __all__ = [
     "EngineSampleRow",
     "FileChunkRow",
     "FileRow",
+    "FleetChangeRow",
+    "FleetHourRow",
+    "FleetInstanceRow",
+    "FleetLeaseRow",
+    "FleetPlanRow",
+    "FleetPoolRow",
     "GpuContractRow",
     "GpuHourRow",
     "GpuHourTeamRow",
