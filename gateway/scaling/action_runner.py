@@ -103,24 +103,21 @@ class ActionRunner:
         self._actuator.stop(action.token, _place(action))
 
     def _mark(self, action: FleetAction, at_us: int) -> None:
-        token, verb = action.token, action.verb
-        if verb is ActionVerb.SEEN:
-            self._books.mark(token, seen_us=at_us, name=action.name)
-        elif verb is ActionVerb.READY:
-            self._books.mark(token, ready_us=at_us)
-            if action.outcome is not None and action.place is not None:
-                self._probe.let_in(action.place)
-        elif verb is ActionVerb.GONE:
-            self._books.mark(token, gone_us=at_us)
-        elif verb is ActionVerb.REOPEN:
-            self._books.mark(token, gone_us=None, stop_us=at_us, told_us=at_us)
-        elif verb is ActionVerb.REVIVE:
-            self._books.mark(token, stop_us=None)
+        """Requests are let in before the books say so: else a death in between shuts them out."""
+        verb = action.verb
+        lets_in = verb is ActionVerb.REVIVE or (verb is ActionVerb.READY and action.outcome)
+        if lets_in and action.place is not None:
+            self._probe.let_in(action.place)
+        if verb is ActionVerb.REVIVE:
             self._live += 1
-            if action.place is not None:
-                self._probe.let_in(action.place)
-        if action.outcome is not None:
-            self._books.finish(token, action.outcome, action.words)
+        marks: dict[ActionVerb, dict[str, int | str | None]] = {
+            ActionVerb.SEEN: {"seen_us": at_us, "name": action.name},
+            ActionVerb.READY: {"ready_us": at_us},
+            ActionVerb.GONE: {"gone_us": at_us},
+            ActionVerb.REOPEN: {"gone_us": None, "stop_us": at_us, "told_us": at_us},
+            ActionVerb.REVIVE: {"stop_us": None},
+        }
+        self._books.mark(action.token, action.outcome, action.words, **marks[verb])
 
     def _change(self, action: FleetAction, words: PlannedWords, engines: int) -> FleetChange:
         verb = "stop" if action.verb is ActionVerb.DRAIN else action.verb.value

@@ -28,7 +28,7 @@ from gateway.scaling.reconcile import (
     reconcile,
 )
 from gateway.scaling.spend_limit import starts_left
-from gateway.scaling.traffic_observer import ObservedTraffic, TrafficObserver
+from gateway.scaling.traffic_observer import WINDOW_US, ObservedTraffic, TrafficObserver
 from ledger.fleet.fleet_lease import LeaseLost, lease_holder, take_lease
 from ledger.fleet.fleet_reads import (
     has_instances,
@@ -102,7 +102,9 @@ class PoolScaler:
             self._memory = planner_memory(connection, self._setup.pool)
         memory = None if self._memory is None else self._memory.memory or None
         self._planner = self._place.planner(memory)
-        self._scored_from_us = now_us if self._memory is None else self._memory.through_us
+        # The minute in which the first advice is given counts, for its rent is owed from the asking.
+        began_us = now_us - now_us % WINDOW_US
+        self._scored_from_us = began_us if self._memory is None else self._memory.through_us
 
     def _lead(self, books: ScalingBooks, now_us: int) -> ScalingNote:
         serving = self._place.probe.serving()

@@ -61,14 +61,19 @@ class ScalingBooks:
             again = {"gone_us": None, "name": instance.name, "asked_us": instance.asked_us}
             connection.execute(row.on_conflict_do_update(index_elements=["token"], set_=again))
 
-    def mark(self, token: str, **marks: Any) -> None:
-        """Set times of an instance."""
+    def mark(
+        self, token: str, outcome: str | None = None, detail: str | None = None, **marks: Any
+    ) -> None:
+        """Set times of an instance, and complete its open changes where there is an outcome."""
         with self._engine.begin() as connection:
             self._check(connection)
             self._mark(connection, token, marks)
+            if outcome is not None:
+                self._finish(connection, token, outcome, detail)
 
-    def finish(self, token: str, outcome: str, detail: str | None = None) -> None:
-        """Complete the open changes of an instance."""
+    def _finish(
+        self, connection: Connection, token: str, outcome: str, detail: str | None
+    ) -> None:
         row = FleetChangeRow
         mine = (row.token == token) & row.outcome.is_(None) & (row.mode == "act")
         values = {
@@ -76,9 +81,7 @@ class ScalingBooks:
             "done_us": self._now_us,
             "detail": None if detail is None else detail[:DETAIL],
         }
-        with self._engine.begin() as connection:
-            self._check(connection)
-            connection.execute(update(row).where(mine, row.pool == self._pool).values(values))
+        connection.execute(update(row).where(mine, row.pool == self._pool).values(values))
 
     def record_plan(self, plan: FleetPlanRecord) -> None:
         """Keep a plan."""
@@ -137,4 +140,5 @@ class ScalingBooks:
 
 def _instance_row(instance: FleetInstance) -> dict[str, Any]:
     values = asdict(instance)
-    return {**values, **values.pop("rent")}
+    rent = values.pop("rent")
+    return {**values, **rent}
