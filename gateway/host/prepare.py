@@ -34,6 +34,7 @@ from gateway.host.gpu_catalog import hardware
 from gateway.host.port_claims import PortClaims
 from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
 from gateway.scaling.pool_setup import pool_setups
+from gateway.scaling.reconcile import FindingKind
 from ledger.database import check_durable, make_engine, migrate
 from ledger.declared import declare, other_billed_pools
 from ledger.fleet.market import record_market
@@ -111,7 +112,7 @@ def _prepare(
         measured=measured,
     )
     kept = _write_private(runtime.run_dir / CONFIG_FILE, text)
-    _announce_fleets(settings, runtime.run_dir)
+    _announce_fleets(settings, runtime.run_dir, at_us)
     return HostSetup(runtime, ports, runtime.save(), kept, prices.waiting, besides)
 
 
@@ -121,12 +122,15 @@ def _write_private(path: Path, text: str) -> Path:
     return path
 
 
-def _announce_fleets(settings: Settings, run_dir: Path) -> None:
+def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
     """A note of each pool that sizes itself, so that its metrics have a value from the start on."""
     before = read_scaling(run_dir)
     notes = [
         before.get(setup.pool)
-        or ScalingNote(setup.pool, setup.section.mode, setup.places, setup.places, 0)
+        or ScalingNote(
+            setup.pool, setup.section.mode, setup.places, setup.places, 0,
+            seen_us=at_us, findings={kind.value: 0 for kind in FindingKind},
+        )  # fmt: skip
         for setup in pool_setups(settings)
     ]
     if notes or before:

@@ -10,7 +10,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -39,6 +39,7 @@ from ledger.writing.lag import read_lag
 from router.scaling.plan import PoolTerms, SizesFleet
 
 log = logging.getLogger("breakeven.scaling")
+MakesPlanner = Callable[[PoolTerms, dict[str, Any] | None], SizesFleet]
 
 
 class ScalingLoop:
@@ -51,8 +52,10 @@ class ScalingLoop:
         board: SharedLoadTable,
         ledger: Engine,
         clock: Clock,
+        planner: MakesPlanner | None = None,
     ) -> None:
         self._runtime, self._ledger, self._clock = runtime, ledger, clock
+        self._planner = planner or make_planner
         self._holder = f"{runtime.host}:{os.getpid()}:{secrets.token_hex(4)}"
         self._setups = pool_setups(settings)
         host = EngineHost(settings, runtime, board)
@@ -117,7 +120,7 @@ class ScalingLoop:
             actuator=make_actuator(setup, host, os.environ),
             clock=self._clock,
             holder=self._holder,
-            planner=partial(make_planner, setup.pool_terms()),
+            planner=partial(self._planner, setup.pool_terms()),
             known_us=self._known_us,
         )
 
