@@ -95,9 +95,7 @@ def _worth(plan: FleetPlanRecord) -> None:
 
 def _earned(plan: FleetPlanRecord, whole: ScoredSpan | None) -> None:
     if whole is None:
-        theme.card(
-            "What scaling earned", theme.big("nothing scored yet", size="mid"), about=ABOUT
-        )
+        theme.card("What scaling earned", theme.big("nothing scored yet", size="mid"), about=ABOUT)
         return
     advises = plan.mode == "advise"
     mine = whole.advised if advises else whole.ran

@@ -128,8 +128,13 @@ def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
     notes = [
         before.get(setup.pool)
         or ScalingNote(
-            setup.pool, setup.section.mode, setup.places, setup.places, 0,
-            seen_us=at_us, findings={kind.value: 0 for kind in FindingKind},
+            setup.pool,
+            setup.section.mode,
+            setup.places,
+            setup.places,
+            0,
+            seen_us=at_us,
+            findings={kind.value: 0 for kind in FindingKind},
         )  # fmt: skip
         for setup in pool_setups(settings)
     ]

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from router.scaling.planner import FleetPlanner
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -37,6 +36,7 @@ from ledger.fleet.fleet_lease import give_lease_back
 from ledger.fleet.scaling_notes import ScalingNote, read_scaling, write_scaling
 from ledger.writing.lag import read_lag
 from router.scaling.plan import PoolTerms, SizesFleet
+from router.scaling.planner import FleetPlanner
 
 log = logging.getLogger("breakeven.scaling")
 MakesPlanner = Callable[[PoolTerms, dict[str, Any] | None], SizesFleet]

@@ -221,15 +221,15 @@ class HostServer:
                 [*_python("gateway.host.telemetry"), "--config", config, "--runtime", runtime],
             ),
         ]
-        if self._settings.peers.hosts:
-            peers = [*_python("gateway.host.peers"), "--config", config, "--runtime", runtime]
-            commands.append(("peers", peers))
-        if any(pool.upkeep.any for pool in self._settings.pools.values()):
-            upkeep = [*_python("gateway.host.upkeep"), "--config", config, "--runtime", runtime]
-            commands.append(("upkeep", upkeep))
-        if any(pool.scale is not None for pool in self._settings.pools.values()):
-            scaling = [*_python("gateway.host.scaling"), "--config", config, "--runtime", runtime]
-            commands.append(("scaling", scaling))
+        pools = self._settings.pools.values()
+        needed = {
+            "peers": bool(self._settings.peers.hosts),
+            "upkeep": any(pool.upkeep.any for pool in pools),
+            "scaling": any(pool.scale is not None for pool in pools),
+        }
+        for name in filter(needed.get, needed):
+            words = [*_python(f"gateway.host.{name}"), "--config", config, "--runtime", runtime]
+            commands.append((name, words))
         if any(pool.sampling is not None for pool in self._settings.pools.values()):
             drift = [
                 *_python("gateway.telemetry.drift.sampling"),

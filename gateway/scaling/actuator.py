@@ -43,5 +43,5 @@ class FleetActuator(Protocol):
 
 
 def make_token(pool: str, place: int, nonce: str) -> str:
-    """Return the tag of one engine's life: `POOL.PLACE.NONCE`."""
+    """Return the tag of one engine's life: pool, place and nonce."""
     return f"{pool}.{place}.{nonce}"

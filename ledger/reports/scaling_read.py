@@ -62,9 +62,7 @@ def _sum(found: PlanSum) -> dict[str, int]:
     }
 
 
-def earned_days(
-    connection: Connection, pool: str, start_us: int, end_us: int
-) -> list[EarnedDay]:
+def earned_days(connection: Connection, pool: str, start_us: int, end_us: int) -> list[EarnedDay]:
     """Return the days of a span that were scored, in their order."""
     spans = scored_hours(connection, pool, start_us - start_us % HOUR_US, end_us)
     return by_day(spans, reporting_zone(connection))
@@ -75,4 +73,4 @@ def by_day(spans: Iterable[ScoredSpan], zone: ReportingZone) -> list[EarnedDay]:
     days: dict[str, list[ScoredSpan]] = {}
     for span in spans:
         days.setdefault(zone.date_of(span.start_us).isoformat(), []).append(span)
-    return [EarnedDay(date, reduce(add, found)) for date, found in sorted(days.items())]
+    return [EarnedDay(date, reduce(add, hours)) for date, hours in sorted(days.items())]

@@ -55,9 +55,7 @@ def fill(url: str, now_us: int, mode: str = "act") -> int:
             count = wanted
         curve = tuple(int(max(0, rate - 3 * n) * USD) for n in range(5))
         ran = PlanSum(RENT * wanted, curve[wanted])
-        spans.append(
-            ScoredSpan(at_us, HOUR_US, int(rate * 3600), ran, ran, curve, RENT, 1, 4)
-        )
+        spans.append(ScoredSpan(at_us, HOUR_US, int(rate * 3600), ran, ran, curve, RENT, 1, 4))
         saved += 4 * RENT + curve[4] - ran.total_pusd
     books.score(PlannerMemory(now_us, {}, []), spans, {1: 5 * USD})
     engine.dispose()

@@ -18,7 +18,7 @@ pools:
     gpu: {type: H200, usd_per_hour: 3, billing: on_demand}
     scale: {max: 4, mode: act}
 """
-ENDPOINTS = "endpoints: [\"http://10.0.0.4/v1\"]"
+ENDPOINTS = 'endpoints: ["http://10.0.0.4/v1"]'
 
 
 def settings_of(text: str) -> Settings:

@@ -25,7 +25,7 @@ STREAM = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignor
 ENGINES = 4
 
 
-class Scripted:
+class ScriptedPlan:
     """Wants what the test says."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class SizedHost:
     """A running host with a loop over it in this process."""
 
     def __init__(self, host) -> None:
-        self.host, self.plan = host, Scripted()
+        self.host, self.plan = host, ScriptedPlan()
         settings = load(host.config)
         self.runtime = Runtime.load(host.state / "run" / "runtime.json")
         scale = ScaleSection.model_validate(
@@ -139,9 +139,10 @@ def test_engines_come_and_go_and_no_stream_is_cut(sized, patiently):
     assert broken == []
     with sized.ledger.connect() as connection:
         done = [(item.verb, item.outcome) for item in changes(connection, "main")]
-        assert sorted(done) == [("adopt", "done")] * 4 + [("start", "done")] * 2 + [
-            ("stop", "done")
-        ] * 3
+        assert (
+            sorted(done)
+            == [("adopt", "done")] * 4 + [("start", "done")] * 2 + [("stop", "done")] * 3
+        )
     assert [row.token for row in sized.rows() if not row.owned] == []
     note = read_scaling(sized.runtime.run_dir)["main"]
     assert (note.running, note.serving, note.findings["orphan"]) == (3, 3, 0)

@@ -19,7 +19,7 @@ STEP_S = 40
 CALM = 8  # steps after which nothing is under way
 
 
-class Killed(BaseException):
+class SuddenDeath(BaseException):
     """The process is gone: nothing of it runs on."""
 
 
@@ -33,7 +33,7 @@ class KillSwitch:
         self.count += 1
         if self.count == self.at:
             self.where = where
-            raise Killed(where)
+            raise SuddenDeath(where)
 
 
 class HastyRunner(ActionRunner):
@@ -59,7 +59,7 @@ def play(world, at: int | None) -> tuple[KillSwitch, list[str]]:
             world.planner.wanted = wanted
             try:
                 world.step(seconds=STEP_S)
-            except Killed:
+            except SuddenDeath:
                 lacking += world.unseen()
                 world.now_us += 61 * 1_000_000  # the lease of the dead runs out
                 world.new_scaler()

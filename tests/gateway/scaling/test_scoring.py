@@ -60,7 +60,11 @@ def test_what_ran_are_owned_engines_that_served_all_of_the_window():
         return FleetInstance("t", "p", 0, values.pop("owned", True), RENT, 400 * S, **values)
 
     rows = [
-        row(), row(ready_us=601 * S), row(stop_us=659 * S), row(gone_us=630 * S), row(owned=False)
+        row(),
+        row(ready_us=601 * S),
+        row(stop_us=659 * S),
+        row(gone_us=630 * S),
+        row(owned=False),
     ]
     served, paid = ran_in(WINDOW, rows)
     assert served == 1

@@ -1,4 +1,4 @@
-"""Engines of this machine by orders and tags; `tests/gateway/host/test_scaling.py` has real ones."""
+"""Engines of this machine by orders and tags; those of `serve` are tried beside it."""
 
 from types import SimpleNamespace
 

@@ -1,5 +1,7 @@
 """Scores of numbers of engines: exact, additive, and as rent is billed."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +55,7 @@ def test_the_parts_of_a_life_add_up_to_its_bill(first, more, unit_s):
 def test_one_more_engine_never_costs_more_and_enough_cost_nothing(found, most):
     curve = api_curve(found, length_us=MINUTE, capacity_ppm=850_000, most=most)
     assert curve[0] == sum(item.pusd for item in found if item.leaves)
-    assert all(more >= fewer for more, fewer in zip(curve, curve[1:], strict=False))
+    assert all(more >= fewer for more, fewer in pairwise(curve))
     work = sum(item.work_us for item in found)
     if most * MINUTE * 0.85 >= work:
         assert curve[-1] == 0
@@ -78,9 +80,7 @@ def test_a_class_without_a_price_stays_whether_it_may_leave_or_not():
 
 
 def test_spans_add_up_and_know_the_best_constant_number():
-    first = ScoredSpan(
-        0, MINUTE, 10, PlanSum(3, 4), PlanSum(1, 2), (100, 40, 30), 20, 0, 2
-    )
+    first = ScoredSpan(0, MINUTE, 10, PlanSum(3, 4), PlanSum(1, 2), (100, 40, 30), 20, 0, 2)
     both = first + ScoredSpan(
         MINUTE, MINUTE, 5, PlanSum(1, 1), PlanSum(1, 1), (50, 10, 0), 20, 1, 2
     )

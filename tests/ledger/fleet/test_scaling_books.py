@@ -1,4 +1,4 @@
-"""Writes of a fleet: a change with its instance at once, hours that add up, nothing without lease."""
+"""Writes of a fleet: a change with its instance, hours that add up, nothing without lease."""
 
 from dataclasses import replace
 
@@ -72,9 +72,7 @@ def test_an_unknown_mark_is_refused(books):
 
 
 def test_hours_add_up_and_the_planner_moves_on_with_them(engine, books):
-    span = ScoredSpan(
-        HOUR_US, 60 * S, 10, PlanSum(3, 4), PlanSum(1, 2), (9, 4), 3, 1, 2
-    )
+    span = ScoredSpan(HOUR_US, 60 * S, 10, PlanSum(3, 4), PlanSum(1, 2), (9, 4), 3, 1, 2)
     later = replace(span, start_us=HOUR_US + 60 * S, curve=(1, 1, 0))
     books.intend(START, ENGINE)
     (change,) = read(engine, reads.changes)
