@@ -73,9 +73,7 @@ def account(basis: PlanBasis, wanted: int, stop: tuple[str, ...], reason: ScaleR
         forecast=tuple(
             basis.demand.forecast(traffic.name, seconds) for traffic in basis.state.classes
         ),
-        alternatives=tuple(
-            _alternative(basis, rates, count, hours) for count in counts if rates
-        ),
+        alternatives=tuple(_alternative(basis, rates, count, hours) for count in counts if rates),
         reason=reason,
         sentence=_sentence(basis, wanted, reason, last, following),
         look_again_us=basis.state.at_us + int(look_s * 1e6),
@@ -96,10 +94,12 @@ def _alternative(
     """Engines that are asked for now serve after their start; those that leave are paid no more."""
     running, bought = len(basis.state.engines), 0.0
     reserved = basis.terms.rent.reserved
+    starts, step_s = max(0, count - running), basis.horizon_s / _STEPS
     for rate, share, at_s in rates:
-        serving = min(count, running) if at_s < basis.terms.start_s else count
-        bought += share * (basis.mix.value(rate, rate) - basis.mix.value(serving, rate))
-    starts = max(0, count - running)
+        ready = min(1.0, max(0.0, (at_s + step_s / 2 - basis.terms.start_s) / step_s))
+        avoided = ready * basis.mix.value(count, rate)
+        avoided += (1 - ready) * basis.mix.value(min(count, running), rate)
+        bought += share * (basis.mix.value(rate, rate) - avoided)
     return FleetAlternative(
         engines=count,
         rent_pusd=round(max(count, reserved) * basis.rent * hours),
@@ -119,12 +119,12 @@ def _sentence(
     running = len(basis.state.engines)
     change = f"{running} to {wanted} engines" if wanted != running else f"{wanted} engines stay"
     parts = [f"{basis.terms.pool}: {change}: {REASON_WORDS[reason]}"]
-    for worth in (last, following):
-        if worth is not None and worth.value_pusd is not None:
-            parts.append(
-                f"engine {worth.place} avoids {_dollars(worth.value_pusd)} an hour and costs "
-                f"{_dollars(worth.rent_pusd)}"
-            )
+    parts += [
+        f"engine {worth.place} avoids {_dollars(worth.value_pusd)} an hour and costs "
+        f"{_dollars(worth.rent_pusd)}"
+        for worth in (last, following)
+        if worth is not None and worth.value_pusd is not None
+    ]
     if following.value_pusd is None:
         parts.append("what an engine avoids is not known")
     return "; ".join(parts) + "."
