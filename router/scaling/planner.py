@@ -17,6 +17,7 @@ from router.scaling.engine_worth import DemandMix
 from router.scaling.plan import (
     ArrivalWindow,
     EngineLease,
+    EngineWorth,
     FleetState,
     PoolTerms,
     ScalePlan,
@@ -113,6 +114,11 @@ class FleetPlanner:
             reason = ScaleReason.BELOW_RENT
         return self._bounded(wanted, bounds, state, reason)
 
+    def worths(self, state: FleetState, count: int) -> tuple[EngineWorth, ...]:
+        """What each of so many engines is expected to earn over the horizon."""
+        basis = PlanBasis(self._terms, self._demand, state, self._mix(state), self._priced(state))
+        return basis.worths(range(1, count + 1))
+
     def solved(
         self, engine: int, mix: DemandMix, rent: float, motion: Motion, block: int
     ) -> SwitchValue:
@@ -194,12 +200,10 @@ class FleetPlanner:
         terms, running = self._terms, len(state.engines)
         if wanted < bounds[0]:
             wanted, reason = bounds
-        elif wanted == bounds[0] < running and reason is ScaleReason.HOLD:
+        elif 0 < wanted == bounds[0] and reason in {ScaleReason.HOLD, ScaleReason.BELOW_RENT}:
             reason = bounds[1]
-        if wanted > terms.most and bounds[0] <= terms.most:
+        if wanted > terms.most:
             wanted, reason = terms.most, ScaleReason.MOST
-        elif wanted == terms.most and reason is ScaleReason.EARNS_RENT and wanted == running:
-            reason = ScaleReason.MOST
         surplus = max(0, running - wanted)
         free = _stoppable(state, terms, self._demand.window_s)
         if surplus > len(free):
