@@ -17,11 +17,11 @@ from router.scaling.engine_worth import DemandMix
 from router.scaling.plan import (
     ArrivalWindow,
     EngineLease,
-    EngineWorth,
     FleetState,
     PoolTerms,
     ScalePlan,
     ScaleReason,
+    SizesFleet,
 )
 from router.scaling.plan_account import PlanBasis, account
 from router.scaling.switching import (
@@ -46,7 +46,7 @@ _SMALL_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Sizing:
+class EngineCount:
     """A number of engines with what bound it."""
 
     wanted: int
@@ -87,7 +87,7 @@ class FleetPlanner:
         basis = PlanBasis(self._terms, self._demand, state, self._mix(state), self._priced(state))
         return account(basis, sizing.wanted, sizing.stop, sizing.reason)
 
-    def size(self, state: FleetState) -> Sizing:
+    def size(self, state: FleetState) -> EngineCount:
         """The number alone."""
         terms, running = self._terms, len(state.engines)
         bounds = self._bounds(state)
@@ -113,11 +113,6 @@ class FleetPlanner:
         if wanted < running:
             reason = ScaleReason.BELOW_RENT
         return self._bounded(wanted, bounds, state, reason)
-
-    def worths(self, state: FleetState, count: int) -> tuple[EngineWorth, ...]:
-        """What each of so many engines is expected to earn over the horizon."""
-        basis = PlanBasis(self._terms, self._demand, state, self._mix(state), self._priced(state))
-        return basis.worths(range(1, count + 1))
 
     def solved(
         self, engine: int, mix: DemandMix, rent: float, motion: Motion, block: int
@@ -196,7 +191,7 @@ class FleetPlanner:
 
     def _bounded(
         self, wanted: int, bounds: tuple[int, ScaleReason], state: FleetState, reason: ScaleReason
-    ) -> Sizing:
+    ) -> EngineCount:
         terms, running = self._terms, len(state.engines)
         if wanted < bounds[0]:
             wanted, reason = bounds
@@ -209,7 +204,10 @@ class FleetPlanner:
         if surplus > len(free):
             surplus, wanted = len(free), running - len(free)
             reason = ScaleReason.PAID_AHEAD
-        return Sizing(wanted, tuple(engine.token for engine in free[:surplus]), reason)
+        return EngineCount(wanted, tuple(engine.token for engine in free[:surplus]), reason)
+
+
+_INTERFACE: type[SizesFleet] = FleetPlanner  # mypy holds the planner to what others call
 
 
 class EngineChoice:

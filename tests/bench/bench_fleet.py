@@ -17,7 +17,7 @@ from statistics import fmean
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fleetplay import Bill, Billing, clairvoyant, fixed, play
+from fleetplay import Bill, RentRule, clairvoyant, fixed, play
 from fleetrules import PlannerRule, rivals
 from fleetseries import FOLDER, SHAPES, Series, recorded, shocks
 
@@ -26,7 +26,7 @@ STARTS_S = (30.0, 180.0, 900.0)
 MODEST = (1.3, 2.0, 3.0)  # prices up to three times break-even
 DEAR = (5.0, 10.0)
 CHEAP = (0.3, 0.5, 0.8)
-HOURLY = Billing(180.0, 3600, 3600)
+HOURLY = RentRule(180.0, 3600, 3600)
 DIFFER = 1.05  # fixed to clairvoyant, from which the gap between them is judged
 STEPS = {600: "10 min", 60: "1 min", 10: "10 s"}
 
@@ -78,7 +78,7 @@ class Cell:
         return (self.fixed - total) / (self.fixed - self.best)
 
 
-def cell(kind: str, series: Series, billing: Billing) -> Cell:
+def cell(kind: str, series: Series, billing: RentRule) -> Cell:
     """Play one. At fine steps only what is compared with a tuned rule plays all rivals."""
     planner = PlannerRule(series, billing)
     best, ours = clairvoyant(series, billing), play(series, billing, planner)
@@ -118,21 +118,21 @@ def _line(item: Cell) -> str:
 def cells(folder: Path, steps: tuple[int, ...]) -> Iterator[Cell]:
     for step_s in steps:
         for name in SHAPES:
-            yield cell("whole", recorded(name, step_s, whole=True, folder=folder), Billing())
+            yield cell("whole", recorded(name, step_s, whole=True, folder=folder), RentRule())
             half = recorded(name, step_s, folder=folder)
-            yield cell("recorded", half, Billing())
+            yield cell("recorded", half, RentRule())
             if step_s < 60:
                 continue
             for start_s in STARTS_S:
-                if start_s != Billing().start_s:
-                    yield cell("recorded", half, Billing(start_s))
+                if start_s != RentRule().start_s:
+                    yield cell("recorded", half, RentRule(start_s))
             for price in (*CHEAP, *MODEST, *DEAR) if step_s >= 600 else (0.5, 1.3, 3.0, 10.0):
-                yield cell("recorded", half.priced(price), Billing())
+                yield cell("recorded", half.priced(price), RentRule())
             for price in (2.0, 10.0) if step_s >= 600 else (2.0,):
                 yield cell("recorded", half.priced(price), HOURLY)
         if step_s >= 60:
             for series in shocks(step_s, folder=folder):
-                yield cell("shock", series, Billing())
+                yield cell("shock", series, RentRule())
 
 
 def report(found: list[Cell]) -> None:

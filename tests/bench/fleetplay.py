@@ -13,7 +13,7 @@ from fleetseries import Series
 
 
 @dataclass(frozen=True)
-class Billing:
+class RentRule:
     """How engines start and are paid; `unit_s` 1 is by the second, `least_s` for each start."""
 
     start_s: float = 180.0
@@ -36,7 +36,7 @@ class Bill:
 Rule = Callable[[int, list[int]], int]  # step and ages in steps -> engines wanted
 
 
-def play(series: Series, billing: Billing, rule: Rule) -> Bill:
+def play(series: Series, billing: RentRule, rule: Rule) -> Bill:
     """Let a rule decide before each step; it may know the steps before."""
     step_s, hours = series.step_s, series.step_s / 3600
     late, unit = billing.start_s / step_s, max(1, billing.unit_s // step_s)
@@ -94,7 +94,7 @@ def fixed(series: Series) -> tuple[Bill, int]:
     return Bill(totals[best], 0), best
 
 
-def clairvoyant(series: Series, billing: Billing) -> Bill:
+def clairvoyant(series: Series, billing: RentRule) -> Bill:
     """The cheapest plan with all of the series known, engine by engine, by dynamic programming.
 
     By the second nobody can spend less under these assumptions. By the hour engines of one pool can

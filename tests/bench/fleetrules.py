@@ -9,7 +9,7 @@ from math import ceil
 from time import process_time
 
 import numpy as np
-from fleetplay import Billing, Rule
+from fleetplay import RentRule, Rule
 from fleetseries import DAY_S, RENT, Series
 
 from router.scaling.plan import (
@@ -32,7 +32,7 @@ _MOST = 400
 class PlannerRule:
     """Ours. `cpu_s` is the CPU time of all its plans, `slowest_s` of one."""
 
-    def __init__(self, series: Series, billing: Billing) -> None:
+    def __init__(self, series: Series, billing: RentRule) -> None:
         rent = round(RENT * _PUSD)
         terms = RentTerms(rent, unit_s=billing.unit_s, least_s=billing.least_s)
         self._planner = FleetPlanner(
@@ -62,7 +62,7 @@ class PlannerRule:
         return wanted
 
 
-def rivals(series: Series, billing: Billing) -> dict[str, Rule]:
+def rivals(series: Series, billing: RentRule) -> dict[str, Rule]:
     found: dict[str, Rule] = {
         f"threshold {target:.0%}": threshold(series, target) for target in THRESHOLDS
     }
@@ -115,7 +115,7 @@ def schedule(series: Series) -> Rule:
     return wanted
 
 
-def lazy(series: Series, billing: Billing) -> Rule:
+def lazy(series: Series, billing: RentRule) -> Rule:
     """Discrete lazy capacity provisioning: stay between two bounds of the optimum so far.
 
     A start costs the start-up's rent and what it then leaves to the API, half of an engine's use.
