@@ -1,13 +1,14 @@
 """What a planner has learned of a pool's traffic, in bounded memory."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log
 
 from router.scaling.plan import ArrivalWindow, ClassArrivals, ClassForecast, DemandClass
-from router.scaling.rate_forecast import LEAST_RATE, RateForecaster
+from router.scaling.rate_forecast import LEAST_RATE, RateForecaster, member, numbers
 from router.scaling.residuals import MANY_POINTS, Points
-from router.scaling.switching import RateMotion
+from router.scaling.switching import RateMotion, spread
 
 STEP_S = 60.0  # the shortest step that is learned from; shorter windows are added up
 COARSE_S = 600.0
@@ -88,9 +89,17 @@ class RateTrack:
         steps = max(1.0, seconds / self._forecaster.step_s)
         pull, resting = self._forecaster.pull, self._forecaster.resting
         kept = (1 - pull) ** (steps - 1)
-        square = 1 - (1 - pull) ** 2
-        spread = steps if square < 1e-9 else (1 - (1 - pull) ** (2 * steps)) / square
-        return resting + kept * (self.expected() - resting), spread**0.5
+        return resting + kept * (self.expected() - resting), spread(pull, steps)
+
+    @classmethod
+    def recalled(cls, memory: Mapping[str, object]) -> "RateTrack":
+        """Windows of an unfinished step are not kept."""
+        forecaster = RateForecaster.from_memory(memory)
+        found = cls(forecaster.step_s)
+        found._forecaster = forecaster
+        found._recent.append((exp(forecaster.last) * forecaster.step_s, forecaster.step_s))
+        found._recent_s = forecaster.step_s
+        return found
 
     def _resting(self) -> float:
         return round(self._forecaster.resting / _RESTING_WIDTH) * _RESTING_WIDTH
@@ -196,6 +205,48 @@ class PoolDemand:
         level, wider = track.ahead(seconds)
         upper = exp(level + wider * track.forecaster.errors.quantile(_SURE))
         return max(track.rate(), upper) * self._work_s.get(traffic.name, traffic.engine_s)
+
+    def memory(self) -> dict[str, object]:
+        """What was learned, as JSON holds it; empty while nothing was observed."""
+        if self._work is None or self._coarse is None:
+            return {}
+        return {
+            "window_s": self.window_s,
+            "work": self._work.forecaster.memory(),
+            "coarse": self._coarse.forecaster.memory(),
+            "classes": {
+                name: {
+                    **track.forecaster.memory(),
+                    "share": self._shares.get(name, 0.0),
+                    "last_seen": self._last_seen.get(name, 0.0),
+                    "work_s": self._work_s.get(name, 0.0),
+                }
+                for name, track in self._classes.items()
+            },
+        }
+
+    @classmethod
+    def from_memory(cls, memory: Mapping[str, object]) -> "PoolDemand":
+        """Raises `ValueError` that names what is not as `memory` gave it."""
+        found = cls()
+        if not memory:
+            return found
+        (found.window_s,) = numbers(memory, "window_s", 1)
+        found._work = RateTrack.recalled(member(memory, "work"))
+        found._coarse = found._work
+        if found._work.forecaster.step_s < COARSE_S:
+            found._coarse = RateTrack.recalled(member(memory, "coarse"))
+        classes = member(memory, "classes")
+        for name in sorted(classes)[:_MOST_CLASSES]:
+            row = member(classes, name)
+            found._classes[name] = RateTrack.recalled(row)
+            for kept, part in (
+                (found._shares, "share"),
+                (found._last_seen, "last_seen"),
+                (found._work_s, "work_s"),
+            ):
+                (kept[name],) = numbers(row, part, 1)
+        return found
 
     def _known(self, arrivals: tuple[ClassArrivals, ...]) -> dict[str, ClassArrivals]:
         """Arrivals by class; classes beyond the most that are kept go into one."""

@@ -23,7 +23,6 @@ class ScaleReason(StrEnum):
     RESERVED = "reserved"
     UNPRICED = "unpriced"
     UNOBSERVED = "unobserved"
-    SWAP = "swap"
 
 
 REASON_WORDS: dict[ScaleReason, str] = {
@@ -37,7 +36,6 @@ REASON_WORDS: dict[ScaleReason, str] = {
     ScaleReason.RESERVED: "reserved engines are paid for whether they run or not",
     ScaleReason.UNPRICED: "no price elsewhere is known for any traffic, so nothing is changed",
     ScaleReason.UNOBSERVED: "no traffic was observed yet, so nothing is changed",
-    ScaleReason.SWAP: "the engine earns more with another pool's model",
 }
 
 
@@ -57,7 +55,7 @@ class RentTerms:
 
 @dataclass(frozen=True, slots=True)
 class PoolTerms:
-    """A pool as the planner needs it. `gpus` is what one engine takes of a shared set of GPUs.
+    """A pool as the planner needs it.
 
     `start_s`: from asking for an engine until it serves, as measured on its host. `drain_s`: from
     asking it to stop until its rent ends. `cold_pusd`: what cold caches cost after one start.
@@ -73,7 +71,6 @@ class PoolTerms:
     least: int = 0
     most: int = 64
     internal_spare: int = 1
-    gpus: int = 1
 
 
 @dataclass(frozen=True, slots=True)

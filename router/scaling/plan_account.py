@@ -1,6 +1,6 @@
 """The sums behind a number of engines: alternatives, worth of two engines, forecast, a sentence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import exp, log
 
@@ -51,6 +51,21 @@ class PlanBasis:
             for error, probability in points:
                 yield exp(level + wider * error), probability / _STEPS, at_s
 
+    def worths(self, places: Iterable[int]) -> tuple[EngineWorth, ...]:
+        """Expected pico-USD an hour by place; `None` where a price elsewhere is not known."""
+        rates = tuple(self.rates()) if self.demand.observed else ()
+        known = bool(rates) and self.priced
+        return tuple(
+            EngineWorth(
+                place,
+                round(sum(share * self.mix.earns(place, rate) for rate, share, _ in rates))
+                if known
+                else None,
+                self.rent,
+            )
+            for place in places
+        )
+
 
 def account(basis: PlanBasis, wanted: int, stop: tuple[str, ...], reason: ScaleReason) -> ScalePlan:
     """Write down a plan that `FleetPlanner.size` decided."""
@@ -58,8 +73,7 @@ def account(basis: PlanBasis, wanted: int, stop: tuple[str, ...], reason: ScaleR
     rates = tuple(basis.rates()) if basis.demand.observed else ()
     counts = sorted({0, max(0, wanted - 1), wanted, wanted + 1, running})
     seconds = max(basis.terms.start_s, basis.demand.window_s, 60.0)
-    following = _worth(basis, rates, wanted + 1)
-    last = _worth(basis, rates, wanted) if wanted else None
+    last, following = basis.worths((wanted, wanted + 1))
     look_s = basis.demand.window_s or 60.0
     return ScalePlan(
         pool=basis.terms.pool,
@@ -68,26 +82,16 @@ def account(basis: PlanBasis, wanted: int, stop: tuple[str, ...], reason: ScaleR
         running=running,
         stop=stop,
         horizon_s=basis.horizon_s,
-        last=last,
+        last=last if wanted else None,
         next=following,
         forecast=tuple(
             basis.demand.forecast(traffic.name, seconds) for traffic in basis.state.classes
         ),
-        alternatives=tuple(
-            _alternative(basis, rates, count, hours) for count in counts if rates
-        ),
+        alternatives=tuple(_alternative(basis, rates, count, hours) for count in counts if rates),
         reason=reason,
-        sentence=_sentence(basis, wanted, reason, last, following),
+        sentence=_sentence(basis, wanted, reason, last if wanted else None, following),
         look_again_us=basis.state.at_us + int(look_s * 1e6),
     )
-
-
-def _worth(
-    basis: PlanBasis, rates: tuple[tuple[float, float, float], ...], place: int
-) -> EngineWorth:
-    value = sum(share * basis.mix.earns(place, rate) for rate, share, _ in rates)
-    known = bool(rates) and basis.priced
-    return EngineWorth(place, round(value) if known else None, basis.rent)
 
 
 def _alternative(
@@ -96,10 +100,12 @@ def _alternative(
     """Engines that are asked for now serve after their start; those that leave are paid no more."""
     running, bought = len(basis.state.engines), 0.0
     reserved = basis.terms.rent.reserved
+    starts, step_s = max(0, count - running), basis.horizon_s / _STEPS
     for rate, share, at_s in rates:
-        serving = min(count, running) if at_s < basis.terms.start_s else count
-        bought += share * (basis.mix.value(rate, rate) - basis.mix.value(serving, rate))
-    starts = max(0, count - running)
+        ready = min(1.0, max(0.0, (at_s + step_s / 2 - basis.terms.start_s) / step_s))
+        avoided = ready * basis.mix.value(count, rate)
+        avoided += (1 - ready) * basis.mix.value(min(count, running), rate)
+        bought += share * (basis.mix.value(rate, rate) - avoided)
     return FleetAlternative(
         engines=count,
         rent_pusd=round(max(count, reserved) * basis.rent * hours),
@@ -119,12 +125,12 @@ def _sentence(
     running = len(basis.state.engines)
     change = f"{running} to {wanted} engines" if wanted != running else f"{wanted} engines stay"
     parts = [f"{basis.terms.pool}: {change}: {REASON_WORDS[reason]}"]
-    for worth in (last, following):
-        if worth is not None and worth.value_pusd is not None:
-            parts.append(
-                f"engine {worth.place} avoids {_dollars(worth.value_pusd)} an hour and costs "
-                f"{_dollars(worth.rent_pusd)}"
-            )
+    parts += [
+        f"engine {worth.place} avoids {_dollars(worth.value_pusd)} an hour and costs "
+        f"{_dollars(worth.rent_pusd)}"
+        for worth in (last, following)
+        if worth is not None and worth.value_pusd is not None
+    ]
     if following.value_pusd is None:
         parts.append("what an engine avoids is not known")
     return "; ".join(parts) + "."

@@ -8,8 +8,9 @@ hours, and the configuration's limits bound it.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, log
+from math import ceil, exp, log
 
 from router.scaling.demand import COARSE_S, Motion, PoolDemand
 from router.scaling.engine_worth import DemandMix
@@ -20,6 +21,7 @@ from router.scaling.plan import (
     PoolTerms,
     ScalePlan,
     ScaleReason,
+    SizesFleet,
 )
 from router.scaling.plan_account import PlanBasis, account
 from router.scaling.switching import (
@@ -38,12 +40,13 @@ _BLOCK_S = 1_800.0  # rent that is paid so far ahead is planned by blocks
 _SLOW_START_S = 600.0  # from which starts are planned by the slower forecast
 _BLOCK_STEPS = (1, 2, 3, 4, 6)  # of ten minutes: lengths that are planned
 _NOISE_S = 72.0  # of rent, that a start must earn beyond its cost
+_RENT_WIDTH = 0.05  # of a logarithm: spot rents that are taken for equal beyond the next step
 _SHARE_WIDTH = 0.02
 _SMALL_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Sizing:
+class EngineCount:
     """A number of engines with what bound it."""
 
     wanted: int
@@ -54,10 +57,18 @@ class Sizing:
 class FleetPlanner:
     """Plans one pool. It is told what arrived; `plan` changes nothing but what it remembers."""
 
-    def __init__(self, terms: PoolTerms) -> None:
+    def __init__(self, terms: PoolTerms, demand: PoolDemand | None = None) -> None:
         self._terms = terms
-        self._demand = PoolDemand()
+        self._demand = PoolDemand() if demand is None else demand
         self._solved: OrderedDict[tuple[object, ...], SwitchValue] = OrderedDict()
+
+    @classmethod
+    def from_memory(cls, terms: PoolTerms, memory: Mapping[str, object]) -> "FleetPlanner":
+        """Go on with what another one's `memory` had. Raises `ValueError` where it is damaged."""
+        return cls(terms, PoolDemand.from_memory(memory))
+
+    def memory(self) -> dict[str, object]:
+        return self._demand.memory()
 
     @property
     def terms(self) -> PoolTerms:
@@ -73,12 +84,10 @@ class FleetPlanner:
     def plan(self, state: FleetState) -> ScalePlan:
         """The number of engines with the sums behind it."""
         sizing = self.size(state)
-        basis = PlanBasis(
-            self._terms, self._demand, state, self._mix(state), self._priced(state)
-        )
+        basis = PlanBasis(self._terms, self._demand, state, self._mix(state), self._priced(state))
         return account(basis, sizing.wanted, sizing.stop, sizing.reason)
 
-    def size(self, state: FleetState) -> Sizing:
+    def size(self, state: FleetState) -> EngineCount:
         """The number alone."""
         terms, running = self._terms, len(state.engines)
         bounds = self._bounds(state)
@@ -89,8 +98,7 @@ class FleetPlanner:
             return self._bounded(running, bounds, state, ScaleReason.UNPRICED)
         choice = EngineChoice(self, state, mix)
         wanted, free = running, len(_stoppable(state, terms, self._demand.window_s))
-        while wanted < terms.most and choice.starts(wanted + 1):
-            wanted += 1
+        wanted = _reach(wanted, terms.most, choice.starts)
         if wanted > running:
             return self._bounded(wanted, bounds, state, ScaleReason.EARNS_RENT)
         reason = ScaleReason.HOLD
@@ -111,6 +119,8 @@ class FleetPlanner:
     ) -> SwitchValue:
         """Switching of one engine, remembered while nothing that it rests on changes."""
         terms, step_s = self._terms, motion.moves.step_s
+        if rent != terms.rent.pusd_per_hour:  # a spot rent, which changes all the time
+            rent = exp(round(log(max(rent, 1.0)) / _RENT_WIDTH) * _RENT_WIDTH)
         key = (engine, mix, rent, step_s, motion.version, motion.moves.resting, block)
         value = self._solved.get(key)
         if value is not None:
@@ -127,7 +137,9 @@ class FleetPlanner:
         return value
 
     def _mix(self, state: FleetState) -> DemandMix:
-        kept, movable, seen = [], [], 0.0
+        kept: list[tuple[float, float]] = []
+        movable: list[tuple[float, float]] = []
+        seen = 0.0
         for traffic in state.classes:
             share = round(self._demand.share(traffic.name) / _SHARE_WIDTH) * _SHARE_WIDTH
             if len(state.classes) == 1:
@@ -179,30 +191,30 @@ class FleetPlanner:
 
     def _bounded(
         self, wanted: int, bounds: tuple[int, ScaleReason], state: FleetState, reason: ScaleReason
-    ) -> Sizing:
+    ) -> EngineCount:
         terms, running = self._terms, len(state.engines)
         if wanted < bounds[0]:
             wanted, reason = bounds
-        elif wanted == bounds[0] < running and reason is ScaleReason.HOLD:
+        elif 0 < wanted == bounds[0] and reason in {ScaleReason.HOLD, ScaleReason.BELOW_RENT}:
             reason = bounds[1]
-        if wanted > terms.most and bounds[0] <= terms.most:
+        if wanted > terms.most:
             wanted, reason = terms.most, ScaleReason.MOST
-        elif wanted == terms.most and reason is ScaleReason.EARNS_RENT and wanted == running:
-            reason = ScaleReason.MOST
         surplus = max(0, running - wanted)
         free = _stoppable(state, terms, self._demand.window_s)
         if surplus > len(free):
             surplus, wanted = len(free), running - len(free)
             reason = ScaleReason.PAID_AHEAD
-        return Sizing(wanted, tuple(engine.token for engine in free[:surplus]), reason)
+        return EngineCount(wanted, tuple(engine.token for engine in free[:surplus]), reason)
+
+
+_INTERFACE: type[SizesFleet] = FleetPlanner  # mypy holds the planner to what others call
 
 
 class EngineChoice:
     """Whether the k-th engine should start or stop, for one state of the fleet.
 
     An engine that is paid by the hour does not bind its place for an hour: a fleet can shrink when
-    the next of its engines is at its end. So a place is bound until then, and blocks of the switching
-    are so long.
+    the next of its engines is at its end. A place is bound until then, and blocks are so long.
     """
 
     def __init__(self, planner: FleetPlanner, state: FleetState, mix: DemandMix) -> None:
@@ -281,8 +293,24 @@ class EngineChoice:
         return (self._expected - moves.pull * moves.resting) / (1 - moves.pull)
 
 
+def _reach(running: int, most: int, starts: Callable[[int], bool]) -> int:
+    """The last engine in a row that starts. If one does, all before it do: steps may double."""
+    reached, step = running, 1
+    while reached < most and starts(min(most, reached + step)):
+        reached = min(most, reached + step)
+        step *= 2
+    beyond = min(most + 1, reached + step)
+    while beyond - reached > 1:
+        middle = (reached + beyond) // 2
+        if starts(middle):
+            reached = middle
+        else:
+            beyond = middle
+    return reached
+
+
 def start_pusd(terms: PoolTerms, rent: float) -> float:
-    """What one start costs beside its time: cold caches, and a little, so that noise moves nothing."""
+    """What a start costs beside its time: cold caches, and a little against noise."""
     return terms.cold_pusd + rent * _NOISE_S / 3600
 
 
@@ -299,7 +327,9 @@ def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:
 def _stoppable(state: FleetState, terms: PoolTerms, look_s: float) -> list[EngineLease]:
     """Engines whose stop saves rent before the next look, the youngest first."""
     found = [
-        engine for engine in state.engines
-        if engine.stoppable and _left_s(engine, state, terms) < (look_s if terms.rent.unit_s > 1 else 1e-6)
+        engine
+        for engine in state.engines
+        if engine.stoppable
+        and _left_s(engine, state, terms) < (look_s if terms.rent.unit_s > 1 else 1e-6)
     ]
     return sorted(found, key=lambda engine: (-engine.asked_us, engine.token))

@@ -6,8 +6,8 @@ recursively (least squares that forget), from a prior that is true of the rates 
 a constant, whatever arrives.
 """
 
-from collections.abc import Mapping, Sequence
-from math import exp, log
+from collections.abc import Mapping
+from math import exp, isfinite, log
 
 from router.scaling.residuals import ErrorHistogram
 
@@ -139,13 +139,51 @@ class RateForecaster:
             hour[1] += weight * self._scale
 
     def memory(self) -> dict[str, object]:
+        """What was learned, as JSON holds it."""
         return {
             "step_s": self.step_s,
             "seen": self.seen,
             "state": [self._last, self._short, self._long, self._move, float(self._slot)],
             "betas": list(self._betas),
-            "covariance": [list(row) for row in self._covariance],
-            "hours": [list(hour) for hour in self._hours],
+            "covariance": [cell for row in self._covariance for cell in row],
+            "hours": [part for hour in self._hours for part in hour],
             "drift": list(self._drift),
             "errors": self._errors.memory(),
         }
+
+    @classmethod
+    def from_memory(cls, memory: Mapping[str, object]) -> "RateForecaster":
+        """Raises `ValueError` where it is not what `memory` gave."""
+        (step_s,) = numbers(memory, "step_s", 1)
+        found = cls(step_s)
+        (seen,) = numbers(memory, "seen", 1)
+        found.seen = int(seen)
+        state = numbers(memory, "state", 5)
+        found._last, found._short, found._long, found._move = state[:4]
+        found._slot = int(state[4])
+        found._betas = numbers(memory, "betas", _SIZE)
+        cells = numbers(memory, "covariance", _SIZE * _SIZE)
+        found._covariance = [cells[row * _SIZE : (row + 1) * _SIZE] for row in range(_SIZE)]
+        hours = numbers(memory, "hours", 2 * _SLOTS)
+        found._hours = [hours[slot : slot + 2] for slot in range(0, 2 * _SLOTS, 2)]
+        found._drift = numbers(memory, "drift", 2)
+        found._errors.recall(member(memory, "errors"))
+        return found
+
+
+def member(memory: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """A part of a memory. Raises `ValueError` that names it."""
+    part = memory.get(name)
+    if isinstance(part, Mapping):
+        return part
+    raise ValueError(f"{name}: the memory of a forecast has no such part")
+
+
+def numbers(memory: Mapping[str, object], name: str, count: int) -> list[float]:
+    """A member of a memory: one number or a list of them. Raises `ValueError` that names it."""
+    value = memory.get(name)
+    values = value if isinstance(value, list) else [value]
+    found = [float(item) for item in values if isinstance(item, int | float)]
+    if len(values) != count or len(found) != count or not all(map(isfinite, found)):
+        raise ValueError(f"{name}: the memory of a forecast needs {count} numbers")
+    return found

@@ -5,8 +5,8 @@ its weight and its sum, so that a bin's mean is exact. A few wide pretended erro
 not yet observed.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
 from math import asinh
 
 _HALF = 40  # bins on each side of zero
@@ -19,11 +19,7 @@ _EDGES = (
     0.56, 0.68, 0.78, 0.86, 0.92, 0.96, 0.985, 0.996, 1.0,
 )  # fmt: skip
 FEW_POINTS = _EDGES
-MANY_POINTS = tuple(
-    low + (high - low) * part / 2
-    for low, high in zip(_EDGES, _EDGES[1:], strict=False)
-    for part in range(2)
-) + (1.0,)
+MANY_POINTS = tuple(sorted({*_EDGES, *((low + high) / 2 for low, high in pairwise(_EDGES))}))
 _PRETENDED = (-0.2, -0.03, 0.0, 0.0, 0.0, 0.0, 0.0, 0.03, 0.2)
 
 Points = tuple[tuple[float, float], ...]  # an error and its probability
@@ -60,7 +56,7 @@ class ErrorHistogram:
             if weight > 0
         ]
         place, left = 0, cells[0][0]
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             need, mean, mass = high - low, 0.0, 0.0
             while need > 1e-12 and place < len(cells):
                 part = min(need, left)
@@ -91,11 +87,17 @@ class ErrorHistogram:
             "sums": [total / self._unit for total in self._sums],
         }
 
-    def recall(self, weights: Sequence[float], sums: Sequence[float]) -> None:
+    def recall(self, memory: Mapping[str, object]) -> None:
         """Take what `memory` gave. Raises `ValueError` for another shape."""
-        if len(weights) != len(self._weights) or len(sums) != len(self._sums):
-            raise ValueError(f"errors of a forecast are {len(self._weights)} bins")
-        self._weights, self._sums, self._unit = list(weights), list(sums), 1.0
+        rows = []
+        for name in ("weights", "sums"):
+            row = memory.get(name)
+            values = row if isinstance(row, list) else []
+            if len(values) != len(self._weights):
+                raise ValueError(f"{name}: errors of a forecast are {len(self._weights)} numbers")
+            rows.append([float(item) for item in values])
+        self._weights, self._sums = rows
+        self._unit = 1.0
 
     def _put(self, error: float) -> None:
         place = _HALF + round(asinh(max(-_LARGEST, min(_LARGEST, error)) / _SCALE) / _STEP)

@@ -1,7 +1,7 @@
 """When one engine should be on: optimal switching of the k-th engine over an uncertain rate.
 
 The k-th engine earns its slice of V(n), whatever the others do, so each is a problem of its own
-with two states. The logarithm of the rate moves by a pull towards its mean and an error as observed.
+with two states. The rate's logarithm moves by a pull towards its mean and an error as observed.
 `D` is what being on is worth beyond being off, in pico-USD:
 
     Q = gain of the next step + mean of D after it         stop while Q < 0
@@ -14,14 +14,16 @@ by the hour adds blocks: an engine is on for whole blocks, and its end is the ti
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, log
-from operator import itemgetter
+from math import exp, log, sqrt
+from operator import itemgetter, mul
 
 from router.scaling.residuals import Points
 
 _SPACING = 0.05  # of the grid, in logarithms, for steps of ten minutes; finer for shorter ones
 _FINEST = 0.015
-_MARGIN = 0.9  # of the grid beyond the rates at which the engine is partly used
+# Of the grid beyond the rates at which the engine is partly used; the second for short steps.
+_MARGIN, _SHORT_MARGIN = 0.9, 0.6
+_SHORT_S = 300.0
 _MOST_CELLS = 200
 _BLOCKS = 3  # of rent, that are looked ahead
 _LEAST_AHEAD = 12  # steps
@@ -42,6 +44,13 @@ class RateMotion:
 
     def after(self, level: float) -> float:
         return level + self.pull * (self.resting - level)
+
+    def over(self, steps: int) -> "RateMotion":
+        """Several steps as one: errors of each fade like the rate's distance to its mean."""
+        kept = (1 - self.pull) ** steps
+        wider = spread(self.pull, steps)
+        points = tuple((error * wider, probability) for error, probability in self.points)
+        return RateMotion(self.step_s * steps, self.resting, 1 - kept, points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,13 @@ class SwitchValue:
         return found
 
 
+def spread(pull: float, steps: float) -> float:
+    """How much wider errors are after so many steps than after one."""
+    faded = 1 - (1 - pull) ** 2
+    wider = steps if faded < 1e-9 else (1 - (1 - pull) ** (2 * steps)) / faded
+    return sqrt(wider)
+
+
 def mean_earning(earning: Earning, level: float, points: Points) -> float:
     """Pico-USD an hour over the errors of a forecast of the rate's logarithm."""
     return sum(probability * earning(exp(level + error)) for error, probability in points)
@@ -107,17 +123,20 @@ class SwitchSolver:
 
     def __init__(self, engine: int, dearest: float, motion: RateMotion, rent: float) -> None:
         ratio = max(dearest / max(rent, 1e-9), 0.1)
-        low = log(engine - 1 + min(1.0, 0.3 / ratio)) - _MARGIN
-        high = log(engine) + _MARGIN
+        margin = _SHORT_MARGIN if motion.step_s < _SHORT_S else _MARGIN
+        low = log(engine - 1 + min(1.0, 0.3 / ratio)) - margin
+        high = log(engine) + margin
         spacing = max(_FINEST, min(1.0, motion.step_s / 600) ** 0.5 * _SPACING)
         cells = min(_MOST_CELLS, int((high - low) / spacing) + 1)
         self._low, self._spacing = low, (high - low) / (cells - 1)
         self._levels = [low + self._spacing * cell for cell in range(cells)]
         self._motion = motion
-        self._rows = self._transitions()
+        self._rows = self._transitions(motion)
 
-    def solve(self, earning: Earning, costs: SwitchCosts, steps: int, points: Points) -> SwitchValue:
-        """Iterate D until it stands still, at most `steps`; `points` are fine, for what is earned."""
+    def solve(
+        self, earning: Earning, costs: SwitchCosts, steps: int, points: Points
+    ) -> SwitchValue:
+        """Iterate D until it stands still, at most `steps`; `points` are for what is earned."""
         motion, hours = self._motion, self._motion.step_s / 3600
         earned = [
             hours * mean_earning(earning, motion.after(level), points) for level in self._levels
@@ -143,9 +162,7 @@ class SwitchSolver:
                 break
         return SwitchValue(self._low, self._spacing, tuple(values))
 
-    def _blocks(
-        self, earned: list[float], lost: list[float], costs: SwitchCosts
-    ) -> SwitchValue:
+    def _blocks(self, earned: list[float], lost: list[float], costs: SwitchCosts) -> SwitchValue:
         """Renewing a paid block against being off, with leave to start later."""
         count, rent = costs.block_steps, costs.rent * self._motion.step_s / 3600
         part, ahead, parts = [0.0] * len(earned), earned, []
@@ -153,7 +170,7 @@ class SwitchSolver:
             part = [sum_ + item - rent for sum_, item in zip(part, ahead, strict=True)]
             parts.append(part)
             ahead = self._forward(ahead)
-        whole = self._after(count)
+        whole = self._transitions(self._motion.over(count))
         off = renewed = waited = [0.0] * len(earned)
         held: deque[list[float]] = deque(maxlen=count + 1)
         held.append(off)
@@ -163,7 +180,7 @@ class SwitchSolver:
                 renewed = parts[step]
             else:
                 held.popleft()
-                later = [sum(map(_product, weights, held[0])) for weights in whole]
+                later = _mean(whole, held[0])
                 renewed = [item + after for item, after in zip(part, later, strict=True)]
             waited = self._forward(off)
             begun = [renew - cost for renew, cost in zip(renewed, lost, strict=True)]
@@ -174,29 +191,17 @@ class SwitchSolver:
         kept = tuple(max(0.0, gain) for gain in renewing)
         return SwitchValue(self._low, self._spacing, kept, renewing, starting)
 
-    def _after(self, count: int) -> list[list[float]]:
-        """Where the rate is after so many steps, by the cell that it began in."""
-        columns = []
-        for cell in range(len(self._levels)):
-            column = [0.0] * len(self._levels)
-            column[cell] = 1.0
-            for _ in range(count):
-                column = self._forward(column)
-            columns.append(column)
-        return [list(row) for row in zip(*columns, strict=True)]
-
     def _forward(self, values: Sequence[float]) -> list[float]:
         """The mean of `values` one step later, from each cell of the grid."""
-        return [
-            sum(map(_product, weights, picked(values))) for weights, picked in self._rows
-        ]
+        return _mean(self._rows, values)
 
-    def _transitions(self) -> Rows:
-        last, rows = len(self._levels) - 1, []
+    def _transitions(self, motion: RateMotion) -> Rows:
+        last = len(self._levels) - 1
+        rows: Rows = []
         for level in self._levels:
-            middle = self._motion.after(level)
+            middle = motion.after(level)
             weights: dict[int, float] = {}
-            for error, probability in self._motion.points:
+            for error, probability in motion.points:
                 place = min(max((middle + error - self._low) / self._spacing, 0.0), float(last))
                 cell = min(int(place), last - 1)
                 part = place - cell
@@ -207,5 +212,5 @@ class SwitchSolver:
         return rows
 
 
-def _product(one: float, other: float) -> float:
-    return one * other
+def _mean(rows: Rows, values: Sequence[float]) -> list[float]:
+    return [sum(map(mul, weights, picked(values))) for weights, picked in rows]
