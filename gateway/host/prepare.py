@@ -135,7 +135,7 @@ def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
             0,
             seen_us=at_us,
             findings={kind.value: 0 for kind in FindingKind},
-        )  # fmt: skip
+        )
         for setup in pool_setups(settings)
     ]
     if notes or before:

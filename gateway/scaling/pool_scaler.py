@@ -102,7 +102,7 @@ class PoolScaler:
             self._memory = planner_memory(connection, self._setup.pool)
         memory = None if self._memory is None else self._memory.memory or None
         self._planner = self._place.planner(memory)
-        # The minute in which the first advice is given counts, for its rent is owed from the asking.
+        # The minute of the first advice counts, because its rent is owed from the asking.
         began_us = now_us - now_us % WINDOW_US
         self._scored_from_us = began_us if self._memory is None else self._memory.through_us
 
