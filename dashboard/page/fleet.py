@@ -18,7 +18,6 @@ from ledger.fleet.fleet_records import FleetPlanRecord
 from ledger.reports.scaling_read import EarnedDay
 from ledger.spans import HOUR_US
 
-ABOUT = "scaling"
 SHOWN_CHANGES = 200
 USD = 1e12
 
@@ -73,7 +72,7 @@ def _now(plan: FleetPlanRecord, now_us: int) -> None:
         "Engines",
         theme.big(head, tone=tone, size="mid"),
         theme.small(plan.sentence, f"Planned {formatting.ago(plan.at_us, now_us)}."),
-        about=ABOUT,
+        about="scaling",
     )
 
 
@@ -89,13 +88,15 @@ def _worth(plan: FleetPlanRecord) -> None:
     value = None if following is None else following["value_pusd"]
     head = "not known" if value is None else f"{dollars(value)} for one more"
     theme.card(
-        "What an engine is worth", theme.big(head, size="mid"), theme.rows(*pairs), about=ABOUT
+        "What an engine is worth", theme.big(head, size="mid"), theme.rows(*pairs), about="scaling"
     )
 
 
 def _earned(plan: FleetPlanRecord, whole: ScoredSpan | None) -> None:
     if whole is None:
-        theme.card("What scaling earned", theme.big("nothing scored yet", size="mid"), about=ABOUT)
+        theme.card(
+            "What scaling earned", theme.big("nothing scored yet", size="mid"), about="scaling"
+        )
         return
     advises = plan.mode == "advise"
     mine = whole.advised if advises else whole.ran
@@ -120,7 +121,7 @@ def _earned(plan: FleetPlanRecord, whole: ScoredSpan | None) -> None:
                 None,
             ),
         ),
-        about=ABOUT,
+        about="scaling",
     )
 
 
@@ -129,12 +130,12 @@ def _lines(fleet: ScaledPool, now_us: int) -> None:
     if len(fleet.plans) < 2:
         return
     st.subheader("Plan and actual", anchor=False)
-    theme.chart(plots.lines(records, value="value", title="engines"), about=ABOUT)
+    theme.chart(plots.lines(records, value="value", title="engines"), about="scaling")
     bands = forecast_records(fleet.plans)
     if bands:
         st.subheader("Forecast, with its band", anchor=False)
         drawn = plots.lines(bands, value="value", title="requests/s", form=",.2~f")
-        theme.chart(drawn, about=ABOUT)
+        theme.chart(drawn, about="scaling")
         st.caption(
             "Requests a second that are expected when an engine asked for now would serve. Four "
             "fifths of what is expected lie inside of the band."
@@ -178,7 +179,7 @@ def _days(days: Sequence[EarnedDay]) -> None:
     columns: dict[str, Any] = {}
     for name in amounts:
         columns |= money_columns(rows, (name,))
-    theme.table(rows, about=ABOUT, column_config=columns)
+    theme.table(rows, about="scaling", column_config=columns)
 
 
 def day_row(day: EarnedDay) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def _plan_tables(plan: FleetPlanRecord) -> None:
     columns: dict[str, Any] = {}
     for name in ("rent", "APIs", "starts", "all"):
         columns |= money_columns(rows, (name,))
-    theme.table(rows, about=ABOUT, column_config=columns)
+    theme.table(rows, about="scaling", column_config=columns)
 
 
 def alternative_row(item: dict[str, int], wanted: int) -> dict[str, Any]:
@@ -244,7 +245,7 @@ def _changes(fleet: ScaledPool) -> None:
     columns: dict[str, Any] = {formatting.zoned("at"): time_column()}
     for name in ("expected", "realised"):
         columns |= money_columns(rows, (name,))
-    theme.table(rows, about=ABOUT, column_config=columns)
+    theme.table(rows, about="scaling", column_config=columns)
 
 
 def _instances(fleet: ScaledPool, view: DashboardView) -> None:
@@ -266,7 +267,7 @@ def _instances(fleet: ScaledPool, view: DashboardView) -> None:
     columns: dict[str, Any] = {
         name: time_column() for name in ("asked for", "served", "ended")
     } | money_columns(rows, ("rent in this period",))
-    theme.table(rows, about=ABOUT, column_config=columns)
+    theme.table(rows, about="scaling", column_config=columns)
 
 
 def dollars(pusd: int | None) -> str:

@@ -221,6 +221,7 @@ class HostServer:
                 [*_python("gateway.host.telemetry"), "--config", config, "--runtime", runtime],
             ),
         ]
+        files = ["--config", config, "--runtime", runtime]
         pools = self._settings.pools.values()
         needed = {
             "peers": bool(self._settings.peers.hosts),
@@ -228,16 +229,9 @@ class HostServer:
             "scaling": any(pool.scale is not None for pool in pools),
         }
         for name in filter(needed.get, needed):
-            words = [*_python(f"gateway.host.{name}"), "--config", config, "--runtime", runtime]
-            commands.append((name, words))
+            commands.append((name, [*_python(f"gateway.host.{name}"), *files]))
         if any(pool.sampling is not None for pool in self._settings.pools.values()):
-            drift = [
-                *_python("gateway.telemetry.drift.sampling"),
-                "--config",
-                config,
-                "--runtime",
-                runtime,
-            ]
+            drift = [*_python("gateway.telemetry.drift.sampling"), *files]
             commands.append(("drift", [*drift, "--address", self._own_address]))
         for name, provider in self._settings.providers.items():
             if provider.start:

@@ -82,6 +82,9 @@ class FleetWorld:
         self.lives = 0
         self.scaler = self.new_scaler()
 
+    def make_planner(self, _memory: Any) -> Any:
+        return self.planner
+
     def _arrivals(self, _connection: Any, _models: Any, start_us: int, end_us: int) -> Any:
         return {at: dict(self.demand) for at in range(start_us, end_us, 60 * S)}
 
@@ -94,7 +97,7 @@ class FleetWorld:
             actuator=self.cloud,
             clock=Clock(now_s=lambda: self.now_us / 1e6, wall_us=lambda: self.now_us),
             holder=f"host:{self.lives}",
-            planner=lambda _memory: self.planner,
+            planner=self.make_planner,
             known_us=lambda: self.now_us,
         )
         self.scaler = PoolScaler(self.setup, place)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.host.scaling import make_planner
 from ledger.fleet.fleet_reads import changes, planner_memory, plans, scored_whole
 
 S = 1_000_000
@@ -173,3 +174,31 @@ def test_a_stranger_is_named_and_never_stopped(world):
     world.cloud.engines[0].until_us = world.now_us
     world.step(times=2)
     assert [row.gone_us is None for row in world.rows().values()] == [False]
+
+
+def test_the_planner_itself_buys_what_earns_and_ends_what_does_not(world):
+    world = world()
+    terms, made = world.setup.pool_terms(), []
+
+    def planner(memory):
+        made.append(make_planner(terms, memory))
+        return made[-1]
+
+    world.make_planner = planner
+    world.new_scaler()
+    note = world.step(seconds=30, times=30)
+    assert note.running == note.serving == 2  # 60 s of work a minute; one engine gives 51
+    assert note.reason in ("earns_rent", "hold")
+    world.demand = {"chat": 0}
+    before = made[-1]
+    world.new_scaler()  # what was learned is in the books
+    world.step(seconds=61)
+    assert made[-1] is not before
+    assert made[-1].memory()
+    note = world.step(seconds=60, times=90)
+    assert (note.running, world.cloud.running) == (0, [])
+    assert world.unseen() == []
+    with world.ledger.connect() as connection:
+        whole = scored_whole(connection, "p")
+    assert whole.ran.total_pusd < whole.as_configured.total_pusd
+    assert whole.ran.total_pusd < whole.all_api.total_pusd
