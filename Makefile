@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings sbom lock clean
+.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings dist sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ settings:  ## write what is generated: deploy/SETTINGS.md, the schema of the cha
 	@$(VENV)/python -m deploy.valuesschema
 	@$(VENV)/python -m deploy.reasons_json
 	@$(VENV)/python -m deploy.provider_docs
+
+dist:  ## wheel and source archive in dist/, installed and run in an empty folder
+	@$(BOOTSTRAP) tools
+	@$(VENV)/python -m deploy.dist
 
 sbom:  ## what each locked environment may hold, with hashes and licences: build/sbom/*.cdx.json (CycloneDX)
 	@$(BOOTSTRAP) tools
