@@ -228,8 +228,10 @@ class HostServer:
             "upkeep": any(pool.upkeep.any for pool in pools),
             "scaling": any(pool.scale is not None for pool in pools),
         }
-        for name in filter(needed.get, needed):
-            commands.append((name, [*_python(f"gateway.host.{name}"), *files]))
+        commands += [
+            (name, [*_python(f"gateway.host.{name}"), *files])
+            for name in filter(needed.get, needed)
+        ]
         if any(pool.sampling is not None for pool in self._settings.pools.values()):
             drift = [*_python("gateway.telemetry.drift.sampling"), *files]
             commands.append(("drift", [*drift, "--address", self._own_address]))

@@ -35,7 +35,7 @@ from router.scaling.switching import (
 
 _REMEMBERED = 512  # solved engines
 _LOOKED_AHEAD_S = 4 * 3600.0
-_MOST_STEPS = 90
+_MOST_STEPS = 60
 _BLOCK_S = 1_800.0  # rent that is paid so far ahead is planned by blocks
 _SLOW_START_S = 600.0  # from which starts are planned by the slower forecast
 _BLOCK_STEPS = (1, 2, 3, 4, 6)  # of ten minutes: lengths that are planned
@@ -43,6 +43,7 @@ _NOISE_S = 72.0  # of rent, that a start must earn beyond its cost
 _RENT_WIDTH = 0.05  # of a logarithm: spot rents that are taken for equal beyond the next step
 _SHARE_WIDTH = 0.02
 _SMALL_SHARE = 0.01
+_ALIKE = 12  # places from which two neighbours, then three, are solved as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,15 +239,15 @@ class EngineChoice:
     def starts(self, engine: int) -> bool:
         block = self._block(max(0, engine - self._running - 1), starting=True)
         if block > 1:
-            value = self._solved(engine, block)
-            return value.at(self._level(), value.starting) > 0
+            value, shift = self._solved(engine, block)
+            return value.at(self._level() + shift, value.starting) > 0
         return self._gain(engine) > self._lost(engine)
 
     def stops(self, engine: int) -> bool:
         block = self._block(max(0, engine - 1 - len(self._ends)), starting=False)
         if block > 1:
-            value = self._solved(engine, block)
-            return value.at(self._level(), value.renewing) < 0
+            value, shift = self._solved(engine, block)
+            return value.at(self._level() + shift, value.renewing) < 0
         return self._gain(engine) < 0
 
     def _block(self, place: int, *, starting: bool) -> int:
@@ -258,9 +259,16 @@ class EngineChoice:
         bound_s = min(paid_s, self._ends[place]) if place < len(self._ends) else paid_s
         return min(_BLOCK_STEPS, key=lambda steps: abs(steps * COARSE_S - bound_s))
 
-    def _solved(self, engine: int, block: int) -> SwitchValue:
+    def _solved(self, engine: int, block: int) -> tuple[SwitchValue, float]:
+        """The switching of an engine in its place or near it, and how far that place is shifted.
+
+        Rates move by their logarithm, so high places switch alike at rates in proportion.
+        """
         track = self._planner.demand.coarse if block > 1 else self._track
-        return self._planner.solved(engine, self._mix, self._rent, track.motion, block)
+        width = max(1, engine // _ALIKE)
+        place = round(engine / width) * width
+        value = self._planner.solved(place, self._mix, self._rent, track.motion, block)
+        return value, log((place - 0.5) / (engine - 0.5))
 
     def _moves(self) -> RateMotion:
         moves = self._track.motion.moves
@@ -278,7 +286,8 @@ class EngineChoice:
         """The coming step's earnings less its rent, and what being on is worth after it."""
         motion = self._track.motion
         rent = self._rent * motion.moves.step_s / 3600
-        after = self._solved(engine, 1).mean(self._expected, motion.moves.points)
+        value, shift = self._solved(engine, 1)
+        after = value.mean(self._expected + shift, motion.moves.points)
         return self._earned(engine) - rent + after
 
     def _lost(self, engine: int) -> float:
