@@ -12,6 +12,7 @@ from dashboard.page import (
     budgets,
     claims,
     engines,
+    fleet,
     keys,
     plan,
     policies,
@@ -35,6 +36,7 @@ BUDGETS = "all budgets are listed, {team}'s among them"
 PRICES = "the price book is everybody's, not {team}'s"
 RATES = "contracts and bills are the house's, not {team}'s"
 ENGINES = "engines are shared, so their figures are of all teams, not of {team}"
+FLEET = "engines are shared, so they are sized for all teams, not for {team}"
 POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
     PageSpec(answer, "Verdict", ":material/balance:", ViewerScope.TEAM, default=True),
@@ -43,6 +45,7 @@ PLACES = (
     PageSpec(budgets, "Budgets", ":material/account_balance_wallet:", ViewerScope.HOUSE, BUDGETS),
     PageSpec(routing, "Routing", ":material/alt_route:", ViewerScope.TEAM),
     PageSpec(engines, "Engines", ":material/memory:", ViewerScope.HOUSE, ENGINES),
+    PageSpec(fleet, "Fleet", ":material/dynamic_feed:", ViewerScope.HOUSE, FLEET),
     PageSpec(policies, "Policies", ":material/tune:", ViewerScope.HOUSE, POLICIES),
     PageSpec(plan, "Plan a purchase", ":material/shopping_cart:", ViewerScope.HOUSE, PLAN),
     PageSpec(rates, "Rates and teams", ":material/price_change:", ViewerScope.BOOKS, RATES),

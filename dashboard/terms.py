@@ -245,6 +245,16 @@ TERMS: dict[str, Term] = {
         "cost = sum over kinds of tokens x price",
         rows="",
     ),
+    "scaling": Term(
+        "A fleet that sizes itself",
+        "The number of engines by what the next one earns beside its rent. Every minute is priced "
+        "at each number of engines: the rent, and what APIs charge for what does not fit, the "
+        "cheapest per second of engine time first. What ran, what was advised, a constant number "
+        "and no engine at all are compared on the same traffic. A start has earned what its engine "
+        "avoided, less its rent; a stop the other way round.",
+        "dollars(n) = rent of n engines + API price of what n do not hold",
+        rows="fleet#changes",
+    ),
     "overflow": Term(
         "Overflow",
         "Requests beyond what own engines can carry inside the SLO, minute by minute over the real "

@@ -14,7 +14,9 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :reader;
 GRANT SELECT ON
     alembic_version, attempts, batches, budget_alerts, budget_versions, budget_windows, budgets,
     capacity, catalog, claims, compared, condensed_postings, condensed_refusals, condensings,
-    config_versions, decisions, engine_sample_hours, engine_samples, entered, gpu_contracts,
+    config_versions, decisions, engine_sample_hours, engine_samples, entered,
+    fleet_changes, fleet_hours, fleet_instances, fleet_leases, fleet_plans, fleet_pools,
+    gpu_contracts,
     gpu_hour_teams, gpu_hours, gpu_types, grants, holds, hosts, invoice_items, invoices,
     journal_findings, journal_positions, key_changes, keys, meta, model_routes, organisations,
     outgoing_batches, overrides, policy_sets, postings, price_imports, price_versions,

@@ -50,6 +50,13 @@ _ROUTE = {
     "release": "operate:release",
     "list": "operate:list_routes",
 }
+_FLEET = {
+    "status": "fleet:status",
+    "plan": "fleet:plan",
+    "explain": "fleet:explain",
+    "pause": "fleet:pause",
+    "resume": "fleet:resume",
+}
 _ESTIMATES = {
     "show": "estimates:show",
     "targets": "estimates:targets",
@@ -110,6 +117,7 @@ COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "policy": CommandGroupSpec("Routing policies: explain, change, take back.", _POLICY),
     "target": CommandGroupSpec("Targets: take one out, put it back.", _TARGET),
     "route": CommandGroupSpec("Routes: own engines alone, or APIs alone.", _ROUTE),
+    "fleet": CommandGroupSpec("Pools that size themselves: plans, changes, a pause.", _FLEET),
     "estimates": CommandGroupSpec("Learned estimates: show, targets, reset.", _ESTIMATES),
     "ledger": CommandGroupSpec("The ledger: what was spent, and proof that it adds up.", _LEDGER),
     "invoices": CommandGroupSpec("Invoices beside the books.", _INVOICES),

@@ -151,4 +151,6 @@ def _describe_override(entry: dict[str, Any]) -> str:
 def _subject(entry: dict[str, Any]) -> str:
     if "target" in entry:
         return str(entry["target"])
+    if "fleet" in entry:
+        return "every fleet" if entry["fleet"] == EVERY else f"fleet of pool {entry['fleet']}"
     return "all models" if entry["model"] == EVERY else f"model {entry['model']}"

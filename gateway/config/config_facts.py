@@ -18,6 +18,7 @@ from gateway.config.checks.known_names import Known, check_unknown_names
 from gateway.config.checks.private_hosts import check_private_hosts
 from gateway.config.checks.provider_names import check_adapter_needs
 from gateway.config.checks.unset_variables import check_unset_variables
+from gateway.config.crosschecks_scale import AdviceScore, score_fault
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.pool_seats import started_count
 from gateway.config.schema import Settings
@@ -38,7 +39,8 @@ class ConfigFacts:
     `prices` is None when a price file cannot be read: what it would price is not known then.
     `environ` is None where the file is not checked for this process's environment. `names` are
     those of the ledger's keys by kind, `addresses` where hosts lead, each as far as it is known.
-    `steps`: how long steps of pools' engines take, where the ledger knows it. `notes`: what could
+    `steps`: how long steps of pools' engines take, where the ledger knows it. `scores`:
+    of the advice on pools that size themselves, as far as the ledger has it. `notes`: what could
     not be looked at, a line each.
     """
 
@@ -51,6 +53,7 @@ class ConfigFacts:
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     steps: Mapping[str, PoolSteps] = field(default_factory=dict)
+    scores: Mapping[str, AdviceScore] = field(default_factory=dict)
 
 
 Check = Callable[[Settings, ConfigFacts], Iterator[ConfigFault]]
@@ -210,6 +213,16 @@ def check_hosts(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]
     return check_private_hosts(settings, facts.addresses)
 
 
+def check_act_scored(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    """Yield a fault for each pool that would act on advice that nobody has scored."""
+    for name, pool in settings.pools.items():
+        fault = None
+        if pool.scale is not None:
+            fault = score_fault(name, pool.scale, facts.scores.get(name))
+        if fault is not None:
+            yield fault
+
+
 def check_step_promises(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     return promise_faults(settings, facts.steps)
 
@@ -230,4 +243,5 @@ PLAUSIBLE: tuple[Check, ...] = (
     check_names,
     check_hosts,
     check_step_promises,
+    check_act_scored,
 )

@@ -18,6 +18,7 @@ from gateway.config.crosschecks_policies import POLICY_CHECKS
 from gateway.config.crosschecks_reports import check_reports
 from gateway.config.crosschecks_retirement import check_retirements
 from gateway.config.crosschecks_sampling import check_sampling
+from gateway.config.crosschecks_scale import check_scale
 from gateway.config.crosschecks_upkeep import check_upkeep
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.machines import check_machines
@@ -169,4 +170,5 @@ CHECKS: tuple[Check, ...] = (
     check_sampling,
     check_upkeep,
     check_response_cache,
+    check_scale,
 )

@@ -12,6 +12,7 @@ JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 NUMBER = r"^\s*\+?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as text it is exact
 DAY = r"^\d{4}-\d{2}-\d{2}$"
 SECTIONS = {
+    "ActuatorSection": "What starts, stops and lists the engines of a pool that sizes itself.",
     "AlertsSection": "Where budgets' alerts are posted to.",
     "BatchesSection": "What `/v1/files` and `/v1/batches` take.",
     "BudgetSection": "A limit on what one scope spends in a day or a month.",
@@ -40,6 +41,7 @@ SECTIONS = {
     "RolesSection": "Engines that only read prompts, and engines that only answer.",
     "EngineRoleSection": "Engines in one role: how many, where, and what their time is worth.",
     "RetirementSection": "When a model or an alias ends, and what takes its place.",
+    "ScaleSection": "How many engines a pool has, chosen by what they earn.",
     "SelfServiceSection": "What bounds keys that members make for themselves.",
     "StageSection": "Targets that are asked once those before cannot answer.",
     "StoreSection": "What is kept of answers, so that a client may go on with them.",

@@ -24,6 +24,7 @@ _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _DATABASE = "PG"  # libpq reads what the address leaves out from PGHOST, PGPASSWORD and so on
 _TRACING = "OTEL_"  # OpenTelemetry's SDK: a collector's certificate, sizes of batches, attributes
+_KUBERNETES = "KUBERNETES_SERVICE_"
 _PACKAGES = ("PIP_", "UV_")  # an index may ask for a password, and its address hold one
 
 
@@ -69,6 +70,16 @@ def sampling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str,
     rules = [pool.sampling for pool in settings.pools.values()]
     named = {rule.key_env for rule in rules if rule is not None}
     return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
+
+
+def scaling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
+    """It starts engines: with what their programs may see, and where the API server answers."""
+    sections = [pool.scale for pool in settings.pools.values() if pool.scale is not None]
+    named = {name for section in sections for name in section.actuator.env}
+    kept = {
+        name: value for name, value in base.items() if name in named or name.startswith(_KUBERNETES)
+    }
+    return ledger_reader(base, url) | kept
 
 
 def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:

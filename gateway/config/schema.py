@@ -40,6 +40,7 @@ from gateway.config.schema_reports import (
 )
 from gateway.config.schema_response_cache import ResponseCacheSection
 from gateway.config.schema_roles import RolesSection
+from gateway.config.schema_scale import ScaleSection
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -248,6 +249,7 @@ class PoolSection(ConfigSection):
     upkeep: UpkeepSection = UpkeepSection()
     sampling: SamplingSection | None = None
     roles: RolesSection | None = None
+    scale: ScaleSection | None = None
     bid_price_usd_per_s: Usd = Field(
         Decimal(0), description="fixed price of one engine-second in the decision"
     )

@@ -21,6 +21,7 @@ from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
 from gateway.config.checks.private_hosts import named_hosts
 from gateway.config.checks.roles import unknown_kv_sizes
 from gateway.config.config_facts import ConfigFacts
+from gateway.config.crosschecks_scale import AdviceScore
 from gateway.config.faults import Place
 from gateway.config.lookups import resolve_hosts
 from gateway.config.pool_seats import started_count
@@ -28,6 +29,7 @@ from gateway.config.schema import EngineSection, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
 from gateway.config.step_promises import PoolSteps, measured_steps
 from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url
+from ledger.fleet.fleet_reads import scored_whole
 from ledger.identity.known_names import known_names
 from ledger.prices.book import Price, PriceBook, PriceError
 from ledger.prices.bundled import BOOK, bundled_map, seed_of
@@ -61,7 +63,10 @@ def gather_facts(
     )
     names = names_of_keys(settings, environ or {})
     steps = steps_of_pools(settings, environ or {}) if settings.pools else {}
-    return ConfigFacts(today, at_us, prices, wrong, environ, names, addresses, flags.notes, steps)
+    scores = scores_of_advice(settings, environ or {})
+    return ConfigFacts(
+        today, at_us, prices, wrong, environ, names, addresses, flags.notes, steps, scores
+    )  # fmt: skip
 
 
 def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
@@ -146,6 +151,22 @@ def names_of_keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, f
 def steps_of_pools(settings: Settings, environ: Mapping[str, str]) -> dict[str, PoolSteps]:
     """Return how long steps of own engines take; nothing where the ledger cannot be read."""
     return _ask_ledger(settings, environ, _measured) or {}
+
+
+def scores_of_advice(settings: Settings, environ: Mapping[str, str]) -> dict[str, AdviceScore]:
+    """Return what the ledger knows of the advice on pools that size themselves."""
+    pools = [name for name, pool in settings.pools.items() if pool.scale is not None]
+    return (_ask_ledger(settings, environ, partial(_scores, pools)) or {}) if pools else {}
+
+
+def _scores(pools: list[str], engine: Engine) -> dict[str, AdviceScore]:
+    found = {}
+    with engine.connect() as connection:
+        for pool in pools:
+            if (whole := scored_whole(connection, pool)) is not None:
+                earned = whole.as_configured.total_pusd - whole.advised.total_pusd
+                found[pool] = AdviceScore(whole.covered_us / 3.6e9, earned / 1e12)
+    return found
 
 
 def _measured(engine: Engine) -> dict[str, PoolSteps]:

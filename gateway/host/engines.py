@@ -31,6 +31,7 @@ from gateway.config.schedules import stopped_since_us
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.settings import EngineSection, Settings
 from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
+from gateway.fleet.scaled_seats import is_seat_wanted
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.children import ChildCommand, ChildProcess, Forks
 from gateway.host.devices import assign_gpus, memory
@@ -124,10 +125,15 @@ class EngineSupervision:
         self._tasks.add(asyncio.ensure_future(work))
 
     def _add_engine(self, row: int, life: Supervisor | ChildProcess) -> None:
-        """Within the hours in which its pool is stopped it is not started at all."""
+        """Within the hours in which its pool is stopped it is not started at all.
+
+        Nor is one that the pool's plan does not want.
+        """
         self._lives[row] = life
-        upkeep = self._settings.pools[self._runtime.engines[row].pool].upkeep
-        if stopped_since_us(upkeep, Clock().wall_us()) is not None:
+        seat = self._runtime.engines[row]
+        pool = self._settings.pools[seat.pool]
+        stopped = stopped_since_us(pool.upkeep, Clock().wall_us()) is not None
+        if stopped or not is_seat_wanted(Path(self._runtime.state_dir), pool.scale, seat.name):
             self._pause_engine(row)
 
     def _pause_engine(self, row: int) -> None:

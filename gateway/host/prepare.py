@@ -34,10 +34,13 @@ from gateway.fleet.provider_caches import PROVIDER_CACHES_FILE
 from gateway.host.gpu_catalog import hardware
 from gateway.host.port_claims import PortClaims
 from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
+from gateway.scaling.pool_setup import pool_setups
+from gateway.scaling.reconcile import FindingKind
 from ledger.database import check_durable, make_engine, migrate
 from ledger.declared import declare, other_billed_pools
 from ledger.fleet.market import record_market
 from ledger.fleet.model_routes import record_routes
+from ledger.fleet.scaling_notes import ScalingNote, read_scaling, write_scaling
 from ledger.hosts import HostConflict, claim_name, claim_of
 from ledger.identity.pepper import PepperMismatch, agreed_pepper
 from ledger.identity.secretfile import read_or_create_secret
@@ -111,6 +114,7 @@ def _prepare(
         measured=measured,
     )
     kept = _write_private(runtime.run_dir / CONFIG_FILE, text)
+    _announce_fleets(settings, runtime.run_dir, at_us)
     return HostSetup(runtime, ports, runtime.save(), kept, prices.waiting, besides)
 
 
@@ -118,6 +122,26 @@ def _write_private(path: Path, text: str) -> Path:
     path.touch(mode=0o600)  # as private as what it stands beside
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
+    """A note of each pool that sizes itself, so that its metrics have a value from the start on."""
+    before = read_scaling(run_dir)
+    notes = [
+        before.get(setup.pool)
+        or ScalingNote(
+            setup.pool,
+            setup.section.mode,
+            setup.places,
+            setup.places,
+            0,
+            seen_us=at_us,
+            findings={kind.value: 0 for kind in FindingKind},
+        )
+        for setup in pool_setups(settings)
+    ]
+    if notes or before:
+        write_scaling(run_dir, notes)
 
 
 def _agree_identity(engine: Engine, state: Path) -> str:

@@ -223,20 +223,19 @@ class HostServer:
                 [*_python("gateway.host.telemetry"), "--config", config, "--runtime", runtime],
             ),
         ]
-        if self._settings.peers.hosts:
-            peers = [*_python("gateway.host.peers"), "--config", config, "--runtime", runtime]
-            commands.append(("peers", peers))
-        if any(pool.upkeep.any for pool in self._settings.pools.values()):
-            upkeep = [*_python("gateway.host.upkeep"), "--config", config, "--runtime", runtime]
-            commands.append(("upkeep", upkeep))
+        files = ["--config", config, "--runtime", runtime]
+        pools = self._settings.pools.values()
+        needed = {
+            "peers": bool(self._settings.peers.hosts),
+            "upkeep": any(pool.upkeep.any for pool in pools),
+            "scaling": any(pool.scale is not None for pool in pools),
+        }
+        commands += [
+            (name, [*_python(f"gateway.host.{name}"), *files])
+            for name in filter(needed.get, needed)
+        ]
         if any(pool.sampling is not None for pool in self._settings.pools.values()):
-            drift = [
-                *_python("gateway.telemetry.drift.sampling"),
-                "--config",
-                config,
-                "--runtime",
-                runtime,
-            ]
+            drift = [*_python("gateway.telemetry.drift.sampling"), *files]
             commands.append(("drift", [*drift, "--address", self._own_address]))
         for name, provider in self._settings.providers.items():
             if provider.start:
@@ -318,6 +317,7 @@ class HostServer:
         known = {
             "batches": environ.batches,
             "drift": environ.sampling,
+            "scaling": environ.scaling,
             "telemetry": environ.telemetry,
             "dashboard": environ.dashboard,
         }

@@ -100,6 +100,14 @@ from ledger.orm.rollups import (
     RollupWaitingRow,
     RollupWeekRow,
 )
+from ledger.orm.scaling import (
+    FleetChangeRow,
+    FleetHourRow,
+    FleetInstanceRow,
+    FleetLeaseRow,
+    FleetPlanRow,
+    FleetPoolRow,
+)
 from ledger.orm.seals import (
     RetiredBookingRow,
     RetiredUseRow,
@@ -134,6 +142,12 @@ __all__ = [
     "EventCursorRow",
     "FileChunkRow",
     "FileRow",
+    "FleetChangeRow",
+    "FleetHourRow",
+    "FleetInstanceRow",
+    "FleetLeaseRow",
+    "FleetPlanRow",
+    "FleetPoolRow",
     "GpuContractRow",
     "GpuHourRow",
     "GpuHourTeamRow",

@@ -34,6 +34,7 @@ from ledger.reports.pool_demand import (
     PoolSize,
     build_curve,
     class_keys,
+    class_name,
     pool_traffic,
 )
 from ledger.sums.rollup import ANSWERED
@@ -156,7 +157,7 @@ def _name(model: ModelAssumption) -> str:
 
 def _model(reads: SheetReads, pool: PoolReads, key: ClassKey) -> ModelAssumption:
     """Where a class may go and at what price."""
-    name = f"{key.model} of teams and keys that stay inside" if key.is_bound else key.model
+    name = class_name(key)
     route = reads.mix.routes.get(key.model)
     seen = _seen_at(reads.facts, key.model, pool.kinds)
     if key.is_bound or (route is not None and route.residency == KEPT_INSIDE):

@@ -35,6 +35,11 @@ class ClassKey(NamedTuple):
     is_bound: bool
 
 
+def class_name(key: ClassKey) -> str:
+    """Return what a class is called wherever it is shown."""
+    return f"{key.model} of teams and keys that stay inside" if key.is_bound else key.model
+
+
 class _KeptIn(NamedTuple):
     pool: str
     kind: str

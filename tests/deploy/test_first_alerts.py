@@ -7,11 +7,14 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from gateway.clock import Clock
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.degraded_decider import DECISION, TELEMETRY, DegradedDecider
 from gateway.table_layout import TableLayout
+from gateway.telemetry.metrics.fleet import FleetMetrics
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.telemetry.otel.sending import ExportCounters
+from ledger.fleet.scaling_notes import ScalingNote, write_scaling
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules.yml"
 COUNTED = re.compile(r"(?:rate|increase)\((breakeven_\w+_total)(?:\{(\w+)=\"(\w+)\"\})?\[")
@@ -31,6 +34,8 @@ def begun(tmp_path: Path) -> CollectorRegistry:
     ExportCounters(registry)
     metrics.flush()
     board.close()
+    write_scaling(tmp_path, [ScalingNote("main", "advise", 1, 1, 0)])  # as a start leaves it
+    registry.register(FleetMetrics(tmp_path, Clock()))
     return registry
 
 

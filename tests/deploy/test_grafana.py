@@ -17,6 +17,7 @@ from gateway.cli.app import app
 from gateway.clock import Clock
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import TableLayout
+from gateway.telemetry.metrics.fleet import FleetMetrics
 from gateway.telemetry.metrics.host import HostMetrics
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.telemetry.otel.sending import ExportCounters
@@ -51,7 +52,8 @@ def of_the_host() -> dict[str, set[str]]:
     with TemporaryDirectory() as place:
         run_dir = Path(place)
         board = SharedLoadTable(run_dir / "board", TableLayout(workers=1, engines=(), apis=()))
-        families = HostMetrics(run_dir, board, stale_s=1.0, clock=Clock()).collect()
+        families = [*HostMetrics(run_dir, board, stale_s=1.0, clock=Clock()).collect()]
+        families += FleetMetrics(run_dir, Clock()).collect()
         found = {
             family.name + ("_total" if family.type == "counter" else ""): set(family._labelnames)
             for family in families
@@ -195,6 +197,12 @@ HEALTHY = 'breakeven_engine_healthy{engine="a"}'
 SPANS = 'breakeven_otel_spans_total{instance="h",outcome="%s"}'
 HOST = '{instance="h"}'
 UP = 'up{instance="h",job="any"}'
+AGED = 'breakeven_fleet_plan_age_seconds{instance="h",pool="p"}'
+FLEET = 'breakeven_fleet_findings{pool="p",kind="%s"}'
+STARTS = 'breakeven_fleet_changes_total{pool="p",verb="start"}'
+FORECAST = 'breakeven_fleet_forecasts_total{pool="p",outcome="%s"}'
+PARKED = 'breakeven_fleet_parked{engine="a"}'
+POOL = {"pool": "p"}
 BID = 'breakeven_engine_bid_price_usd_per_hour{engine="pool:a/0"}'
 
 
@@ -229,6 +237,16 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenPredictsBadly", {"estimate": "ttft_seconds"}, estimates(25)),
     ("BreakevenPredictsBadly", {"estimate": "ttft_seconds"}, estimates(4)),
     ("BreakevenEnginesScarce", {"engine": "pool:a/0"}, {BID: "12x120"}),
+    ("BreakevenFleetUnplanned", {"instance": "h"} | POOL, {AGED: "0+60x120"}),
+    ("BreakevenFleetUnreachable", POOL, {FLEET % "unreachable": "0x60 1x60"}),
+    ("BreakevenFleetOrphan", {"kind": "orphan"} | POOL, {FLEET % "orphan": "0x60 1x60"}),
+    ("BreakevenFleetNeverReady", POOL, {FLEET % "never_ready": "0x80 1x40"}),
+    ("BreakevenFleetFlaps", POOL, {STARTS: "0+1x120"}),
+    (
+        "BreakevenFleetForecastOff",
+        POOL,
+        {FORECAST % "inside": "0+1x120", FORECAST % "outside": "0+2x120"},
+    ),
 )
 CALM = (
     ("BreakevenGatewayDown", {}, {UP: "1x120", BEHIND + HOST: "0x120"}),
@@ -256,6 +274,18 @@ CALM = (
     ("BreakevenPredictsBadly", {}, estimates(4, backend="api")),
     ("BreakevenEnginesScarce", {}, {BID: "9x120"}),
     ("BreakevenEnginesScarce", {}, {BID: "0x80 40x10"}),  # for too short a time
+    ("BreakevenEngineUnhealthy", {}, {HEALTHY: "0x120", PARKED: "1x120"}),  # its plan stopped it
+    ("BreakevenFleetUnplanned", {}, {AGED: "10x120"}),
+    ("BreakevenFleetUnreachable", {}, {FLEET % "held": "1x120"}),
+    ("BreakevenFleetOrphan", {}, {FLEET % "orphan": "1x60 0x60"}),  # somebody ended it
+    ("BreakevenFleetNeverReady", {}, {FLEET % "never_ready": "0x120"}),
+    ("BreakevenFleetFlaps", {}, {STARTS: "0x60 10x60"}),
+    (
+        "BreakevenFleetForecastOff",
+        {},
+        {FORECAST % "inside": "0+2x120", FORECAST % "outside": "0+1x120"},
+    ),
+    ("BreakevenFleetForecastOff", {}, {FORECAST % "outside": "0x85 9x20"}),  # too few to tell
 )
 
 

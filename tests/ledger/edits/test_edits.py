@@ -30,6 +30,7 @@ MEASURED = "a measurement; what an hour took from it is in the hour's row, which
 EVIDENCE = (
     "what a decision saw, with a retention of its own: it may go at any time, and moves no money"
 )
+PLANNED = "what a planner thought and did: the bill of GPU hours is posted by its own evidence"
 ENTERED = "a row more is entered into the registers like any: `ledger changes` shows it"
 LATER = "a row more is sealed as what came last; what it is of is proved by other checks"
 LAST = "the last of a chain can be cut off: the exported head shows it"
@@ -55,6 +56,9 @@ UNSEEN: dict[str, dict[str, str]] = {
     },
     "engine_samples": {ALL: MEASURED}, "engine_sample_hours": {ALL: MEASURED},
     "round_trips": {ALL: MEASURED},
+    **{f"fleet_{name}": {ALL: PLANNED} for name in (
+        "changes", "hours", "instances", "leases", "plans", "pools",
+    )},
     "gpu_types": {ALL: "the product's own catalogue: each start writes it anew"},
     "verifications": {ALL: "what a run of `verify` said then: whoever doubts it runs it again"},
     "budget_windows": {DELETED: "a window in which nothing was spent says nothing"},

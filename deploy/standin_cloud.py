@@ -1,0 +1,126 @@
+"""A cloud that tests rent engines from: it has a journal of its own, and the faults of real ones.
+
+It implements `FleetActuator` and what the gateway's probe would see of its engines. Its journal of
+rent is what an invoice would have, so that books are judged by something that did not write them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.scaling.actuator import ActuatorError, ListedInstance
+
+START_US = 90_000_000
+
+
+@dataclass(slots=True)
+class RentedEngine:
+    """One engine as the cloud bills it."""
+
+    name: str
+    token: str
+    place: int
+    since_us: int
+    until_us: int | None = None
+
+
+@dataclass(slots=True)
+class CloudFaults:
+    """What goes wrong while it is set. `tick` is called before and after each order."""
+
+    hangs_before: bool = False  # an order is not done, and not answered
+    hangs_after: bool = False  # it is done, and not answered
+    list_hangs: bool = False
+    starts_two: bool = False
+    never_ready: bool = False
+    ignores_stop: bool = False
+    forgets: set[str] = field(default_factory=set)  # tokens that lists leave out
+    tick: Callable[[str], None] = lambda _: None
+
+
+class StandinCloud:
+    """Rents engines, and serves as the probe of their pool."""
+
+    ordered = False
+    adopts = False
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self.faults = CloudFaults()
+        self.engines: list[RentedEngine] = []
+        self.held: dict[int, int] = {}  # places that get no requests, and since when
+        self.busy_places: set[int] = set()
+        self.cut = 0  # streams that a stop ended
+        self.pause: str | None = None
+
+    # -- the actuator ---------------------------------------------------------------------------
+
+    def start(self, token: str, place: int) -> None:
+        self.faults.tick(f"before start {token}")
+        if self.faults.hangs_before:
+            raise ActuatorError("start was not done within 30 s")
+        if not any(engine.token == token for engine in self.running):
+            for _ in range(2 if self.faults.starts_two else 1):
+                self._rent(token, place)
+        self._answer(f"after start {token}")
+
+    def stop(self, token: str, place: int) -> None:
+        self.faults.tick(f"before stop {token}")
+        if self.faults.hangs_before:
+            raise ActuatorError("stop was not done within 30 s")
+        for engine in self.running:
+            if engine.token == token and not self.faults.ignores_stop:
+                self.cut += place in self.busy_places
+                engine.until_us = self._now_us()
+        self._answer(f"after stop {token}")
+
+    def list(self) -> list[ListedInstance]:
+        if self.faults.list_hangs:
+            raise ActuatorError("list was not done within 30 s")
+        return [
+            ListedInstance(engine.name, engine.token, engine.place)
+            for engine in self.running
+            if engine.token not in self.faults.forgets
+        ]
+
+    def rent_stranger(self, name: str) -> None:
+        """An engine that somebody starts by hand."""
+        self.engines.append(RentedEngine(name, name, 99, self._now_us()))
+
+    @property
+    def running(self) -> Sequence[RentedEngine]:
+        return [engine for engine in self.engines if engine.until_us is None]
+
+    def _rent(self, token: str, place: int) -> None:
+        name = f"i-{len(self.engines):03}"
+        self.engines.append(RentedEngine(name, token, place, self._now_us()))
+
+    def _answer(self, words: str) -> None:
+        self.faults.tick(words)
+        if self.faults.hangs_after:
+            raise ActuatorError("the order was not answered within 30 s")
+
+    # -- what the gateway sees ------------------------------------------------------------------
+
+    def serving(self) -> frozenset[int]:
+        ready_us = self._now_us() - START_US
+        return frozenset(
+            engine.place
+            for engine in self.running
+            if engine.since_us <= ready_us and not self.faults.never_ready
+        )
+
+    def busy(self) -> frozenset[int]:
+        return frozenset(self.busy_places)
+
+    def away(self) -> Mapping[int, int]:
+        return dict(self.held)
+
+    def keep_away(self, place: int, why: str) -> None:
+        del why
+        self.held.setdefault(place, self._now_us())
+
+    def let_in(self, place: int) -> None:
+        self.held.pop(place, None)
+
+    def paused(self) -> str | None:
+        return self.pause

@@ -1,0 +1,170 @@
+"""The scaling process: `python -m gateway.host.scaling --config FILE --runtime FILE`.
+
+Sizes pools by dollars: one per host, and only where a pool asks for it. Of all hosts that share a
+ledger the holder of a pool's lease plans and acts; the others look on. Without the ledger nobody
+acts, and engines stay as they are.
+"""
+
+import logging
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.control.admin.enginehost import EngineHost
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.process import start_process
+from gateway.runtime import Runtime
+from gateway.scaling.actuator import ActuatorError, FleetActuator
+from gateway.scaling.command_actuator import CommandActuator
+from gateway.scaling.fleet_probe import EngineProbe
+from gateway.scaling.kubernetes_actuator import ClusterAccess, KubernetesActuator
+from gateway.scaling.pool_scaler import PoolScaler, ScalerPlace
+from gateway.scaling.pool_setup import PoolSetup, pool_setups
+from gateway.scaling.supervisor_actuator import SupervisorActuator
+from ledger.database import make_engine
+from ledger.fleet.fleet_lease import give_lease_back
+from ledger.fleet.scaling_notes import ScalingNote, read_scaling, write_scaling
+from ledger.writing.lag import read_lag
+from router.scaling.plan import PoolTerms, SizesFleet
+from router.scaling.planner import FleetPlanner
+
+log = logging.getLogger("breakeven.scaling")
+MakesPlanner = Callable[[PoolTerms, dict[str, Any] | None], SizesFleet]
+
+
+class ScalingLoop:
+    """Steps each pool in turn, and leaves what it knows for metrics and pages."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        runtime: Runtime,
+        board: SharedLoadTable,
+        ledger: Engine,
+        clock: Clock,
+        planner: MakesPlanner | None = None,
+    ) -> None:
+        self._runtime, self._ledger, self._clock = runtime, ledger, clock
+        self._planner = planner or make_planner
+        self._holder = f"{runtime.host}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._setups = pool_setups(settings)
+        host = EngineHost(settings, runtime, board)
+        self._probes = {
+            setup.pool: EngineProbe(host, settings, ledger, setup.pool, clock)
+            for setup in self._setups
+        }
+        self._scalers = {
+            setup.pool: PoolScaler(setup, self._place(setup, host)) for setup in self._setups
+        }
+        self._due_s = dict.fromkeys(self._scalers, 0.0)
+        self._notes: dict[str, ScalingNote] = read_scaling(runtime.run_dir)
+        self._words: dict[str, tuple[str, ...]] = {}
+
+    def run(self) -> None:
+        """Until the process is ended; its leases are free for others then."""
+        try:
+            while True:
+                self.step()
+                time.sleep(max(0.05, min(self._due_s.values()) - self._clock.now_s()))
+        finally:
+            for pool in self._scalers:
+                give_lease_back(self._ledger, pool, self._holder)
+
+    def step(self) -> None:
+        """Step the pools that are due."""
+        for setup in self._setups:
+            if self._clock.now_s() < self._due_s[setup.pool]:
+                continue
+            self._due_s[setup.pool] = self._clock.now_s() + setup.section.look_s
+            try:
+                note = self._scalers[setup.pool].step()
+            except DBAPIError as error:
+                log.warning(
+                    "pool %s holds: the ledger cannot be reached: %s", setup.pool, error.orig
+                )
+                continue
+            parked = self._parked(setup)
+            self._notes[setup.pool] = msgspec.structs.replace(note, parked=parked)
+            self._tell(setup.pool, note)
+        kept = [self._notes[pool] for pool in self._scalers if pool in self._notes]
+        write_scaling(self._runtime.run_dir, kept)
+
+    def _parked(self, setup: PoolSetup) -> tuple[str, ...]:
+        """Return engines from which the plan keeps requests: nobody is to be called for them."""
+        if not setup.acts:
+            return ()
+        probe = self._probes[setup.pool]
+        return tuple(probe.name(place) for place in probe.parked())
+
+    def _tell(self, pool: str, note: ScalingNote) -> None:
+        """Log what is new among the findings."""
+        for words in note.words:
+            if words not in self._words.get(pool, ()):
+                log.warning("pool %s: %s", pool, words)
+        self._words[pool] = note.words
+
+    def _place(self, setup: PoolSetup, host: EngineHost) -> ScalerPlace:
+        return ScalerPlace(
+            ledger=self._ledger,
+            probe=self._probes[setup.pool],
+            actuator=make_actuator(setup, host, os.environ),
+            clock=self._clock,
+            holder=self._holder,
+            planner=partial(self._planner, setup.pool_terms()),
+            known_us=self._known_us,
+        )
+
+    def _known_us(self) -> int:
+        """Return up to when this host's journals are in the books."""
+        lag = read_lag(self._runtime.run_dir)
+        return 0 if lag is None else lag.applied_us
+
+
+def make_planner(terms: PoolTerms, memory: dict[str, Any] | None) -> SizesFleet:
+    """Return a planner that goes on from its memory, or a new one where that cannot be read."""
+    if memory:
+        try:
+            return FleetPlanner.from_memory(terms, memory)
+        except (KeyError, TypeError, ValueError) as error:
+            log.warning("pool %s learns anew: its memory cannot be read: %s", terms.pool, error)
+    return FleetPlanner(terms)
+
+
+def make_actuator(
+    setup: PoolSetup, host: EngineHost, environ: Mapping[str, str]
+) -> FleetActuator | None:
+    """Return what starts and stops a pool's engines; `None` where it cannot be made."""
+    section = setup.section.actuator
+    if section.kind == "command":
+        return CommandActuator(section, setup.pool, environ) if section.argv else None
+    if section.kind == "kubernetes":
+        try:
+            return KubernetesActuator(section, ClusterAccess.from_environ(environ))
+        except ActuatorError as error:
+            log.warning("pool %s only advises: %s", setup.pool, error)
+            return None
+    return SupervisorActuator(host, setup.pool)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    settings, runtime, *_ = start_process("gateway.host.scaling", "scaling", __doc__, arguments)
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
+    try:
+        ScalingLoop(settings, runtime, board, make_engine(runtime.ledger_url), Clock()).run()
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The engines that advice would have by now: asked for, serving after their start, stopped.
+
+Advice is scored as if it had been followed, so its next plan goes on from these engines.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ledger.economics.scaling_score import InstanceRent
+from router.scaling.plan import EngineLease
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisedEngine:
+    """One engine of the advice. `gone_us` is set when the advice ended it."""
+
+    token: str
+    asked_us: int
+    ready_us: int
+    gone_us: int | None = None
+
+    def serves(self, start_us: int, end_us: int) -> bool:
+        """Whether it would have served all of a span."""
+        return self.ready_us <= start_us and (self.gone_us is None or self.gone_us >= end_us)
+
+    def rent_pusd(self, rent: InstanceRent, start_us: int, end_us: int) -> int:
+        """Return the rent that would have become owed in a span."""
+        until_us = end_us if self.gone_us is None else min(end_us, self.gone_us)
+        return max(0, rent.part_pusd(self.asked_us, start_us, until_us))
+
+
+def begin(count: int, now_us: int) -> list[AdvisedEngine]:
+    """Return the fleet as it runs when advice begins: these engines serve already."""
+    return [AdvisedEngine(f"advised.{number}", now_us, now_us) for number in range(count)]
+
+
+def follow(
+    engines: Sequence[AdvisedEngine],
+    wanted: int,
+    stop: Iterable[str],
+    *,
+    now_us: int,
+    start_us: int,
+) -> list[AdvisedEngine]:
+    """Return the fleet after a plan; engines that ended are kept until they are scored."""
+    named = {token: number for number, token in enumerate(stop)}
+    live = [engine for engine in engines if engine.gone_us is None]
+    order = sorted(live, key=lambda engine: (named.get(engine.token, len(named)), -engine.asked_us))
+    ending = {engine.token for engine in order[: max(0, len(live) - wanted)]}
+    kept = [
+        replace(engine, gone_us=now_us) if engine.token in ending else engine for engine in engines
+    ]
+    begun = [
+        AdvisedEngine(f"advised.{now_us}.{number}", now_us, now_us + start_us)
+        for number in range(max(0, wanted - len(live)))
+    ]
+    return kept + begun
+
+
+def forget_scored(engines: Iterable[AdvisedEngine], through_us: int) -> list[AdvisedEngine]:
+    """Return the engines that later spans can still ask about."""
+    return [engine for engine in engines if engine.gone_us is None or engine.gone_us > through_us]
+
+
+def leases(engines: Iterable[AdvisedEngine]) -> tuple[EngineLease, ...]:
+    """Return the engines as the planner is told of them."""
+    return tuple(
+        EngineLease(engine.token, engine.asked_us, engine.ready_us)
+        for engine in engines
+        if engine.gone_us is None
+    )
+
+
+def stored(engines: Iterable[AdvisedEngine]) -> list[dict[str, Any]]:
+    """Return the engines as JSON has them."""
+    return [asdict(engine) for engine in engines]
+
+
+def restored(documents: Iterable[dict[str, Any]]) -> list[AdvisedEngine]:
+    """Return what `stored` made."""
+    return [AdvisedEngine(**document) for document in documents]

@@ -1,0 +1,114 @@
+"""An operator's program as an actuator: `start TOKEN PLACE`, `stop TOKEN PLACE`, `list POOL`.
+
+The program is named by the configuration file on disk alone, and started without a shell. It sees
+the variables that hold no secret, and those that the configuration names. Its time and its output
+are bounded; its process group is ended with it. What it prints to its error output is not kept,
+because it may hold secrets.
+
+`list` prints a JSON array: `[{"name": "i-0a1", "token": "chat.0.k3", "place": 0}]`; `token` and
+`place` may be left out where the program does not know them.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from backends.environ import plain_environ
+from gateway.config.schema_scale import ActuatorSection
+from gateway.scaling.actuator import ActuatorError, ListedInstance
+
+LONGEST = 1024 * 1024  # bytes of a list
+PLACES = 10_000
+
+
+class CommandListing(msgspec.Struct, frozen=True):
+    """One engine as the program lists it."""
+
+    name: str
+    token: str | None = None
+    place: int | None = None
+
+
+class CommandActuator:
+    """Implements `FleetActuator` by a program."""
+
+    ordered = False
+    adopts = False
+
+    def __init__(self, section: ActuatorSection, pool: str, environ: Mapping[str, str]) -> None:
+        self._section, self._pool = section, pool
+        named = {name: environ[name] for name in section.env if name in environ}
+        self._environ = plain_environ(environ) | named
+
+    def start(self, token: str, place: int) -> None:
+        self._run("start", token, str(place))
+
+    def stop(self, token: str, place: int) -> None:
+        self._run("stop", token, str(place))
+
+    def list(self) -> list[ListedInstance]:
+        try:
+            found = msgspec.json.decode(self._run("list", self._pool), type=list[CommandListing])
+        except msgspec.MsgspecError as error:
+            raise ActuatorError(f"{self._name} list printed no list of engines: {error}") from None
+        if any(item.place is not None and not 0 <= item.place < PLACES for item in found):
+            raise ActuatorError(f"{self._name} list printed a place that is no place of a pool")
+        return [ListedInstance(item.name, item.token, item.place) for item in found]
+
+    @property
+    def _name(self) -> str:
+        return self._section.argv[0]
+
+    def _run(self, verb: str, *words: str) -> bytes:
+        until_s = time.monotonic() + self._section.timeout_s
+        try:
+            process = subprocess.Popen(  # noqa: S603  (no shell; the words are the operator's)
+                [*self._section.argv, verb, *words], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._environ,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise ActuatorError(f"{self._name} cannot be run: {error.strerror}") from None
+        try:
+            said = _read(process, until_s)
+            code = process.wait(max(0.0, until_s - time.monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired):
+            words_of = f"{self._name} {verb} was not done within {self._section.timeout_s:g} s"
+            raise ActuatorError(words_of) from None
+        finally:
+            _end(process)
+        if code:
+            words_of = f"{self._name} {verb} ended with {code}; run it by hand to see why"
+            raise ActuatorError(words_of)
+        return said
+
+
+def _read(process: subprocess.Popen[bytes], until_s: float) -> bytes:
+    """Return what it prints; raises `TimeoutError`, and `ActuatorError` where it is too much."""
+    assert process.stdout is not None
+    poll, said = select.poll(), b""
+    poll.register(process.stdout.fileno(), select.POLLIN)
+    while True:
+        if not poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
+            raise TimeoutError
+        part = os.read(process.stdout.fileno(), 65_536)
+        if not part:
+            return said
+        said += part
+        if len(said) > LONGEST:
+            raise ActuatorError(f"the program printed more than {LONGEST} bytes")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the program and what it started; its group is its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -1,0 +1,147 @@
+"""A Kubernetes workload as a fleet: its `scale` subresource, by the pod's own credentials.
+
+Engine i is replica i, so places are filled from the lowest and emptied from the highest, and an
+order is idempotent by its place: `start` of place 2 makes three replicas of two, and leaves three
+as they are. A write names the version that was read, so of two writers one is refused. The role of
+the pod needs `get` and `update` on `RESOURCE/scale` of this one object.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from gateway.config.schema_scale import ActuatorSection
+from gateway.scaling.actuator import ActuatorError, ListedInstance
+
+ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+RESOURCES = {
+    "Deployment": "apis/apps/v1/namespaces/{}/deployments/{}/scale",
+    "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets/{}/scale",
+    "LeaderWorkerSet": "apis/leaderworkerset.x-k8s.io/v1/namespaces/{}/leaderworkersets/{}/scale",
+}
+LONGEST = 1024 * 1024
+
+
+class ClusterAccess(msgspec.Struct, frozen=True):
+    """Where the API server answers, and the directory with token, namespace and CA."""
+
+    url: str
+    account: Path = ACCOUNT_DIR
+
+    @classmethod
+    def from_environ(cls, environ: Any) -> "ClusterAccess":
+        """Return the access of a pod; raises `ActuatorError` outside of one."""
+        host, port = (environ.get(f"KUBERNETES_SERVICE_{word}") for word in ("HOST", "PORT"))
+        if not host or not port:
+            raise ActuatorError("this is no pod: KUBERNETES_SERVICE_HOST is not set")
+        shown = f"[{host}]" if ":" in host else host
+        return cls(f"https://{shown}:{port}")
+
+    def read(self, name: str) -> str:
+        """Return a file of the account; it is rotated, so each call reads it anew."""
+        try:
+            return (self.account / name).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ActuatorError(f"{self.account / name}: {error.strerror}") from None
+
+
+class KubernetesActuator:
+    """Implements `FleetActuator` by the scale of one workload."""
+
+    ordered = True
+    adopts = True
+
+    def __init__(self, section: ActuatorSection, access: ClusterAccess) -> None:
+        self._section, self._access = section, access
+
+    def start(self, token: str, place: int) -> None:
+        del token  # replicas have no tags: the place is the name
+        scale = self._read()
+        count = _replicas(scale)
+        if count == place:
+            self._write(scale, place + 1)
+        elif count < place:
+            raise ActuatorError(f"{self._name} has {count} replicas: {place} is not the next")
+
+    def stop(self, token: str, place: int) -> None:
+        del token  # as above
+        scale = self._read()
+        count = _replicas(scale)
+        if count == place + 1:
+            self._write(scale, place)
+        elif count > place + 1:
+            raise ActuatorError(f"{self._name} has {count} replicas: {place} is not the last")
+
+    def list(self) -> list[ListedInstance]:
+        """Return replicas that are wanted or still there: a pod that ends is paid, too."""
+        scale = self._read()
+        status = scale.get("status")
+        there = status.get("replicas", 0) if isinstance(status, dict) else 0
+        count = max(_replicas(scale), there if isinstance(there, int) else 0)
+        return [ListedInstance(f"{self._name}-{place}", None, place) for place in range(count)]
+
+    @property
+    def _name(self) -> str:
+        return self._section.name or ""
+
+    def _path(self) -> str:
+        namespace = self._section.namespace or self._access.read("namespace")
+        return RESOURCES[self._section.workload].format(namespace, self._name)
+
+    def _read(self) -> dict[str, Any]:
+        return self._ask("GET", None)
+
+    def _write(self, scale: dict[str, Any], replicas: int) -> None:
+        """Replace the scale that was read; another writer since then makes it fail (409)."""
+        spec = scale["spec"] | {"replicas": replicas}
+        self._ask("PUT", scale | {"spec": spec})
+
+    def _ask(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        secure = self._access.url.startswith("https:")
+        verify: Any = str(self._access.account / "ca.crt") if secure else False
+        headers = {"authorization": f"Bearer {self._access.read('token')}"}
+        path = f"{self._access.url}/{self._path()}"
+        try:
+            with httpx.Client(
+                verify=verify, timeout=self._section.timeout_s, trust_env=False
+            ) as client:
+                answer = client.request(method, path, json=body, headers=headers)
+        except (httpx.HTTPError, OSError) as error:
+            words = f"the API server did not answer: {type(error).__name__}"
+            raise ActuatorError(words) from None
+        if answer.status_code != httpx.codes.OK:
+            words = f"{method} of the scale of {self._name}: HTTP {answer.status_code}"
+            raise ActuatorError(f"{words} {_reason(answer)}".rstrip())
+        if len(answer.content) > LONGEST:
+            raise ActuatorError(f"the scale of {self._name} has more than {LONGEST} bytes")
+        return _scale_of(answer)
+
+
+def _scale_of(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        raise ActuatorError("the API server answered no JSON") from None
+    if not isinstance(found, dict) or not isinstance(found.get("spec"), dict):
+        raise ActuatorError("the API server answered no Scale")
+    return found
+
+
+def _replicas(scale: dict[str, Any]) -> int:
+    """Return the wanted replicas; zero is left out by some servers."""
+    count = scale["spec"].get("replicas", 0)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ActuatorError("the API server answered a Scale without a number of replicas")
+    return count
+
+
+def _reason(answer: httpx.Response) -> str:
+    """Return the API server's own word, as `Conflict` or `Forbidden`."""
+    try:
+        document = answer.json()
+    except ValueError:
+        return ""
+    reason = document.get("reason") if isinstance(document, dict) else None
+    return reason[:80] if isinstance(reason, str) else ""

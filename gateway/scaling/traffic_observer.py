@@ -1,0 +1,147 @@
+"""Feeds a planner with minutes of traffic out of the books, each once, and scores them.
+
+A minute is read when the books have it whole. The day before a pool is first sized is learned from
+and not scored, because no advice was given then.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine
+
+from gateway.scaling.advised_fleet import AdvisedEngine, forget_scored
+from gateway.scaling.pool_setup import PoolSetup
+from gateway.scaling.scoring import (
+    PricedWindow,
+    ran_in,
+    realised,
+    score_window,
+    window_rent_pusd,
+)
+from ledger.economics.scaling_score import ScoredSpan
+from ledger.fleet.fleet_reads import growing_changes, instances_between
+from ledger.reports.fleet_demand import DemandedClass, arrivals, demanded_classes, first_arrival_us
+from ledger.spans import DAY_US, Scope
+from router.scaling.plan import ArrivalWindow, ClassArrivals, SizesFleet
+
+WINDOW_US = 60_000_000
+SETTLE_US = 5_000_000  # from the end of a minute until its attempts are in the books
+CLASSES_US = 600_000_000  # between two reads of prices and engine time
+MOST_WINDOWS = 1_440  # that are caught up in one step
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTraffic:
+    """What one step saw: scores to add, dollars of changes, and the advice that goes on."""
+
+    through_us: int
+    spans: tuple[ScoredSpan, ...]
+    realised: Mapping[int, int]
+    advised: tuple[AdvisedEngine, ...]
+
+
+class TrafficObserver:
+    """Reads one pool's traffic. `classes` is `None` while an engine's capacity is not known."""
+
+    def __init__(self, setup: PoolSetup, ledger: Engine) -> None:
+        self._setup, self._ledger = setup, ledger
+        self._read_us: int | None = None
+        self.classes: tuple[DemandedClass, ...] | None = None
+        self.inside = self.outside = 0
+        self._forecasts: list[tuple[int, float, float]] = []  # when due, rates of the band
+
+    def first_us(self, now_us: int) -> int:
+        """Return where learning begins: a day back, or with the first request."""
+        with self._ledger.connect() as connection:
+            first_us = first_arrival_us(connection, self._setup.models)
+        start_us = now_us if first_us is None else max(first_us, now_us - DAY_US)
+        return start_us - start_us % WINDOW_US
+
+    def refresh(self, now_us: int) -> None:
+        """Read prices, engine time and capacity, where they are old."""
+        if self._read_us is not None and now_us - self._read_us < CLASSES_US:
+            return
+        with self._ledger.connect() as connection:
+            scope = Scope(now_us - DAY_US, now_us)
+            found = demanded_classes(connection, self._setup.pool, scope)
+        self.classes = found if found is not None else self.classes
+        self._read_us = now_us
+
+    def observe(
+        self,
+        planner: SizesFleet,
+        through_us: int,
+        known_us: int,
+        ran: int | None,
+        advised: Sequence[AdvisedEngine],
+        *,
+        scored_from_us: int,
+    ) -> ObservedTraffic:
+        """Tell the planner each minute up to `known_us`.
+
+        `ran` is how many engines serve now, where the plan does not act; `None` where it does, and
+        the books say what ran.
+        """
+        end_us = min(known_us - SETTLE_US, through_us + MOST_WINDOWS * WINDOW_US)
+        end_us -= (end_us - through_us) % WINDOW_US
+        if end_us <= through_us or self.classes is None:
+            return ObservedTraffic(through_us, (), {}, tuple(advised))
+        spans: list[ScoredSpan] = []
+        earned: dict[int, int] = {}
+        with self._ledger.connect() as connection:
+            minutes = arrivals(connection, self._setup.models, through_us, end_us)
+            for start_us in range(through_us, end_us, WINDOW_US):
+                window = PricedWindow(start_us, start_us + WINDOW_US, minutes.get(start_us, {}))
+                planner.observe(self._arrival_window(window))
+                self._check_forecasts(window)
+                if start_us < scored_from_us:
+                    continue
+                spans.append(self._score(connection, window, ran, advised))
+                growing = growing_changes(connection, self._setup.pool, start_us)
+                terms, curve = self._setup.score_terms(), spans[-1].curve
+                for number, pusd in realised(window, curve, terms, growing).items():
+                    earned[number] = earned.get(number, 0) + pusd
+        return ObservedTraffic(end_us, tuple(spans), earned, tuple(forget_scored(advised, end_us)))
+
+    def expect(self, due_us: int, low: float, high: float) -> None:
+        """Remember a forecast of all requests a second, which is judged when its time comes."""
+        if not self._forecasts or due_us >= self._forecasts[-1][0] + WINDOW_US:
+            self._forecasts.append((due_us, low, high))
+
+    def _check_forecasts(self, window: PricedWindow) -> None:
+        rate = sum(window.arrived.values()) / (window.length_us / 1e6)
+        while self._forecasts and self._forecasts[0][0] < window.end_us:
+            due_us, low, high = self._forecasts.pop(0)
+            if due_us < window.start_us:
+                continue
+            if low <= rate <= high:
+                self.inside += 1
+            else:
+                self.outside += 1
+
+    def _score(
+        self,
+        connection: Connection,
+        window: PricedWindow,
+        ran: int | None,
+        advised: Sequence[AdvisedEngine],
+    ) -> ScoredSpan:
+        setup, classes = self._setup, self.classes or ()
+        terms = setup.score_terms()
+        if ran is not None:
+            paid = ran * window_rent_pusd(window, terms)
+            return score_window(window, classes, terms, (ran, paid), advised)
+        rows = instances_between(connection, setup.pool, window.start_us, window.end_us)
+        return score_window(window, classes, terms, ran_in(window, rows), None)
+
+    def _arrival_window(self, window: PricedWindow) -> ArrivalWindow:
+        work = {item.name: item.engine_us for item in self.classes or ()}
+        return ArrivalWindow(
+            window.end_us,
+            window.length_us / 1e6,
+            tuple(
+                ClassArrivals(name, float(count), count * work.get(name, 0) / 1e6)
+                for name, count in sorted(window.arrived.items())
+                if name in work
+            ),
+        )

@@ -1,0 +1,67 @@
+"""Who may size a pool: one holder at a time, over all hosts that share a ledger.
+
+A lease ends by itself. Each new holder gets a higher fence, and every change is written under the
+fence in the same transaction that checks it, so a holder that was overtaken while it hung cannot
+write, and what is not written is not done.
+"""
+
+from sqlalchemy import Connection, Engine, case, select, update
+
+from ledger.orm.scaling import FleetLeaseRow
+from ledger.upserts import insert_into
+
+
+class LeaseLost(Exception):
+    """Another process sizes the pool, or the lease ran out: nothing may be changed."""
+
+
+def take_lease(
+    engine: Engine, pool: str, holder: str, *, now_us: int, length_us: int
+) -> int | None:
+    """Take or renew the lease; return its fence, or `None` while another process holds it."""
+    row, until_us = FleetLeaseRow, now_us + length_us
+    with engine.begin() as connection:
+        fresh = insert_into(connection, row).values(
+            pool=pool, holder=holder, until_us=until_us, fence=1
+        )
+        connection.execute(fresh.on_conflict_do_nothing())
+        renewed = (
+            update(row)
+            .where(row.pool == pool, (row.holder == holder) | (row.until_us <= now_us))
+            .values(
+                holder=holder,
+                until_us=until_us,
+                fence=case((row.holder == holder, row.fence), else_=row.fence + 1),
+            )
+        )
+        if not connection.execute(renewed).rowcount:
+            return None
+        query = select(row.fence).where(row.pool == pool)
+        return int(connection.execute(query).scalar_one())
+
+
+def check_lease(connection: Connection, pool: str, fence: int, *, now_us: int) -> None:
+    """Lock the lease within a transaction; raises `LeaseLost` where it is another's or over."""
+    row = FleetLeaseRow
+    kept = (
+        update(row)
+        .where(row.pool == pool, row.fence == fence, row.until_us > now_us)
+        .values(fence=fence)
+    )
+    if not connection.execute(kept).rowcount:
+        raise LeaseLost(f"the lease of pool {pool} is another's, or over")
+
+
+def give_lease_back(engine: Engine, pool: str, holder: str) -> None:
+    """Let another process take the lease at once."""
+    row = FleetLeaseRow
+    with engine.begin() as connection:
+        mine = (row.pool == pool) & (row.holder == holder)
+        connection.execute(update(row).where(mine).values(until_us=0))
+
+
+def lease_holder(connection: Connection, pool: str, *, now_us: int) -> str | None:
+    """Return who holds the lease at this moment."""
+    row = FleetLeaseRow
+    query = select(row.holder).where(row.pool == pool, row.until_us > now_us)
+    return connection.execute(query).scalar_one_or_none()

@@ -1,0 +1,168 @@
+"""Reads of a fleet that sizes itself: instances, changes, plans, scored hours."""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from ledger.economics.scaling_score import InstanceRent, PlanSum, ScoredSpan
+from ledger.fleet.fleet_records import FleetChange, FleetInstance, FleetPlanRecord, PlannerMemory
+from ledger.orm.scaling import (
+    FleetChangeRow,
+    FleetHourRow,
+    FleetInstanceRow,
+    FleetPlanRow,
+    FleetPoolRow,
+)
+
+_RENT = ("pusd_per_hour", "unit_s", "least_s")
+
+
+def scaled_pools(connection: Connection) -> list[str]:
+    """Return the pools that were ever sized, sorted."""
+    return sorted(connection.execute(select(FleetPoolRow.pool)).scalars())
+
+
+def open_instances(connection: Connection, pool: str) -> list[FleetInstance]:
+    """Return what costs money now, the oldest first."""
+    row = FleetInstanceRow
+    return _instances(connection, row.pool == pool, row.gone_us.is_(None))
+
+
+def instances_between(
+    connection: Connection, pool: str, start_us: int, end_us: int
+) -> list[FleetInstance]:
+    """Return what cost money in a span, the oldest first."""
+    row = FleetInstanceRow
+    there = (row.gone_us.is_(None)) | (row.gone_us > start_us)
+    return _instances(connection, row.pool == pool, row.asked_us < end_us, there)
+
+
+def instances_named(connection: Connection, tokens: Sequence[str]) -> list[FleetInstance]:
+    """Return the rows of these tokens, gone ones among them."""
+    return _instances(connection, FleetInstanceRow.token.in_(tokens)) if tokens else []
+
+
+def has_instances(connection: Connection, pool: str) -> bool:
+    """Whether the pool ever had a row of an instance that a plan owned."""
+    row = FleetInstanceRow
+    query = select(row.token).where(row.pool == pool, row.owned).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def _instances(connection: Connection, *conditions: Any) -> list[FleetInstance]:
+    row = FleetInstanceRow
+    query = select(*row.__table__.columns).where(*conditions).order_by(row.asked_us, row.token)
+    found = []
+    for item in connection.execute(query).mappings():
+        values = dict(item)
+        rent = InstanceRent(*(values.pop(name) for name in _RENT))
+        found.append(FleetInstance(rent=rent, **values))
+    return found
+
+
+def changes(
+    connection: Connection, pool: str, *, since_us: int = 0, limit: int = 1000
+) -> list[FleetChange]:
+    """Return the newest changes first."""
+    row = FleetChangeRow
+    query = (
+        select(*row.__table__.columns)
+        .where(row.pool == pool, row.at_us >= since_us)
+        .order_by(row.id.desc())
+        .limit(limit)
+    )
+    return [FleetChange(**item) for item in connection.execute(query).mappings()]
+
+
+def growing_changes(connection: Connection, pool: str, at_us: int) -> list[FleetChange]:
+    """Return changes whose dollars still come in."""
+    row = FleetChangeRow
+    query = (
+        select(*row.__table__.columns)
+        .where(row.pool == pool, row.until_us > at_us)
+        .order_by(row.id)
+    )
+    return [FleetChange(**item) for item in connection.execute(query).mappings()]
+
+
+def last_plan(connection: Connection, pool: str) -> FleetPlanRecord | None:
+    """Return the newest plan that was kept."""
+    found = plans(connection, pool, limit=1)
+    return found[0] if found else None
+
+
+def plans(
+    connection: Connection, pool: str, *, since_us: int = 0, limit: int = 1000
+) -> list[FleetPlanRecord]:
+    """Return the newest plans first."""
+    row = FleetPlanRow
+    columns = [column for column in row.__table__.columns if column.name != "id"]
+    query = (
+        select(*columns)
+        .where(row.pool == pool, row.at_us >= since_us)
+        .order_by(row.id.desc())
+        .limit(limit)
+    )
+    return [FleetPlanRecord(**item) for item in connection.execute(query).mappings()]
+
+
+def planner_memory(connection: Connection, pool: str) -> PlannerMemory | None:
+    """Return what the pool's planner goes on from."""
+    row = FleetPoolRow
+    query = select(row.through_us, row.memory, row.advised).where(row.pool == pool)
+    found = connection.execute(query).mappings().first()
+    return None if found is None else PlannerMemory(**found)
+
+
+def scored_hours(
+    connection: Connection, pool: str, start_us: int = 0, end_us: int | None = None
+) -> list[ScoredSpan]:
+    """Return scored hours in their order."""
+    row = FleetHourRow
+    query = select(*row.__table__.columns).where(row.pool == pool, row.hour_us >= start_us)
+    if end_us is not None:
+        query = query.where(row.hour_us < end_us)
+    found = connection.execute(query.order_by(row.hour_us)).mappings()
+    return [span_of_row(dict(item)) for item in found]
+
+
+def scored_whole(
+    connection: Connection, pool: str, start_us: int = 0, end_us: int | None = None
+) -> ScoredSpan | None:
+    """Return scored hours as one; `None` where there is none."""
+    found = scored_hours(connection, pool, start_us, end_us)
+    return reduce(add, found) if found else None
+
+
+def span_of_row(row: Mapping[str, Any]) -> ScoredSpan:
+    """Return a row of hours as a span."""
+    return ScoredSpan(
+        start_us=row["hour_us"],
+        covered_us=row["covered_us"],
+        requests=row["requests"],
+        ran=PlanSum(row["ran_rent_pusd"], row["ran_api_pusd"]),
+        advised=PlanSum(row["advised_rent_pusd"], row["advised_api_pusd"]),
+        curve=tuple(row["curve"]),
+        one_rent_pusd=row["one_rent_pusd"],
+        least=row["least"],
+        fixed_engines=row["fixed_engines"],
+    )
+
+
+def score_of(span: ScoredSpan) -> dict[str, Any]:
+    """Return a span's values as a row of hours has them."""
+    return {
+        "covered_us": span.covered_us,
+        "requests": span.requests,
+        "ran_rent_pusd": span.ran.rent_pusd,
+        "ran_api_pusd": span.ran.api_pusd,
+        "advised_rent_pusd": span.advised.rent_pusd,
+        "advised_api_pusd": span.advised.api_pusd,
+        "curve": list(span.curve),
+        "one_rent_pusd": span.one_rent_pusd,
+        "least": span.least,
+        "fixed_engines": span.fixed_engines,
+    }

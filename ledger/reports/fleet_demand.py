@@ -1,0 +1,135 @@
+"""Traffic as a planner of engines needs it: classes with price and engine time, and arrivals.
+
+Prices elsewhere, engine time and capacity are the verdict's, of the days before. Arrivals are
+first attempts, counted as soon as they are in the books: what was served elsewhere counts as well.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection, func, select
+
+from ledger.economics.assumptions import ModelResidency
+from ledger.economics.cost import TokenBasis
+from ledger.money import divide_half_even
+from ledger.orm.books import AttemptRow
+from ledger.orm.identity import TeamRow
+from ledger.queries.rollups import RollupProgress, SumQuery, read_consistently, sums_at
+from ledger.reports.pool_demand import KEPT_INSIDE, ClassKey, class_name
+from ledger.reports.survey import survey
+from ledger.spans import HOUR_US, Scope
+from ledger.sums.rollup import ANSWERED, ATTEMPTS
+
+MINUTE_US = 60_000_000
+FIRST_ATTEMPT = 1
+_LEAVES = {ModelResidency.MAY_LEAVE, ModelResidency.DECLARED_MOVABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class DemandedClass:
+    """One class of a pool's requests: engine time and price elsewhere of a mean one."""
+
+    name: str
+    engine_us: int
+    pusd_per_request: int | None
+    movable: bool
+
+
+def demanded_classes(
+    connection: Connection, pool: str, scope: Scope
+) -> tuple[DemandedClass, ...] | None:
+    """Return the classes of a pool in a span; `None` while an engine's capacity is not known."""
+    verdict = survey(connection, scope, bucket_us=HOUR_US, basis=TokenBasis.INPUT_OUTPUT).verdict
+    if verdict is None or pool not in verdict.curves:
+        return None
+    curve = verdict.curves[pool]
+    assumed = next(item for item in verdict.sheet.pools if item.pool == pool)
+    if not curve.capacity:
+        return None
+    means = read_consistently(connection, partial(_mean_tokens, connection, scope))
+    window_us = assumed.window_minutes * MINUTE_US
+    found = []
+    for model, traffic in zip(assumed.models, curve.classes, strict=True):
+        tokens, requests = means.get(model.model, (0, 0))
+        if not requests:
+            continue
+        price = traffic.pusd_per_token
+        engine_us = tokens * traffic.work * window_us / (curve.capacity * requests)
+        found.append(
+            DemandedClass(
+                model.model,
+                max(1, round(engine_us)),
+                None
+                if price is None
+                else divide_half_even(tokens * _whole(price)[0], requests * _whole(price)[1]),
+                model.residency in _LEAVES,
+            )
+        )
+    return tuple(sorted(found, key=lambda item: item.name))
+
+
+def _whole(price: object) -> tuple[int, int]:
+    """Return a price as numerator and denominator."""
+    numerator, denominator = getattr(price, "numerator", 0), getattr(price, "denominator", 1)
+    return int(numerator), int(denominator)
+
+
+def _mean_tokens(
+    connection: Connection, scope: Scope, here: RollupProgress | None
+) -> dict[str, tuple[int, int]]:
+    """Tokens and requests by class, of what was answered anywhere."""
+    bound = bound_teams(connection)
+    ask = SumQuery(
+        ("model", "status", "team_id"),
+        measures=("attempts", "input_tokens", "output_tokens"),
+    )
+    found: dict[str, tuple[int, int]] = {}
+    for (_, model, status, team), (count, given, made) in sums_at(
+        connection, ATTEMPTS, scope, ask, here
+    ).items():
+        if status not in ANSWERED:
+            continue
+        name = class_name(ClassKey(model, team in bound))
+        tokens, requests = found.get(name, (0, 0))
+        found[name] = (tokens + given + made, requests + count)
+    return found
+
+
+def arrivals(
+    connection: Connection, models: Collection[str], start_us: int, end_us: int
+) -> dict[int, dict[str, int]]:
+    """Return first attempts for these models by the minute that they were opened in, and class.
+
+    `start_us` is the start of a minute.
+    """
+    row, bound = AttemptRow, bound_teams(connection)
+    minute = (row.opened_us - row.opened_us % MINUTE_US).label("minute_us")
+    query = (
+        select(minute, row.model, row.team_id, func.count())
+        .where(
+            row.model.in_(sorted(models)),
+            row.opened_us >= start_us,
+            row.opened_us < end_us,
+            row.attempt_no == FIRST_ATTEMPT,
+        )
+        .group_by("minute_us", row.model, row.team_id)
+    )
+    found: dict[int, dict[str, int]] = {}
+    for minute_us, model, team, count in connection.execute(query):
+        name = class_name(ClassKey(model, team in bound))
+        counts = found.setdefault(minute_us, {})
+        counts[name] = counts.get(name, 0) + count
+    return found
+
+
+def first_arrival_us(connection: Connection, models: Collection[str]) -> int | None:
+    """Return when the first request for any of these models was opened."""
+    query = select(func.min(AttemptRow.opened_us)).where(AttemptRow.model.in_(sorted(models)))
+    return connection.execute(query).scalar_one()
+
+
+def bound_teams(connection: Connection) -> frozenset[str]:
+    """Return teams whose requests may not leave own engines."""
+    query = select(TeamRow.id).where(TeamRow.residency == KEPT_INSIDE)
+    return frozenset(connection.execute(query).scalars())

@@ -1,0 +1,262 @@
+"""What a planner has learned of a pool's traffic, in bounded memory."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, log
+
+from router.scaling.plan import ArrivalWindow, ClassArrivals, ClassForecast, DemandClass
+from router.scaling.rate_forecast import LEAST_RATE, RateForecaster, member, numbers
+from router.scaling.residuals import MANY_POINTS, Points
+from router.scaling.switching import RateMotion, spread
+
+STEP_S = 60.0  # the shortest step that is learned from; shorter windows are added up
+COARSE_S = 600.0
+OTHER = "(other)"  # classes beyond the most that are kept apart
+_MOST_CLASSES = 48
+_REFIT_S = 6 * 3600.0
+_RESTING_WIDTH = 0.15  # of a logarithm: the mean that rates return to is known no better
+_BAND = (0.1, 0.9)
+_SURE = 0.98  # of internal-only traffic that its engines are to hold
+_FORGOTTEN_S = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """What is fitted now: `version` counts fits, so answers can be remembered by it."""
+
+    version: int
+    moves: RateMotion
+    points: Points
+
+
+class RateTrack:
+    """One rate's forecaster with its windows added up to steps, and its fit."""
+
+    __slots__ = ("_forecaster", "_motion", "_next_fit", "_recent", "_recent_s", "_sum", "_sum_s")
+
+    def __init__(self, step_s: float) -> None:
+        self._forecaster = RateForecaster(step_s)
+        self._sum = self._sum_s = 0.0
+        self._recent: deque[tuple[float, float]] = deque(maxlen=64)
+        self._recent_s = 0.0
+        self._next_fit = 0
+        self._motion: Motion | None = None
+
+    @property
+    def forecaster(self) -> RateForecaster:
+        return self._forecaster
+
+    @property
+    def motion(self) -> Motion:
+        if self._motion is None:
+            self._fit()
+        assert self._motion is not None
+        return self._motion
+
+    def observe(self, amount: float, length_s: float, ends_s: float) -> None:
+        step_s = self._forecaster.step_s
+        self._recent.append((amount, length_s))
+        self._recent_s += length_s
+        while self._recent_s - self._recent[0][1] >= step_s * 0.999:
+            self._recent_s -= self._recent.popleft()[1]
+        self._sum += amount
+        self._sum_s += length_s
+        if self._sum_s < step_s * 0.999:
+            return
+        self._forecaster.observe(self._sum / self._sum_s, ends_s)
+        self._sum = self._sum_s = 0.0
+        seen = self._forecaster.seen
+        if seen >= self._next_fit:
+            self._fit()
+            self._next_fit = min(2 * seen, seen + int(_REFIT_S / step_s))
+        elif self._resting() != self.motion.moves.resting:
+            self._turn()
+
+    def expected(self) -> float:
+        """The logarithm of the rate in the step that begins now."""
+        forecaster = self._forecaster
+        move = forecaster.expected() - forecaster.last if forecaster.seen else 0.0
+        amount = sum(amount for amount, _ in self._recent)
+        return log(max(amount / max(self._recent_s, 1e-9), LEAST_RATE)) + move
+
+    def rate(self) -> float:
+        """The rate that was seen last."""
+        return sum(amount for amount, _ in self._recent) / max(self._recent_s, 1e-9)
+
+    def ahead(self, seconds: float) -> tuple[float, float]:
+        """The logarithm expected so far ahead, and how much wider its errors are by then."""
+        steps = max(1.0, seconds / self._forecaster.step_s)
+        pull, resting = self._forecaster.pull, self._forecaster.resting
+        kept = (1 - pull) ** (steps - 1)
+        return resting + kept * (self.expected() - resting), spread(pull, steps)
+
+    @classmethod
+    def recalled(cls, memory: Mapping[str, object]) -> "RateTrack":
+        """Windows of an unfinished step are not kept."""
+        forecaster = RateForecaster.from_memory(memory)
+        found = cls(forecaster.step_s)
+        found._forecaster = forecaster
+        found._recent.append((exp(forecaster.last) * forecaster.step_s, forecaster.step_s))
+        found._recent_s = forecaster.step_s
+        return found
+
+    def _resting(self) -> float:
+        return round(self._forecaster.resting / _RESTING_WIDTH) * _RESTING_WIDTH
+
+    def _fit(self) -> None:
+        forecaster = self._forecaster
+        version = 0 if self._motion is None else self._motion.version + 1
+        moves = RateMotion(
+            forecaster.step_s, self._resting(), forecaster.pull, forecaster.errors.points()
+        )
+        self._motion = Motion(version, moves, forecaster.errors.points(MANY_POINTS))
+
+    def _turn(self) -> None:
+        motion, moves = self.motion, self.motion.moves
+        turned = RateMotion(moves.step_s, self._resting(), moves.pull, moves.points)
+        self._motion = Motion(motion.version, turned, motion.points)
+
+
+class PoolDemand:
+    """Work of a pool in all and requests by class. The step is that of the first window."""
+
+    def __init__(self) -> None:
+        self._work: RateTrack | None = None
+        self._coarse: RateTrack | None = None
+        self._classes: dict[str, RateTrack] = {}
+        self._shares: dict[str, float] = {}
+        self._last_seen: dict[str, float] = {}
+        self._work_s: dict[str, float] = {}
+        self.window_s = 0.0
+
+    @property
+    def observed(self) -> bool:
+        return self._work is not None
+
+    @property
+    def work(self) -> RateTrack:
+        assert self._work is not None
+        return self._work
+
+    @property
+    def coarse(self) -> RateTrack:
+        """The same in steps of ten minutes, for rent by the hour."""
+        assert self._coarse is not None
+        return self._coarse
+
+    def observe(self, window: ArrivalWindow) -> None:
+        if window.length_s <= 0:
+            raise ValueError("a window's length_s must be above zero")
+        if window.arrivals is None:
+            return
+        step_s = max(STEP_S, window.length_s)
+        if self._work is None or self._coarse is None:
+            self._work = RateTrack(step_s)
+            self._coarse = self._work if step_s >= COARSE_S else RateTrack(COARSE_S)
+        self.window_s = window.length_s
+        ends_s = window.ends_us / 1e6
+        arrivals = self._known(window.arrivals)
+        total = sum(item.work_s for item in arrivals.values())
+        self._work.observe(total, window.length_s, ends_s)
+        if self._coarse is not self._work:
+            self._coarse.observe(total, window.length_s, ends_s)
+        fading = min(1.0, window.length_s / 3600)
+        for name in sorted({*self._classes, *arrivals}):
+            item = arrivals.get(name, ClassArrivals(name, 0.0, 0.0))
+            track = self._classes.get(name)
+            if track is None:
+                track = self._classes[name] = RateTrack(self._work.forecaster.step_s)
+            track.observe(item.requests, window.length_s, ends_s)
+            if item.requests > 0:
+                self._last_seen[name] = ends_s
+                self._work_s[name] = item.work_s / item.requests
+            if total > 0:
+                share, old = item.work_s / total, self._shares.get(name)
+                self._shares[name] = share if old is None else old + fading * (share - old)
+
+    def share(self, name: str) -> float:
+        """A class's share of the work, over the last hour."""
+        return self._shares.get(name, 0.0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._classes))
+
+    def forecast(self, name: str, seconds: float) -> ClassForecast:
+        track = self._classes.get(name)
+        if track is None:
+            return ClassForecast(name, seconds, 0.0, 0.0, 0.0)
+        level, wider = track.ahead(seconds)
+        errors = track.forecaster.errors
+        points = errors.points()
+        mean = sum(share * exp(level + wider * error) for error, share in points)
+        low, high = (exp(level + wider * errors.quantile(share)) for share in _BAND)
+        if track.rate() <= 0:
+            low = 0.0
+        return ClassForecast(name, seconds, mean, low, max(high, mean))
+
+    def needed_work(self, traffic: DemandClass, seconds: float, at_s: float) -> float:
+        """Engine seconds a second that this class almost surely stays below until then."""
+        track = self._classes.get(traffic.name)
+        seen = self._last_seen.get(traffic.name)
+        if track is None or seen is None or at_s - seen > _FORGOTTEN_S:
+            return 0.0
+        level, wider = track.ahead(seconds)
+        upper = exp(level + wider * track.forecaster.errors.quantile(_SURE))
+        return max(track.rate(), upper) * self._work_s.get(traffic.name, traffic.engine_s)
+
+    def memory(self) -> dict[str, object]:
+        """What was learned, as JSON holds it; empty while nothing was observed."""
+        if self._work is None or self._coarse is None:
+            return {}
+        return {
+            "window_s": self.window_s,
+            "work": self._work.forecaster.memory(),
+            "coarse": self._coarse.forecaster.memory(),
+            "classes": {
+                name: {
+                    **track.forecaster.memory(),
+                    "share": self._shares.get(name, 0.0),
+                    "last_seen": self._last_seen.get(name, 0.0),
+                    "work_s": self._work_s.get(name, 0.0),
+                }
+                for name, track in self._classes.items()
+            },
+        }
+
+    @classmethod
+    def from_memory(cls, memory: Mapping[str, object]) -> "PoolDemand":
+        """Raises `ValueError` that names what is not as `memory` gave it."""
+        found = cls()
+        if not memory:
+            return found
+        (found.window_s,) = numbers(memory, "window_s", 1)
+        found._work = RateTrack.recalled(member(memory, "work"))
+        found._coarse = found._work
+        if found._work.forecaster.step_s < COARSE_S:
+            found._coarse = RateTrack.recalled(member(memory, "coarse"))
+        classes = member(memory, "classes")
+        for name in sorted(classes)[:_MOST_CLASSES]:
+            row = member(classes, name)
+            found._classes[name] = RateTrack.recalled(row)
+            for kept, part in (
+                (found._shares, "share"),
+                (found._last_seen, "last_seen"),
+                (found._work_s, "work_s"),
+            ):
+                (kept[name],) = numbers(row, part, 1)
+        return found
+
+    def _known(self, arrivals: tuple[ClassArrivals, ...]) -> dict[str, ClassArrivals]:
+        """Arrivals by class; classes beyond the most that are kept go into one."""
+        found: dict[str, ClassArrivals] = {}
+        for item in sorted(arrivals, key=lambda item: item.name):
+            names = len({*self._classes, *found})
+            kept = item.name in self._classes or item.name in found or names < _MOST_CLASSES
+            name = item.name if kept else OTHER
+            old = found.get(name, ClassArrivals(name, 0.0, 0.0))
+            found[name] = ClassArrivals(
+                name, old.requests + item.requests, old.work_s + item.work_s
+            )
+        return found

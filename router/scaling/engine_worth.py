@@ -1,0 +1,89 @@
+"""What the k-th engine of a pool earns while a rate holds: its slice of the value curve V(n).
+
+Own engines serve what may not leave first, then what is dearest elsewhere per second of engine
+time. So with total work of `rate` engines, classes lie one behind the other, and engine k takes
+what lies between k - 1 and k.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DemandMix:
+    """Shares of the work by class, in the order of service, and pico-USD an engine-hour of each.
+
+    `fixed` is work, in engines, that does not follow the rate: batches, which are served last or
+    by their price.
+    """
+
+    shares: tuple[float, ...]
+    densities: tuple[float, ...]
+    fixed: tuple[tuple[float, float], ...] = ()
+    _edges: tuple[float, ...] = ()
+    _sums: tuple[float, ...] = ()
+
+    @classmethod
+    def ordered(
+        cls,
+        kept: Iterable[tuple[float, float]],
+        movable: Iterable[tuple[float, float]],
+        fixed: Iterable[tuple[float, float]] = (),
+    ) -> "DemandMix":
+        """Order pairs of share and density; `kept` may not leave, so it is served first."""
+        rows = [row for row in kept if row[0] > 0]
+        rows += sorted((row for row in movable if row[0] > 0), key=lambda row: (-row[1], row[0]))
+        edges, sums, share_sum, value_sum = [0.0], [0.0], 0.0, 0.0
+        for share, density in rows:
+            share_sum += share
+            value_sum += share * density
+            edges.append(share_sum)
+            sums.append(value_sum)
+        return cls(
+            tuple(share for share, _ in rows),
+            tuple(density for _, density in rows),
+            tuple(sorted((row for row in fixed if row[0] > 0), key=lambda row: (-row[1], row[0]))),
+            tuple(edges),
+            tuple(sums),
+        )
+
+    @property
+    def dearest(self) -> float:
+        return max((*self.densities, *(density for _, density in self.fixed)), default=0.0)
+
+    def value(self, engines: float, rate: float) -> float:
+        """V(n): pico-USD an hour that these engines avoid at this rate, both in engines."""
+        if not self.fixed:
+            return self._flowing(engines, rate)
+        best, left = 0.0, max(0.0, engines)
+        # Work that may wait stands between the classes by its price.
+        rows = [(share * rate, density) for share, density in self._rows()]
+        kept = len(rows)
+        order = sorted(
+            [(place, work, density) for place, (work, density) in enumerate(rows)]
+            + [(kept + place, work, density) for place, (work, density) in enumerate(self.fixed)],
+            key=lambda row: (-row[2], row[0]),
+        )
+        for _, work, density in order:
+            part = min(left, work)
+            best += part * density
+            left -= part
+        return best
+
+    def earns(self, engine: int, rate: float) -> float:
+        """What this engine adds, the first is 1, in pico-USD an hour."""
+        if not self.fixed and len(self.shares) == 1:  # the common case, without its loop
+            return self.densities[0] * min(1.0, max(0.0, rate * self.shares[0] - engine + 1))
+        return self.value(engine, rate) - self.value(engine - 1, rate)
+
+    def _rows(self) -> Iterable[tuple[float, float]]:
+        return zip(self.shares, self.densities, strict=True)
+
+    def _flowing(self, engines: float, rate: float) -> float:
+        if rate <= 0 or engines <= 0 or not self.shares:
+            return 0.0
+        share = min(engines / rate, self._edges[-1])
+        place = min(bisect_right(self._edges, share) - 1, len(self.shares) - 1)
+        inside = self._sums[place] + (share - self._edges[place]) * self.densities[place]
+        return inside * rate

@@ -1,0 +1,189 @@
+"""A rate's forecast, learned online: the next window's mean in logarithms, and errors around it.
+
+A rate moves towards its own means over hours and over a day, loses a part of its last move, and
+follows the hours of earlier days as far as they have helped. How much of each is regressed
+recursively (least squares that forget), from a prior that is true of the rates we know. Memory is
+a constant, whatever arrives.
+"""
+
+from collections.abc import Mapping
+from math import exp, isfinite, log
+
+from router.scaling.residuals import ErrorHistogram
+
+LEAST_RATE = 1e-4  # below it a rate counts as this: logarithms need one
+_SHORT_S, _LONG_S = 12_000.0, 60_000.0  # time constants of the two means
+_WARM_S = 0.0  # of a mean, in which its first value holds
+_SLOTS = 144  # of a day
+_SLOT_S = 600.0
+_SPREAD = ((-3, 0.3), (-2, 0.5), (-1, 0.8), (0, 1.0), (1, 0.8), (2, 0.5), (3, 0.3))
+_KEEP = 0.998  # of what was learned, after ten minutes
+_ERRORS_KEEP = 0.9993  # of the errors, after ten minutes: ten days
+_LARGEST_MOVE = 0.7  # of a forecast, and the largest that is learned from
+_PRIOR = (0.0, 0.05, 0.05, -0.1, 0.0)
+_PRIOR_WEIGHT = 6.0
+_SIZE = len(_PRIOR)
+_INTERCEPT = 0.3
+_UNSURE = 5.0  # of all features together: beyond it nothing more is forgotten
+
+
+class RateForecaster:
+    """One rate that is told in windows of `step_s` seconds."""
+
+    __slots__ = (
+        "_betas", "_covariance", "_drift", "_errors", "_hours", "_last", "_long", "_move",
+        "_scale", "_short", "_slot", "seen", "step_s",
+    )  # fmt: skip
+
+    def __init__(self, step_s: float) -> None:
+        self.step_s = step_s
+        self.seen = 0
+        self._scale = step_s / _SLOT_S
+        self._last = self._short = self._long = self._move = 0.0
+        self._slot = 0
+        self._betas = [_PRIOR[0], *(beta * min(1.0, self._scale) for beta in _PRIOR[1:3])]
+        self._betas += [*_PRIOR[3:]]
+        self._covariance = [
+            [1 / _PRIOR_WEIGHT if row == column else 0.0 for column in range(_SIZE)]
+            for row in range(_SIZE)
+        ]
+        self._errors = ErrorHistogram(_ERRORS_KEEP**self._scale, spread=min(1.0, self._scale**0.5))
+        self._hours = [[0.0, 0.0] for _ in range(_SLOTS)]
+        self._drift = [0.1 * self._scale, 1.0]  # sums that the pull towards the mean is made of
+
+    @property
+    def errors(self) -> ErrorHistogram:
+        return self._errors
+
+    @property
+    def last(self) -> float:
+        """The logarithm of the last rate."""
+        return self._last
+
+    @property
+    def resting(self) -> float:
+        """The logarithm that the rate is pulled to over hours."""
+        return self._long
+
+    @property
+    def pull(self) -> float:
+        """Which part of its distance to `resting` a rate loses in one step."""
+        return max(0.0, min(0.5, self._drift[0] / self._drift[1]))
+
+    def observe(self, rate: float, ends_s: float) -> None:
+        """Learn from one window that ended then, seconds of any clock that counts days."""
+        level = log(max(rate, LEAST_RATE))
+        if not self.seen:
+            self._last = self._short = self._long = level
+        if self.seen:
+            self._learn(level)
+        self._follow(level, int((ends_s - self.step_s / 2) // _SLOT_S))
+        self._slot = int(ends_s // _SLOT_S) % _SLOTS
+        self.seen += 1
+
+    def expected(self) -> float:
+        """The logarithm of the next window's rate."""
+        moves = zip(self._betas, self._features(), strict=True)
+        move = sum(beta * feature for beta, feature in moves)
+        return self._last + max(-_LARGEST_MOVE, min(_LARGEST_MOVE, move))
+
+    def _features(self) -> tuple[float, ...]:
+        return (
+            _INTERCEPT,
+            self._long - self._last,
+            self._short - self._last,
+            self._move,
+            (self._usual(self._slot) - self._usual(self._slot - 1)) * min(1.0, self._scale),
+        )
+
+    def _usual(self, slot: int) -> float:
+        total, weight = self._hours[slot % _SLOTS]
+        return total / (weight + 1.0)
+
+    def _learn(self, level: float) -> None:
+        self._errors.add(level - self.expected())
+        features = self._features()
+        target = max(-1.0, min(1.0, level - self._last))
+        away = self._long - self._last
+        keep = _KEEP**self._scale
+        self._drift = [keep * self._drift[0] + away * target, keep * self._drift[1] + away * away]
+        rows = self._covariance
+        gain = [sum(cell * feature for cell, feature in zip(row, features, strict=True))
+                for row in rows]  # fmt: skip
+        known = keep + sum(part * feature for part, feature in zip(gain, features, strict=True))
+        missed = target - sum(
+            beta * feature for beta, feature in zip(self._betas, features, strict=True)
+        )
+        self._betas = [
+            beta + part / known * missed for beta, part in zip(self._betas, gain, strict=True)
+        ]
+        # An idle feature must not let its uncertainty grow without end.
+        grow = 1 / keep if sum(rows[place][place] for place in range(_SIZE)) < _UNSURE else 1.0
+        self._covariance = [
+            [
+                (rows[row][column] - gain[row] * gain[column] / known) * grow
+                for column in range(_SIZE)
+            ]
+            for row in range(_SIZE)
+        ]
+
+    def _follow(self, level: float, slot: int) -> None:
+        self._move = level - self._last
+        self._last = level
+        first = 1 / (self.seen + 1 + _WARM_S / self.step_s)
+        self._short += max(first, 1 - exp(-self.step_s / _SHORT_S)) * (level - self._short)
+        self._long += max(first, 1 - exp(-self.step_s / _LONG_S)) * (level - self._long)
+        for away, weight in _SPREAD:
+            hour = self._hours[(slot + away) % _SLOTS]
+            hour[0] += weight * self._scale * (level - self._long)
+            hour[1] += weight * self._scale
+
+    def memory(self) -> dict[str, object]:
+        """What was learned, as JSON holds it."""
+        return {
+            "step_s": self.step_s,
+            "seen": self.seen,
+            "state": [self._last, self._short, self._long, self._move, float(self._slot)],
+            "betas": list(self._betas),
+            "covariance": [cell for row in self._covariance for cell in row],
+            "hours": [part for hour in self._hours for part in hour],
+            "drift": list(self._drift),
+            "errors": self._errors.memory(),
+        }
+
+    @classmethod
+    def from_memory(cls, memory: Mapping[str, object]) -> "RateForecaster":
+        """Raises `ValueError` where it is not what `memory` gave."""
+        (step_s,) = numbers(memory, "step_s", 1)
+        found = cls(step_s)
+        (seen,) = numbers(memory, "seen", 1)
+        found.seen = int(seen)
+        state = numbers(memory, "state", 5)
+        found._last, found._short, found._long, found._move = state[:4]
+        found._slot = int(state[4])
+        found._betas = numbers(memory, "betas", _SIZE)
+        cells = numbers(memory, "covariance", _SIZE * _SIZE)
+        found._covariance = [cells[row * _SIZE : (row + 1) * _SIZE] for row in range(_SIZE)]
+        hours = numbers(memory, "hours", 2 * _SLOTS)
+        found._hours = [hours[slot : slot + 2] for slot in range(0, 2 * _SLOTS, 2)]
+        found._drift = numbers(memory, "drift", 2)
+        found._errors.recall(member(memory, "errors"))
+        return found
+
+
+def member(memory: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """A part of a memory. Raises `ValueError` that names it."""
+    part = memory.get(name)
+    if isinstance(part, Mapping):
+        return part
+    raise ValueError(f"{name}: the memory of a forecast has no such part")
+
+
+def numbers(memory: Mapping[str, object], name: str, count: int) -> list[float]:
+    """A member of a memory: one number or a list of them. Raises `ValueError` that names it."""
+    value = memory.get(name)
+    values = value if isinstance(value, list) else [value]
+    found = [float(item) for item in values if isinstance(item, int | float)]
+    if len(values) != count or len(found) != count or not all(map(isfinite, found)):
+        raise ValueError(f"{name}: the memory of a forecast needs {count} numbers")
+    return found

@@ -1,0 +1,55 @@
+"""Minutes reach a planner once, whole and in order; forecasts are judged when their time comes."""
+
+import pytest
+
+S = 1_000_000
+MINUTE = 60 * S
+
+
+@pytest.fixture
+def observed(world):
+    world = world(mode="advise")
+    began_us = world.now_us
+
+    def see(known_s: float, through_s: float = 0):
+        return world.scaler._observer.observe(
+            world.planner, began_us + round(through_s * S), began_us + round(known_s * S), 0, (),
+            scored_from_us=began_us,
+        )  # fmt: skip
+
+    world.scaler._observer.refresh(began_us)
+    see.world, see.observer, see.began_us = world, world.scaler._observer, began_us
+    return see
+
+
+@pytest.mark.parametrize(
+    ("known_s", "minutes"), [(60, 0), (64, 0), (65, 1), (130, 2), (100_000, 1440)]
+)
+def test_only_minutes_that_the_books_have_whole_are_read(observed, known_s, minutes):
+    seen = observed(known_s)
+    assert seen.through_us == observed.began_us + minutes * MINUTE
+    assert len(seen.spans) == len(observed.world.planner.windows) == minutes
+
+
+def test_a_window_has_the_engine_time_of_what_arrived(observed):
+    observed(65)
+    (window,) = observed.world.planner.windows
+    (arrived,) = window.arrivals
+    assert (arrived.name, arrived.requests, arrived.work_s) == ("chat", 120.0, 60.0)
+    assert (window.ends_us, window.length_s) == (observed.began_us + MINUTE, 60.0)
+
+
+def test_without_a_known_capacity_nothing_is_told(observed):
+    observed.observer.classes = None
+    assert observed(500).through_us == observed.began_us
+    assert observed.world.planner.windows == []
+
+
+def test_forecasts_are_judged_by_the_minute_that_they_are_for(observed):
+    expect, began_us = observed.observer.expect, observed.began_us
+    expect(began_us + 30 * S, 1.0, 3.0)  # 120 a minute are two a second
+    expect(began_us + 31 * S, 9.0, 9.0)  # one a minute is enough
+    expect(began_us + 95 * S, 2.5, 3.0)
+    expect(began_us + 900 * S, 9.0, 9.0)
+    observed(130)
+    assert (observed.observer.inside, observed.observer.outside) == (1, 1)

@@ -1,0 +1,50 @@
+"""Traffic for a planner: first attempts by minute and class, priced as the verdict prices them."""
+
+from collections import Counter
+
+from sqlalchemy import delete, insert, update
+
+from ledger.orm import tables as orm
+from ledger.reports import fleet_demand
+from ledger.spans import DAY_US
+
+MINUTE_US = 60_000_000
+
+
+def test_arrivals_are_first_attempts_by_the_minute_wherever_they_went(engine, traffic):
+    opened = [first for first, _ in traffic]
+    start_us = min(item.opened_us for item in opened) // MINUTE_US * MINUTE_US
+    end_us = start_us + DAY_US
+    with engine.begin() as connection:
+        first = opened[0].attempt_id
+        retry = update(orm.AttemptRow).where(orm.AttemptRow.attempt_id == first)
+        connection.execute(update(orm.AttemptRow).values(attempt_no=1))
+        connection.execute(retry.values(attempt_no=2))
+    wanted = Counter(
+        (item.opened_us // MINUTE_US * MINUTE_US, item.model)
+        for item in opened[1:]
+        if start_us <= item.opened_us < end_us and item.model == "code"
+    )
+    with engine.connect() as connection:
+        found = fleet_demand.arrivals(connection, ["code"], start_us, end_us)
+        assert fleet_demand.first_arrival_us(connection, ["code"]) == min(
+            item.opened_us for item in opened if item.model == "code"
+        )
+        assert fleet_demand.first_arrival_us(connection, ["nobody"]) is None
+    assert {(at, name): n for at, names in found.items() for name, n in names.items()} == wanted
+
+
+def test_teams_that_stay_inside_are_a_class_of_their_own(engine, traffic):
+    with engine.begin() as connection:
+        connection.execute(update(orm.AttemptRow).values(attempt_no=1))
+        connection.execute(delete(orm.TeamRow).where(orm.TeamRow.id == "search"))
+        house = {"id": "o", "name": "o", "created_us": 0}
+        connection.execute(insert(orm.OrganisationRow).values(**house))
+        row = {"id": "search", "name": "search", "org_id": "o", "residency": "internal_only"}
+        connection.execute(insert(orm.TeamRow).values(**row, isolation="team", created_us=0))
+    opened = [first for first, _ in traffic]
+    start_us = min(item.opened_us for item in opened) // MINUTE_US * MINUTE_US
+    with engine.connect() as connection:
+        found = fleet_demand.arrivals(connection, ["code"], start_us, start_us + 4 * DAY_US)
+    names = Counter(name for counts in found.values() for name in counts)
+    assert set(names) == {"code", "code of teams and keys that stay inside"}
