@@ -147,7 +147,9 @@ class _Matches:
 
     def __init__(self, view: FleetView) -> None:
         owned = {item.token: item for item in view.instances if item.owned}
-        places: dict[int | None, str] = {item.place: item.token for item in owned.values() if item.place is not None}
+        places: dict[int | None, str] = {
+            item.place: item.token for item in owned.values() if item.place is not None
+        }
         self.of: dict[str, list[ListedInstance]] = {}
         self.strange: dict[str, ListedInstance] = {}
         self.returned: list[FleetInstance] = []

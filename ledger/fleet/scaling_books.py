@@ -71,9 +71,7 @@ class ScalingBooks:
             if outcome is not None:
                 self._finish(connection, token, outcome, detail)
 
-    def _finish(
-        self, connection: Connection, token: str, outcome: str, detail: str | None
-    ) -> None:
+    def _finish(self, connection: Connection, token: str, outcome: str, detail: str | None) -> None:
         row = FleetChangeRow
         mine = (row.token == token) & row.outcome.is_(None) & (row.mode == "act")
         values = {

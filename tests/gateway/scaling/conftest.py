@@ -76,9 +76,7 @@ class FleetWorld:
             InstanceRent(3 * USD), 60.0, "UTC",
         )  # fmt: skip
         monkeypatch.setattr(traffic_observer, "arrivals", self._arrivals)
-        monkeypatch.setattr(
-            traffic_observer, "first_arrival_us", lambda *_: self.now_us - 300 * S
-        )
+        monkeypatch.setattr(traffic_observer, "first_arrival_us", lambda *_: self.now_us - 300 * S)
         classes = (DemandedClass("chat", 500_000, 10**10, movable=True),)
         monkeypatch.setattr(traffic_observer, "demanded_classes", lambda *_: classes)
         self.lives = 0

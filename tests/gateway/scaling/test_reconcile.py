@@ -130,9 +130,7 @@ def test_an_engine_that_is_listed_and_never_serves_is_stopped():
 def test_serving_by_the_gateways_own_probe_is_what_ends_a_start():
     late = row(0, seen_us=NOW - 10 * S, asked_us=NOW - 20 * S)
     assert steps(view(late, serving=frozenset()), 1)[0] == []
-    (action,) = reconcile(
-        view(late, serving=frozenset({0})), FleetWish(1), RULES, NONCES
-    ).actions
+    (action,) = reconcile(view(late, serving=frozenset({0})), FleetWish(1), RULES, NONCES).actions
     assert (action.verb, action.outcome) == (ActionVerb.READY, "done")
 
 
