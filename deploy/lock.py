@@ -52,6 +52,8 @@ SETS = (
             "dashboard",
             "--extra",
             "opentelemetry",
+            "--extra",
+            "keda",
             "--constraint",
             "deploy/tools.lock",
         ),
