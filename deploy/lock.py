@@ -53,6 +53,8 @@ SETS = (
             "dashboard",
             "--extra",
             "opentelemetry",
+            "--extra",
+            "keda",
             "--constraint",
             "deploy/tools.lock",
         ),

@@ -22,7 +22,7 @@ WRITTEN = HELM / "breakeven" / "values.schema.json"
 # database is: an address holds a password. Engines run in pods of their own.
 OURS = {
     "Settings": ("state_dir", "dashboard", "peers"),
-    "ServerSection": ("host", "port"),
+    "ServerSection": ("host", "port", "keda_port"),
     "LedgerSection": ("url", "url_env"),
     "EngineSection": ("replicas", "port", "environment"),
 }

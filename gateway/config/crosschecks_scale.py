@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import PoolSection, Settings
-from gateway.config.schema_scale import ScaleSection
+from gateway.config.schema_scale import ActuatorSection, ScaleSection
 
 SCORED_H = 24.0  # of advice that a pool needs before it acts
 
@@ -46,7 +46,7 @@ def _check_numbers(pool: PoolSection, scale: ScaleSection, here: Place) -> Itera
     if scale.max < 1:
         yield ConfigFault((*here, "max"), "must be at least 1: a pool of none serves nothing")
     places = pool.engine.replicas + len(pool.engine.endpoints)
-    one_address = scale.actuator.kind == "kubernetes" and scale.actuator.workload == "Deployment"
+    one_address = scale.actuator.in_cluster and scale.actuator.workload == "Deployment"
     if places < scale.max and not one_address:
         words = f"{scale.max} is more than the pool's {places} engines; each needs its place: "
         yield ConfigFault((*here, "max"), words + "raise `engine.replicas`, or name `endpoints`")
@@ -76,23 +76,38 @@ def _check_actuator(
     if actuator.kind == "supervisor":
         if engine.endpoints or not engine.replicas:
             words = "`supervisor` sizes `replicas` of this machine; for `endpoints` set "
-            yield ConfigFault((*place, "kind"), words + "`kubernetes` or `command`")
+            yield ConfigFault((*place, "kind"), words + "`kubernetes`, `keda` or `command`")
         if settings.peers.hosts:
-            words = "`supervisor` knows one host's engines; with `peers` set `kubernetes` or "
-            yield ConfigFault((*place, "kind"), words + "`command`")
+            words = "`supervisor` knows one host's engines; with `peers` set `kubernetes`, `keda` "
+            yield ConfigFault((*place, "kind"), words + "or `command`")
     elif engine.replicas:
         words = f"`{actuator.kind}` sizes engines of other machines (`endpoints`); for `replicas` "
         yield ConfigFault((*place, "kind"), words + "set `supervisor`")
-    if actuator.kind == "command" and not actuator.argv:
+    if actuator.kind == "keda" and settings.server.keda_port is None:
+        words = "`keda` asks how many engines to run: set `server.keda_port`"
+        yield ConfigFault((*place, "kind"), words)
+    yield from _check_command(actuator, place)
+    yield from _check_workload(actuator, place)
+
+
+def _check_command(actuator: ActuatorSection, place: Place) -> Iterator[ConfigFault]:
+    if actuator.kind != "command":
+        for field in ("argv", "env"):
+            if getattr(actuator, field):
+                yield ConfigFault((*place, field), "is of `kind: command`: leave it out")
+    elif not actuator.argv:
         yield ConfigFault((*place, "argv"), "is needed: the program that starts and stops engines")
-    if actuator.kind == "command" and actuator.argv and not actuator.argv[0].startswith("/"):
+    elif not actuator.argv[0].startswith("/"):
         words = f"`{actuator.argv[0]}` has no full path: name the program as /usr/local/bin/PROGRAM"
         yield ConfigFault((*place, "argv"), words)
-    if actuator.kind == "kubernetes" and not actuator.name:
+
+
+def _check_workload(actuator: ActuatorSection, place: Place) -> Iterator[ConfigFault]:
+    if actuator.in_cluster and not actuator.name:
         yield ConfigFault((*place, "name"), "is needed: the workload that is scaled")
-    for field, kind in (("argv", "command"), ("env", "command"), ("name", "kubernetes")):
-        if getattr(actuator, field) and actuator.kind != kind:
-            yield ConfigFault((*place, field), f"is of `kind: {kind}`: leave it out")
+    if actuator.name and not actuator.in_cluster:
+        words = "is of `kind: kubernetes` and `kind: keda`: leave it out"
+        yield ConfigFault((*place, "name"), words)
 
 
 def score_fault(name: str, scale: ScaleSection, score: AdviceScore | None) -> ConfigFault | None:

@@ -15,10 +15,11 @@ Size = Annotated[int, Field(ge=0, le=64)]
 class ActuatorSection(ConfigSection):
     """What starts, stops and lists engines. Engine i of the pool is its place i."""
 
-    kind: Literal["supervisor", "kubernetes", "command"] = Field(
+    kind: Literal["supervisor", "kubernetes", "keda", "command"] = Field(
         "supervisor",
         description="what acts: `supervisor` for `replicas` of this machine, `kubernetes` for the "
-        "scale of a workload, `command` for a program of yours",
+        "scale of a workload, `keda` for one whose scale KEDA sets (it asks `server.keda_port`), "
+        "`command` for a program of yours",
     )
     argv: tuple[str, ...] = Field(
         (),
@@ -31,15 +32,22 @@ class ActuatorSection(ConfigSection):
         "like",
     )
     workload: Literal["Deployment", "StatefulSet", "LeaderWorkerSet"] = Field(
-        "StatefulSet", description="of `kubernetes`: kind of the object that is scaled"
+        "StatefulSet", description="of `kubernetes` and `keda`: kind of the object that is scaled"
     )
-    name: str | None = Field(None, description="of `kubernetes`: name of the object")
+    name: str | None = Field(None, description="of `kubernetes` and `keda`: name of the object")
     namespace: str | None = Field(
-        None, description="of `kubernetes`: namespace of the object; default: the gateway's own"
+        None,
+        description="of `kubernetes` and `keda`: namespace of the object; default: the gateway's "
+        "own",
     )
     timeout_s: Annotated[float, Field(gt=0.0, le=300.0)] = Field(
         30.0, description="time after which an order or a list counts as failed"
     )
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether it sizes a workload of Kubernetes, whoever sets the scale."""
+        return self.kind in ("kubernetes", "keda")
 
 
 class ScaleSection(ConfigSection):

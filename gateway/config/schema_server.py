@@ -110,6 +110,13 @@ class SocketsSection(ConfigSection):
 class ServerSection(ConfigSection):
     host: str = Field("127.0.0.1", description="address the gateway listens on")
     port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
+    keda_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="port on which KEDA asks for the engines of pools (gRPC, `scale.actuator.kind: "
+        "keda`); needs the extra `keda`, and is for the cluster's network alone",
+    )
     workers: int = Field(1, ge=1, le=64, description="gateway worker processes on this host")
     body_limit_bytes: int = Field(
         10 * 1024 * 1024, ge=1024, description="largest accepted request body"

@@ -10,7 +10,8 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from gateway.runtime import Runtime
 from gateway.scaling.actuator import ActuatorError, FleetActuator
 from gateway.scaling.command_actuator import CommandActuator
 from gateway.scaling.fleet_probe import EngineProbe
+from gateway.scaling.keda_actuator import KedaActuator
 from gateway.scaling.kubernetes_actuator import ClusterAccess, KubernetesActuator
 from gateway.scaling.pool_scaler import PoolScaler, ScalerPlace
 from gateway.scaling.pool_setup import PoolSetup, pool_setups
@@ -147,9 +149,10 @@ def make_actuator(
     section = setup.section.actuator
     if section.kind == "command":
         return CommandActuator(section, setup.pool, environ) if section.argv else None
-    if section.kind == "kubernetes":
+    if section.in_cluster:
+        make = KedaActuator if section.kind == "keda" else KubernetesActuator
         try:
-            return KubernetesActuator(section, ClusterAccess.from_environ(environ))
+            return make(section, ClusterAccess.from_environ(environ))
         except ActuatorError as error:
             log.warning("pool %s only advises: %s", setup.pool, error)
             return None
@@ -160,10 +163,36 @@ def main(arguments: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings, runtime, *_ = start_process("gateway.host.scaling", "scaling", __doc__, arguments)
     board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
+    ledger = make_engine(runtime.ledger_url)
     try:
-        ScalingLoop(settings, runtime, board, make_engine(runtime.ledger_url), Clock()).run()
+        with answering_keda(settings, ledger):
+            ScalingLoop(settings, runtime, board, ledger, Clock()).run()
     except KeyboardInterrupt:
         return
+
+
+@contextmanager
+def answering_keda(settings: Settings, ledger: Engine) -> Iterator[None]:
+    """Answer KEDA meanwhile, where a pool's replicas are its affair."""
+    acts = {
+        setup.pool: setup.acts
+        for setup in pool_setups(settings)
+        if setup.section.actuator.kind == "keda"
+    }
+    if not acts or settings.server.keda_port is None:
+        yield
+        return
+    from gateway.scaling.keda_scaler import KedaScaler, serve_keda  # noqa: PLC0415  (an extra)
+    from gateway.scaling.ledger_orders import LedgerOrders  # noqa: PLC0415  (it imports the same)
+
+    host = settings.server.host
+    shown = f"[{host}]" if ":" in host else host
+    orders = LedgerOrders(ledger, acts)
+    server, _ = serve_keda(KedaScaler(orders), f"{shown}:{settings.server.keda_port}")
+    try:
+        yield
+    finally:
+        server.stop(None).wait()
 
 
 if __name__ == "__main__":

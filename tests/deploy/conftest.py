@@ -2,16 +2,19 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from deploy import parts
+
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "breakeven"
 SCRIPT = Path(__file__).with_name("render_chart.py")
+CRDS = Path(__file__).with_name("validate_crds.mjs")
 RELEASE, NAMESPACE = "breakeven", "llm"
 
 
@@ -99,6 +102,21 @@ def _chart(found: dict[str, Any]) -> Chart:
         for item in yaml.safe_load_all(text) if item is not None
     ]  # fmt: skip
     return Chart(objects, notes, found["lint"])
+
+
+@pytest.fixture(scope="session")
+def crd_faults() -> Callable[[Iterable[dict[str, Any]]], list[str | None]]:
+    """`crd_faults(objects)`: what is wrong with each, by the published schemas of its kind."""
+
+    def find(objects: Iterable[dict[str, Any]]) -> list[str | None]:
+        folder = parts.by_name("crds").find()
+        lines = "".join(json.dumps(object_) + "\n" for object_ in objects)
+        done = subprocess.run(
+            ["node", CRDS, str(folder)], input=lines, check=True, capture_output=True, text=True
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return find
 
 
 EXAMPLES = ("", *sorted(path.name for path in (CHART.parent / "examples").glob("*.yaml")))

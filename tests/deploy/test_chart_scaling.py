@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from gateway.telemetry.metrics.host import HostMetrics
 from gateway.telemetry.metrics.requests import RequestMetrics
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-SCRIPT = Path(__file__).with_name("validate_crds.mjs")
 ADDED = ("ScaledObject", "ServiceMonitor", "PrometheusRule", "HTTPRoute")
 TARGET_LABELS = {"namespace", "service", "pod"}  # the operator gives them to what it scrapes
 RULES = """\
@@ -35,15 +33,6 @@ tests:
         eval_time: 1m
         exp_samples: [{{labels: "{{}}", value: {value}}}]
 """
-
-
-def faults(objects: Iterable[dict[str, Any]]) -> list[str | None]:
-    folder = parts.by_name("crds").find()
-    lines = "".join(json.dumps(object_) + "\n" for object_ in objects)
-    done = subprocess.run(
-        ["node", SCRIPT, str(folder)], input=lines, check=True, capture_output=True, text=True
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def queries(chart: Any) -> dict[str, str]:
@@ -71,11 +60,11 @@ def gauges(tmp_path_factory) -> dict[str, set[str]]:
 
 
 @pytest.mark.part("crds")
-def test_every_added_object_is_valid(everything) -> None:
+def test_every_added_object_is_valid(everything, crd_faults) -> None:
     objects = [item for kind in ADDED for item in everything.of(kind)]
     counted = Counter(object_["kind"] for object_ in objects)
     assert counted == dict.fromkeys(ADDED, 1) | {"ScaledObject": 2, "HTTPRoute": 2}
-    assert faults(objects) == [None] * 6
+    assert crd_faults(objects) == [None] * 6
 
 
 @pytest.mark.part("crds")
@@ -88,14 +77,16 @@ def test_every_added_object_is_valid(everything) -> None:
         ("HTTPRoute", ("spec", "rules", 0, "timeouts", "request"), "ever", "timeouts"),
     ],
 )
-def test_control_a_wrong_one_is_not(everything, kind: str, way, value: object, named: str) -> None:
+def test_control_a_wrong_one_is_not(
+    everything, crd_faults, kind: str, way, value: object, named: str
+) -> None:
     wrong = copy.deepcopy(everything.of(kind)[0])
     *steps, last = way
     place: Any = wrong
     for step in steps:
         place = place[step]
     place[last] = value
-    (fault,) = faults([wrong])
+    (fault,) = crd_faults([wrong])
     assert named in str(fault)
 
 

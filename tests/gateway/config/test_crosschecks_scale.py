@@ -65,6 +65,9 @@ def test_each_fault_is_said_where_it_is(before, after, said):
     ("actuator", "said"),
     [
         ("{kind: command}", "actuator.argv: is needed"),
+        ("{kind: keda, name: vllm}", "actuator.kind: `keda` asks how many engines to run: set"),
+        ("{kind: keda}", "actuator.name: is needed"),
+        ("{kind: command, argv: [/bin/x], name: vllm}", "actuator.name: is of `kind: kubernetes`"),
         ("{kind: command, argv: [rent]}", "actuator.argv: `rent` has no full path"),
         ("{kind: kubernetes}", "actuator.name: is needed"),
         ("{kind: kubernetes, name: vllm, argv: [/bin/x]}", "actuator.argv: is of `kind: command`"),

@@ -34,6 +34,13 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- if .autoscaling }}{{ .autoscaling.maxReplicas | int }}{{ else }}{{ .replicas | default 1 | int }}{{ end -}}
 {{- end }}
 
+{{/* Not empty where the gateway sizes an engine's pool by dollars: all of them, or (list $ way) one way alone. */}}
+{{- define "breakeven.sized" -}}
+{{- range $name, $engine := (index . 0).Values.engines }}
+{{- if and $engine.scale (or (eq (index $ 1) "") (eq $engine.scale.through (index $ 1))) }}{{ $name }} {{ end }}
+{{- end }}
+{{- end }}
+
 {{/* The variable in which the gateway has the key of a pool's engines. */}}
 {{- define "breakeven.engineKey" -}}
 ENGINE_KEY_{{ . | upper | replace "-" "_" | replace "." "_" }}

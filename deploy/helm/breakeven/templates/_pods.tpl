@@ -1,6 +1,5 @@
-{{/* What every pod is: it runs as nobody in particular and has no word with the cluster. */}}
+{{/* What every pod is: it runs as nobody in particular. */}}
 {{- define "breakeven.pod" -}}
-automountServiceAccountToken: false
 enableServiceLinks: false
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{ toJson . }}
@@ -12,6 +11,11 @@ securityContext:
   fsGroup: 10001
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{/* No word with the cluster. A gateway that sizes engines has its say on their scales, and on nothing else. */}}
+{{- define "breakeven.noToken" -}}
+automountServiceAccountToken: false
 {{- end }}
 
 {{/* (list $ component values): where its pods run, and before whom. */}}
