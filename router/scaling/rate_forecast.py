@@ -11,7 +11,7 @@ from math import exp, isfinite, log
 
 from router.scaling.residuals import ErrorHistogram
 
-LEAST_RATE = 1e-4  # below it a rate counts as this: logarithms need one
+LEAST_RATE = 0.01  # below it a rate counts as this: logarithms need one, and less is no matter
 _SHORT_S, _LONG_S = 12_000.0, 60_000.0  # time constants of the two means
 _WARM_S = 0.0  # of a mean, in which its first value holds
 _SLOTS = 144  # of a day
