@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings sbom lock clean
+.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings docs sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,12 +78,17 @@ format:  ## rewrite the code in the house format
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
-settings:  ## write what is generated: deploy/SETTINGS.md, the schema of the chart's values, ledger/reasons.json, docs/providers.md
+settings:  ## write what is generated: pages of docs/reference and others, the chart's schema, ledger/reasons.json
 	@$(BOOTSTRAP) install
-	@$(VENV)/python -m gateway.config.settings_table deploy/SETTINGS.md
+	@$(VENV)/python -m gateway.config.settings_table docs/reference/settings.md breakeven.example.yaml docs/reference/more-settings.yaml
 	@$(VENV)/python -m deploy.valuesschema
 	@$(VENV)/python -m deploy.reasons_json
 	@$(VENV)/python -m deploy.provider_docs
+	@$(VENV)/python -m deploy.docsite.pages
+
+docs:  ## the site, from docs/ and the code: build/site/index.html (strict links, search, no network)
+	@$(BOOTSTRAP) parts docs
+	@$(VENV)/python -m deploy.docsite.build
 
 sbom:  ## what each locked environment may hold, with hashes and licences: build/sbom/*.cdx.json (CycloneDX)
 	@$(BOOTSTRAP) tools

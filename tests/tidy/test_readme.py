@@ -36,7 +36,7 @@ def targets(root: Path) -> set[str]:
 
 
 def test_the_settings_table_is_the_settings(root: Path) -> None:
-    text = (root / "deploy" / "SETTINGS.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     assert settings_table.replace(text) == text, "run `make settings`"
     assert_none(row.path for row in settings_table.rows() if f"`{row.path}`" not in text)
 

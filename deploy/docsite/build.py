@@ -1,0 +1,81 @@
+"""Builds the site: `python -m deploy.docsite.build`, or `make docs`.
+
+MkDocs runs in an environment of its own (`deploy/docs.lock`). The pages lie as Markdown beside
+their HTML, and `llms.txt` lists them for programs.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from deploy import parts
+from deploy.docsite.staging import PAGES_FOLDER, ROOT, Staging, navigation, title_of
+
+SITE: Final = ROOT / "build" / "site"
+STYLE: Final = ROOT / "deploy" / "docsite" / "extra.css"
+SUMMARY: Final = (
+    "> A gateway that runs your own GPUs and the external APIs as one fleet, and a ledger that "
+    "states what each request cost."
+)
+
+
+def build(python: Path, pages: Path = PAGES_FOLDER, site: Path = SITE) -> str:
+    """Build the site with the environment of this interpreter; return what MkDocs printed.
+
+    Raises: `SiteError` for links that lead nowhere; `CalledProcessError` when MkDocs finds a fault.
+    """
+    shutil.rmtree(pages, ignore_errors=True)
+    staging = Staging()
+    staging.write(pages)
+    shutil.copyfile(STYLE, pages / "extra.css")
+    config = pages.with_suffix(".yml")
+    config.write_text(_config(pages, site), encoding="utf-8")
+    answer = subprocess.run(
+        [str(python), "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(config)],
+        check=False, capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    told = answer.stdout + answer.stderr
+    if answer.returncode:
+        raise subprocess.CalledProcessError(answer.returncode, "mkdocs", told)
+    for place in staging.sources:
+        (site / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(pages / place, site / place)
+    (site / "llms.txt").write_text("\n".join(index_lines(staging)) + "\n", encoding="utf-8")
+    return told
+
+
+def index_lines(staging: Staging) -> Iterator[str]:
+    """Yield the lines of `llms.txt`: every page with its title and address, by part."""
+    yield from ("# Breakeven", "", SUMMARY)
+    for part, pages in navigation():
+        yield from ("", f"## {part}", "")
+        for place in pages:
+            yield f"- [{title_of(staging.page(place))}]({place})"
+
+
+def _config(pages: Path, site: Path) -> str:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    text = text.replace("docs_dir: build/site-pages", f"docs_dir: {pages}")
+    return text.replace("site_dir: build/site", f"site_dir: {site}")
+
+
+def main() -> int:
+    """Build the site; the exit status is 1 when it has a fault."""
+    python = parts.find_docs()
+    if python is None:
+        print("MkDocs is not installed: make parts", file=sys.stderr)
+        return 1
+    try:
+        told = build(python)
+    except subprocess.CalledProcessError as error:
+        print(error.output, file=sys.stderr)
+        return 1
+    print(f"{told}{SITE.relative_to(ROOT)}/index.html".strip())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
