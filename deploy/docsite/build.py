@@ -4,6 +4,7 @@ MkDocs runs in an environment of its own (`deploy/docs.lock`). The pages lie as 
 their HTML, and `llms.txt` lists them for programs.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from deploy import parts
 from deploy.docsite.staging import PAGES_FOLDER, ROOT, Staging, navigation, title_of
 
 SITE: Final = ROOT / "build" / "site"
-STYLE: Final = ROOT / "deploy" / "docsite" / "extra.css"
+OWN_FILES: Final = ("extra.css", "worker_shim.js")  # beside this file, copied into the site
+# The theme's plugin for pages that are opened as files loads this one from the network.
+REMOTE_SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 SUMMARY: Final = (
     "> A gateway that runs your own GPUs and the external APIs as one fleet, and a ledger that "
     "states what each request cost."
@@ -30,16 +33,20 @@ def build(python: Path, pages: Path = PAGES_FOLDER, site: Path = SITE) -> str:
     shutil.rmtree(pages, ignore_errors=True)
     staging = Staging()
     staging.write(pages)
-    shutil.copyfile(STYLE, pages / "extra.css")
+    for name in OWN_FILES:
+        shutil.copyfile(Path(__file__).with_name(name), pages / name)
     config = pages.with_suffix(".yml")
     config.write_text(_config(pages, site), encoding="utf-8")
     answer = subprocess.run(
         [str(python), "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(config)],
         check=False, capture_output=True, text=True, cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
     told = answer.stdout + answer.stderr
     if answer.returncode:
         raise subprocess.CalledProcessError(answer.returncode, "mkdocs", told)
+    for page in site.rglob("*.html"):
+        _load_own_shim(page, site)
     for place in staging.sources:
         (site / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(pages / place, site / place)
@@ -54,6 +61,13 @@ def index_lines(staging: Staging) -> Iterator[str]:
         yield from ("", f"## {part}", "")
         for place in pages:
             yield f"- [{title_of(staging.page(place))}]({place})"
+
+
+def _load_own_shim(page: Path, site: Path) -> None:
+    """Replace the only address that a page would load from the network."""
+    own = f"{'../' * len(page.relative_to(site).parent.parts)}worker_shim.js"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace(REMOTE_SHIM, own), encoding="utf-8")
 
 
 def _config(pages: Path, site: Path) -> str:

@@ -11,6 +11,7 @@ from gateway.cli import app
 from gateway.cli.lazy_commands import LazyCommand
 
 PROGRAM = "breakeven"
+INCOMPLETE = "Missing command."  # of a group that is named alone
 
 
 class CommandEntry(NamedTuple):
@@ -49,10 +50,15 @@ def fault_of(words: Sequence[str]) -> str | None:
 def _parse(command: Any, name: str, words: list[str], parent: Any) -> None:
     """Read the words as a call would; raises Typer's own errors."""
     command = command.real() if isinstance(command, LazyCommand) else command
+    is_group = bool(getattr(command, "commands", None))
+    if is_group and not words:
+        raise typer.BadParameter(INCOMPLETE)
     context = command.make_context(name, words, parent=parent)
-    if getattr(command, "commands", None):
+    if is_group:
         # Typer has no public place for the words behind a group's own options.
         left = [*context._protected_args, *context.args]  # noqa: SLF001  (see above)
+        if not left:
+            return
         found, below, rest = command.resolve_command(context, left)
         _parse(below, str(found), rest, context)
 

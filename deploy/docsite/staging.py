@@ -27,7 +27,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 }
 _LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _FENCE: Final = re.compile(r"^(\s*)```")
-_BLOCK_MARK: Final = re.compile(r"^<!-- block: .*-->\n", re.MULTILINE)
+_BLOCK_MARK: Final = re.compile(r"^ *<!-- block: .*-->\n", re.MULTILINE)
 _HEADING: Final = re.compile(r"^(#{1,6}) (.+?)\s*$")
 _PICTURES: Final = (".png", ".svg")
 
