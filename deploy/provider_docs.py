@@ -1,4 +1,4 @@
-"""The table in docs/reference/providers.md: `python -m deploy.provider_docs`, or `make settings`."""
+"""Writes docs/reference/providers.md: `python -m deploy.provider_docs`, or `make settings`."""
 
 from collections.abc import Iterator
 from pathlib import Path

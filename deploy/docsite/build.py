@@ -36,9 +36,9 @@ def build(python: Path, pages: Path = PAGES_FOLDER, site: Path = SITE) -> str:
     for name in OWN_FILES:
         shutil.copyfile(Path(__file__).with_name(name), pages / name)
     config = pages.with_suffix(".yml")
-    config.write_text(_config(pages, site), encoding="utf-8")
+    config.write_text(config_text(pages, site), encoding="utf-8")
     answer = subprocess.run(
-        [str(python), "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(config)],
+        [str(python), "-m", "mkdocs", "build", "--strict", "--config-file", str(config)],
         check=False, capture_output=True, text=True, cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
@@ -70,7 +70,8 @@ def _load_own_shim(page: Path, site: Path) -> None:
     page.write_text(text.replace(REMOTE_SHIM, own), encoding="utf-8")
 
 
-def _config(pages: Path, site: Path) -> str:
+def config_text(pages: Path, site: Path) -> str:
+    """Return the configuration of MkDocs for these folders."""
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     text = text.replace("docs_dir: build/site-pages", f"docs_dir: {pages}")
     return text.replace("site_dir: build/site", f"site_dir: {site}")

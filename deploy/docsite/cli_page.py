@@ -60,7 +60,12 @@ def _row(item: Any) -> tuple[str, str, str, str]:
     names = [item.name.upper()] if is_argument else [*item.opts, *item.secondary_opts]
     help_text = getattr(item, "help", None) or ""
     variable = f" Environment: `{item.envvar}`." if item.envvar else ""
-    return ", ".join(code(name) for name in names), _value(item), _default(item), help_text + variable
+    return (
+        ", ".join(code(name) for name in names),
+        _value(item),
+        _default(item),
+        help_text + variable,
+    )
 
 
 def _value(item: Any) -> str:

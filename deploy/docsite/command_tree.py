@@ -41,7 +41,7 @@ def fault_of(words: Sequence[str]) -> str | None:
     try:
         _parse(typer.main.get_command(app.app), PROGRAM, list(words), None)
     except TyperException as error:
-        return str(getattr(error, "message", error))
+        return str(getattr(error, "message", "") or error)
     except typer.Exit:  # of an option such as `--help`, which ends the program
         return None
     return None

@@ -69,6 +69,11 @@ FAULTS: Final = {
     ErrorFault.GATEWAY: "report `x-request-id`",
 }
 
+PASSED_ON: Final = (
+    "An error that a provider answers keeps the provider's status and message where the request is "
+    "at fault (4xx)."
+)
+
 
 def text() -> str:
     """Return the page."""
@@ -96,6 +101,5 @@ def text() -> str:
               ((code(fault.value), words) for fault, words in FAULTS.items())),
         "## Every error",
         table(("status", "code", "type", "fault", "when, and what to do"), rows),
-        "An error that a provider answers keeps the provider's status and message where the "
-        "request is at fault (4xx).",
+        PASSED_ON,
     ]) + "\n"  # fmt: skip

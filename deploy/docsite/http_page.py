@@ -35,6 +35,11 @@ ABOUT: Final = {
     f"{PREFIX}/costs": "Dollars by time, project and line item.",
 }
 
+INPUTS: Final = (
+    "Each does the same as its command. A `GET` takes its input in the query, all others in a JSON "
+    "body. A member with `?` may be left out."
+)
+
 
 def text() -> str:
     """Return the page."""
@@ -51,8 +56,7 @@ def text() -> str:
         "## Other paths for applications",
         table(("path", "scope of the key", "does"), _others()),
         "## Operations",
-        "Each does the same as its command. A `GET` takes its input in the query, all others in a "
-        "JSON body. A member with `?` may be left out.",
+        INPUTS,
         table(("path", "scope", "command", "input", "does"), map(_operation, OPERATIONS)),
         "## Paths of known APIs that are not served",
         "They answer 404 with the code `endpoint_not_served` and this sentence.",

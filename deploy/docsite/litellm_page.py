@@ -108,7 +108,9 @@ def text() -> str:
 
 def _carried(example: CarriedExample) -> tuple[str, str, str]:
     made = imported(example).document
-    given = {name: part for name, part in example.given.items() if part != [_CHAT] or _alone(example)}
+    given = {
+        name: part for name, part in example.given.items() if part != [_CHAT] or _alone(example)
+    }
     return example.title, _flow(given), _flow({example.section: made.get(example.section)})
 
 
@@ -136,9 +138,7 @@ def _notes(rank: str) -> str:
 
 
 def _lost() -> str:
-    rows = (
-        (_names(names), code(str(note.loss)), note.text) for note, names in _by_text("error")
-    )
+    rows = ((_names(names), code(str(note.loss)), note.text) for note, names in _by_text("error"))
     return table(("LiteLLM", "`--accept`", "instead"), rows)
 
 

@@ -1,7 +1,7 @@
 """The page `reference/metrics.md`: every Prometheus metric, read from where the code makes it."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -10,7 +10,9 @@ import yaml
 from deploy.docsite.markdown import code, head, table
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FOLDERS: Final = ("gateway/telemetry", "gateway/request", "gateway/worker", "gateway/batches")
+FOLDERS: Final = (
+    "gateway/telemetry", "gateway/request", "gateway/fleet", "gateway/worker", "gateway/batches",
+)  # fmt: skip
 RULES: Final = ROOT / "deploy" / "prometheus" / "rules.yml"
 _KINDS: Final = {
     "Counter": "counter", "CounterMetricFamily": "counter",
@@ -18,7 +20,7 @@ _KINDS: Final = {
     "Histogram": "histogram", "TargetHistogram": "histogram",
 }  # fmt: skip
 _PREFIX: Final = "breakeven_"
-_TARGET_LABELS: Final = ("model", "target")  # of every `TargetHistogram`
+_TARGET_LABELS: Final = ("target",)  # of every `TargetHistogram`
 
 
 class MetricEntry(NamedTuple):
@@ -39,14 +41,22 @@ def metrics() -> list[MetricEntry]:
 
 def entries_of(source: str) -> Iterator[MetricEntry]:
     """Yield the metrics that a module makes."""
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             kind = _KINDS.get(node.func.id)
             name, meaning = (_text(node.args, place) for place in (0, 1))
             if kind and name.startswith(_PREFIX):
                 shown = f"{name}_total" if kind == "counter" else name
                 is_target = node.func.id == "TargetHistogram"
-                labels = _TARGET_LABELS if is_target else _labels(node)
+                labels = _TARGET_LABELS if is_target else _labels(node, constants)
                 yield MetricEntry(shown, kind, labels, meaning)
 
 
@@ -87,9 +97,10 @@ def _text(arguments: list[ast.expr], place: int) -> str:
     return str(node.value) if isinstance(node, ast.Constant) else ""
 
 
-def _labels(node: ast.Call) -> tuple[str, ...]:
+def _labels(node: ast.Call, constants: Mapping[str, ast.expr]) -> tuple[str, ...]:
     given = [word.value for word in node.keywords if word.arg in {"labels", "labelnames"}]
-    for found in (*given, *node.args[2:3]):
+    for value in (*given, *node.args[2:3]):
+        found = constants.get(value.id) if isinstance(value, ast.Name) else value
         if isinstance(found, ast.Tuple | ast.List):
             return tuple(str(item.value) for item in found.elts if isinstance(item, ast.Constant))
     return ()

@@ -15,6 +15,11 @@ _SIDES: Final = {
     Side.BESIDE: "beside both",
 }
 
+PRICE_FILE: Final = (
+    "YAML, named under `prices` in the configuration, or imported with "
+    "`breakeven prices import --from FILE.yaml`."
+)
+
 
 def term_of(kind: TokenKind) -> str:
     """Return where a price file states the price of a kind."""
@@ -42,14 +47,12 @@ def text() -> str:
             _rows(),
         ),
         "## A price file",
-        "YAML, named under `prices` in the configuration, or imported with "
-        "`breakeven prices import --from FILE.yaml`.",
+        PRICE_FILE,
         f"<!-- block: prices -->\n```yaml\n{example}\n```",
         "## A table of negotiated prices",
         "CSV from a spreadsheet: `breakeven prices import --from contract.csv`. Its columns:",
         f"```text\n{columns}\n```",
-        "How budgets, imports and approvals use them: "
-        "[the ledger's page](../../ledger/README.md).",
+        "Imports, approvals and budgets: [the ledger's page](../../ledger/README.md#prices).",
     ]) + "\n"  # fmt: skip
 
 

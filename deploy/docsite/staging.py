@@ -77,9 +77,7 @@ class Staging:
         linked = _LINK.sub(lambda found: self._link(found, place, source, kept), hidden)
         return re.sub("\x00(\\d+)\x00", lambda found: kept[int(found[1])], linked)
 
-    def _link(
-        self, found: re.Match[str], place: str, source: Path, kept: list[str]
-    ) -> str:
+    def _link(self, found: re.Match[str], place: str, source: Path, kept: list[str]) -> str:
         picture, label, address = found.groups()
         if re.match(r"[a-z]+:", address):
             return found[0]

@@ -37,7 +37,10 @@ def _alternatives(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> It
     if choices:
         wide = {choice.get("type") for choice in choices}
         for choice in choices:
-            repeats = choice.get("type") == "string" and "number" in wide  # an exact number as text
+            plain = "enum" not in choice and "const" not in choice
+            repeats = (
+                plain and choice.get("type") == "string" and "number" in wide
+            )  # exact, as text
             if choice.get("type") != "null" and not repeats:
                 yield from _alternatives(choice, definitions)
         return

@@ -1,4 +1,4 @@
-"""The table in docs/reference/settings.md, generated from the settings themselves, so that it cannot lie.
+"""The table in docs/reference/settings.md, generated from the settings themselves.
 
 `python -m gateway.config.settings_table` prints it; with a file name it is written between the
 two marks in that file, with examples from the configurations named after it. A setting is a path in

@@ -21,9 +21,7 @@ from gateway.config.litellm_import import carry_over
 from ledger.prices.files import load_price_file
 
 SOURCES = {**Staging().sources, "README.md": ROOT / "README.md"}
-FOUND = [
-    block for page, path in SOURCES.items() for block in blocks(page, path.read_text("utf-8"))
-]
+FOUND = [block for page, path in SOURCES.items() for block in blocks(page, path.read_text("utf-8"))]
 OF_DOCS = [block for block in FOUND if SOURCES[block.page].is_relative_to(ROOT / "docs")]
 SHELL = [block for block in FOUND if block.language in SHELLS]
 USUAL = "tutorials/engines-and-api.md"  # whose configuration pages with `config` begin with
@@ -156,7 +154,7 @@ def test_a_command_that_fails_would_be_found(tmp_path: Path, monkeypatch) -> Non
     [
         ("breakeven up", [["up"]]),
         ("export KEY=$(breakeven keys list | head -1)", [["keys", "list"]]),
-        ('breakeven policy explain "$(breakeven x)" --json', [["x"], ["policy", "explain", "$(breakeven x)", "--json"]]),
+        ('breakeven check "$(breakeven x)"', [["x"], ["check", "$(breakeven x)"]]),
         ("kubectl -n llm exec pod -- breakeven target list", [["target", "list"]]),
         ("echo 'a; breakeven b' # breakeven c", []),
     ],
@@ -166,7 +164,8 @@ def test_calls_are_found_where_a_shell_would_run_them(command: str, found: list)
 
 
 def test_blocks_have_the_mark_before_them_and_no_other() -> None:
-    text = "<!-- block: run a=b -->\n```sh\nx\n```\n\nwords\n```sh\ny\n```\n1. z\n\n    ```yaml\n    q: 1\n    ```\n"
+    text = "<!-- block: run a=b -->\n```sh\nx\n```\n\nwords\n```sh\ny\n```\n"
+    text += "1. z\n\n    ```yaml\n    q: 1\n    ```\n"
     first, second, third = blocks("p", text)
     assert (first.kind, first.value("a"), first.text, first.place) == ("run", "b", "x", "p:2")
     assert (second.kind, second.value("a")) == ("", None)

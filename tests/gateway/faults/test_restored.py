@@ -1,4 +1,4 @@
-"""A copy of the ledger made while it works, and going back to it, as docs/how-to/back-up.md says."""
+"""A copy of the ledger made while it works, and going back to it: docs/how-to/back-up.md."""
 
 import re
 import shlex
