@@ -44,9 +44,9 @@ def text() -> str:
         head(
             "Runbooks of alerts",
             "`deploy/prometheus/rules.yml` has the rules; the Helm chart installs them with "
-            "`monitoring.prometheusRule.enabled`. Each rule's annotation `runbook_url` leads to its "
-            "section here, relative to the address at which you serve this site. Commands run on the gateway's "
-            "host, or elsewhere with `breakeven --gateway URL`.",
+            "`monitoring.prometheusRule.enabled`. The annotation `runbook_url` of a rule leads to "
+            "its section here, relative to the address at which you serve this site. Commands run "
+            "on the gateway's host, or elsewhere with `breakeven --gateway URL`.",
         ),
         table(("alert", "severity", "says"), rows),
     ]

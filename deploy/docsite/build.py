@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy import parts
-from deploy.docsite.staging import PAGES_FOLDER, ROOT, Staging, navigation, title_of
+from deploy.docsite.staging import PAGES_FOLDER, ROOT, SitePages, navigation, title_of
 
 SITE: Final = ROOT / "build" / "site"
 OWN_FILES: Final = ("extra.css", "worker_shim.js")  # beside this file, copied into the site
@@ -31,7 +31,7 @@ def build(python: Path, pages: Path = PAGES_FOLDER, site: Path = SITE) -> str:
     Raises: `SiteError` for links that lead nowhere; `CalledProcessError` when MkDocs finds a fault.
     """
     shutil.rmtree(pages, ignore_errors=True)
-    staging = Staging()
+    staging = SitePages()
     staging.write(pages)
     for name in OWN_FILES:
         shutil.copyfile(Path(__file__).with_name(name), pages / name)
@@ -54,7 +54,7 @@ def build(python: Path, pages: Path = PAGES_FOLDER, site: Path = SITE) -> str:
     return told
 
 
-def index_lines(staging: Staging) -> Iterator[str]:
+def index_lines(staging: SitePages) -> Iterator[str]:
     """Yield the lines of `llms.txt`: every page with its title and address, by part."""
     yield from ("# Breakeven", "", SUMMARY)
     for part, pages in navigation():

@@ -36,7 +36,7 @@ class SiteError(Exception):
     """A page links to a place that is not there, or the navigation and the pages differ."""
 
 
-class Staging:
+class SitePages:
     """The pages by their place on the site, and what they bring along."""
 
     def __init__(self, root: Path = ROOT, elsewhere: Mapping[str, str] = ELSEWHERE) -> None:
@@ -73,9 +73,9 @@ class Staging:
 
     def _with_links(self, line: str, place: str, source: Path) -> str:
         kept: list[str] = []  # what stands in code is no link
-        hidden = re.sub(r"`[^`]*`", lambda found: _hide(found[0], kept), line)
-        linked = _LINK.sub(lambda found: self._link(found, place, source, kept), hidden)
-        return re.sub("\x00(\\d+)\x00", lambda found: kept[int(found[1])], linked)
+        hidden = re.sub(r"`[^`]*`", lambda match: _hide(match[0], kept), line)
+        linked = _LINK.sub(lambda match: self._link(match, place, source, kept), hidden)
+        return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], linked)
 
     def _link(self, found: re.Match[str], place: str, source: Path, kept: list[str]) -> str:
         picture, label, address = found.groups()

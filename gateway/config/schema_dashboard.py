@@ -12,7 +12,8 @@ class DashboardSection(ConfigSection):
     access_file: str | None = Field(
         None, min_length=1,
         description="file that says who may look, and how people sign in "
-        "(docs/how-to/dashboard-access.md); without it the dashboard is open, and listens on this machine alone",
+        "(docs/how-to/dashboard-access.md); without it the dashboard is open, and listens on this "
+        "machine alone",
     )  # fmt: skip
     reader_url_env: str | None = Field(
         None, description="environment variable with the ledger's address as a role that only reads"

@@ -13,14 +13,14 @@ from deploy.docsite import litellm_page
 from deploy.docsite.blocks import DATA, FIRST_HOUR, NOT_RUN, RUN, SHELLS, blocks, calls, commands
 from deploy.docsite.command_tree import INCOMPLETE, PROGRAM, fault_of
 from deploy.docsite.pages import PAGES
-from deploy.docsite.staging import ROOT, Staging
+from deploy.docsite.staging import ROOT, SitePages
 from gateway.cli import app
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
 from gateway.config.litellm_import import carry_over
 from ledger.prices.files import load_price_file
 
-SOURCES = {**Staging().sources, "README.md": ROOT / "README.md"}
+SOURCES = {**SitePages().sources, "README.md": ROOT / "README.md"}
 FOUND = [block for page, path in SOURCES.items() for block in blocks(page, path.read_text("utf-8"))]
 OF_DOCS = [block for block in FOUND if SOURCES[block.page].is_relative_to(ROOT / "docs")]
 SHELL = [block for block in FOUND if block.language in SHELLS]

@@ -8,7 +8,7 @@ import pytest
 
 from deploy import parts
 from deploy.docsite import build as building
-from deploy.docsite.staging import Staging, navigation
+from deploy.docsite.staging import SitePages, navigation
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def site(tmp_path_factory) -> Path:
 @pytest.mark.part("docs")
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
-    assert len(pages) >= len(Staging().sources)
+    assert len(pages) >= len(SitePages().sources)
     loaded = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?(https?:[^\s\">]+)")
     found = {address for page in pages for address in loaded.findall(page.read_text("utf-8"))}
     assert found == set()
@@ -49,7 +49,7 @@ def test_a_page_in_no_navigation_fails_the_build(tmp_path: Path, monkeypatch, mo
         (tmp_path / "docs" / "more.md").write_text(more)
     listed = "nav:\n  - index.md\n"
     whole = building.config_text
-    monkeypatch.setattr(building, "Staging", lambda: Staging(tmp_path, {}))
+    monkeypatch.setattr(building, "SitePages", lambda: SitePages(tmp_path, {}))
     monkeypatch.setattr(building, "navigation", lambda: [("Start", ["index.md"])])
     monkeypatch.setattr(
         building, "config_text", lambda *folders: whole(*folders).partition("nav:\n")[0] + listed
@@ -70,7 +70,7 @@ def test_without_its_environment_it_says_what_to_install(monkeypatch, capsys) ->
 
 
 def test_the_index_for_programs_has_titles_and_parts() -> None:
-    lines = list(building.index_lines(Staging()))
+    lines = list(building.index_lines(SitePages()))
     assert lines[0] == "# Breakeven"
     assert "- [Settings](reference/settings.md)" in lines
     assert "## Tutorials" in lines

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.docsite.staging import SiteError, Staging, anchors, navigation, title_of
+from deploy.docsite.staging import SiteError, SitePages, anchors, navigation, title_of
 
 ELSEWHERE = {"explanation/ledger.md": "ledger/README.md"}
 
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 def staged(root: Path, text: str, page: str = "docs/how-to/a.md") -> str:
     (root / page).write_text(f"# Title\n\n{text}\n")
     place = {"ledger/README.md": "explanation/ledger.md"}.get(page, page.removeprefix("docs/"))
-    return Staging(root, ELSEWHERE).page(place).removeprefix("# Title\n\n").removesuffix("\n")
+    return SitePages(root, ELSEWHERE).page(place).removeprefix("# Title\n\n").removesuffix("\n")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_link_that_leads_nowhere_is_an_error(root: Path, written: str) -> None
 
 def test_pages_and_pictures_are_written(root: Path, tmp_path: Path) -> None:
     (root / "docs/index.md").write_text("# Start\n\n![p](pictures/p.svg)\n")
-    Staging(root, ELSEWHERE).write(tmp_path / "out")
+    SitePages(root, ELSEWHERE).write(tmp_path / "out")
     files = {
         path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")
     }
@@ -76,7 +76,7 @@ def test_anchors_are_mkdocs_own() -> None:
 
 
 def test_the_whole_site_is_put_together_and_every_page_is_in_the_navigation() -> None:
-    staging = Staging()
+    staging = SitePages()
     assert all(staging.page(place).strip() for place in staging.sources)
     listed = [place for _, pages in navigation() for place in pages]
     assert len(listed) == len(set(listed))
