@@ -26,6 +26,9 @@ from gateway.config.setting_types import describe_type
 BEGIN = "<!-- settings: begin, written by `make settings` -->"
 END = "<!-- settings: end -->"
 
+_HEAD = "| setting | meaning | type and allowed values | default | example |\n|---|---|---|---|---|"
+_PLAIN = "top level"  # of settings that are in no section
+
 
 class SettingEntry(NamedTuple):
     """One line of the table; `type` has the allowed values and bounds, in words."""
@@ -52,14 +55,17 @@ def rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[Settin
 
 
 def table(examples: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the table; `examples`: by path, as `examples_of` has them."""
-    lines = ["| setting | type and allowed values | default | example | meaning |"]
-    lines.append("|---|---|---|---|---|")
+    """Return a table for each section of the file; `examples`: by path, of `examples_of`."""
+    parts: dict[str, list[str]] = {}
     for path, default, description, type_ in rows():
         example = examples.get(path, "") if type_ else ""
-        cells = (f"`{path}`", type_, _code(default), _code(example), description)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
+        cells = (f"`{path}`", description, type_, _code(default), _code(example))
+        section = path.partition(".")[0].removesuffix("[]")
+        parts.setdefault(section if f"{section}." in path or "[]" in path else _PLAIN, []).append(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        )
+    tables = (f"## {name}\n\n{_HEAD}\n" + "\n".join(lines) for name, lines in parts.items())
+    return "\n" + "\n\n".join(tables) + "\n"
 
 
 def examples_of(documents: Iterable[Any]) -> dict[str, str]:
