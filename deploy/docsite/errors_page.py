@@ -77,6 +77,8 @@ PASSED_ON: Final = (
 
 def text() -> str:
     """Return the page."""
+    if bare := sorted(TABLE.keys() - ADVICE.keys()):
+        raise KeyError(f"{bare[0]}: write a sentence for it into ADVICE of this file")
     rows = (
         (str(spec.status), code(spec.code or "null"), code(spec.type), code(spec.fault.value),
          ADVICE[kind])

@@ -30,8 +30,7 @@ ABOUT: Final = {
     "/v1/files": "Files with the purpose `batch`: upload, list, read, delete.",
     "/v1/batches": "Batches in OpenAI's form: create, list, read, cancel.",
     "/v1/messages/batches": "Batches in Anthropic's form.",
-    f"{PREFIX}/usage/completions": "Tokens and requests by time, model, key or project.",
-    f"{PREFIX}/usage/embeddings": "Tokens of embeddings by time, model, key or project.",
+    f"{PREFIX}/usage": "What was used by time, model, key or project, in OpenAI's shape.",
     f"{PREFIX}/costs": "Dollars by time, project and line item.",
 }
 
@@ -66,11 +65,11 @@ def text() -> str:
 
 
 def about(path: str) -> str:
-    """Return the sentence on a path; raises `KeyError` where nobody wrote one."""
+    """Return the sentence on a path. Raises: `KeyError` when `ABOUT` has none for it."""
     fitting = [known for known in ABOUT if path == known or (
         known != "/" and path.startswith(known.rstrip("/") + "/"))]  # fmt: skip
     if not fitting:
-        raise KeyError(path)
+        raise KeyError(f"{path}: write a sentence for it into ABOUT of deploy/docsite/http_page.py")
     return ABOUT[max(fitting, key=len)]
 
 

@@ -44,12 +44,13 @@ def start_or_fail(path: Path) -> Settings:
 
 def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     """Keys that a start cannot do without. `check` only warns: it may run where no secret is."""
-    alerts, replay = settings.alerts, settings.server.idempotency.replay
+    replay = settings.server.idempotency.replay
     kept = (("server", "idempotency", "replay", "key_env"), replay.key_env)
     asked: list[Callable[[], object]] = [
         partial(provider_keys, settings.providers, environ),
         *(partial(engine_key, pool.engine, name, environ) for name, pool in settings.pools.items()),
-        partial(webhook, alerts, environ),
+        partial(webhook, settings.alerts, "alerts", environ),
+        partial(webhook, settings.events, "events", environ),
     ]
     if settings.opentelemetry.endpoint is not None:
         asked.append(partial(collector_headers, settings.opentelemetry, environ))

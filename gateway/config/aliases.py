@@ -41,6 +41,19 @@ def resolve_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"]
     return None
 
 
+def sections_behind(settings: "Settings", name: str) -> "Iterator[ModelSection]":
+    """Yield the section of a name, and of each name that it is an alias of in turn."""
+    at: str | None = configured_name(settings, name)
+    seen: set[str] = set()
+    while at is not None and at not in seen:
+        seen.add(at)
+        model = settings.models.get(at)
+        if model is None or isinstance(model, str):
+            return
+        yield model
+        at = model.same_as
+
+
 def configured_name(settings: "Settings", name: str) -> str:
     """Return the name as the configuration spells it, if it does; else without blanks around."""
     name = name.strip()

@@ -26,7 +26,7 @@ from backends.secret import Secret
 from gateway.config.checks.provider_names import prefix_of, wire_of_provider
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.schema_peers import PeersSection
-from gateway.config.schema_reports import AlertsSection
+from gateway.config.schema_reports import AlertsSection, EventsSection
 from gateway.config.sections import KeyCommandSection
 from gateway.config.settings import EngineSection, ProviderSection, Settings
 from gateway.errors import ConfigError
@@ -127,22 +127,22 @@ def collector_headers(
 
 
 def webhook(
-    settings: AlertsSection, environ: Mapping[str, str]
+    settings: AlertsSection | EventsSection, place: str, environ: Mapping[str, str]
 ) -> tuple[Secret | None, Secret | None]:
-    """Where budgets' alerts are posted to, and what signs them.
+    """Return where a section's messages are posted to, and what signs them.
 
     Raises `ConfigError`, which names the variable and never what it holds.
     """
     found: list[Secret | None] = []
-    for place in ("webhook_env", "secret_env"):
-        name = getattr(settings, place)
+    for field in ("webhook_env", "secret_env"):
+        name = getattr(settings, field)
         value = environ.get(name, "") if name is not None else ""
-        must = f"alerts.{place}: `{name}` must hold"
+        must = f"{place}.{field}: `{name}` must hold"
         found.append(_line(value, must) if value else None)
     address, secret = found
     if address is not None and not _is_address(address.reveal()):
         words = "must hold one address, `https://...`, and nothing else"
-        raise ConfigError([f"alerts.webhook_env: `{settings.webhook_env}` {words}"])
+        raise ConfigError([f"{place}.webhook_env: `{settings.webhook_env}` {words}"])
     return address, secret
 
 
@@ -168,8 +168,9 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
                 yield key
     with suppress(ConfigError):  # likewise
         yield from collector_headers(settings.opentelemetry, environ).values()
-    alerts, replay = settings.alerts, settings.server.idempotency.replay
-    named = [alerts.webhook_env, alerts.secret_env, replay.key_env, settings.peers.secret_env]
+    told, replay = (settings.alerts, settings.events), settings.server.idempotency.replay
+    named = [name for section in told for name in (section.webhook_env, section.secret_env)]
+    named += [replay.key_env, settings.peers.secret_env]
     named += [pool.engine.api_key_env for pool in settings.pools.values()]
     named += [
         section.sampling.key_env

@@ -12,6 +12,7 @@ from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
+from gateway.config.crosschecks_retirement import check_retirements
 from gateway.config.crosschecks_sampling import check_sampling
 from gateway.config.crosschecks_upkeep import check_upkeep
 from gateway.config.faults import ConfigFault, Place, suggest
@@ -152,6 +153,7 @@ CHECKS: tuple[Check, ...] = (
     check_extra_bodies,
     check_comparators,
     check_confinement,
+    check_retirements,
     *POLICY_CHECKS,
     *BUDGET_CHECKS,
     *HOST_CHECKS,

@@ -44,11 +44,13 @@ def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
 
 
 def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """It tells of budgets, with the webhook that the configuration names, and the way there.
+    """It tells of budgets and requests, with the webhooks that the configuration names.
 
     It asks engines what they are: with their keys.
     """
-    named = {settings.alerts.webhook_env, settings.alerts.secret_env, *_of_engines(settings)}
+    told = (settings.alerts, settings.events)
+    named = {name for section in told for name in (section.webhook_env, section.secret_env)}
+    named |= _of_engines(settings)
     kept = {
         name: value for name, value in base.items() if name in named or name.upper() in _OUTWARD
     }

@@ -129,8 +129,8 @@ class SectionReader:
     def _alerts(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         if not isinstance(value, list) or "slack" not in value:
             return False
-        self._document["alerts"] = {"webhook_env": _SLACK}
-        words = f"budget alerts go to the address in {_SLACK}, as JSON that is not Slack's own form"
+        self._document["alerts"] = {"webhook_env": _SLACK, "form": "slack"}
+        words = f"budget alerts go to the address in {_SLACK}; other alerts are Prometheus's"
         self._notes.append(ImportNote(place, words))
         return True
 

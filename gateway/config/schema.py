@@ -29,7 +29,12 @@ from gateway.config.schema_policies import (
     PolicyRuleSection,
     PolicySloSection,
 )
-from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_reports import (
+    AlertsSection,
+    EventsSection,
+    LogsSection,
+    TelemetrySection,
+)
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -349,6 +354,7 @@ class Settings(ConfigSection):
         (), description="limits on requests and tokens, a host"
     )
     alerts: AlertsSection = AlertsSection()
+    events: EventsSection = EventsSection()
     logs: LogsSection = LogsSection()
     opentelemetry: OpenTelemetrySection = OpenTelemetrySection()
     prices: tuple[str, ...] = Field(

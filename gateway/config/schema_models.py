@@ -1,6 +1,7 @@
 """The `models` section: what apps ask for, and the targets behind it, in stages."""
 
 from collections.abc import Iterator
+from datetime import date
 from itertools import chain
 from typing import Annotated, Any, Literal
 
@@ -54,6 +55,20 @@ class StageSection(ConfigSection):
         return stage
 
 
+class RetirementSection(ConfigSection):
+    """States when a model or an alias ends, and what clients are told until then."""
+
+    retires: date = Field(
+        description="first day, from 0:00 UTC, on which requests for it are refused"
+    )
+    announced: date | None = Field(
+        None, description="day of the `Deprecation` header; `retires` where it is left out"
+    )
+    successor: str | None = Field(
+        None, description="model of this file that clients are told to use"
+    )
+
+
 class ModelSection(ConfigSection):
     targets: tuple[str, ...] = Field(
         (),
@@ -65,6 +80,7 @@ class ModelSection(ConfigSection):
     )
     timeouts: ModelTimeoutsSection | None = None
     same_as: str | None = Field(None, description="alias of another logical model")
+    retirement: RetirementSection | None = None
     adapter: str | None = Field(
         None, description="LoRA adapter that answers, one of `engine.adapters` of its pools"
     )

@@ -1,6 +1,6 @@
 """The section that says where traces and metrics go by OpenTelemetry's protocol; off without it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,11 @@ class OpenTelemetrySection(ConfigSection):
         1.0,
         description="share of requests that is traced where the client decided nothing by a "
         "`traceparent`",
+    )
+    vocabularies: tuple[Literal["openinference", "langfuse"], ...] = Field(
+        (),
+        description="further words for spans beside the GenAI conventions': `openinference` for "
+        "Phoenix and Arize, `langfuse`; both tell the key's user and tags, the session and dollars",
     )
     headers_env: Variable | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""Sections for what the host reports: logs, budget alerts to a webhook, samples of engines."""
+"""Sections for what the host reports: logs, webhooks of alerts and requests, samples of engines."""
 
 from typing import Literal
 
@@ -34,6 +34,25 @@ class AlertsSection(ConfigSection):
     secret_env: Variable | None = Field(
         None, description="environment variable with the secret that signs them"
     )
+    form: Literal["json", "slack"] = Field(
+        "json",
+        description="form of a message: `json` has all members, `slack` the text alone, as Slack's "
+        "and Mattermost's incoming webhooks take it",
+    )
+
+
+class EventsSection(ConfigSection):
+    """A message for each request and attempt, in batches; prompts and answers are never in it."""
+
+    webhook_env: Variable | None = Field(
+        None,
+        description="environment variable with the address that settled attempts and refused"
+        " requests are posted to",
+    )
+    secret_env: Variable | None = Field(
+        None, description="environment variable with the secret that signs them"
+    )
+    batch: int = Field(500, ge=1, le=2000, description="most messages in one post")
 
 
 class TelemetrySection(ConfigSection):

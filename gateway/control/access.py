@@ -75,6 +75,10 @@ OTHER_ROUTES: dict[str, str] = {
     "POST /v1/messages/batches/{batch_id}/cancel": INFERENCE,
     f"GET {_FOR}/usage/completions": USAGE,
     f"GET {_FOR}/usage/embeddings": USAGE,
+    f"GET {_FOR}/usage/moderations": USAGE,
+    f"GET {_FOR}/usage/images": USAGE,
+    f"GET {_FOR}/usage/audio_speeches": USAGE,
+    f"GET {_FOR}/usage/audio_transcriptions": USAGE,
     f"GET {_FOR}/costs": USAGE,
 }
 # There where batches and stored answers are switched on.

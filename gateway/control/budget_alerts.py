@@ -1,13 +1,10 @@
 """Budgets that reach a threshold: said in the log, and to a webhook where one is configured.
 
-The message is JSON with a `text` that chat services show as it is. With a secret it carries
-`x-breakeven-signature: t=SECONDS,v1=HEX`, the HMAC-SHA256 of `SECONDS.BODY`. Any 2xx is heard;
-everything else is tried again, at first after half a minute, then ever more seldom for two days.
+The message is JSON with a `text` that chat services show as it is. What is not heard
+(`signed_webhook`) is told again, at first after half a minute, then ever more seldom for two days.
 """
 
 import asyncio
-import hmac
-import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,17 +15,16 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from backends.address_policy import INSIDE
 from gateway.clock import Clock, next_tick
 from gateway.config.credentials import webhook
 from gateway.config.settings import Settings
+from gateway.control.signed_webhook import SignedWebhook, webhook_client
 from ledger.budgets.alerts import Alert, claim_due, mark_delivered, record_alerts
 from ledger.budgets.escrow import budget_key
 from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.money import PPM, pusd_to_usd, usd_text
 
 LOOK_S = 2.0
-TIMEOUT_S = 10.0
 
 log = logging.getLogger("breakeven.alerts")
 
@@ -54,19 +50,17 @@ class BudgetAlerter:
             ]
             for budget in settings.budgets
         }
-        self._url, self._secret = webhook(settings.alerts, environ)
+        self._form = FORMS[settings.alerts.form]
+        address, secret = webhook(settings.alerts, "alerts", environ)
+        self._webhook = (
+            None if address is None else SignedWebhook("the alerts webhook", address, secret, clock)
+        )
 
     async def run(self) -> None:
         """Until cancelled."""
         if not any(self._thresholds.values()):
             return
-        import httpx  # noqa: PLC0415  (a thirtieth of a start, where no budget is watched)
-
-        from backends.pinned import PinnedTransport  # noqa: PLC0415  (as above)
-
-        async with httpx.AsyncClient(
-            timeout=TIMEOUT_S, transport=PinnedTransport(INSIDE)
-        ) as client:
+        async with webhook_client() as client:
             await asyncio.gather(
                 self._repeat(partial(work_after_commit, self._books, self.record_alerts)),
                 self._repeat(partial(self.deliver_alerts, client)),
@@ -92,33 +86,12 @@ class BudgetAlerter:
     async def deliver_alerts(self, client: "httpx.AsyncClient") -> None:
         """Tell what nobody has heard."""
         at_us = self._clock.wall_us()
-        if self._url is None:
+        if self._webhook is None:
             return
         for alert in await asyncio.to_thread(claim_due, self._ledger, at_us=at_us):
-            if await self._deliver_alert(client, self._url.reveal(), alert):
+            if await self._webhook.post(client, alert.id, self._form(alert)):
                 now_us = self._clock.wall_us()
                 await asyncio.to_thread(mark_delivered, self._ledger, alert, at_us=now_us)
-
-    async def _deliver_alert(self, client: "httpx.AsyncClient", url: str, alert: Alert) -> bool:
-        import httpx  # noqa: PLC0415  (as in `run`)
-
-        body = json.dumps(message_of(alert)).encode()
-        headers = {"content-type": "application/json"}
-        if self._secret is not None:
-            at_s, secret = self._clock.wall_us() // 1_000_000, self._secret.reveal().encode()
-            headers["x-breakeven-signature"] = signature(secret, body, at_s)
-        try:
-            async with (
-                asyncio.timeout(TIMEOUT_S),
-                client.stream("POST", url, content=body, headers=headers) as answer,
-            ):
-                pass  # its status is all that counts: what it goes on to say is not waited for
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
-            log.warning("the alerts webhook did not hear %s: %s", alert.id, type(error).__name__)
-            return False
-        if not answer.is_success:
-            log.warning("the alerts webhook answered %d to %s", answer.status_code, alert.id)
-        return answer.is_success
 
 
 def alert_text(alert: Alert) -> str:
@@ -149,9 +122,12 @@ def message_of(alert: Alert) -> dict[str, Any]:
     }
 
 
-def signature(secret: bytes, body: bytes, at_s: int) -> str:
-    signed = hmac.new(secret, f"{at_s}.".encode() + body, "sha256").hexdigest()
-    return f"t={at_s},v1={signed}"
+def slack_message(alert: Alert) -> dict[str, Any]:
+    """Return the text alone: Slack refuses members that it does not know."""
+    return {"text": alert_text(alert)}
+
+
+FORMS = {"json": message_of, "slack": slack_message}
 
 
 def _instant(at_s: int) -> str:

@@ -36,6 +36,7 @@ from gateway.clock import Clock, next_tick
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
 from gateway.control.budget_alerts import BudgetAlerter
+from gateway.control.event_sender import EventSender
 from gateway.fleet.demand_counter import BidPricePublisher
 from gateway.fleet.engine_notes import TELEMETRY, EngineStatusNotes
 from gateway.fleet.kv_event_listener import listen
@@ -103,7 +104,6 @@ class TelemetryProcess:
         self._ledger = ledger
         self._clock = clock
         self._limits = health.HealthLimits(stale_s=settings.telemetry.stale_s)
-        self._alerts = BudgetAlerter(settings, ledger, clock)
         self._seats = runtime.engines
         self._words = EngineStatusNotes(runtime.run_dir, TELEMETRY)
         self._notes = MeasurementNotes(runtime.run_dir)
@@ -134,12 +134,11 @@ class TelemetryProcess:
                 tasks.create_task(self._follow(seat, watch, self._pages(seat, pages), client))
                 if seat.kv_events is not None:
                     tasks.create_task(listen(seat.name, seat.kv_events, watch.memory, self._clock))
-            tasks.create_task(self._measure_ways())
-            tasks.create_task(self._live())
-            tasks.create_task(self._sample())
-            tasks.create_task(self._store_samples())
+            for chore in (self._measure_ways, self._live, self._sample, self._store_samples):
+                tasks.create_task(chore())
             tasks.create_task(self._price())
-            tasks.create_task(self._alerts.run())
+            for teller in (BudgetAlerter, EventSender):
+                tasks.create_task(teller(self._settings, self._ledger, self._clock).run())
             if self._settings.limits and are_shared(self._runtime.ledger_url):
                 here = self._runtime
                 desk = RateLimitService(self._ledger, here.host, here.run_dir, self._clock)

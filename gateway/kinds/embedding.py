@@ -155,5 +155,6 @@ SPEC: Final = RequestKindSpec(
     batched=True,
     usage_page="/usage/embeddings",
     otel_operation="embeddings",
+    openinference_kind="EMBEDDING",
     catalog=CatalogFacts("embedding", gives="embedding"),
 )

@@ -161,7 +161,7 @@ SPEC: Final = RequestKindSpec(
     shorten=("prompt", "Send a shorter one, or fewer pictures."),
     sampled=False,
     batched=False,
-    usage_page=None,
+    usage_page="/usage/images",
     otel_operation="image_edit",  # the conventions have no word for it
     catalog=CatalogFacts("image_edit", takes="image", gives="image"),
 )

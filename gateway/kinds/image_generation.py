@@ -329,7 +329,7 @@ SPEC: Final = RequestKindSpec(
     shorten=("prompt", "Send a shorter one."),
     sampled=False,
     batched=False,
-    usage_page=None,
+    usage_page="/usage/images",
     otel_operation="image_generation",  # the conventions have no word for it
     catalog=CatalogFacts("image_generation", gives="image"),
 )

@@ -138,7 +138,8 @@ SPEC: Final = RequestKindSpec(
     shorten=("input", "Send fewer or shorter texts."),
     sampled=False,
     batched=False,
-    usage_page=None,
+    usage_page="/usage/moderations",
     otel_operation="moderation",  # the conventions have no word for it
+    openinference_kind="GUARDRAIL",
     catalog=CatalogFacts("moderation"),
 )

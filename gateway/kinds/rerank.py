@@ -126,5 +126,6 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="rerank",  # the conventions have no word for it
+    openinference_kind="RERANKER",
     catalog=CatalogFacts("rerank"),
 )

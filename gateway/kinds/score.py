@@ -163,5 +163,6 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="score",  # the conventions have no word for it
+    openinference_kind="RERANKER",
     catalog=CatalogFacts("rerank"),
 )

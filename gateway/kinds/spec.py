@@ -110,3 +110,4 @@ class RequestKindSpec:
     flow: Callable[[InferenceRequest], ByteRelay] | None = None
     # An answer in one piece as the events of the stream that was asked for; None: it stays whole.
     as_events: Callable[[bytes], bytes] | None = None
+    openinference_kind: str = "LLM"  # `openinference.span.kind`

@@ -193,7 +193,7 @@ SPEC: Final = RequestKindSpec(
     shorten=("input", "Send less text."),
     sampled=False,
     batched=False,
-    usage_page=None,
+    usage_page="/usage/audio_speeches",
     otel_operation="speech",  # the conventions have no word for it
     catalog=CatalogFacts("audio_speech", gives="audio"),
 )

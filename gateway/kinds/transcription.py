@@ -210,7 +210,7 @@ SPEC: Final = RequestKindSpec(
     shorten=("file", "Send less sound, in a format that can be decoded."),
     sampled=False,
     batched=False,
-    usage_page=None,
+    usage_page="/usage/audio_transcriptions",
     measure=measure,
     otel_operation="transcription",  # the conventions have no word for it
     catalog=CatalogFacts("audio_transcription", takes="audio", gives="text"),

@@ -12,6 +12,7 @@ from gateway.config.settings import Settings, resolve_model
 from gateway.fleet.fleet import Fleet, Target
 from gateway.kinds import KINDS
 from gateway.request.model_list import ShownLimits, card
+from gateway.request.model_retirement import find_retirement
 from ledger.identity.keys import Identity
 from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import usd_exact
@@ -39,8 +40,12 @@ class ModelCatalog:
 
     def card(self, name: str, created_s: int, identity: Identity) -> dict[str, Any]:
         """OpenAI's card, and behind a member that its clients ignore what else is known."""
-        found = list(self._targets(name, identity))
-        return {**card(name, created_s), "breakeven": self._describe(found)}
+        known = self._describe(list(self._targets(name, identity)))
+        retirement = find_retirement(self._settings, name)
+        if retirement is not None:
+            known["retires"] = retirement.retires.isoformat()
+            known["successor"] = retirement.successor
+        return {**card(name, created_s), "breakeven": known}
 
     def cards(self, names: Sequence[str], created_s: int, identity: Identity) -> dict[str, Any]:
         """Return a list of the cards."""

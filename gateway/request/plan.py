@@ -250,7 +250,7 @@ class RoutePlanner:
 
         Raises `RequestError` 404 for an unknown model, 403 for one the key may not use.
         """
-        route = self._routes.find(asked.model, identity) if turn is None else turn.route
+        route = self._routes.find(asked.model, identity, clock) if turn is None else turn.route
         sticky_key = target = None
         if route.is_sticky and asked.session is not None:
             sticky_key = session_key(route.model, identity, asked.session)

@@ -341,9 +341,10 @@ def _headers(attempt: Attempt, *first: Header) -> list[Header]:
     decision = short(plan.decision) + ("" if cap is None else f" cap={cap}")
     if plan.route.is_staged:
         decision += f" stage={plan.route.stage}"
-    ignored = attempt.ignored_members
+    ignored, retirement = attempt.ignored_members, plan.route.retirement
     return [
         *first,
+        *(() if retirement is None else retirement.headers),
         *([(b"x-breakeven-ignored", listed_names(ignored))] if ignored else ()),
         (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),
         (b"x-breakeven-policy", plan.policy.name.encode("latin-1", "replace")),

@@ -6,12 +6,13 @@ none that was made before. Prices and budgets have their own ways of being news.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import NamedTuple
 
 from backends.base import Deadlines
 from gateway.auth import allowed
+from gateway.clock import Clock
 from gateway.config.schema_models import ModelTimeoutsSection
 from gateway.config.settings import ModelSection, Settings, TimeoutsSection, resolve_model
 from gateway.errors import RequestError
@@ -20,6 +21,7 @@ from gateway.policies.overrides import barred
 from gateway.policies.policy_match import PolicyChain
 from gateway.policies.rules import RuleSet
 from gateway.request.admission import BudgetAdmission, BudgetHeadroom
+from gateway.request.model_retirement import ModelRetirement, find_retirement
 from ledger.identity.keys import Identity
 from ledger.overrides import Override
 from router.policy import tighten
@@ -61,6 +63,7 @@ class RouteContext:
     later: tuple["RouteContext", ...] = ()  # the stages behind it
     valued_by: tuple[str, ...] = ()  # prices of the APIs that a request goes to from here
     deadlines: RouteDeadlines | None = None  # of its model, where it states any
+    retirement: ModelRetirement | None = None  # of the name that was asked for
 
     @property
     def is_staged(self) -> bool:
@@ -84,8 +87,12 @@ class RouteCache:
         self._rules = RuleSet(settings)
         self._known: dict[tuple[str, str], RouteContext] = {}  # by model as asked for, and key
 
-    def find(self, asked: str, identity: Identity) -> RouteContext:
-        """Raises `RequestError` 404 for an unknown model, 403 for one the key may not use."""
+    def find(self, asked: str, identity: Identity, clock: Clock | None = None) -> RouteContext:
+        """Return the first stage of what a key asks for.
+
+        Raises `RequestError` 404 for a model that is unknown or, by the clock, retired; 403 for
+        one that the key may not use.
+        """
         place = asked, identity.key_id
         route = self._known.get(place)
         if route is None or route.identity is not identity:
@@ -93,6 +100,8 @@ class RouteCache:
             if place not in self._known and len(self._known) >= ROUTES_LIMIT:
                 del self._known[next(iter(self._known))]
             self._known[place] = route
+        if route.retirement is not None and clock is not None:
+            route.retirement.check_served(clock.wall_us())
         return route
 
     def _make_route(self, asked: str, identity: Identity) -> RouteContext:
@@ -109,9 +118,11 @@ class RouteCache:
                 "forbidden", f"This key may not use the model `{asked}`.", param="model"
             )
         route: RouteContext | None = None
+        retirement = find_retirement(self._settings, asked)
         stages = self._fleet.stages(name, model)
         for number in range(len(stages), 0, -1):
             route = self._make_stage((name, model), identity, stages, number, route)
+            route = replace(route, retirement=retirement)
         assert route is not None, "a model has at least one stage"
         return route
 

@@ -53,11 +53,13 @@ from gateway.request.model_list import (
     is_usable,
     usable_models,
 )
+from gateway.request.model_retirement import find_retirement, served_models
 from gateway.request.request_endings import CHALLENGE, waits_to_send
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.request.sockets.responses_sockets import ResponsesSockets
 from gateway.worker.openapi import POLICY, describe_api, page
 from gateway.worker.unserved_paths import reason_of_method, reason_unserved
+from ledger.identity.keys import Identity
 
 Ready = Callable[[], list[str]]
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
@@ -175,7 +177,6 @@ def create_app(
     reader: Engine,
 ) -> Gateway:
     """The application without its hot half, which the caller attaches as `hot`."""
-    started_s = clock.wall_us() // 1_000_000
     reads = LedgerReads(reader)
 
     @asynccontextmanager
@@ -217,7 +218,7 @@ def create_app(
         headers = {"content-security-policy": POLICY}
         return Response(page(app.openapi()), media_type="text/html", headers=headers)
 
-    _add_models(app, settings, started_s)
+    _add_models(app, settings, clock)
     add_organization(app, reads, clock)
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
@@ -226,7 +227,12 @@ def create_app(
     return app
 
 
-def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
+def _add_models(app: Gateway, settings: Settings, clock: Clock) -> None:
+    started_s = clock.wall_us() // 1_000_000
+
+    def listed(identity: Identity) -> list[str]:
+        return served_models(settings, usable_models(settings, identity), clock.wall_us())
+
     @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
     async def models(
         request: Request,
@@ -235,7 +241,7 @@ def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
         before_id: str | None = None,
     ) -> dict[str, Any]:
         identity = caller_of(request)
-        names = usable_models(settings, identity)
+        names = listed(identity)
         if _is_anthropics(request):
             page = ModelPage(limit, after_id, before_id)
             limits_of = partial(app.catalog.limits, identity=identity)
@@ -247,6 +253,9 @@ def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
         identity = caller_of(request)
         if not is_usable(settings, identity, model):
             raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
+        retirement = find_retirement(settings, model)
+        if retirement is not None:
+            retirement.check_served(clock.wall_us())
         if _is_anthropics(request):
             return anthropic_card(model, started_s, app.catalog.limits(model, identity))
         return app.catalog.card(model, started_s, identity)
@@ -255,7 +264,7 @@ def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
     @app.get("/v1/model/info", tags=["inference"], summary="The same in LiteLLM's shape")
     async def model_info(request: Request) -> dict[str, Any]:
         identity = caller_of(request)
-        return app.catalog.model_info(usable_models(settings, identity), identity)
+        return app.catalog.model_info(listed(identity), identity)
 
 
 def _straight(path: str) -> str:

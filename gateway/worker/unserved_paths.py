@@ -130,9 +130,10 @@ UNSERVED: Final = (
         "costs are at `/v1/organization/...` and by `breakeven keys`.",
     ),
     _path(
-        "/v1/organization/usage/(?!completions|embeddings)[a-z_]+",
-        "Usage is told of `completions` and `embeddings` alone. What other kinds cost is at "
-        "`/v1/organization/costs` and by `breakeven ledger report`.",
+        "/v1/organization/usage/(?!completions|embeddings|moderations|images|audio_)[a-z_]+",
+        "Usage of this is not counted here. `completions`, `embeddings`, `moderations`, `images`, "
+        "`audio_speeches` and `audio_transcriptions` are; what all cost is at "
+        "`/v1/organization/costs`.",
     ),
     _path(
         "/(?:key|user|team|customer|spend)/[a-z_]+",

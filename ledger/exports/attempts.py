@@ -33,7 +33,7 @@ _KINDS = {
     "duration_us": ColumnKind.INTEGER,
     "engine_us": ColumnKind.INTEGER,
 }
-_NAMES = (
+NAMES = (
     "attempt_id", "request_id", "attempt_no", "opened_us", "settled_us", "org_id", "team_id",
     "user_id", "key_id", "kind", "stream", "model", "backend", "pool", "engine", "provider",
     "target", "upstream_model", "simulated", "policy", "reason", "spill_reason", "status",
@@ -52,7 +52,7 @@ def _column_name(name: str) -> str:
 
 
 COLUMNS = tuple(
-    ExportColumn(_column_name(name), _KINDS.get(name, ColumnKind.TEXT)) for name in _NAMES
+    ExportColumn(_column_name(name), _KINDS.get(name, ColumnKind.TEXT)) for name in NAMES
 )
 
 
@@ -60,7 +60,7 @@ def attempt_rows(
     connection: Connection, scope: Scope, reached: Reached, *, slice_us: int = HOUR_US
 ) -> Iterator[Row]:
     """Every attempt that was opened in the scope; `reached` is told the end of each slice."""
-    columns: list[Any] = [getattr(AttemptRow, name) for name in _NAMES]
+    columns: list[Any] = [getattr(AttemptRow, name) for name in NAMES]
     for part in slices(scope, slice_us):
         statement = part.narrow(select(*columns)).order_by(AttemptRow.opened_us, AttemptRow.seq)
         options = {"yield_per": ROWS_AT_ONCE}

@@ -43,6 +43,7 @@ from ledger.orm.condensings import (
     PostingCompactionRow,
     RetiredHoldsRow,
 )
+from ledger.orm.events import EventCursorRow
 from ledger.orm.fleet import (
     CatalogEntryRow,
     EngineCapacityRow,
@@ -124,6 +125,7 @@ __all__ = [
     "EngineCapacityRow",
     "EngineSampleHourRow",
     "EngineSampleRow",
+    "EventCursorRow",
     "FileChunkRow",
     "FileRow",
     "GpuContractRow",

@@ -53,6 +53,9 @@ class UsageCell:
     audio_input_tokens: int
     output_tokens: int
     audio_output_tokens: int
+    pictures: int
+    characters: int
+    audio_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,9 @@ def usage_cells(
             total(token_column("audio_input")),
             total(token_column("output")),
             total(token_column("audio_output")),
+            total(token_column("pictures")),
+            total(token_column("characters")),
+            total(token_column("audio_ms")),
         )
         .where(AttemptRow.kind.in_(sorted(kinds)), *_conditions(filters))
         .group_by(*(name.name for name in named))

@@ -22,6 +22,7 @@ WIRE = {
     "ledger/reports/usage.py": "the fields of the usage pages",
     "gateway/control/organization/pages.py": "the usage pages, as OpenAI's",
     "gateway/request/dialects/responses_encoder.py": "usage in a response of the Responses API",
+    "gateway/telemetry/otel/vocabularies.py": "counts in OpenInference's and Langfuse's words",
     "ledger/usage_members.py": "what providers call each count",
     "gateway/kinds/speech.py": "what speech counts",
     "gateway/kinds/image_generation.py": "what pictures count",

@@ -34,6 +34,8 @@ def _named_variables(settings: Settings) -> Iterator[tuple[Place, str | None]]:
         yield ("providers", name, "api_key_env"), provider.api_key_env
     yield ("alerts", "webhook_env"), settings.alerts.webhook_env
     yield ("alerts", "secret_env"), settings.alerts.secret_env
+    yield ("events", "webhook_env"), settings.events.webhook_env
+    yield ("events", "secret_env"), settings.events.secret_env
     if not settings.ledger.url:
         yield ("ledger", "url_env"), settings.ledger.url_env
     if shown.enabled:

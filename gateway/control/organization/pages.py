@@ -6,7 +6,7 @@ requests count once, however many targets were tried. Costs are what the ledger 
 API charges, and GPU hours once they are closed.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from gateway.control.organization.query import (
 from gateway.control.organization.reads import LedgerReads
 from gateway.errors import RequestError
 from gateway.kinds import KINDS
+from ledger.journals.token_kinds import MS_PER_S
 from ledger.money import usd_exact
 from ledger.spans import Scope
 from router.request_kinds import RequestKind
@@ -50,7 +51,7 @@ _COMPLETIONS = EndpointFilters(
     ("project_id", "user_id", "api_key_id", "model", "batch", "service_tier"),
     batch=True,
 )
-_EMBEDDINGS = EndpointFilters(
+_OTHERS = EndpointFilters(
     _WIDTHS,
     ("project_ids", "user_ids", "api_key_ids", "models"),
     ("project_id", "user_id", "api_key_id", "model"),
@@ -78,7 +79,7 @@ class _Page:
 
 
 def add_organization(app: FastAPI, reads: LedgerReads, clock: Clock) -> None:
-    """The three endpoints, described in the application's OpenAPI."""
+    """Add the endpoints, described in the application's OpenAPI."""
     for page in _PAGES:
         app.add_api_route(
             f"/v1/organization{page.path}",
@@ -176,12 +177,13 @@ def _completions(cell: "UsageCell") -> Result:
     }
 
 
-def _embeddings(cell: "UsageCell") -> Result:
+def _other(cell: "UsageCell", *, name: str, counted: str, count: Callable[..., int]) -> Result:
+    """One of the pages that count a single unit, which OpenAI calls `counted` there."""
     return {
-        "object": "organization.usage.embeddings.result",
-        "input_tokens": cell.prompt_tokens,
+        "object": f"organization.usage.{name}.result",
+        counted: count(cell),
         "num_model_requests": cell.requests,
-        **dict.fromkeys(_EMBEDDINGS.groups),
+        **dict.fromkeys(_OTHERS.groups),
     }
 
 
@@ -234,7 +236,17 @@ def _cost(cell: "CostCell") -> Result:
     }
 
 
-_CHAT, _EMBED = "/usage/completions", "/usage/embeddings"
+# Each page that counts a single unit: its title, the unit's name, and how much a cell has of it.
+_UNITS: Mapping[str, tuple[str, str, Callable[["UsageCell"], int]]] = {
+    "embeddings": ("Tokens embedded", "input_tokens", lambda cell: cell.prompt_tokens),
+    "moderations": ("Tokens judged", "input_tokens", lambda cell: cell.prompt_tokens),
+    "images": ("Pictures made", "images", lambda cell: cell.pictures),
+    "audio_speeches": ("Characters spoken", "characters", lambda cell: cell.characters),
+    "audio_transcriptions": (
+        "Seconds of sound transcribed", "seconds", lambda cell: -(-cell.audio_ms // MS_PER_S)
+    ),
+}  # fmt: skip
+_CHAT = "/usage/completions"
 
 
 def _counted(page: str, shape: Callable[..., Any]) -> partial[Any]:
@@ -245,6 +257,14 @@ def _counted(page: str, shape: Callable[..., Any]) -> partial[Any]:
 
 _PAGES = (
     _Page(_CHAT, "Tokens and requests", _COMPLETIONS, _counted(_CHAT, _completions)),
-    _Page(_EMBED, "Tokens embedded", _EMBEDDINGS, _counted(_EMBED, _embeddings)),
+    *(
+        _Page(
+            f"/usage/{name}",
+            title,
+            _OTHERS,
+            _counted(f"/usage/{name}", partial(_other, name=name, counted=unit, count=count)),
+        )
+        for name, (title, unit, count) in _UNITS.items()
+    ),
     _Page("/costs", "What it cost, to the pico-dollar", _COSTS, _costs),
 )

@@ -29,6 +29,7 @@ from gateway.telemetry.otel.sending import (
     SpanQueue,
 )
 from gateway.telemetry.otel.tracing import SpanTrace, TraceSampler
+from gateway.telemetry.otel.vocabularies import VOCABULARIES
 from ledger.journals.records import AttemptSettled
 
 SCOPE = "breakeven"
@@ -58,7 +59,9 @@ class OtelObserver:
             sampler = ParentBased(TraceIdRatioBased(settings.sample))
             tracers = TracerProvider(sampler, resource, shutdown_on_exit=False)
             tracers.add_span_processor(SpanQueue(spans))
-            self._tracing = TraceSampler(tracers.get_tracer(SCOPE, version(SCOPE)), clock)
+            vocabularies = [VOCABULARIES[name] for name in settings.vocabularies]
+            tracer = tracers.get_tracer(SCOPE, version(SCOPE))
+            self._tracing = TraceSampler(tracer, clock, vocabularies)
             self._sent.append((tracers, spans))
         if settings.metrics:
             sums = CountingMetricExporter(settings.metrics_url, headers, counted, clock)

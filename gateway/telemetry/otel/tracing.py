@@ -6,7 +6,7 @@ goes on inside is not for others. Times are those of the journal, so a trace say
 says. Of a request that is not sampled nothing is made.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from opentelemetry.propagators.textmap import Getter
 from opentelemetry.sdk.trace import Span
@@ -25,6 +25,7 @@ from gateway.clock import Clock
 from gateway.http.connection import Header
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.telemetry.otel import genai_attributes
+from gateway.telemetry.otel.vocabularies import SpanVocabulary
 from ledger.journals.records import AttemptSettled
 
 DECIDE, WAIT, FIRST_TOKEN = "decide", "wait", "gen_ai.first_token"
@@ -44,9 +45,12 @@ class TraceHeaders(Getter[dict[str, str]]):
 class TraceSampler:
     """Begins traces: as the client's `traceparent` says, else as sampled."""
 
-    def __init__(self, tracer: Tracer, clock: Clock) -> None:
+    def __init__(
+        self, tracer: Tracer, clock: Clock, vocabularies: Sequence[SpanVocabulary] = ()
+    ) -> None:
         self._tracer = tracer
         self._clock = clock
+        self._vocabularies = vocabularies
         self._propagator = TraceContextTextMapPropagator()
         self._getter = TraceHeaders()
 
@@ -66,16 +70,25 @@ class TraceSampler:
             genai_attributes.of_request(request_id, path),
             start_time=self._clock.wall_us() * 1000,
         )
-        return SpanTrace(self._tracer, span, self._clock) if isinstance(span, Span) else None
+        if not isinstance(span, Span):
+            return None
+        return SpanTrace(self._tracer, span, self._clock, self._vocabularies)
 
 
 class SpanTrace:
     """The spans of one request that is sampled, as a `RequestTrace`."""
 
-    def __init__(self, tracer: Tracer, span: Span, clock: Clock) -> None:
+    def __init__(
+        self,
+        tracer: Tracer,
+        span: Span,
+        clock: Clock,
+        vocabularies: Sequence[SpanVocabulary] = (),
+    ) -> None:
         self._tracer = tracer
         self._span = span
         self._clock = clock
+        self._vocabularies = vocabularies
         self._within = set_span_in_context(span)
         self._attempts: dict[str, tuple[Span, int]] = {}
         self._planned_ns: int | None = None  # when it had been planned for the first time
@@ -86,6 +99,8 @@ class SpanTrace:
         begun_ns = now_ns - round((self._clock.now_s() - begun_s) * 1e9)
         self._past(DECIDE, begun_ns, now_ns, genai_attributes.of_decision(plan))
         self._waited = self._planned_ns is not None
+        for vocabulary in self._vocabularies:
+            self._span.set_attributes(vocabulary.of_request(plan))
         self._planned_ns = self._planned_ns or now_ns
 
     def on_dispatched(
@@ -101,6 +116,8 @@ class SpanTrace:
             name, self._within, SpanKind.CLIENT, attributes, start_time=now_ns
         )
         assert isinstance(span, Span)  # what is in a sampled span is sampled
+        for vocabulary in self._vocabularies:
+            span.set_attributes(vocabulary.of_attempt(plan, step))
         self._attempts[attempt_id] = (span, now_ns)
         return {_PARENT.decode(): _parent(span)} if step.frozen.target.own else {}
 
@@ -109,6 +126,8 @@ class SpanTrace:
         if record.ttft_us is not None:
             span.add_event(FIRST_TOKEN, {}, begun_ns + record.ttft_us * 1000)
         span.set_attributes(genai_attributes.of_ending(record))
+        for vocabulary in self._vocabularies:
+            span.set_attributes(vocabulary.of_ending(record, begun_ns))
         if (failure := genai_attributes.error_of(record)) is not None:
             span.set_status(Status(StatusCode.ERROR, failure))
         span.end(begun_ns + record.duration_us * 1000)

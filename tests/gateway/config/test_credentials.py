@@ -221,9 +221,11 @@ HOOK = AlertsSection(webhook_env="HOOK", secret_env="SIGN")
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", " \n"])
 def test_a_line_s_end_is_no_part_of_a_webhook(end) -> None:
     address, secret = "https://chat.example/T/s3cret?a=b", "pass phrase \u00fc"
-    found = webhook(HOOK, {"HOOK": address + end, "SIGN": secret + end})
+    found = webhook(HOOK, "alerts", {"HOOK": address + end, "SIGN": secret + end})
     assert found == (Secret(address), Secret(secret))
-    assert webhook(HOOK, {}) == webhook(AlertsSection(), {"": "x"}) == (None, None)
+    assert (
+        webhook(HOOK, "alerts", {}) == webhook(AlertsSection(), "alerts", {"": "x"}) == (None, None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,10 +235,10 @@ def test_a_line_s_end_is_no_part_of_a_webhook(end) -> None:
 )  # fmt: skip
 def test_a_webhook_that_is_none_is_told_by_its_variable_alone(value) -> None:
     with pytest.raises(ConfigError, match=r"^alerts\.webhook_env: `HOOK` must hold one") as raised:
-        webhook(HOOK, {"HOOK": value})
+        webhook(HOOK, "alerts", {"HOOK": value})
     assert value in ("https://", "\n") or value not in str(raised.value)
     with pytest.raises(ConfigError, match=r"^alerts\.secret_env: `SIGN` must hold one line"):
-        webhook(HOOK, {"SIGN": "a\nb"})
+        webhook(HOOK, "alerts", {"SIGN": "a\nb"})
 
 
 def test_what_a_process_holds_is_known_for_its_log() -> None:

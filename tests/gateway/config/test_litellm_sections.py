@@ -66,7 +66,7 @@ def test_alerts_telemetry_and_the_size_of_a_body_have_counterparts() -> None:
     document, notes = imported(
         where, general_settings=general, litellm_settings={"callbacks": ["otel"]}
     )
-    assert document["alerts"] == {"webhook_env": "SLACK_WEBHOOK_URL"}
+    assert document["alerts"] == {"webhook_env": "SLACK_WEBHOOK_URL", "form": "slack"}
     assert document["server"] == {"body_limit_bytes": 20 * 1024 * 1024}
     assert document["opentelemetry"] == {"endpoint": "http://collector:4318"}
     assert notes == [("general_settings.alerting", "warning")]

@@ -137,6 +137,15 @@ def test_without_a_webhook_the_log_says_it(ledger, hook, caplog):
     assert "team:search has spent $80.00" in caplog.text
 
 
+def test_slack_is_told_the_text_alone(ledger, hook):
+    config = {**CONFIG, "alerts": {**CONFIG["alerts"], "form": "slack"}}
+    settings = parse(json.dumps(config), name="test")
+    look(BudgetAlerter(settings, ledger, Noon(), {"HOOK": URL}), hook)
+    assert json.loads(hook.heard[0].content) == {
+        "text": "team:search has spent $80.00 (80 %) of its hard budget of $100.00 per month"
+    }
+
+
 def test_without_a_secret_nothing_is_signed(ledger, hook):
     look(of(ledger, Noon(), HOOK_SECRET=""), hook)
     assert "x-breakeven-signature" not in hook.heard[0].headers

@@ -18,7 +18,7 @@ NOT_SERVED = [
     "/openai/deployments/m/extensions/chat/completions", "/openai/assistants", "/key/generate",
     "/v1/sessions/s/events", "/v1/memory_stores", "/v1/organizations/users", "/v1/vaults/v",
     "/v1/organization/audit_logs", "/v1/organization/projects/p/users", "/v1/projects/p/roles",
-    "/v1/organization/usage/images", "/v1/webhook_endpoints", "/v1/live/sessions",
+    "/v1/organization/usage/vector_stores", "/v1/webhook_endpoints", "/v1/live/sessions",
 ]  # fmt: skip
 
 

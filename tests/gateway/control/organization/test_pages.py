@@ -5,6 +5,9 @@ from decimal import Decimal
 
 import pytest
 
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.writing.repository import LedgerRepository
+
 COMPLETIONS = "/v1/organization/usage/completions"
 EMBEDDINGS = "/v1/organization/usage/embeddings"
 COSTS = "/v1/organization/costs"
@@ -85,6 +88,39 @@ def test_embeddings_are_apart(asked) -> None:
     assert found["object"] == "organization.usage.embeddings.result"
     assert (found["input_tokens"], found["num_model_requests"]) == (row["input_tokens"], 1)
     assert found["api_key_id"] == row["key_id"]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "kind", "count", "expected"),
+    [
+        ("moderations", "input_tokens", "moderation", {"input": 9}, 9),
+        ("images", "images", "image_generation", {"pictures": 3}, 3),
+        ("images", "images", "image_edit", {"pictures": 2}, 2),
+        ("audio_speeches", "characters", "speech", {"characters": 70}, 70),
+        ("audio_transcriptions", "seconds", "transcription", {"audio_ms": 2_100}, 3),
+    ],
+)
+def test_each_page_counts_the_unit_of_its_kinds(asked, name, unit, kind, count, expected) -> None:
+    team = f"{kind}s"
+    opened = AttemptOpened(
+        attempt_id=f"{kind}.1", request_id=kind, attempt_no=1,
+        opened_us=time.time_ns() // 1000 - 10_000_000, key_id="k", user_id=None, team_id=team,
+        org_id="acme", kind=kind, stream=False, model="m", target="alpha/m", backend="api",
+        pool=None, engine=None, provider="alpha", upstream_model="m", simulated=True,
+        policy="plain", policy_version="1", reason="cheapest", spill_reason=None,
+        price_version=None, bound_pusd=10, prompt_tokens_estimate=1, ttft_predicted_us=None,
+    )  # fmt: skip
+    settled = AttemptSettled(
+        attempt_id=f"{kind}.1", settled_us=time.time_ns() // 1000, status="finished",
+        http_status=200, tokens=TokenCounts(**count), basis="reported", cost_pusd=7,
+        ttft_us=1, duration_us=2,
+    )  # fmt: skip
+    repository = LedgerRepository(asked.database, host="elsewhere")
+    repository.import_records([opened, settled], journal="history", at_us=1)
+    (found,) = results(asked, f"/v1/organization/usage/{name}", query=f"&project_ids={team}")
+    assert found["object"] == f"organization.usage.{name}.result"
+    assert (found[unit], found["num_model_requests"]) == (expected, 1)
+    assert not results(asked, COMPLETIONS, query=f"&project_ids={team}")
 
 
 def test_costs_are_exact_decimals(asked) -> None:

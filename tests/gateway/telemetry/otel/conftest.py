@@ -108,11 +108,14 @@ def plan():
         kind: RequestKind = RequestKind.CHAT,
         stream: bool = True,
         n: int = 1,
+        user: str | None = None,
+        session: str | None = None,
+        tags: tuple[tuple[str, str], ...] = (),
     ):
         return SimpleNamespace(
             model=model,
-            asked=SimpleNamespace(kind=kind, stream=stream),
-            identity=SimpleNamespace(team_id="search"),
+            asked=SimpleNamespace(kind=kind, stream=stream, session=session),
+            identity=SimpleNamespace(team_id="search", user_id=user, tags=tags),
             policy=SimpleNamespace(name="interactive"),
             policy_version="abc",
             request=SimpleNamespace(n=n),

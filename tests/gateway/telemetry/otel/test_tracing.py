@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
 from gateway.telemetry.otel.tracing import TraceSampler
+from gateway.telemetry.otel.vocabularies import VOCABULARIES
 
 GIVEN = [(b"host", b"x"), (b"traceparent", b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01")]
 
@@ -36,11 +37,13 @@ def kept() -> InMemorySpanExporter:
 def parts(kept):
     """`parts(sample=0.0)`: tracing, and its clock."""
 
-    def make(sample: float = 1.0) -> SimpleNamespace:
+    def make(sample: float = 1.0, vocabularies=()) -> SimpleNamespace:
         provider = TracerProvider(ParentBased(TraceIdRatioBased(sample)))
         provider.add_span_processor(SimpleSpanProcessor(kept))
         clock = Hand()
-        return SimpleNamespace(clock=clock, tracing=TraceSampler(provider.get_tracer("t"), clock))
+        return SimpleNamespace(
+            clock=clock, tracing=TraceSampler(provider.get_tracer("t"), clock, vocabularies)
+        )
 
     return make
 
@@ -121,3 +124,21 @@ def test_a_client_that_left_before_an_answer_is_told_so(parts, kept) -> None:
     (item,) = kept.get_finished_spans()
     assert item.attributes["breakeven.ended_by"] == "client_gone"
     assert "http.response.status_code" not in item.attributes
+
+
+@pytest.mark.parametrize("name", [None, *sorted(VOCABULARIES)])
+def test_spans_speak_a_vocabulary_only_where_it_is_configured(
+    parts, kept, plan, step, ending, name
+) -> None:
+    chosen = [] if name is None else [VOCABULARIES[name]]
+    trace = parts(vocabularies=chosen).tracing.start_trace("req_1", "/v1/x", [])
+    asked = plan(user="u1")
+    trace.on_decided(0.0, asked)
+    trace.on_dispatched("req_1.1", 1, asked, step())
+    trace.on_settled(ending())
+    trace.on_ended(200, None)
+    spans = {span.name: span.attributes for span in kept.get_finished_spans()}
+    for span_name in ("POST /v1/x", "chat chat"):
+        words = {word.partition(".")[0] for word in spans[span_name]}
+        assert ("user" in words) == (name is not None)
+        assert bool({"openinference", "langfuse"} & words) == (name is not None)

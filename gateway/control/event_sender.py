@@ -1,0 +1,122 @@
+"""Settled attempts and refused requests, posted to a webhook in batches, from the books.
+
+They come some seconds after they are sealed, in the seals' order, from one host at a time. What is
+not heard is posted again, so an event may come twice, with the same `id`; nothing is left out that
+is still in the books. A feed begins with what is sealed after it was configured.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from gateway.clock import Clock, next_tick
+from gateway.config.credentials import webhook
+from gateway.config.settings import Settings
+from gateway.control.signed_webhook import SignedWebhook, webhook_client
+from ledger.commit_watch import CommitWatch
+from ledger.database import reading
+from ledger.event_cursors import EventCursor, EventPlace
+from ledger.exports.settled_events import SealedSpan, events_of, newest_seal, seals_behind
+
+LOOK_S = 2.0
+SEALS_AT_ONCE = 100
+FEED = "webhook"
+
+log = logging.getLogger("breakeven.events")
+
+if TYPE_CHECKING:  # imported where events are posted
+    import httpx
+
+
+class EventSender:
+    """One per host, in the telemetry process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        ledger: Engine,
+        clock: Clock,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._ledger, self._clock = ledger, clock
+        self._batch = settings.events.batch
+        self._cursor = EventCursor(ledger, FEED, uuid4().hex)
+        address, secret = webhook(settings.events, "events", environ)
+        self._webhook = (
+            None if address is None else SignedWebhook("the events webhook", address, secret, clock)
+        )
+
+    async def run(self) -> None:
+        """Until cancelled; at once where no webhook is configured."""
+        if self._webhook is None:
+            return
+        watch, is_done = CommitWatch(self._ledger), False
+        async with webhook_client() as client:
+            while True:
+                try:
+                    if not (is_done and watch.is_still()):
+                        await asyncio.to_thread(watch.version)
+                        is_done = await self.send_events(client)
+                except DBAPIError as error:
+                    is_done = False
+                    log.warning("events cannot be read: %s", error.orig)
+                await next_tick(LOOK_S)
+
+    async def send_events(self, client: "httpx.AsyncClient") -> bool:
+        """Post what was sealed since, if it is this host's turn; False: some of it is left."""
+        if not await asyncio.to_thread(self._is_behind):
+            return True
+        place = await asyncio.to_thread(self._cursor.claim, self._clock.wall_us())
+        while place is not None:
+            seals = await asyncio.to_thread(self._read_seals, place.number)
+            if not seals:
+                await asyncio.to_thread(self._cursor.release)
+                return True
+            for seal in seals:
+                place = await self._send_seal(client, seal, place)
+                if place is None:
+                    break
+        return False
+
+    async def _send_seal(
+        self, client: "httpx.AsyncClient", seal: SealedSpan, place: EventPlace
+    ) -> EventPlace | None:
+        """Return the place behind a seal once all of it was heard; else None."""
+        assert self._webhook is not None, "who has no webhook sends nothing"
+        events = await asyncio.to_thread(self._read_events, seal)
+        told = place.position
+        while told < len(events):
+            batch = events[told : told + self._batch]
+            message_id = f"{FEED}:{seal.number}:{told}"
+            message = {"type": "events", "id": message_id, "events": batch}
+            if not await self._webhook.post(client, message_id, message):
+                await asyncio.to_thread(self._cursor.postpone, self._clock.wall_us())
+                return None
+            told += len(batch)
+            if told < len(events) and not await self._advance(EventPlace(place.number, told)):
+                return None
+        behind = EventPlace(seal.number, 0)
+        return behind if await self._advance(behind) else None
+
+    async def _advance(self, place: EventPlace) -> bool:
+        return await asyncio.to_thread(self._cursor.advance, place, self._clock.wall_us())
+
+    def _is_behind(self) -> bool:
+        """Whether something is to be told; reads alone, so that an idle ledger stays idle."""
+        with reading(self._ledger) as connection:
+            newest = newest_seal(connection)
+        return self._cursor.start(newest) < newest
+
+    def _read_seals(self, number: int) -> list[SealedSpan]:
+        with reading(self._ledger) as connection:
+            return list(seals_behind(connection, number, SEALS_AT_ONCE))
+
+    def _read_events(self, seal: SealedSpan) -> list[dict[str, Any]]:
+        with reading(self._ledger) as connection:
+            return events_of(connection, seal)
