@@ -51,6 +51,11 @@ RESPONSE: Final = (
     HeaderEntry("retry-after", "3", "Seconds after which another try may succeed."),
     HeaderEntry("x-should-retry", "false", "Whether another try can succeed."),
     HeaderEntry("idempotent-replayed", "true", "The answer is the first one's, for nothing."),
+    HeaderEntry("deprecation", "@1793491200", "Of a model that ends: when that was announced."),
+    HeaderEntry("sunset", "Wed, 31 Mar 2027 00:00:00 GMT", "The time at which the model ends."),
+    HeaderEntry(
+        "link", '</v1/models/support-2027>; rel="successor-version"', "The model that follows it."
+    ),
     HeaderEntry("x-ratelimit-limit-requests", "600", "The tightest limit of requests a minute."),
     HeaderEntry("x-ratelimit-remaining-requests", "599", "Requests that are left of it."),
     HeaderEntry("x-ratelimit-reset-requests", "1s", "Time until it is whole again."),
