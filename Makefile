@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings docs first-hour sbom lock clean
+.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings docs first-hour dist sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,10 @@ docs:  ## the site, from docs/ and the code: build/site/index.html (strict links
 first-hour:  ## the tutorials' blocks in order, from an empty folder with the wheel alone; seconds and commands of each page
 	@$(BOOTSTRAP) tools
 	@$(VENV)/python -m deploy.docsite.first_hour
+
+dist:  ## wheel and source archive in dist/, installed and run in an empty folder
+	@$(BOOTSTRAP) tools
+	@$(VENV)/python -m deploy.dist
 
 sbom:  ## what each locked environment may hold, with hashes and licences: build/sbom/*.cdx.json (CycloneDX)
 	@$(BOOTSTRAP) tools

@@ -232,6 +232,12 @@ def schema_of(url: str) -> str | None:
         engine.dispose()
 
 
+def known_schema() -> str:
+    """Return the newest revision of the schema that this version knows."""
+    found = (_scripts() / "versions").glob("[0-9]*.py")
+    return max(path.name.partition("_")[0] for path in found)
+
+
 def is_unavailable(error: DBAPIError) -> bool:
     """Whether the statement failed because the database was not there, not because it was wrong.
 
@@ -257,8 +263,7 @@ def _alembic(url: str) -> Any:
 def _is_up_to_date(url: str) -> bool:
     """Return whether the schema is of this version, or of a later one."""
     found = schema_of(url)
-    known = {path.name.partition("_")[0] for path in (_scripts() / "versions").glob("[0-9]*.py")}
-    return found is not None and found.isdecimal() and found >= max(known)
+    return found is not None and found.isdecimal() and found >= known_schema()
 
 
 def _scripts() -> Path:

@@ -95,6 +95,7 @@ _CONFIG = {
 }
 COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "check": "check:check",
+    "doctor": "doctor:doctor",
     "claims": "claims:claims_",
     "up": "up:up",
     "demo": "up:demo",
