@@ -49,7 +49,7 @@ def build(python: Path, pages: Path = PAGES_FOLDER, site: Path = SITE) -> str:
         _load_own_shim(page, site)
     for place in staging.sources:
         (site / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(pages / place, site / place)
+        (site / place).write_text(staging.page(place), encoding="utf-8")
     (site / "llms.txt").write_text("\n".join(index_lines(staging)) + "\n", encoding="utf-8")
     return told
 

@@ -25,6 +25,11 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "how-to/helm.md": "deploy/helm/README.md",
     "reference/changelog.md": "CHANGELOG.md",
 }
+# Records of how things came to be: in search they stand behind pages for users.
+RECORDS: Final = frozenset((
+    "explanation/benchmarks.md", "explanation/decisions.md", "reference/changelog.md",
+))  # fmt: skip
+_LAST: Final = "---\nsearch:\n  boost: 0.1\n---\n\n"
 _LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _FENCE: Final = re.compile(r"^(\s*)```")
 _BLOCK_MARK: Final = re.compile(r"^ *<!-- block: .*-->\n", re.MULTILINE)
@@ -61,11 +66,12 @@ class SitePages:
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write every page and picture into a folder."""
+        """Write every page, as MkDocs reads it, and every picture into a folder."""
         for place in self.sources:
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self.page(place), encoding="utf-8")
+            rank = _LAST if place in RECORDS else ""
+            path.write_text(rank + self.page(place), encoding="utf-8")
         for place, source in self.pictures.items():
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)

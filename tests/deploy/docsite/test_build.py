@@ -33,6 +33,8 @@ def test_search_and_markdown_are_there(site: Path) -> None:
     listed = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text("utf-8"))
     assert listed == [place for _, pages in navigation() for place in pages]
     assert all((site / place).read_text("utf-8").startswith("# ") for place in listed)
+    index = (site / "search" / "search_index.js").read_text("utf-8")
+    assert '"boost":0.1' in index.replace(" ", "")
     shim = (site / "how-to" / "budgets.html").read_text("utf-8")
     assert "../worker_shim.js" in shim
     assert (site / "worker_shim.js").exists()
