@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings dist sbom lock clean
+.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings docs first-hour dist sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,12 +78,21 @@ format:  ## rewrite the code in the house format
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
-settings:  ## write what is generated: deploy/SETTINGS.md, the schema of the chart's values, ledger/reasons.json, docs/providers.md
+settings:  ## write what is generated: pages of docs/reference and others, the chart's schema, ledger/reasons.json
 	@$(BOOTSTRAP) install
-	@$(VENV)/python -m gateway.config.settings_table deploy/SETTINGS.md
+	@$(VENV)/python -m gateway.config.settings_table docs/reference/settings.md breakeven.example.yaml docs/reference/more-settings.yaml
 	@$(VENV)/python -m deploy.valuesschema
 	@$(VENV)/python -m deploy.reasons_json
 	@$(VENV)/python -m deploy.provider_docs
+	@$(VENV)/python -m deploy.docsite.pages
+
+docs:  ## the site, from docs/ and the code: build/site/index.html (strict links, search, no network)
+	@$(BOOTSTRAP) parts docs
+	@$(VENV)/python -m deploy.docsite.build
+
+first-hour:  ## the tutorials' blocks in order, from an empty folder with the wheel alone; seconds and commands of each page
+	@$(BOOTSTRAP) tools
+	@$(VENV)/python -m deploy.docsite.first_hour
 
 dist:  ## wheel and source archive in dist/, installed and run in an empty folder
 	@$(BOOTSTRAP) tools

@@ -26,7 +26,8 @@ TIMEOUT_S = 20.0
 HOW = (
     f"Started by `breakeven serve`, the dashboard knows its gateway. One that is started by itself "
     f"is told by two variables: `{GATEWAY}`, the gateway's address, and `{KEY_FILE_VARIABLE}`, a "
-    "copy of the file `dashboard.key` in the gateway's state directory (deploy/DASHBOARD.md)."
+    "copy of the file `dashboard.key` in the gateway's state directory "
+    "(docs/how-to/dashboard-access.md)."
 )
 UNHEARD = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 LOCAL = ("127.0.0.1", "localhost", "::1")

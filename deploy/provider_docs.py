@@ -1,4 +1,4 @@
-"""The table in docs/providers.md: `python -m deploy.provider_docs`, or `make settings`."""
+"""Writes docs/reference/providers.md: `python -m deploy.provider_docs`, or `make settings`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ from backends.provider_refusals import KINDS, NEEDS, REFUSED
 from backends.provider_table import LISTED, SPEAKS_CHAT, TABLE
 from backends.providers import ANTHROPIC, BASE_URLS, LITELLM, OPENAI, PROVIDER_KINDS, SHORT_NAMES
 
-WRITTEN: Final = Path(__file__).resolve().parents[1] / "docs" / "providers.md"
+WRITTEN: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "providers.md"
 _HEAD: Final = f"""# Providers
 
 <!-- written by `python -m deploy.provider_docs`, which `make settings` runs -->

@@ -21,7 +21,8 @@ OVERLAPS = {"an hour": "1h", "a day": "24h", "a week": "7d", "not at all": "1s"}
 IN_FORCE = ("active", "ending")
 NOBODY = (
     "Nobody has signed in here, and a key is somebody's. Name people in an access file, with what "
-    "keys they may make (deploy/KEYS.md), or use `breakeven keys create` where the gateway runs."
+    "keys they may make (docs/how-to/member-keys.md), or use `breakeven keys create` where the "
+    "gateway runs."
 )
 
 

@@ -30,8 +30,9 @@ def change(
     if viewer.name is None:
         st.caption(
             "Nobody has signed in here, so nothing can be put in force from here: a change needs "
-            "somebody who made it. Name people in an access file (deploy/DASHBOARD.md), or run "
-            "`breakeven policy apply FILE` where the gateway runs."
+            "somebody who made it. Name people in an access file "
+            "(docs/how-to/dashboard-access.md), or run `breakeven policy apply FILE` where the "
+            "gateway runs."
         )
         return
     if viewer.role is not DashboardRole.ADMIN:

@@ -64,7 +64,7 @@ _SENT = _Why(
 )
 _COSTS = _Why("a charge that no column of prices has: state it in a price file", ImportLoss.PRICES)
 _ACCESS = _Why(
-    "every key may use the model, unless keys name theirs: `breakeven keys create --models`",
+    "every key may use the model, unless keys name theirs: `breakeven keys create --model`",
     ImportLoss.ACCESS,
 )
 _CALLERS = _Why("callers are told apart by keys alone: keep others out before", ImportLoss.ACCESS)
@@ -193,3 +193,9 @@ def note_on(place: str, name: str, unknown: _Why = _UNKNOWN) -> ImportNote:
 def lost(place: str, text: str, loss: ImportLoss) -> ImportNote:
     """Something whose loss changes answers, money or access."""
     return ImportNote(place, text, loss)
+
+
+def known_notes() -> Iterator[ImportNote]:
+    """Yield the note of every setting that is known by name, with the name alone as its place."""
+    for name in _WHY:
+        yield note_on(name, name)

@@ -1,7 +1,7 @@
 """The sections of the configuration file, as pydantic models: strict, frozen, no secret inline.
 
 What one field may hold is said here; what several fields say together is in `crosschecks`. Each
-field's `description` is its line in deploy/SETTINGS.md.
+field's `description` is its line in docs/reference/settings.md.
 """
 
 from datetime import date

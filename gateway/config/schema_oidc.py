@@ -19,7 +19,7 @@ class OidcSection(ConfigSection):
     issuer: Issuer | None = Field(
         None,
         description="address of the identity provider, as its tokens name it (`iss`); its tokens "
-        "open the admin API as keys do (deploy/DASHBOARD.md)",
+        "open the admin API as keys do (docs/how-to/dashboard-access.md)",
     )
     audiences: tuple[Annotated[str, Field(min_length=1, max_length=300)], ...] = Field(
         (), description="values of `aud` in tokens that are meant for this gateway"

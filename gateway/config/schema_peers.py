@@ -15,7 +15,10 @@ MOST_HOSTS = 64
 
 
 class PeersSection(ConfigSection):
-    """Hosts tell each other twenty times a second what they have in flight (deploy/SCALE.md)."""
+    """Hosts tell each other what they have in flight, 20 times a second.
+
+    docs/explanation/scale.md has the whole of it.
+    """
 
     listen: Address | None = Field(
         None, description="address where other hosts, and they alone, reach this one: 0.0.0.0:9444"

@@ -24,14 +24,29 @@ class EstimatorAccuracy:
     """Kept in memory until `flush`, as all counts of the request path."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
-        self._predicted, self._observed, self._error, self._count = (
-            Counter(f"breakeven_estimate{name}", words, _LABELS, registry=registry)
-            for name, words in (
-                ("_predicted", "Sum of what was predicted of finished attempts"),
-                ("_observed", "Sum of what came of them, in the same unit"),
-                ("_error", "Sum of the absolute differences"),
-                ("s", "Attempts whose prediction was held against what came"),
-            )
+        self._predicted = Counter(
+            "breakeven_estimate_predicted",
+            "Sum of what was predicted of finished attempts",
+            _LABELS,
+            registry=registry,
+        )
+        self._observed = Counter(
+            "breakeven_estimate_observed",
+            "Sum of what came of them, in the same unit",
+            _LABELS,
+            registry=registry,
+        )
+        self._error = Counter(
+            "breakeven_estimate_error",
+            "Sum of the absolute differences",
+            _LABELS,
+            registry=registry,
+        )
+        self._count = Counter(
+            "breakeven_estimates",
+            "Attempts whose prediction was held against what came",
+            _LABELS,
+            registry=registry,
         )
         self._sums: dict[tuple[EstimatorName, str], list[float]] = {}
 

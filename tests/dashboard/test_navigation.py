@@ -22,9 +22,9 @@ def test_the_guide_lists_the_pages_of_a_viewer_with_teams() -> None:
     titles = [f"*{spec.title}*" for spec in navigation.PLACES
               if viewer.can_see(spec.reach, "search")]  # fmt: skip
     listed = f"{', '.join(titles[:-1])} and {titles[-1]}"
-    guide = (APP.parents[1] / "deploy" / "DASHBOARD.md").read_text(encoding="utf-8")
+    guide = (APP.parents[1] / "docs" / "how-to" / "dashboard-access.md").read_text(encoding="utf-8")
     wanted = f"A viewer with `teams` gets the pages {listed}, of these teams alone."
-    assert wanted in " ".join(guide.split()), f"write in deploy/DASHBOARD.md: {wanted}"
+    assert wanted in " ".join(guide.split()), f"write in docs/how-to/dashboard-access.md: {wanted}"
 
 
 def test_without_a_named_ledger_it_says_how_to_name_one(monkeypatch) -> None:

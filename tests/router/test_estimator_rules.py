@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from router.estimator_rules import DAY_S, ESTIMATORS, Estimator, Objection, share_left
 
-GUIDE = Path(__file__).parents[2] / "deploy" / "ESTIMATES.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "explanation" / "estimates.md"
 
 
 @pytest.mark.parametrize("estimator", Estimator)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import typer.main
+import yaml
 from findings import assert_none
 
 from gateway.cli import app as cli
 from gateway.config import settings_table
+from gateway.config.schema import Settings
 
 FOLDERS = ("backends", "dashboard", "deploy", "gateway", "ledger", "router", "tests")
 GUIDES = (
@@ -17,6 +19,9 @@ GUIDES = (
     "tests/README.md",
     "tests/bench/README.md", "deploy/helm/README.md",
 )  # fmt: skip
+
+# Where the table of settings has its examples from.
+EXAMPLES = ("breakeven.example.yaml", "docs/reference/more-settings.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +41,23 @@ def targets(root: Path) -> set[str]:
 
 
 def test_the_settings_table_is_the_settings(root: Path) -> None:
-    text = (root / "deploy" / "SETTINGS.md").read_text(encoding="utf-8")
-    assert settings_table.replace(text) == text, "run `make settings`"
+    text = (root / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    given = [yaml.safe_load((root / name).read_text("utf-8")) for name in EXAMPLES]
+    examples = settings_table.examples_of(given)
+    assert settings_table.replace(text, examples) == text, "run `make settings`"
     assert_none(row.path for row in settings_table.rows() if f"`{row.path}`" not in text)
+    bare = [row for row in settings_table.rows() if row.type and row.default in {"", "required"}]
+    assert_none(f"{row.path} has no example" for row in bare if row.path not in examples)
+
+
+def test_make_settings_takes_its_examples_from_the_same_files(root: Path) -> None:
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    assert f"settings_table docs/reference/settings.md {' '.join(EXAMPLES)}\n" in makefile
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_settings(root: Path, name: str) -> None:
+    Settings.model_validate(yaml.safe_load((root / name).read_text("utf-8")))
 
 
 def test_every_make_verb_exists(root: Path, guide: Path, targets: set[str]) -> None:

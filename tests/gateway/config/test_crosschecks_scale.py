@@ -42,7 +42,7 @@ def test_the_sound_file_has_no_faults():
         ("max: 4", "max: 4, reserved: 5", "pools.a.scale.reserved: 5 is more than `max`, 4"),
         ("max: 4", "max: 0", "pools.a.scale.max: must be at least 1"),
         ("scale: {max: 4", "roles: {prefill: 1, decode: 3}\n    scale: {max: 4",
-         "pools.a.scale: a pool with `roles` keeps the engines of these"),
+         "pools.a.scale: a pool with `roles` keeps the engines that these"),
         ("max: 4", "max: 5", "pools.a.scale.max: 5 is more than the pool's 4 engines"),
         (", usd_per_hour: 3", "", "pools.a.scale.rent_usd_per_hour: is needed"),
         (", billing: on_demand", "", "pools.a.gpu.billing: `reserved` hours are paid whether"),

@@ -17,7 +17,12 @@ from gateway.config.settings import judge_document
 
 schema = functools.cache(json_schema)
 WRITTEN = ("breakeven.example.yaml", "deploy/compose.breakeven.yaml")
-GUIDES = ("README.md", "gateway/README.md", "deploy/DASHBOARD.md", "deploy/SCALE.md")
+GUIDES = (
+    "README.md",
+    "gateway/README.md",
+    "docs/how-to/dashboard-access.md",
+    "docs/explanation/scale.md",
+)
 GOOD = """
 models:
   chat: {targets: [pool:a, openai/gpt-4o-mini], compare_with: [openai/gpt-4o-mini]}

@@ -1,4 +1,4 @@
-"""A copy of the ledger made while it works, and going back to it, as deploy/BACKUP.md says."""
+"""A copy of the ledger made while it works, and going back to it: docs/how-to/back-up.md."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ from ledger.seals.sealer import head
 from ledger.verify.checks import verify
 from ledger.verify.seals import head_is_there
 
-BACKUP = Path(__file__).resolve().parents[3] / "deploy" / "BACKUP.md"
+BACKUP = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "back-up.md"
 SOMEWHERE = "postgresql://HOST/breakeven"
 
 

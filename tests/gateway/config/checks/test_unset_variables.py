@@ -21,6 +21,7 @@ EVERYTHING = {
     },
     "providers": {"openai": {"api_key_env": "OPENAI"}},
     "alerts": {"webhook_env": "WEBHOOK", "secret_env": "SIGNS"},
+    "events": {"webhook_env": "EVENTS", "secret_env": "SEALS"},
     "dashboard": {"enabled": True, "reader_url_env": "READER"},
     "opentelemetry": {"endpoint": "http://c:1", "headers_env": "HEADERS"},
     "peers": {"hosts": ["a:1"], "listen": "b:2", "secret_env": "PEERS"},

@@ -1,0 +1,72 @@
+"""The command line as data: every command with its options, and a parser that runs nothing."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import typer
+import typer.main
+from typer.exceptions import TyperException
+
+from gateway.cli import app
+from gateway.cli.lazy_commands import LazyCommand
+
+PROGRAM = "breakeven"
+INCOMPLETE = "Missing command."  # of a group that is named alone
+
+
+class CommandEntry(NamedTuple):
+    """One command; `words` are its words after the program's name."""
+
+    words: tuple[str, ...]
+    command: Any
+
+    @property
+    def name(self) -> str:
+        """The command as it is typed."""
+        return " ".join((PROGRAM, *self.words))
+
+
+def commands() -> Iterator[CommandEntry]:
+    """Yield every command that does something, in the order of the command line's own help."""
+    yield from _below(typer.main.get_command(app.app), ())
+
+
+def root_options() -> list[Any]:
+    """Return the options that stand before the command's name."""
+    return list(typer.main.get_command(app.app).params)
+
+
+def fault_of(words: Sequence[str]) -> str | None:
+    """Return why the command line refuses these words; nothing runs. None: they are accepted."""
+    try:
+        _parse(typer.main.get_command(app.app), PROGRAM, list(words), None)
+    except TyperException as error:
+        return str(getattr(error, "message", "") or error)
+    except typer.Exit:  # of an option such as `--help`, which ends the program
+        return None
+    return None
+
+
+def _parse(command: Any, name: str, words: list[str], parent: Any) -> None:
+    """Read the words as a call would; raises Typer's own errors."""
+    command = command.real() if isinstance(command, LazyCommand) else command
+    is_group = bool(getattr(command, "commands", None))
+    if is_group and not words:
+        raise typer.BadParameter(INCOMPLETE)
+    context = command.make_context(name, words, parent=parent)
+    if is_group:
+        # Typer has no public place for the words behind a group's own options.
+        left = [*context._protected_args, *context.args]  # noqa: SLF001  (see above)
+        if not left:
+            return
+        found, below, rest = command.resolve_command(context, left)
+        _parse(below, str(found), rest, context)
+
+
+def _below(group: Any, words: tuple[str, ...]) -> Iterator[CommandEntry]:
+    for name, command in group.commands.items():
+        if getattr(command, "commands", None):
+            yield from _below(command, (*words, name))
+        else:
+            real = command.real() if isinstance(command, LazyCommand) else command
+            yield CommandEntry((*words, name), real)

@@ -1,0 +1,96 @@
+"""One shell in one folder, in which the blocks of a page run one after the other, as typed.
+
+What a `terminal` block starts goes on in the background until the shell is closed; its output is
+in `terminal.log`.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+END: Final = "--end-of-block--"
+LOG: Final = "terminal.log"
+POLL_S: Final = 0.1
+PATIENCE_S: Final = 40.0  # for a gateway to finish its streams and apply its journal
+
+
+class BlockError(Exception):
+    """A block ended with another status than 0, or what it starts never got ready."""
+
+
+class PageShell:
+    """A bash process; `run` types a block into it and waits for its end."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._shell = subprocess.Popen(
+            ["bash"], cwd=folder, env=dict(environ), text=True, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the shell and all that it started; what does not end by itself is killed."""
+        assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self._shell.pid, number)
+            self._shell.poll()
+            if self._is_over(PATIENCE_S):
+                break
+        self._shell.wait()
+        self._shell.stdin.close()
+        self._shell.stdout.close()
+
+    def run(self, text: str) -> str:
+        """Run a block to its end and return what it printed; it stops at the first failure."""
+        self._type(f"set -e -o pipefail; trap 'echo {END}$?' EXIT\n{text}\necho {END}0\n")
+        printed: list[str] = []
+        assert self._shell.stdout is not None
+        for line in self._shell.stdout:
+            before, mark, status = line.partition(END)
+            printed.append(before)
+            if mark:
+                if status.strip() != "0":
+                    raise BlockError(f"status {status.strip()}:\n{text}\n{''.join(printed)}")
+                return "".join(printed)
+        raise BlockError(f"the shell ended in:\n{text}\n{''.join(printed)}")
+
+    def start(self, text: str, is_ready: Callable[[], bool], limit_s: float) -> None:
+        """Run a block in the background, and wait until what it starts is ready."""
+        self._type(f"( {text}\n) >>{LOG} 2>&1 </dev/null &\n")
+        until = time.monotonic() + limit_s
+        while not is_ready():
+            if time.monotonic() > until or self._shell.poll() is not None:
+                raise BlockError(f"not ready after {limit_s:.0f} s:\n{text}\n{self.log()}")
+            time.sleep(POLL_S)
+
+    def log(self) -> str:
+        """Return what background blocks have printed."""
+        path = self._folder / LOG
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def _type(self, text: str) -> None:
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(text)
+        self._shell.stdin.flush()
+
+    def _is_over(self, patience_s: float) -> bool:
+        """Wait until no process of the shell's group is left."""
+        until = time.monotonic() + patience_s
+        while time.monotonic() < until:
+            self._shell.poll()  # a shell that ended is a process until somebody asks
+            try:
+                os.killpg(self._shell.pid, 0)
+            except ProcessLookupError:
+                return True
+            time.sleep(POLL_S)
+        return False

@@ -1,0 +1,74 @@
+"""The page `reference/price-terms.md`: all that a price may charge for, and how files state it."""
+
+from collections.abc import Iterator
+from inspect import cleandoc
+from textwrap import dedent
+from typing import Final
+
+from deploy.docsite.markdown import code, head, table
+from ledger.journals.token_kinds import TOKEN, TOKEN_KINDS, Side, TokenKind
+from ledger.prices import files, negotiated
+
+_SIDES: Final = {
+    Side.PROMPT: "the prompt",
+    Side.OUTPUT: "the output",
+    Side.BESIDE: "beside both",
+}
+
+PRICE_FILE: Final = (
+    "YAML, named under `prices` in the configuration, or imported with "
+    "`breakeven prices import --from FILE.yaml`."
+)
+
+
+def term_of(kind: TokenKind) -> str:
+    """Return where a price file states the price of a kind."""
+    if kind.unit is TOKEN:
+        return f"usd_per_million.{kind.price}"
+    return f"usd_per_{kind.unit.singular}"
+
+
+def text() -> str:
+    """Return the page."""
+    before, example = _split(files.__doc__ or "")
+    words, columns = _split(negotiated.__doc__ or "")
+    del before, words
+    return "\n\n".join([
+        head(
+            "Price terms",
+            "A price charges for the kinds of tokens and units below. Amounts are kept as whole "
+            "pico-dollars; a price that is not known is unknown, never 0. A kind that a price does "
+            "not list costs what the column *priced as* says; without such a kind it is free of "
+            "charge only where the price says so.",
+        ),
+        table(
+            ("kind", "unit", "counted in", "part of", "priced as", "term of a price file",
+             "column of attempts", "FOCUS meter", "LiteLLM's map"),
+            _rows(),
+        ),
+        "## A price file",
+        PRICE_FILE,
+        f"<!-- block: prices -->\n```yaml\n{example}\n```",
+        "## A table of negotiated prices",
+        "CSV from a spreadsheet: `breakeven prices import --from contract.csv`. Its columns:",
+        f"```text\n{columns}\n```",
+        "Imports, approvals and budgets: [the ledger's page](../../ledger/README.md#prices).",
+    ]) + "\n"  # fmt: skip
+
+
+def _rows() -> Iterator[tuple[str, ...]]:
+    for kind in TOKEN_KINDS:
+        yield (
+            code(kind.field), kind.unit.singular, _SIDES[kind.side], code(kind.part_of or ""),
+            code(kind.price_as or ""), code(term_of(kind)), code(kind.column), kind.meter,
+            ", ".join(code(term) for term in kind.map_terms),
+        )  # fmt: skip
+
+
+def _split(docstring: str) -> tuple[str, str]:
+    """Return prose and the indented part of a docstring."""
+    lines = cleandoc(docstring).splitlines()
+    block = [line for line in lines if line.startswith("    ")]
+    return "\n".join(line for line in lines if not line.startswith("    ")), dedent(
+        "\n".join(block)
+    )

@@ -1,0 +1,155 @@
+"""Puts the pages of the site together: those of `docs/`, and documents that lie elsewhere.
+
+A document keeps its one place in the repository. Each link is read from there: a link to another
+page leads to its place on the site, a picture comes along, and any other file of the repository
+becomes its path as code. A link that leads nowhere is an error.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+from typing import Any, Final
+
+import yaml
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGES_FOLDER: Final = ROOT / "build" / "site-pages"
+# Documents outside `docs/`, by their place on the site.
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "explanation/architecture.md": "ARCHITECTURE.md",
+    "explanation/benchmarks.md": "tests/bench/README.md",
+    "explanation/decisions.md": "DECISIONS.md",
+    "explanation/gateway.md": "gateway/README.md",
+    "explanation/ledger.md": "ledger/README.md",
+    "how-to/helm.md": "deploy/helm/README.md",
+    "reference/changelog.md": "CHANGELOG.md",
+}
+# Records of how things came to be: in search they stand behind pages for users.
+RECORDS: Final = frozenset((
+    "explanation/benchmarks.md", "explanation/decisions.md", "reference/changelog.md",
+))  # fmt: skip
+_LAST: Final = "---\nsearch:\n  boost: 0.1\n---\n\n"
+_LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+_FENCE: Final = re.compile(r"^(\s*)```")
+_BLOCK_MARK: Final = re.compile(r"^ *<!-- block: .*-->\n", re.MULTILINE)
+_HEADING: Final = re.compile(r"^(#{1,6}) (.+?)\s*$")
+_PICTURES: Final = (".png", ".svg")
+
+
+class SiteError(Exception):
+    """A page links to a place that is not there, or the navigation and the pages differ."""
+
+
+class SitePages:
+    """The pages by their place on the site, and what they bring along."""
+
+    def __init__(self, root: Path = ROOT, elsewhere: Mapping[str, str] = ELSEWHERE) -> None:
+        self._root = root
+        docs = sorted((root / "docs").rglob("*.md"))
+        self.sources = {path.relative_to(root / "docs").as_posix(): path for path in docs}
+        self.sources |= {place: root / name for place, name in elsewhere.items()}
+        self._places = {path: place for place, path in self.sources.items()}
+        self.pictures: dict[str, Path] = {}
+
+    def page(self, place: str) -> str:
+        """Return a page's text as the site has it."""
+        source = self.sources[place]
+        text = _BLOCK_MARK.sub("", source.read_text(encoding="utf-8"))
+        lines, fenced = [], False
+        for line in text.splitlines():
+            if _FENCE.match(line):
+                fenced = not fenced
+                lines.append(line.replace("```mermaid", "```text"))
+            else:
+                lines.append(line if fenced else self._with_links(line, place, source))
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Path) -> None:
+        """Write every page, as MkDocs reads it, and every picture into a folder."""
+        for place in self.sources:
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rank = _LAST if place in RECORDS else ""
+            path.write_text(rank + self.page(place), encoding="utf-8")
+        for place, source in self.pictures.items():
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(source.read_bytes())
+
+    def _with_links(self, line: str, place: str, source: Path) -> str:
+        kept: list[str] = []  # what stands in code is no link
+        hidden = re.sub(r"`[^`]*`", lambda match: _hide(match[0], kept), line)
+        linked = _LINK.sub(lambda match: self._link(match, place, source, kept), hidden)
+        return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], linked)
+
+    def _link(self, found: re.Match[str], place: str, source: Path, kept: list[str]) -> str:
+        picture, label, address = found.groups()
+        if re.match(r"[a-z]+:", address):
+            return found[0]
+        name, _, anchor = address.partition("#")
+        if _LINK.search(label):  # a picture that is a link
+            label = _LINK.sub(lambda inner: self._link(inner, place, source, kept), label)
+        if not name:
+            self._check_anchor(place, anchor, address)
+            return f"{picture}[{label}](#{anchor})"
+        target = Path(normpath(source.parent / name))
+        if not target.exists():
+            raise SiteError(f"{source.relative_to(self._root)}: {address} leads nowhere")
+        if target in self._places:
+            other = self._places[target]
+            self._check_anchor(other, anchor, f"{place}: {address}")
+            end = f"#{anchor}" if anchor else ""
+            return f"[{label}]({_relative(place, other)}{end})"
+        if target.suffix in _PICTURES:
+            other = f"pictures/{target.name}"
+            self.pictures[other] = target
+            return f"{picture}[{label}]({_relative(place, other)})"
+        path = target.relative_to(self._root).as_posix()
+        words = re.sub("\x00(\\d+)\x00", lambda hidden: kept[int(hidden[1])], label)
+        return f"`{path}`" if words.strip("`") == path else f"{words} (`{path}`)"
+
+    def _check_anchor(self, place: str, anchor: str, address: str) -> None:
+        if anchor and anchor not in anchors(self.sources[place].read_text(encoding="utf-8")):
+            raise SiteError(f"{address}: {place} has no heading #{anchor}")
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as MkDocs makes them."""
+    found: set[str] = set()
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= bool(_FENCE.match(line))
+        heading = None if fenced else _HEADING.match(line)
+        if heading:
+            words = re.sub(r"[^\w\s-]", "", heading[2].replace("`", "")).strip().lower()
+            slug, number = re.sub(r"[-\s]+", "-", words), 1
+            base = slug
+            while slug in found:
+                slug, number = f"{base}_{number}", number + 1
+            found.add(slug)
+    return found
+
+
+def title_of(text: str) -> str:
+    """Return a page's first heading."""
+    return next(found[2] for line in text.splitlines() if (found := _HEADING.match(line)))
+
+
+def navigation(root: Path = ROOT) -> list[tuple[str, list[str]]]:
+    """Return the parts of the navigation, each with its pages in order."""
+    entries: list[dict[str, Any]] = yaml.safe_load((root / "mkdocs.yml").read_text("utf-8"))["nav"]
+    return [
+        (part, [pages] if isinstance(pages, str) else list(pages))
+        for entry in entries
+        for part, pages in entry.items()
+    ]
+
+
+def _hide(code: str, kept: list[str]) -> str:
+    kept.append(code)
+    return f"\x00{len(kept) - 1}\x00"
+
+
+def _relative(place: str, other: str) -> str:
+    return relpath(other, PurePosixPath(place).parent.as_posix())
