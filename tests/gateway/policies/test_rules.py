@@ -78,7 +78,7 @@ def test_a_miss_without_a_price_costs_five_requests() -> None:
 def test_a_price_of_a_miss_changes_no_other_field_of_the_policy() -> None:
     said = Policy(
         "a", Slo(ttft_ms=1.0, strict=True), 0.5, 7, 9, InfeasibleAction.QUEUE,
-        Residency.INTERNAL_ONLY,
+        Residency.INTERNAL_ONLY, (("card", "mask"),),
     )  # fmt: skip
     plain = Policy("b")
     for field in fields(Policy):

@@ -115,7 +115,7 @@ def attempt(price: Price) -> Attempt:
         ),
         asked=SimpleNamespace(
             prompt_bytes=400, stream=True, kind=RequestKind.CHAT, features=frozenset(), members={},
-            form=None, sound_tokens=0,
+            form=None, sound_tokens=0, content=None,
         ),
         policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
         identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
