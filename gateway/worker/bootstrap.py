@@ -60,7 +60,6 @@ from gateway.sound.sound_decoder import SoundDecoder
 from gateway.stored.serving import StoredParts, serve_stored
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
-from gateway.telemetry.metrics.response_cache import CacheMetrics
 from gateway.worker.app import Gateway, Operations, Ready, create_app
 from gateway.worker.cached_answers import CacheParts, open_cache
 from gateway.worker.idempotent_requests import open_submissions
@@ -100,8 +99,7 @@ def build(
 ) -> Gateway:
     """One worker's application; what it opens is closed when its lifespan ends."""
     limits, queue, clock = settings.server.timeouts, settings.queue, Clock()
-    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
-    prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
+    board, prefixes = _shared_tables(runtime)
     journal, desk, recording = _open_records(settings, runtime, worker)
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
     fleet = Fleet(settings, runtime, make_backends(clients, settings, environ))
@@ -112,10 +110,7 @@ def build(
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
-    cached = CacheParts(
-        journal, fleet, admission, candidates, learned.ratio, in_force, clock,
-        partial(CacheMetrics, exposition.registry, metrics.count),
-    )  # fmt: skip
+    cached = CacheParts(journal, fleet, admission, candidates, learned.ratio, in_force, metrics)
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
         admission=admission,
@@ -135,7 +130,7 @@ def build(
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
         sounds=SoundDecoder(),
-        cache=open_cache(settings, worker, environ, cached),
+        cache=open_cache(settings, worker, environ, cached, clock, exposition.registry),
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)
@@ -154,8 +149,7 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        for served in (batches, stored, dispatcher.submissions, dispatcher.sounds, desk):
-            await served.aclose()
+        await _aclose(batches, stored, dispatcher.submissions, dispatcher.sounds, desk)
         await clients.aclose(fleet)
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
@@ -165,6 +159,12 @@ def build(
     app.hot, app.secrets, app.catalog = hot, _keys(fleet), _menu(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+def _shared_tables(runtime: Runtime) -> tuple[SharedLoadTable, PrefixIndex]:
+    """What the host's processes share: loads, and what prefix caches hold."""
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
+    return board, PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
 
 
 def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready) -> Operations:
@@ -339,6 +339,15 @@ def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> 
     if (stalled := recording.stalled()) is not None:
         missing.append(stalled)
     return missing
+
+
+class AsyncClosable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+async def _aclose(*served: AsyncClosable) -> None:
+    for part in served:
+        await part.aclose()
 
 
 class Closable(Protocol):
