@@ -25,7 +25,14 @@ from gateway.kinds.openapi_schemas import (
 )
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
 from gateway.kinds.prompt_parts import NO_PARTS, find_parts, is_text
-from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    EqualAnswers,
+    KindPath,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS, check_template_arguments
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -194,6 +201,7 @@ SPEC: Final = RequestKindSpec(
     media_member="messages",
     shorten=None,
     sampled=True,
+    equal_answers=EqualAnswers.IF_SAME,
     batched=True,
     usage_page="/usage/completions",
     otel_operation="chat",

@@ -17,7 +17,14 @@ from gateway.kinds.openapi_schemas import (
     prompt_schema,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
-from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    EqualAnswers,
+    KindPath,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
     NO_FEATURES,
@@ -128,6 +135,7 @@ SPEC: Final = RequestKindSpec(
     media_member="prompt",
     shorten=None,
     sampled=False,
+    equal_answers=EqualAnswers.IF_SAME,
     batched=True,
     usage_page="/usage/completions",
     otel_operation="text_completion",

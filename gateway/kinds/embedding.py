@@ -25,7 +25,14 @@ from gateway.kinds.openapi_schemas import (
     prompt_schema,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
-from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    EqualAnswers,
+    KindPath,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import (
     is_set,
@@ -152,6 +159,7 @@ SPEC: Final = RequestKindSpec(
     media_member="input",
     shorten=None,
     sampled=False,
+    equal_answers=EqualAnswers.ALWAYS,
     batched=True,
     usage_page="/usage/embeddings",
     otel_operation="embeddings",

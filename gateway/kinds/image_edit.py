@@ -22,7 +22,14 @@ from gateway.kinds.image_generation import (
 from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, edit_schema
 from gateway.kinds.picture_counts import refuse_other_counts, stated_form
-from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    EqualAnswers,
+    KindPath,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_members import plain_model
 from ledger.unit_usage import tokens_of_pictures
 from router.request_kinds import RequestKind
@@ -160,6 +167,7 @@ SPEC: Final = RequestKindSpec(
     media_member=_IMAGE,
     shorten=("prompt", "Send a shorter one, or fewer pictures."),
     sampled=False,
+    equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/images",
     otel_operation="image_edit",  # the conventions have no word for it

@@ -22,6 +22,7 @@ from gateway.kinds.picture_counts import refuse_other_counts, stated_form
 from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.spec import (
     CatalogFacts,
+    EqualAnswers,
     KindPath,
     KindUnits,
     PathDescription,
@@ -328,6 +329,7 @@ SPEC: Final = RequestKindSpec(
     media_member="prompt",
     shorten=("prompt", "Send a shorter one."),
     sampled=False,
+    equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/images",
     otel_operation="image_generation",  # the conventions have no word for it

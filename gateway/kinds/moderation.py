@@ -17,6 +17,7 @@ from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, answer_schema, li
 from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.spec import (
     CatalogFacts,
+    EqualAnswers,
     KindPath,
     KindUnits,
     PathDescription,
@@ -137,6 +138,7 @@ SPEC: Final = RequestKindSpec(
     media_member="input",
     shorten=("input", "Send fewer or shorter texts."),
     sampled=False,
+    equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/moderations",
     otel_operation="moderation",  # the conventions have no word for it

@@ -24,7 +24,14 @@ from gateway.kinds.pair_units import (
     spelled_pairs,
 )
 from gateway.kinds.request_size import media_parts, refuse_inside
-from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    EqualAnswers,
+    KindPath,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_features, model_of
 from ledger.unit_usage import tokens_of_reranking
@@ -123,6 +130,7 @@ SPEC: Final = RequestKindSpec(
     media_member="documents",
     shorten=("documents", "Send fewer or shorter documents."),
     sampled=False,
+    equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page=None,
     otel_operation="rerank",  # the conventions have no word for it

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from backends.answers import AnswerUsage
@@ -64,6 +65,14 @@ class KindUnits:
         return cost_pusd(tokens, price, tier=self.tier_of(price, request))
 
 
+class EqualAnswers(StrEnum):
+    """Whether equal requests have equal answers: `IF_SAME` where they ask for that."""
+
+    NEVER = "never"
+    IF_SAME = "if_same"
+    ALWAYS = "always"
+
+
 class CatalogFacts(NamedTuple):
     """Words of model lists for targets that serve a kind.
 
@@ -99,6 +108,7 @@ class RequestKindSpec:
     prefix_member: str | None  # whose beginning an engine may have in its prefix cache
     media_member: str  # where pictures and sound of the request are
     shorten: tuple[str, str] | None  # the member to make smaller, and the advice; None: as chat's
+    equal_answers: EqualAnswers  # whether equal requests may be given one answer
     sampled: bool  # its answers may be compared with a baseline, to find drift
     batched: bool  # files of the Batch API may ask for it
     usage_page: str | None  # the page of OpenAI's usage API that counts it

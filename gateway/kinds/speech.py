@@ -16,6 +16,7 @@ from gateway.kinds.relay import ByteRelay
 from gateway.kinds.sound_flow import TOKENS_PER_S, SoundFlow, bytes_per_s
 from gateway.kinds.spec import (
     CatalogFacts,
+    EqualAnswers,
     KindPath,
     KindUnits,
     PathDescription,
@@ -192,6 +193,7 @@ SPEC: Final = RequestKindSpec(
     media_member="input",
     shorten=("input", "Send less text."),
     sampled=False,
+    equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/audio_speeches",
     otel_operation="speech",  # the conventions have no word for it

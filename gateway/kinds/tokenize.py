@@ -16,6 +16,7 @@ from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, answer_schema, li
 from gateway.kinds.request_size import refuse_inside
 from gateway.kinds.spec import (
     CatalogFacts,
+    EqualAnswers,
     KindPath,
     KindUnits,
     PathDescription,
@@ -162,6 +163,7 @@ SPEC: Final = RequestKindSpec(
     media_member="messages",
     shorten=None,
     sampled=False,
+    equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page=None,
     otel_operation="tokenize",  # the conventions have no word for it

@@ -20,6 +20,7 @@ from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceR
 from gateway.kinds.openapi_schemas import MODEL, TEXT, answer_schema, form_schema
 from gateway.kinds.spec import (
     CatalogFacts,
+    EqualAnswers,
     KindPath,
     KindUnits,
     PathDescription,
@@ -214,6 +215,7 @@ SPEC: Final = RequestKindSpec(
     media_member="file",
     shorten=("file", "Send less sound, in a format that can be decoded."),
     sampled=False,
+    equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/audio_transcriptions",
     measure=measure,

@@ -61,7 +61,6 @@ from gateway.sound.sound_decoder import SoundDecoder
 from gateway.stored.serving import StoredParts, serve_stored
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
-from gateway.telemetry.metrics.response_cache import CacheMetrics
 from gateway.worker.app import Gateway, Operations, Ready, create_app
 from gateway.worker.cached_answers import CacheParts, open_cache
 from gateway.worker.idempotent_requests import open_submissions
@@ -101,8 +100,7 @@ def build(
 ) -> Gateway:
     """One worker's application; what it opens is closed when its lifespan ends."""
     limits, queue, clock = settings.server.timeouts, settings.queue, Clock()
-    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
-    prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
+    board, prefixes = _shared_tables(runtime)
     journal, desk, recording = _open_records(settings, runtime, worker)
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
     fleet = Fleet(settings, runtime, make_backends(clients, settings, environ))
@@ -113,10 +111,7 @@ def build(
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
-    cached = CacheParts(
-        journal, fleet, admission, candidates, learned.ratio, in_force, clock,
-        partial(CacheMetrics, exposition.registry, metrics.count),
-    )  # fmt: skip
+    cached = CacheParts(journal, fleet, admission, candidates, learned.ratio, in_force, metrics)
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
         admission=admission,
@@ -136,7 +131,7 @@ def build(
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
         sounds=SoundDecoder(),
-        cache=open_cache(settings, worker, environ, cached),
+        cache=open_cache(settings, worker, environ, cached, clock, exposition.registry),
         inspector=open_inspector(settings.content, metrics),
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
@@ -156,7 +151,7 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        await _close_served(batches, stored, dispatcher, desk)
+        await _aclose(batches, stored, dispatcher, desk)
         await clients.aclose(fleet)
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
@@ -168,9 +163,10 @@ def build(
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
 
 
-async def _close_served(*parts: AsyncClosable) -> None:
-    for part in parts:
-        await part.aclose()
+def _shared_tables(runtime: Runtime) -> tuple[SharedLoadTable, PrefixIndex]:
+    """What the host's processes share: loads, and what prefix caches hold."""
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
+    return board, PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
 
 
 def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready) -> Operations:
@@ -347,6 +343,15 @@ def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> 
     if (stalled := recording.stalled()) is not None:
         missing.append(stalled)
     return missing
+
+
+class AsyncClosable(Protocol):
+    async def aclose(self) -> None: ...
+
+
+async def _aclose(*served: AsyncClosable) -> None:
+    for part in served:
+        await part.aclose()
 
 
 class Closable(Protocol):

@@ -1,7 +1,9 @@
 """Opens a worker's response cache."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -13,6 +15,7 @@ from gateway.request.cache.answer_memory import ANSWERS_FD, AnswerMemory
 from gateway.request.cache.cache_scopes import CacheScopes, scopes_version
 from gateway.request.cache.response_cache import ResponseCache
 from gateway.request.routes import RouteCache
+from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.telemetry.metrics.response_cache import CacheMetrics
 from ledger.journals.journal import JournalWriter
 from router.token_ratio import TokenRatio
@@ -27,12 +30,16 @@ class CacheParts(NamedTuple):
     candidates: CandidateBuilder
     ratio: TokenRatio
     in_force: ActivePolicies
-    clock: Clock
-    make_metrics: Callable[[], CacheMetrics]
+    metrics: RequestMetrics
 
 
 def open_cache(
-    settings: Settings, worker: int, environ: Mapping[str, str], parts: CacheParts
+    settings: Settings,
+    worker: int,
+    environ: Mapping[str, str],
+    parts: CacheParts,
+    clock: Clock,
+    registry: CollectorRegistry | None,
 ) -> ResponseCache | None:
     """Return the cache; None: it is off. Without the parent's memory it has some of its own."""
     section = settings.response_cache
@@ -57,7 +64,7 @@ def open_cache(
         memory,
         section,
         parts.journal,
-        parts.make_metrics(),
-        parts.clock,
+        CacheMetrics(registry, parts.metrics.count),
+        clock,
         parts.in_force.hold(scopes),
     )

@@ -16,7 +16,9 @@ import msgspec
 from gateway.http.body import Members
 from gateway.http.connection import Header
 from gateway.http.fields import CACHE_ASKED, CACHE_CONTROL
+from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.spec import EqualAnswers
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.attempt import Attempt
 from gateway.request.cache.cache_use import AskedBytes, CacheDirectives
@@ -24,13 +26,10 @@ from gateway.request.routes import RouteContext
 from ledger.journals.records import AttemptSettled
 from router.policy import tighten
 from router.reasons import Reason
-from router.request_kinds import RequestKind
 from router.types import Feature, Residency
 
 ANY = b"any"  # of `x-breakeven-cache`: one answer is as good as another
 BODY_LIMIT_BYTES = 256 * 1024  # naming a longer one would hold up streams
-_ALWAYS = frozenset({RequestKind.EMBEDDING})
-_IF_SAME = frozenset({RequestKind.CHAT, RequestKind.COMPLETION})
 _NEVER = frozenset(
     {
         Feature.TOOLS,
@@ -78,8 +77,11 @@ def _with_directive(said: CacheDirectives, part: bytes) -> CacheDirectives:
 
 def is_cacheable(asked: InferenceRequest, *, any_answer: bool) -> bool:
     """Whether equal requests may share an answer."""
-    if asked.kind not in _ALWAYS:
-        if asked.kind not in _IF_SAME or asked.n * asked.prompts != 1:
+    equal = KINDS[asked.kind].equal_answers
+    if equal is EqualAnswers.NEVER:
+        return False
+    if equal is EqualAnswers.IF_SAME:
+        if asked.n * asked.prompts != 1:
             return False
         if not any_answer and not is_deterministic(asked.members):
             return False
@@ -145,7 +147,8 @@ def is_canary(terms: PolicyTerms) -> bool:
 def is_keepable(attempt: Attempt, record: AttemptSettled, asked: InferenceRequest) -> bool:
     """Whether the answer of an attempt may stand for those of equal requests."""
     plan = attempt.plan
-    ends_itself = record.finish_reason == _STOPPED or asked.kind in _ALWAYS
+    always = KINDS[asked.kind].equal_answers is EqualAnswers.ALWAYS
+    ends_itself = always or record.finish_reason == _STOPPED
     if record.finish_reason == _CUT and asked.max_tokens is not None:  # as its client asked
         ends_itself = attempt.step.frozen.candidate.output_cap is None
     return (

@@ -30,4 +30,4 @@ def test_it_is_for_the_named_models_alone(stack) -> None:
 def test_there_is_none_while_it_is_off(stack) -> None:
     section = stack.settings.response_cache.model_copy(update={"enabled": False})
     settings = stack.settings.model_copy(update={"response_cache": section})
-    assert open_cache(settings, 0, {}, None) is None
+    assert open_cache(settings, 0, {}, None, None, None) is None
