@@ -345,10 +345,6 @@ def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> 
     return missing
 
 
-class AsyncClosable(Protocol):
-    async def aclose(self) -> None: ...
-
-
 async def _aclose(*served: AsyncClosable) -> None:
     for part in served:
         await part.aclose()
