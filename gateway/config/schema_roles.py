@@ -33,7 +33,11 @@ def _with_count(value: Any) -> Any:
     return {"replicas": value} if is_count else value
 
 
-EngineRole = Annotated[EngineRoleSection, BeforeValidator(_with_count)]
+_Count = Annotated[int, Field(ge=0, le=64)]
+EngineRole = Annotated[
+    EngineRoleSection,
+    BeforeValidator(_with_count, json_schema_input_type=EngineRoleSection | _Count),
+]
 
 
 class RolesSection(ConfigSection):
