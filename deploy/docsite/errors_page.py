@@ -14,6 +14,10 @@ ADVICE: Final = {
     "unsupported": "No target of the model has this parameter. Leave it out or name another model.",
     "socket_limit": "This WebSocket has reached its limit of time or messages. Open another one.",
     "context": "The prompt and the longest answer do not fit any target. Shorten one of them.",
+    "content": "A policy keeps content of the request inside, and no target there can serve it. "
+    "Name a model with own engines, or leave out what the message names.",
+    "content_refused": "A policy refuses content of the request. The message names its kinds. "
+    "Leave it out.",
     "content_filter": "The provider refused the content. Change the prompt.",
     "no_key": "The request has no key. Send `Authorization: Bearer KEY`.",
     "bad_key": "The key is unknown, revoked or expired. Use another one.",

@@ -21,6 +21,12 @@ REQUEST: Final = (
     HeaderEntry("x-session-id", "chat-42", "The session, for models with `sticky: session`."),
     HeaderEntry("x-breakeven-session", "chat-42", "The session, where `x-session-id` is taken."),
     HeaderEntry("traceparent", "00-4bf9...-01", "W3C trace that the request's spans belong to."),
+    HeaderEntry(
+        "cache-control", "no-cache", "`no-cache`, `no-store` or `max-age`, for the response cache."
+    ),
+    HeaderEntry(
+        "x-breakeven-cache", "any", "One answer is as good as another: an earlier one may come."
+    ),
     HeaderEntry("anthropic-version", "2023-06-01", "Errors and lists in Anthropic's form."),
     HeaderEntry("anthropic-beta", "...", "Passed to providers that list it in `betas`."),
 )
@@ -46,6 +52,14 @@ RESPONSE: Final = (
         "`estimated` by the gateway.",
     ),
     HeaderEntry("x-breakeven-ignored", "seed", "Members that the target has no form for."),
+    HeaderEntry(
+        "x-breakeven-content", "card=2,email=1",
+        "Kinds of content that a policy's detectors found, with their counts.",
+    ),
+    HeaderEntry(
+        "x-breakeven-cache", "hit", "`hit`, `miss` or `bypass`, of requests that may be cached."
+    ),
+    HeaderEntry("age", "12", "Seconds since a cached answer was made."),
     HeaderEntry("x-breakeven-not-stored", "...", "Why an answer could not be stored."),
     HeaderEntry("x-breakeven-fault", "limit", "Where an error's cause lies ([errors](errors.md))."),
     HeaderEntry("retry-after", "3", "Seconds after which another try may succeed."),
@@ -66,7 +80,7 @@ RESPONSE: Final = (
 SENT: Final = (
     HeaderEntry(
         "x-breakeven-signature", "t=...,v1=...",
-        "On alerts' webhooks: HMAC of the body under the secret in `alerts.secret_env`.",
+        "On webhooks of alerts, events and reports: HMAC of the body under their `secret_env`.",
     ),
 )  # fmt: skip
 
