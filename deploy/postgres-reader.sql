@@ -8,12 +8,13 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO :reader;
 -- By name: a table that is not here is closed. What people asked and were answered, kept for batches,
 -- repeated requests and conversations (files, file_chunks, batch_lines, outgoing_lines, submissions,
--- kept_answers, stored_objects), is not for it.
+-- kept_answers, stored_objects), is not for it; nor is how far events and reports were sent
+-- (event_cursors, report_turns).
 ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM :reader;
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :reader;
 GRANT SELECT ON
-    alembic_version, attempts, batches, budget_alerts, budget_versions, budget_windows, budgets,
-    capacity, catalog, claims, compared, condensed_postings, condensed_refusals, condensings,
+    alembic_version, attempt_legs, attempts, batches, budget_alerts, budget_versions, budget_windows, budgets,
+    cache_hits, capacity, catalog, claims, compared, condensed_postings, condensed_refusals, condensings,
     config_versions, decisions, engine_sample_hours, engine_samples, entered,
     fleet_changes, fleet_hours, fleet_instances, fleet_leases, fleet_plans, fleet_pools,
     gpu_contracts,
@@ -27,5 +28,5 @@ GRANT SELECT ON
     rollup_key_hours, rollup_keys, rollup_load_days, rollup_load_hours, rollup_loads,
     rollup_packing, rollup_position, rollup_quarters, rollup_tag_days, rollup_tag_hours,
     rollup_tagging, rollup_tags, rollup_waiting, rollup_weeks, round_trips, seal_marks, seals,
-    teams, users, verifications
+    spend_history, teams, users, verifications
     TO :reader;

@@ -26,6 +26,7 @@ WRITES = (
 WITHHELD = {
     "files", "file_chunks", "batch_lines", "outgoing_lines", "submissions", "kept_answers",
     "stored_objects", "stored_bytes",
+    "event_cursors", "report_turns",  # how far something was sent: no page shows it
 }  # fmt: skip
 
 
