@@ -102,8 +102,7 @@ def build(
     limits, queue, clock = settings.server.timeouts, settings.queue, Clock()
     board, prefixes = _shared_tables(runtime)
     journal, desk, recording = _open_records(settings, runtime, worker)
-    clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
-    fleet = Fleet(settings, runtime, make_backends(clients, settings, environ))
+    fleet, clients = _fleet(settings, runtime, environ)
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
     estimates = open_estimates(runtime, worker, ledger.lengths, clock, experience)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
@@ -161,6 +160,14 @@ def build(
     app.hot, app.secrets, app.catalog = hot, _keys(fleet), _menu(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+def _fleet(
+    settings: Settings, runtime: Runtime, environ: Mapping[str, str]
+) -> tuple[Fleet, HttpClients]:
+    """Return the targets, and what connects to them."""
+    clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
+    return Fleet(settings, runtime, make_backends(clients, settings, environ)), clients
 
 
 def _shared_tables(runtime: Runtime) -> tuple[SharedLoadTable, PrefixIndex]:
