@@ -209,7 +209,7 @@ class _TappedStream(httpx.AsyncByteStream):
 
     @property
     def tail(self) -> bytes:
-        """What is kept of what came."""
+        """Return what is kept of the bytes that came."""
         return bytes(self._kept) if self._whole else self._tail
 
     def _keep(self, part: bytes) -> None:

@@ -120,7 +120,7 @@ def _show_frame(place: PageSpec, base: DashboardView) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PeriodChoice:
-    """What the sidebar says; a calendar's period is made anew each time, so that it goes on."""
+    """Return the sidebar's words; a calendar's period is made anew each time, so it goes on."""
 
     name: str
     days: tuple[date, ...] = ()

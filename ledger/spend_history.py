@@ -18,7 +18,7 @@ _EXACT = Context(prec=80)
 
 
 class HistoryCell(NamedTuple):
-    """What requests of one day agree in; empty texts: unknown."""
+    """The members in which requests of one day agree; empty texts: unknown."""
 
     org: str
     team: str
@@ -40,7 +40,7 @@ class HistorySums(NamedTuple):
 
 
 class HistoryTotal(NamedTuple):
-    """What is kept of a source."""
+    """The sums that are kept of a source."""
 
     source: str
     first_day: str

@@ -1,4 +1,4 @@
-"""What a policy does with kinds of content that are found in a request.
+"""Decides what a policy does with kinds of content that a request has.
 
 Several actions may hold for one kind: a rule says one, and rules whose condition cannot be told add
 theirs. They are kept as sorted pairs, so that policies compare and are written as plain values.

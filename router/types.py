@@ -247,7 +247,7 @@ class PrefillOption:
 
 
 class PrefillForecast(NamedTuple):
-    """What the prompt's reading on another engine would be, of a request that goes apart.
+    """The forecast of a prompt's reading on another engine, of a request that goes apart.
 
     Times are of that engine alone; `load` and `engine_seconds`, too. `decode_load` is that of the
     engine that answers. Until that one has read it, the KV is held on both.

@@ -75,7 +75,7 @@ def order_ways(work: RequestWork, rows: Sequence[WayRow]) -> list[WayRow]:
 
 
 def way_price(bid_price: float, load: float) -> float:
-    """What a second of an engine is worth at this load, in pico-USD."""
+    """Return what a second of an engine is worth at this load, in pico-USD."""
     gate = (load - GATE_FROM) / (GATE_FULL - GATE_FROM)
     share = max(IDLE_SHARE, min(1.0, gate)) * max(1.0, load / GATE_FULL)
     return max(LEAST_PRICE, bid_price) * share

@@ -141,7 +141,7 @@ class Generation:
         return True
 
     def _offer(self) -> dict[str, Any] | None:
-        """What is kept of it for another engine, also where nobody heard of it: until its lease."""
+        """The KV that stays for another engine until its lease ends, heard of or not."""
         offer = self._setting.offer
         if offer is None or self._offered is not None:
             return self._offered

@@ -32,7 +32,7 @@ class KvLoadError(Exception):
 
 
 class TransferMembers(msgspec.Struct):
-    """What is read of a request's `kv_transfer_params`."""
+    """The members of a request's `kv_transfer_params` that are read."""
 
     do_remote_decode: bool = False
     do_remote_prefill: bool = False

@@ -88,7 +88,7 @@ class EngineShape:
 
 
 class KvHandover(NamedTuple):
-    """What becomes of a prompt's KV: it stays for another engine, or comes from one.
+    """The fate of a prompt's KV: it stays for another engine, or comes from one.
 
     `moving_s` passes before the scheduler sees a request whose KV comes.
     """

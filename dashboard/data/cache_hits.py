@@ -1,4 +1,4 @@
-"""What the response cache answered, as far as a viewer may see it."""
+"""Reads what the response cache answered, as far as a viewer may see it."""
 
 from sqlalchemy import Connection
 

@@ -1,4 +1,4 @@
-"""What detectors found in requests, as far as a viewer may see them."""
+"""Reads what detectors found in requests, as far as a viewer may see them."""
 
 from sqlalchemy import Connection
 

@@ -104,7 +104,7 @@ class DashboardView:
 
     @property
     def earlier(self) -> "DashboardView":
-        """The same of the period of this length that ends where this one begins."""
+        """Return the view of the period before: as long, and it ends where this one begins."""
         if self.dated is not None:
             return replace(self, dated=self.dated.before)
         return replace(self, now_us=self.scope.start_us)

@@ -1,4 +1,4 @@
-"""What belongs to a period and is in no sum of it: the response cache, and imported spending."""
+"""Shows what is in no sum of a period: the response cache, and imported spending."""
 
 import streamlit as st
 

@@ -12,7 +12,7 @@ from dashboard.data import days
 from dashboard.data.reads import DashboardView
 from ledger.csvtable import CsvTableError
 from ledger.reporting_zone import ReportingZone
-from ledger.reports.business_metric import MetricFileError, UnitCost, parse_metric, unit_costs
+from ledger.reports.business_metric import MetricFileError, MetricUnitCost, parse_metric, unit_costs
 from ledger.reports.series import spend
 from ledger.reports.survey import Survey
 from ledger.spans import DAY_US
@@ -68,7 +68,7 @@ def _day_of(zone: ReportingZone, at_us: int) -> int:
     return zone.day(at_us)[0]
 
 
-def rows(found: list[UnitCost]) -> list[dict[str, Any]]:
+def rows(found: list[MetricUnitCost]) -> list[dict[str, Any]]:
     """A row for the house and each team of the file."""
     return [
         {
@@ -84,7 +84,7 @@ def rows(found: list[UnitCost]) -> list[dict[str, Any]]:
     ]
 
 
-def _skipped(found: list[UnitCost]) -> list[str]:
+def _skipped(found: list[MetricUnitCost]) -> list[str]:
     return [
         f"Of {cost.team or 'everyone'} {formatting.plural(len(cost.skipped), 'day')} of the file "
         f"{'is' if len(cost.skipped) == 1 else 'are'} not in here: {cost.skipped[0]} first."

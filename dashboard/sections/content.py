@@ -1,4 +1,4 @@
-"""What detectors found in requests, and what policies did: kinds and counts, never a text."""
+"""Shows what detectors found in requests, and what policies did: kinds and counts, never a text."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -27,7 +27,7 @@ AGAIN = "drill-again"
 
 
 def show_chips(view: DashboardView) -> None:
-    """What is chosen, each with one click to take it back."""
+    """Show what is chosen, each with one click to take it back."""
     if st.session_state.pop(AGAIN, False):
         st.rerun()  # what was chosen stands in the sidebar, which a page's own part does not draw
     found = chosen(view, st.session_state)

@@ -1,4 +1,4 @@
-"""What policies say of content: kinds that nobody finds, patterns, guardrails and their order."""
+"""Policies' words on content: kinds that nobody finds, patterns, guardrails and their order."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit

@@ -14,7 +14,7 @@ SCORED_H = 24.0  # of advice that a pool needs before it acts
 
 
 class AdviceScore(NamedTuple):
-    """What the ledger knows of a pool's advice: hours scored, and what it would have saved."""
+    """The ledger's knowledge of a pool's advice: hours scored, and what it would have saved."""
 
     hours: float
     earned_usd: float

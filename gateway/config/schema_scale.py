@@ -13,7 +13,7 @@ Size = Annotated[int, Field(ge=0, le=64)]
 
 
 class ActuatorSection(ConfigSection):
-    """What starts, stops and lists engines. Engine i of the pool is its place i."""
+    """Names what starts, stops and lists engines. Engine i of the pool is its place i."""
 
     kind: Literal["supervisor", "kubernetes", "keda", "command"] = Field(
         "supervisor",

@@ -1,1 +1,1 @@
-"""What a request's text holds that may not leave: detectors, and how they read every part."""
+"""Detectors of text that may not leave, and how they read every part of a request."""

@@ -1,4 +1,4 @@
-"""What a text as a whole tells of its numbers, so that most are passed over at once.
+"""Hints that a whole text gives of its numbers, so that most are passed over at once.
 
 A log has thousands of numbers and no word that names one; to look around each takes a hundred times
 as long as to look for the words once.
@@ -13,7 +13,7 @@ _AMERICAN: Final = frozenset((10, 11))
 
 
 class NumberHints:
-    """Of one text; its words are looked for when the first number asks."""
+    """Hints of one text; its words are looked for when the first number asks."""
 
     __slots__ = ("_named", "_text")
 

@@ -1,4 +1,4 @@
-"""What was found in the beginning of a conversation that was read before: one per set of detectors.
+"""Remembers finds in the part of a conversation that was read before, per set of detectors.
 
 A further turn repeats all before it byte for byte. So a conversation that was read is remembered by
 its length and by a keyed checksum of its bytes (Poly1305 under a key of this process); a later one
@@ -28,7 +28,7 @@ class ReadPrefix(msgspec.Struct, frozen=True):
     spoken: str  # of what the user said
 
 
-class PrefixMemory:
+class ScannedBeginnings:
     """Remembers conversations by their encoded bytes, without the bracket that closes them."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
 from gateway.content.masking import Placeholders, mask_texts
-from gateway.content.prefix_memory import LEAST_BYTES, PrefixMemory, ReadPrefix
+from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
 from gateway.content.seams import REACH, SplitFind, find_across
 from gateway.content.slices import SlicePace, slices_of
 from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
@@ -32,7 +32,7 @@ _MOST_CHOICES: Final = 1 << 20  # the request was read once with the real limit
 
 
 class MemberReading(msgspec.Struct, frozen=True):
-    """What one member holds: texts of it that are new, finds in them, and counts of all."""
+    """The content of one member: texts of it that are new, finds in them, and counts of all."""
 
     texts: list[str]
     finds: list[TextFind]
@@ -46,7 +46,7 @@ class RequestReader:
 
     def __init__(self, scanner: TextScanner) -> None:
         self._scanner = scanner
-        self._memory = PrefixMemory()
+        self._memory = ScannedBeginnings()
 
     async def read(self, asked: InferenceRequest) -> dict[str, int]:
         """Return how much of each kind a request holds, in all of its parts."""

@@ -1,1 +1,1 @@
-"""What a machine is asked when a gateway does not run as it should: one look, nothing changed."""
+"""Looks at a machine whose gateway does not run as it should; changes nothing."""

@@ -1,4 +1,4 @@
-"""What one look of `breakeven doctor` found, for people and for programs."""
+"""The findings of one look of `breakeven doctor`, for people and for programs."""
 
 from enum import StrEnum
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What roles add to a candidate: who may read prompts for it, whether it is kept for reading."""
+"""Adds roles to a candidate: who may read prompts for it, whether it is kept for reading."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -14,7 +14,7 @@ SEATS_DIR = "scaled"
 
 
 class SeatTag(NamedTuple):
-    """What a plan last said of an engine."""
+    """The last word of a plan on an engine."""
 
     token: str
     is_up: bool

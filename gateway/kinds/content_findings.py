@@ -1,4 +1,4 @@
-"""What detectors found in a request: kinds and counts, never a text."""
+"""The finds of detectors in a request: kinds and counts, never a text."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What a policy does with kinds of content, live, supposed and replayed: pure."""
+"""Applies a policy to kinds of content, live, supposed and replayed: pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -79,7 +79,7 @@ class SampleSink(Protocol):
 
 
 class AsyncClosable(Protocol):
-    """What holds connections or processes."""
+    """A part that holds connections or processes."""
 
     async def aclose(self) -> None: ...
 

@@ -68,7 +68,7 @@ def _read(leg: PrefillLeg, prompt: float, now_s: float) -> tuple[AttemptLeg, ...
 
 
 def _reading_s(engine: EngineState, step: StepModel, prompt: float) -> float:
-    """What it was spared: all of the prompt but its last token."""
+    """Return what it was spared: all of the prompt but its last token."""
     return engine.step_feedback * step.d_s * max(0.0, prompt - 1.0)
 
 

@@ -47,7 +47,7 @@ _encode = msgspec.json.encode
 
 
 class _PrefillAnswer(msgspec.Struct):
-    """What is read of the engine's answer."""
+    """The members of the engine's answer that are read."""
 
     kv_transfer_params: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None

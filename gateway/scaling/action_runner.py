@@ -17,7 +17,7 @@ from ledger.fleet.scaling_books import ScalingBooks
 
 @dataclass(frozen=True, slots=True)
 class PlannedWords:
-    """What is written beside a change. `live` is how many engines there are before it."""
+    """The words written beside a change. `live` is how many engines there are before it."""
 
     at_us: int
     reason: str

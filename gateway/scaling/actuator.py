@@ -1,4 +1,4 @@
-"""What starts, stops and lists engines: one interface for this machine and for others.
+"""Starts, stops and lists engines: one interface for this machine and for others.
 
 `gateway.scaling.supervisor_actuator`, `kubernetes_actuator` and `command_actuator` implement it.
 Orders are idempotent: whoever died between an order and its answer gives it again, by the same

@@ -1,4 +1,4 @@
-"""What the gateway itself sees of a pool's engines, and how requests are kept away from one.
+"""Sees a pool's engines as the gateway does, and keeps requests away from one.
 
 An engine serves when telemetry found it healthy, whatever its actuator says. Requests are kept
 away by an override like an operator's, which counts on every host.

@@ -29,7 +29,7 @@ from gateway.scaling.reconcile import (
 )
 from gateway.scaling.spend_limit import starts_left
 from gateway.scaling.traffic_observer import WINDOW_US, ObservedTraffic, TrafficObserver
-from ledger.fleet.fleet_lease import LeaseLost, lease_holder, take_lease
+from ledger.fleet.fleet_lease import FleetLeaseLost, lease_holder, take_lease
 from ledger.fleet.fleet_reads import (
     has_instances,
     instances_between,
@@ -51,7 +51,7 @@ NONCE_BYTES = 6
 
 @dataclass(frozen=True, slots=True)
 class ScalerPlace:
-    """What a pool's scaler works with. `actuator` is `None` where it only advises."""
+    """The parts that a pool's scaler works with. `actuator` is `None` where it only advises."""
 
     ledger: Engine
     probe: FleetProbe
@@ -90,7 +90,7 @@ class PoolScaler:
         books = ScalingBooks(place.ledger, self._setup.pool, fence, now_us=now_us)
         try:
             return self._lead(books, now_us)
-        except LeaseLost as error:
+        except FleetLeaseLost as error:
             self._planner = None
             return msgspec.structs.replace(self._look_on(now_us), held=str(error))
 
@@ -318,7 +318,7 @@ class PoolScaler:
     # -- what is told ---------------------------------------------------------------------------
 
     def _look_on(self, now_us: int) -> ScalingNote:
-        """What a process knows that does not hold the lease."""
+        """Return what a process knows that does not hold the lease."""
         with self._place.ledger.connect() as connection:
             rows = open_instances(connection, self._setup.pool)
             plan = last_plan(connection, self._setup.pool)

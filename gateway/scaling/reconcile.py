@@ -14,7 +14,7 @@ from ledger.fleet.fleet_records import FleetInstance
 
 
 class FindingKind(StrEnum):
-    """What somebody should know of a fleet; the words of the metric."""
+    """A fault of a fleet that somebody should know; the metric has the same words."""
 
     UNREACHABLE = "unreachable"
     ORPHAN = "orphan"
@@ -38,7 +38,7 @@ class FleetFinding:
 
 
 class ActionVerb(StrEnum):
-    """What the loop does: marks in the books, orders, and intents (`START`, `DRAIN`, `ADOPT`)."""
+    """Steps of the loop: marks in the books, orders, and intents (`START`, `DRAIN`, `ADOPT`)."""
 
     SEEN = "seen"
     READY = "ready"
@@ -83,7 +83,7 @@ class FleetRules:
 
 @dataclass(frozen=True, slots=True)
 class FleetWish:
-    """What the plan wants; `hold` says why nothing new is begun, where that is so."""
+    """The wish of the plan; `hold` says why nothing new is begun, where that is so."""
 
     wanted: int
     stop: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class FleetWish:
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """What is known now. `listed` is `None` where the actuator did not answer.
+    """The state that is known now. `listed` is `None` where the actuator did not answer.
 
     `instances` are open rows; `closed` are rows of listed tokens that the books had ended.
     `serving` and `busy` are places by the gateway's own probe, `away` says since when requests are
@@ -114,7 +114,7 @@ class FleetView:
 
 @dataclass(frozen=True, slots=True)
 class FleetSteps:
-    """What to do, in this order, and what to tell."""
+    """The actions to do, in this order, and the findings to tell."""
 
     actions: tuple[FleetAction, ...]
     findings: tuple[FleetFinding, ...]

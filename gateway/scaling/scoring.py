@@ -35,7 +35,7 @@ class PricedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreTerms:
-    """What a pool's windows are scored by. `start_us` is the time that a start takes."""
+    """The terms that a pool's windows are scored by. `start_us` is the time that a start takes."""
 
     rent: InstanceRent
     capacity_ppm: int

@@ -32,7 +32,7 @@ MOST_WINDOWS = 1_440  # that are caught up in one step
 
 @dataclass(frozen=True, slots=True)
 class ObservedTraffic:
-    """What one step saw: scores to add, dollars of changes, and the advice that goes on."""
+    """The sight of one step: scores to add, dollars of changes, and the advice that goes on."""
 
     through_us: int
     spans: tuple[ScoredSpan, ...]

@@ -13,7 +13,7 @@ def as_whole_replicas(settings: Settings) -> Settings:
 
 
 def note_on_roles(pool: PoolSection) -> str:
-    """What a what-if does not play of a pool; empty where it has no roles."""
+    """Return what a what-if does not play of a pool; empty where it has no roles."""
     if pool.roles is None:
         return ""
     apart = f"{pool.roles.prefill.count} for prefill and {pool.roles.decode.count} for decode"

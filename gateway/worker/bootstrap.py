@@ -171,7 +171,7 @@ def _fleet(
 
 
 def _shared_tables(runtime: Runtime) -> tuple[SharedLoadTable, PrefixIndex]:
-    """What the host's processes share: loads, and what prefix caches hold."""
+    """Return what the host's processes share: loads, and what prefix caches hold."""
     board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     return board, PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
 

@@ -22,7 +22,7 @@ from router.token_ratio import TokenRatio
 
 
 class CacheParts(NamedTuple):
-    """What the cache asks of its worker."""
+    """The parts of a worker that the cache uses."""
 
     journal: JournalWriter
     fleet: Fleet

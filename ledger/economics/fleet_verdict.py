@@ -240,7 +240,7 @@ def _options(
 
 
 def _month_of_one(sheet: AssumptionSheet, pool: PoolAssumptions) -> Fraction:
-    """What the GPUs of one engine cost a month."""
+    """Return what the GPUs of one engine cost a month."""
     return Fraction(pool.pusd_per_hour or 0) * pool.count_each * sheet.month_hours
 
 

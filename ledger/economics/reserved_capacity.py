@@ -14,7 +14,7 @@ from ledger.economics.cost import Exact
 
 @dataclass(frozen=True, slots=True)
 class ReservedOffer:
-    """What a provider sells by the unit. `term` is the shortest commitment, in words."""
+    """Capacity that a provider sells by the unit. `term` is the shortest commitment, in words."""
 
     target: str
     tokens_per_minute: int

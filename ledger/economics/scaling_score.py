@@ -1,4 +1,4 @@
-"""What a number of engines would have cost in a window: the score of plans, pure and exact.
+"""Scores plans by what each number of engines would have cost in a window: pure and exact.
 
 `api_curve` prices what each number of engines does not hold, as the planner values it: what may
 not leave is served first, then what avoids most dollars per second of engine time. The curves of
@@ -18,7 +18,7 @@ HOUR_US = 3_600 * US
 
 @dataclass(frozen=True, slots=True)
 class InstanceRent:
-    """What an engine costs: whole units of `unit_s`, at least `least_s`, from the asking on."""
+    """The rent of an engine: whole units of `unit_s`, at least `least_s`, from the asking on."""
 
     pusd_per_hour: int
     unit_s: int = 1

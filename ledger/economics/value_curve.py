@@ -135,7 +135,7 @@ class ValueCurve:
     def at_apis(
         self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER
     ) -> list[tuple[tuple[Fraction, ...], tuple[Fraction, ...], int]]:
-        """What goes to APIs by window: tokens of each class that newly leave, that are bought.
+        """Yield what APIs get by window: tokens of each class that newly leave, that are bought.
 
         The last is how often such a window is. Raises `ValueError` if the number is refused.
         """

@@ -1,4 +1,4 @@
-"""Who may size a pool: one holder at a time, over all hosts that share a ledger.
+"""Decides who may size a pool: one holder at a time, over all hosts that share a ledger.
 
 A lease ends by itself. Each new holder gets a higher fence, and every change is written under the
 fence in the same transaction that checks it, so a holder that was overtaken while it hung cannot
@@ -11,7 +11,7 @@ from ledger.orm.scaling import FleetLeaseRow
 from ledger.upserts import insert_into
 
 
-class LeaseLost(Exception):
+class FleetLeaseLost(Exception):
     """Another process sizes the pool, or the lease ran out: nothing may be changed."""
 
 
@@ -41,7 +41,7 @@ def take_lease(
 
 
 def check_lease(connection: Connection, pool: str, fence: int, *, now_us: int) -> None:
-    """Lock the lease within a transaction; raises `LeaseLost` where it is another's or over."""
+    """Lock the lease in a transaction; raises `FleetLeaseLost` where it is another's or over."""
     row = FleetLeaseRow
     kept = (
         update(row)
@@ -49,7 +49,7 @@ def check_lease(connection: Connection, pool: str, fence: int, *, now_us: int) -
         .values(fence=fence)
     )
     if not connection.execute(kept).rowcount:
-        raise LeaseLost(f"the lease of pool {pool} is another's, or over")
+        raise FleetLeaseLost(f"the lease of pool {pool} is another's, or over")
 
 
 def give_lease_back(engine: Engine, pool: str, holder: str) -> None:

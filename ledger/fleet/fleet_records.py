@@ -75,7 +75,7 @@ class FleetPlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class PlannerMemory:
-    """What a planner goes on from. `advised`: engines that its advice would have by now."""
+    """The memory that a planner has. `advised`: engines that its advice would have by now."""
 
     through_us: int
     memory: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What a host's scaling process last knew of each pool that sizes itself: for metrics and pages.
+"""The last knowledge of a host's scaling process, by pool that sizes itself: for metrics and pages.
 
 A file in the run directory. It is written before the first plan, so a metric of it is never empty.
 """

@@ -13,7 +13,7 @@ from ledger.orm.types import Json, Serial
 
 
 class FleetLeaseRow(LedgerBase):
-    """Who sizes a pool now. `fence` grows with each new holder, and a change names it."""
+    """Tells who sizes a pool now. `fence` grows with each new holder, and a change names it."""
 
     __tablename__ = "fleet_leases"
 
@@ -24,7 +24,7 @@ class FleetLeaseRow(LedgerBase):
 
 
 class FleetPoolRow(LedgerBase):
-    """What a pool's planner goes on from: its memory, and how far traffic was observed."""
+    """The memory of a pool's planner: its memory, and how far traffic was observed."""
 
     __tablename__ = "fleet_pools"
 

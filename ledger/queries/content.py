@@ -1,4 +1,4 @@
-"""What detectors found in requests: kinds, what was done, and how many requests and finds."""
+"""Reads what detectors found in requests: kinds, what was done, and how many requests and finds."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What one customer, ticket or order cost: a metric of the business by day, beside what was spent.
+"""Divides what was spent by customers, tickets or orders: a metric of the business by day.
 
 A file has `day,value` and, where a line is of one team, `team`. Only days of which both are known
 are divided; the others are named. Pure.
@@ -29,7 +29,7 @@ class MetricDay:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitCost:
+class MetricUnitCost:
     """Cost per unit over the days that count. `pusd_per_unit` is None without any unit."""
 
     team: str | None
@@ -80,7 +80,7 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
 
 def unit_costs(
     metric: Iterable[MetricDay], spent: Mapping[tuple[date, str | None], int]
-) -> list[UnitCost]:
+) -> list[MetricUnitCost]:
     """Divide; `spent` is by day and team, of the house under None, of whole days alone."""
     groups: dict[str | None, list[MetricDay]] = {}
     for item in metric:
@@ -89,7 +89,7 @@ def unit_costs(
     for team, items in sorted(groups.items(), key=lambda pair: pair[0] or ""):
         known = [item for item in items if (item.day, team) in spent]
         found.append(
-            UnitCost(
+            MetricUnitCost(
                 team,
                 sum((Fraction(item.value) for item in known), Fraction(0)),
                 sum(spent[item.day, team] for item in known),

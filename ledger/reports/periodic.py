@@ -33,7 +33,7 @@ PERCENT = 100
 
 
 class SpendGroup(StrEnum):
-    """What moved and what stands out is told by these."""
+    """The movements and outliers that a report tells."""
 
     TEAM = "team"
     MODEL = "model"

@@ -116,7 +116,7 @@ def read_mix(connection: Connection, scope: Scope, here: RollupProgress | None) 
 
 
 class KeptCell(NamedTuple):
-    """What own engines answered of one team, pool, kind and model in an hour."""
+    """The work that own engines did for one team, pool, kind and model in an hour."""
 
     hour_us: int
     team: str | None

@@ -1,4 +1,4 @@
-"""Whose turn it is to send a period's report, and which period that is.
+"""Decides whose turn it is to send a report, and of which period.
 
 Any host may look. Who sends is decided by the table's key and a lease that ends: a sender that dies
 is followed by another one, so a report may come twice (it has an id), and never not at all. Only

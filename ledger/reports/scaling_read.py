@@ -1,4 +1,4 @@
-"""What scaling earned by day: the plan against the fixed fleet and against all API."""
+"""Reads what scaling earned by day: the plan against the fixed fleet and against all API."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

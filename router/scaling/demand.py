@@ -1,4 +1,4 @@
-"""What a planner has learned of a pool's traffic, in bounded memory."""
+"""Learns a pool's traffic in bounded memory."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _FORGOTTEN_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """What is fitted now: `version` counts fits, so answers can be remembered by it."""
+    """The fit that holds now: `version` counts fits, so answers can be remembered by it."""
 
     version: int
     moves: RateMotion
@@ -141,7 +141,7 @@ class PoolDemand:
 
     @property
     def coarse(self) -> RateTrack:
-        """The same in steps of ten minutes, for rent by the hour."""
+        """Return the rates in steps of ten minutes, for rent by the hour."""
         assert self._coarse is not None
         return self._coarse
 
@@ -207,7 +207,7 @@ class PoolDemand:
         return max(track.rate(), upper) * self._work_s.get(traffic.name, traffic.engine_s)
 
     def memory(self) -> dict[str, object]:
-        """What was learned, as JSON holds it; empty while nothing was observed."""
+        """Return what was learned, as JSON holds it; empty while nothing was observed."""
         if self._work is None or self._coarse is None:
             return {}
         return {

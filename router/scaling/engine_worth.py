@@ -1,4 +1,4 @@
-"""What the k-th engine of a pool earns while a rate holds: its slice of the value curve V(n).
+"""Values the k-th engine of a pool while a rate holds: its slice of the value curve V(n).
 
 Own engines serve what may not leave first, then what is dearest elsewhere per second of engine
 time. So with total work of `rate` engines, classes lie one behind the other, and engine k takes
@@ -72,7 +72,7 @@ class DemandMix:
         return best
 
     def earns(self, engine: int, rate: float) -> float:
-        """What this engine adds, the first is 1, in pico-USD an hour."""
+        """Return what this engine adds, the first is 1, in pico-USD an hour."""
         if not self.fixed and len(self.shares) == 1:  # the common case, without its loop
             return self.densities[0] * min(1.0, max(0.0, rate * self.shares[0] - engine + 1))
         return self.value(engine, rate) - self.value(engine - 1, rate)

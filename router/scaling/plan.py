@@ -41,7 +41,7 @@ REASON_WORDS: dict[ScaleReason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RentTerms:
-    """What one engine costs from its start to its stop.
+    """The cost of one engine from its start to its stop.
 
     It is paid from the asking, in whole units of `unit_s` (1: by the second, 3600: by the hour),
     for at least `least_s`. The first `reserved` engines are paid for in any case.
@@ -101,7 +101,7 @@ class ClassArrivals:
 
 @dataclass(frozen=True, slots=True)
 class ArrivalWindow:
-    """What arrived in one window, by class; served here or elsewhere, both count.
+    """Arrivals of one window by class; served here or elsewhere, both count.
 
     A class that is not named had none. `None` for `arrivals` is a gap: the last rates hold.
     Batches are no arrivals: `FleetState.batches` has them.
@@ -127,7 +127,7 @@ class EngineLease:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchBacklog:
+class BatchWorkload:
     """Batch work that waits: engine seconds, what they would cost elsewhere, and until when."""
 
     name: str
@@ -138,7 +138,7 @@ class BatchBacklog:
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    """What is true now: engines, prices of the classes, batches, and a spot rent in force.
+    """The state of now: engines, prices of the classes, batches, and a spot rent in force.
 
     `rent_pusd_per_hour` replaces the rent of `RentTerms` for engines that are not reserved.
     """
@@ -146,7 +146,7 @@ class FleetState:
     at_us: int
     engines: tuple[EngineLease, ...]
     classes: tuple[DemandClass, ...]
-    batches: tuple[BatchBacklog, ...] = ()
+    batches: tuple[BatchWorkload, ...] = ()
     rent_pusd_per_hour: int | None = None
 
 
@@ -183,7 +183,7 @@ class FleetAlternative:
 
 @dataclass(frozen=True, slots=True)
 class EngineWorth:
-    """What one engine earns an hour over the horizon, beside its rent an hour.
+    """The earnings of one engine an hour over the horizon, beside its rent an hour.
 
     `value_pusd` is `None` where no price elsewhere is known.
     """

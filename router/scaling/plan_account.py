@@ -23,7 +23,7 @@ _PUSD = 10**12
 
 @dataclass(frozen=True, slots=True)
 class PlanBasis:
-    """What a plan rests on. `priced`: whether all that may leave has a price elsewhere."""
+    """The grounds of a plan. `priced`: whether all that may leave has a price elsewhere."""
 
     terms: PoolTerms
     demand: PoolDemand

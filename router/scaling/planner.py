@@ -319,7 +319,7 @@ def _reach(running: int, most: int, starts: Callable[[int], bool]) -> int:
 
 
 def start_pusd(terms: PoolTerms, rent: float) -> float:
-    """What a start costs beside its time: cold caches, and a little against noise."""
+    """Return what a start costs beside its time: cold caches, and a little against noise."""
     return terms.cold_pusd + rent * _NOISE_S / 3600
 
 

@@ -139,7 +139,7 @@ class RateForecaster:
             hour[1] += weight * self._scale
 
     def memory(self) -> dict[str, object]:
-        """What was learned, as JSON holds it."""
+        """Return what was learned, as JSON holds it."""
         return {
             "step_s": self.step_s,
             "seen": self.seen,

@@ -24,7 +24,7 @@ KEYS = "LiteLLM_VerificationToken"
 
 
 class SourceSurvey(NamedTuple):
-    """What a database holds, and what would be made of it. `days` have rows of spending."""
+    """Tells what a database holds, and what would be made of it. `days` have rows of spending."""
 
     plan: IdentityPlan
     days: int

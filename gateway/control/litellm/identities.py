@@ -1,4 +1,4 @@
-"""What LiteLLM's keys, teams, users and budgets come to here, and what is lost. Pure.
+"""Turns LiteLLM's keys, teams, users and budgets into ours, and says what is lost. Pure.
 
 Keys stay valid: whoever sends one is told by its SHA-256. Those that are blocked, expired or
 malformed are left out, each with its reason. A budget that starts anew each day or month is one

@@ -27,7 +27,7 @@ class SpendResult(NamedTuple):
 
 
 class SourceNames(NamedTuple):
-    """What LiteLLM's ids are called here. `key_id`: the id of a key by its digest."""
+    """Maps LiteLLM's ids to those here. `key_id`: the id of a key by its digest."""
 
     teams: Mapping[str, str]
     organisations: Mapping[str, str]

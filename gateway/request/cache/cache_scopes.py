@@ -23,7 +23,7 @@ def scopes_version(settings: Settings, policies: str, overrides: tuple[Override,
 
 
 class CacheScopes:
-    """Of the policies in force. `prices_version`: the name of the prices of an instant."""
+    """Finds scopes. `prices_version` returns the name of the prices of an instant."""
 
     def __init__(
         self,

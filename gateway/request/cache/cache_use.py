@@ -1,4 +1,4 @@
-"""What one request asks of the response cache, from its body to its last byte."""
+"""Holds what one request asks of the response cache, from its body to its last byte."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from gateway.kinds.inference_request import InferenceRequest
 
 
 class CacheDirectives(NamedTuple):
-    """What a client says of the cache. `max_age_s`: the oldest answer that it takes."""
+    """A client's words on the cache. `max_age_s`: the oldest answer that it takes."""
 
     reads: bool = True
     stores: bool = True
@@ -25,7 +25,7 @@ class AskedBytes(NamedTuple):
 
 @dataclass(slots=True)
 class CacheUse:
-    """What one request asks of the cache, from its body on.
+    """The use that one request makes of the cache, from its body on.
 
     `forbidden`: its answer is not what a target said, or is no longer of what its client sent.
     """

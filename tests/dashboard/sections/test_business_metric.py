@@ -10,7 +10,7 @@ from dashboard import viewer_identity
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
 from dashboard.sections import business_metric
-from ledger.reports.business_metric import MetricDay, UnitCost, unit_costs
+from ledger.reports.business_metric import MetricDay, MetricUnitCost, unit_costs
 from ledger.reports.series import spend
 
 
@@ -33,7 +33,10 @@ def test_days_add_up_to_what_the_page_shows(month) -> None:
 
 def test_rows_say_what_is_not_known() -> None:
     day = date(2026, 11, 2)
-    costs = [UnitCost(None, Fraction(4), 10**12, 1, ()), UnitCost("ads", Fraction(0), 0, 0, (day,))]
+    costs = [
+        MetricUnitCost(None, Fraction(4), 10**12, 1, ()),
+        MetricUnitCost("ads", Fraction(0), 0, 0, (day,)),
+    ]
     assert [(row["of"], row["cost of one"]) for row in business_metric.rows(costs)] == [
         ("everyone", "$0.25"), ("ads", "not known"),
     ]  # fmt: skip

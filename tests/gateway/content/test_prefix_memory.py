@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.content.prefix_memory import ENTRIES, PrefixMemory, ReadPrefix
+from gateway.content.prefix_memory import ENTRIES, ReadPrefix, ScannedBeginnings
 
 EMPTY = ReadPrefix({}, 0, 0, "", "")
 
@@ -12,7 +12,7 @@ def encoded(*words: str) -> bytes:
 
 
 def test_a_further_turn_goes_on_where_the_last_ended() -> None:
-    memory, first = PrefixMemory(), encoded("one ", "two ")
+    memory, first = ScannedBeginnings(), encoded("one ", "two ")
     assert memory.find(first) is None
     memory.keep(first, EMPTY)
     end, entry = memory.find(encoded("one ", "two ", "three "))
@@ -21,13 +21,13 @@ def test_a_further_turn_goes_on_where_the_last_ended() -> None:
 
 
 def test_another_beginning_of_the_same_length_is_read_anew() -> None:
-    memory = PrefixMemory()
+    memory = ScannedBeginnings()
     memory.keep(encoded("one ", "two "), EMPTY)
     assert memory.find(encoded("onE ", "two ", "three ")) is None
 
 
 def test_it_is_bounded() -> None:
-    memory = PrefixMemory()
+    memory = ScannedBeginnings()
     for number in range(ENTRIES + 10):
         memory.keep(encoded(f"{number:05} "), EMPTY)
     assert len(memory._entries) == ENTRIES

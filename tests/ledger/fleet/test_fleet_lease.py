@@ -3,7 +3,7 @@
 import pytest
 
 from ledger.fleet.fleet_lease import (
-    LeaseLost,
+    FleetLeaseLost,
     check_lease,
     give_lease_back,
     lease_holder,
@@ -40,10 +40,10 @@ def test_a_lease_is_one_holders_until_it_runs_out(engine):
 def test_who_was_overtaken_or_slept_cannot_write(engine):
     take(engine, "a", 0)
     check(engine, 1, 59)
-    with pytest.raises(LeaseLost, match="the lease of pool p is another's, or over"):
+    with pytest.raises(FleetLeaseLost, match="the lease of pool p is another's, or over"):
         check(engine, 1, 60)
     take(engine, "b", 61)
-    with pytest.raises(LeaseLost):
+    with pytest.raises(FleetLeaseLost):
         check(engine, 1, 62)
     check(engine, 2, 62)
 

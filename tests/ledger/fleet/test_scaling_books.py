@@ -6,7 +6,7 @@ import pytest
 
 from ledger.economics.scaling_score import InstanceRent, PlanSum, ScoredSpan
 from ledger.fleet import fleet_reads as reads
-from ledger.fleet.fleet_lease import LeaseLost, take_lease
+from ledger.fleet.fleet_lease import FleetLeaseLost, take_lease
 from ledger.fleet.fleet_records import FleetChange, FleetInstance, FleetPlanRecord, PlannerMemory
 from ledger.fleet.scaling_books import ScalingBooks
 
@@ -98,7 +98,7 @@ def test_nothing_is_written_without_the_lease(engine, books):
         lambda: books.record_plan(PLAN),
         lambda: books.score(PlannerMemory(1, {}, []), [span], {}),
     ):  # fmt: skip
-        with pytest.raises(LeaseLost):
+        with pytest.raises(FleetLeaseLost):
             write()
     for what in (reads.changes, reads.open_instances, reads.plans, reads.scored_hours):
         assert read(engine, what) == []

@@ -9,7 +9,7 @@ from ledger.csvtable import CsvTableError
 from ledger.reports.business_metric import (
     MetricDay,
     MetricFileError,
-    UnitCost,
+    MetricUnitCost,
     parse_metric,
     unit_costs,
 )
@@ -48,7 +48,7 @@ def test_only_days_of_which_both_are_known_are_divided() -> None:
     metric = [MetricDay(D1, 4), MetricDay(D2, 6), MetricDay(D3, 100), MetricDay(D1, 2, "search")]
     spent = {(D1, None): 30, (D2, None): 20, (D1, "search"): 5}
     house, team = unit_costs(metric, spent)
-    assert house == UnitCost(None, Fraction(10), 50, 2, (D3,))
+    assert house == MetricUnitCost(None, Fraction(10), 50, 2, (D3,))
     assert house.pusd_per_unit == 5
     assert (team.team, team.pusd_per_unit) == ("search", Fraction(5, 2))
 

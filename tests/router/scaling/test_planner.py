@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from router.scaling.plan import (
     ArrivalWindow,
-    BatchBacklog,
+    BatchWorkload,
     ClassArrivals,
     DemandClass,
     EngineLease,
@@ -154,7 +154,7 @@ def test_limits_of_the_configuration() -> None:
 def test_batches_count() -> None:
     made, quiet = planner(1.0), state(0)
     due = quiet.at_us + 4 * 3_600_000_000
-    work = BatchBacklog("nightly", 4 * 3600 * 3 * 0.85, 4 * 3 * 3 * RENT, due)
+    work = BatchWorkload("nightly", 4 * 3600 * 3 * 0.85, 4 * 3 * 3 * RENT, due)
     assert made.plan(replace(quiet, batches=(work,))).wanted >= made.plan(quiet).wanted + 3
     cheap = replace(work, pusd=RENT)
     assert made.plan(replace(quiet, batches=(cheap,))).wanted == made.plan(quiet).wanted
