@@ -161,7 +161,8 @@ class Dispatcher(StagePlanner):
             if may_be_the_fetch(attempt, error):
                 tries.retry_straight(verdict)
             failing.append(attempt.step.frozen.target)
-            reply.charged |= error.billable
+            if error.billable:
+                reply.charged = True
             ends = tries.tried == MAX_ATTEMPTS or not self.retries.allowed
             if ends and not self.go_on(tries, asked, identity, reply):
                 break
