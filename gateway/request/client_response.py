@@ -136,6 +136,11 @@ class ClientResponse:
             self.sending_since = now_s
         return now_s - self.sending_since > limit_s
 
+    def note_charge(self, *, billable: bool) -> None:
+        """Note that a target may charge for an attempt that failed."""
+        if billable:
+            self.charged = True
+
     def wrap_send(self, wrap: Callable[[Send], Send]) -> None:
         """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
         self._send, self._connection = wrap(self._send), None

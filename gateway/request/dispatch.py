@@ -161,8 +161,7 @@ class Dispatcher(StagePlanner):
             if may_be_the_fetch(attempt, error):
                 tries.retry_straight(verdict)
             failing.append(attempt.step.frozen.target)
-            if error.billable:
-                reply.charged = True
+            reply.note_charge(billable=error.billable)
             ends = tries.tried == MAX_ATTEMPTS or not self.retries.allowed
             if ends and not self.go_on(tries, asked, identity, reply):
                 break
