@@ -95,7 +95,9 @@ class OpenAIBackend:
             head = self._heads.get(call.path) or self._head(call.path)
         else:
             head = self._head(call.path, call.content_type)
-        body, call.transmission.ignored = self.words_of(call.path, call.body)
+        body, left_out = self.words_of(call.path, call.body)
+        if left_out:
+            call.transmission.ignored += left_out
         length = b"content-length: %d\r\n\r\n" % len(body)
         payload = b"".join((head, _extra(call.headers, self.forwarded), length, body))
         exchange = await self._client.open(self._origin, payload, call.deadlines, call.transmission)

@@ -4,12 +4,29 @@ What is read stands in `COLUMNS`. No statement can name another one, so no promp
 or provider's secret is ever fetched. A column that this release of LiteLLM does not have is None.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, make_url, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    TableClause,
+    Text,
+    cast,
+    column,
+    func,
+    literal_column,
+    make_url,
+    null,
+    select,
+    table,
+    text,
+    tuple_,
+)
 from sqlalchemy.exc import DBAPIError
 
 from ledger.database import open_readonly
@@ -86,30 +103,28 @@ class SourceDatabase:
         except DBAPIError as error:
             raise SourceError(f"the database cannot be read: {_first_line(error)}") from error
 
-    def columns_of(self, connection: Connection, table: str) -> frozenset[str]:
+    def columns_of(self, connection: Connection, name: str) -> frozenset[str]:
         """Return those of `COLUMNS` that the table has; none where there is no such table."""
-        if table not in self._known:
+        if name not in self._known:
             query = text(
                 "SELECT column_name FROM information_schema.columns "
                 "WHERE table_schema = current_schema() AND table_name = :table"
             )
-            found = connection.execute(query, {"table": table}).scalars()
-            self._known[table] = frozenset(found) & frozenset(COLUMNS[table])
-        return self._known[table]
+            found = connection.execute(query, {"table": name}).scalars()
+            self._known[name] = frozenset(found) & frozenset(COLUMNS[name])
+        return self._known[name]
 
-    def rows_of(self, connection: Connection, table: str) -> Iterator[Row]:
+    def rows_of(self, connection: Connection, name: str) -> Iterator[Row]:
         """Yield a table's rows by its key, a batch at a time."""
-        key, there = COLUMNS[table][0], self.columns_of(connection, table)
+        key, there = COLUMNS[name][0], self.columns_of(connection, name)
         if key not in there:
             return
         after = ""
-        selected = _selected(table, there)
+        source, selected = _source(name), _selected(name, there)
+        place = source.c[key]
         while True:
-            query = text(
-                f'SELECT {selected} FROM "{table}" WHERE "{key}" > :after '  # noqa: S608  (names of `COLUMNS` alone)
-                f'ORDER BY "{key}" LIMIT {BATCH}'
-            )
-            batch = connection.execute(query, {"after": after}).mappings().all()
+            query = select(*selected).where(place > after).order_by(place).limit(BATCH)
+            batch = connection.execute(query).mappings().all()
             yield from map(dict, batch)
             if len(batch) < BATCH:
                 return
@@ -119,38 +134,44 @@ class SourceDatabase:
         """Return the UTC days that have rows of spending, and how many, the oldest first."""
         if "startTime" not in self.columns_of(connection, SPEND):
             return []
-        query = text(
-            f'SELECT to_char("startTime", \'YYYY-MM-DD\') AS day, count(*) FROM "{SPEND}" '  # noqa: S608  (a constant)
-            "GROUP BY day ORDER BY day"
-        )
+        day_of = func.to_char(_source(SPEND).c.startTime, "YYYY-MM-DD").label("day")
+        query = select(day_of, func.count()).group_by(literal_column("day")).order_by("day")
         return [(day, int(count)) for day, count in connection.execute(query)]
 
     def spend_of(self, connection: Connection, start: datetime, end: datetime) -> Iterator[Row]:
         """Yield the rows of spending of a span, a batch at a time."""
         selected = _selected(SPEND, self.columns_of(connection, SPEND))
+        place = _source(SPEND).c.startTime, _source(SPEND).c.request_id
         after: tuple[datetime, str] = (start, "")
         while True:
-            query = text(
-                f'SELECT {selected} FROM "{SPEND}" WHERE ("startTime", request_id) > (:at, :id) '  # noqa: S608  (names of `COLUMNS` alone)
-                f'AND "startTime" < :until ORDER BY "startTime", request_id LIMIT {BATCH}'
+            query = (
+                select(*selected)
+                .where(tuple_(*place) > after, place[0] < end)
+                .order_by(*place)
+                .limit(BATCH)
             )
-            given = {"at": after[0], "id": after[1], "until": end}
-            batch = connection.execute(query, given).mappings().all()
+            batch = connection.execute(query).mappings().all()
             yield from map(dict, batch)
             if len(batch) < BATCH:
                 return
             after = batch[-1]["startTime"], batch[-1]["request_id"]
 
 
-def _selected(table: str, there: frozenset[str]) -> str:
+@cache
+def _source(name: str) -> TableClause:
+    """Return a table with the columns of `COLUMNS`."""
+    return table(name, *(column(member) for member in COLUMNS[name]))
+
+
+def _selected(name: str, there: frozenset[str]) -> list[ColumnElement[Any]]:
     """Every column of `COLUMNS`, those that are not there as null; floats as their exact text."""
-    parts: Sequence[str] = [
-        f'NULL AS "{name}"' if name not in there
-        else f'"{name}"::text AS "{name}"' if name in _EXACT
-        else f'"{name}"'
-        for name in COLUMNS[table]
+    source = _source(name)
+    return [
+        null().label(member) if member not in there
+        else cast(source.c[member], Text).label(member) if member in _EXACT
+        else source.c[member]
+        for member in COLUMNS[name]
     ]  # fmt: skip
-    return ", ".join(parts)
 
 
 def _first_line(error: DBAPIError) -> str:
