@@ -55,7 +55,7 @@ HIDDEN_PEAKS_DUTY = Fraction(2, 5)
 COLOURS = {
     PurchaseKind.STAY: "#E0912F",
     PurchaseKind.RENT: "#2E75D6",
-    PurchaseKind.SPOT: "#8DB4E8",
+    PurchaseKind.SPOT: "#5B2A86",
     PurchaseKind.RESERVE: "#0F766E",
     PurchaseKind.BUY: "#7A5AF8",
 }

@@ -228,7 +228,9 @@ def test_rates(look, rated, text_of) -> None:
             ("first_us", RATE_PUSD), ("since_us", NEXT_PUSD), ("later_us", LATER_PUSD)
         )
     ]  # fmt: skip
-    projects, currencies = tables(test)
+    shown_tables = tables(test)
+    (projects,) = [rows for rows in shown_tables if rows and "project" in rows[0]]
+    (currencies,) = [rows for rows in shown_tables if rows and "one dollar is" in rows[0]]
     assert [(project["provider"], project["project"], project["team"]) for project in projects] == [
         ("openai", "p 1", "search")
     ]
