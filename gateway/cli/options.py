@@ -14,7 +14,8 @@ YES = "--yes"
 # Commands by their place (`gateway.cli.commands`): one that changes what others see, and the rest.
 CHANGING = frozenset(
     {
-        *("keys:create", "keys:rotate", "keys:revoke"),
+        *("keys:create", "keys:rotate", "keys:revoke", "keyimport:import_"),
+        *("fleet:pause", "fleet:resume"),
         *("engineops:drain", "engineops:resume", "engineops:restart"),
         *("engine:install", "enginepack:pack", "enginepack:unpack"),
         *("policysets:apply", "policysets:rollback", "estimates:reset"),

@@ -40,6 +40,7 @@ SECTIONS = {
     "RateLimitSection": "At most so many requests or tokens in any 60 seconds.",
     "RolesSection": "Engines that only read prompts, and engines that only answer.",
     "EngineRoleSection": "Engines in one role: how many, where, and what their time is worth.",
+    "ResponseCacheSection": "Which answers are given again, how old and how many.",
     "RetirementSection": "When a model or an alias ends, and what takes its place.",
     "ScaleSection": "How many engines a pool has, chosen by what they earn.",
     "SelfServiceSection": "What bounds keys that members make for themselves.",

@@ -14,7 +14,7 @@ Place = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 
 SHORT = 4  # characters; of so few one slip is a large part
-SHOWN_NAMES = 9  # of a short list of names all are shown, of a longer one the nearest
+SHOWN_NAMES = 10  # of a short list of names all are shown, of a longer one the nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ roles keep theirs.
 """
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from gateway.config.schema import PoolSection
-from gateway.config.schema_roles import EngineRoleSection
+if TYPE_CHECKING:  # commands that know their file import no schema
+    from gateway.config.schema import PoolSection
+    from gateway.config.schema_roles import EngineRoleSection
 
 SeatRole = Literal["whole", "prefill", "decode"]
 PREFILL_BUDGET = 8192  # of engines that nobody's next token waits for
@@ -29,18 +30,18 @@ class PoolSeat(NamedTuple):
     place: int = 0
 
 
-def seats_of(pool: PoolSection) -> list[PoolSeat]:
+def seats_of(pool: "PoolSection") -> list[PoolSeat]:
     """Return all of them in order."""
     found = enumerate((*_whole(pool), *_apart(pool)))
     return [PoolSeat(number, *rest) for number, rest in found]
 
 
-def started_count(pool: PoolSection) -> int:
+def started_count(pool: "PoolSection") -> int:
     """How many engines of the pool `serve` starts."""
     return pool.engine.replicas + (0 if pool.roles is None else pool.roles.started)
 
 
-def seat_count(pool: PoolSection) -> int:
+def seat_count(pool: "PoolSection") -> int:
     """How many engines the pool has in all."""
     whole = pool.engine.replicas + len(pool.engine.endpoints)
     return whole + (0 if pool.roles is None else pool.roles.count)
@@ -49,7 +50,7 @@ def seat_count(pool: PoolSection) -> int:
 _Rest = tuple[SeatRole, str | None, int | None, int | None, int]
 
 
-def _whole(pool: PoolSection) -> Iterator[_Rest]:
+def _whole(pool: "PoolSection") -> Iterator[_Rest]:
     sizes = () if pool.roles is None else pool.roles.whole_budget_tokens
     for place in range(pool.engine.replicas):
         yield "whole", None, place, sizes[place] if place < len(sizes) else None, place
@@ -57,7 +58,7 @@ def _whole(pool: PoolSection) -> Iterator[_Rest]:
         yield "whole", url, None, None, place
 
 
-def _apart(pool: PoolSection) -> Iterator[_Rest]:
+def _apart(pool: "PoolSection") -> Iterator[_Rest]:
     if pool.roles is None:
         return
     first = pool.engine.replicas
@@ -67,7 +68,7 @@ def _apart(pool: PoolSection) -> Iterator[_Rest]:
 
 
 def _of_role(
-    role: SeatRole, section: EngineRoleSection, first: int, usual: int | None
+    role: SeatRole, section: "EngineRoleSection", first: int, usual: int | None
 ) -> Iterator[_Rest]:
     budget = section.prefill_budget_tokens or usual
     for place in range(section.replicas):

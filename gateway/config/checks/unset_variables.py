@@ -36,6 +36,9 @@ def _named_variables(settings: Settings) -> Iterator[tuple[Place, str | None]]:
     yield ("alerts", "secret_env"), settings.alerts.secret_env
     yield ("events", "webhook_env"), settings.events.webhook_env
     yield ("events", "secret_env"), settings.events.secret_env
+    yield ("mail", "password_env"), settings.mail.password_env
+    for number, report in enumerate(settings.reports):
+        yield ("reports", number, "webhook_env"), report.webhook_env
     if not settings.ledger.url:
         yield ("ledger", "url_env"), settings.ledger.url_env
     if shown.enabled:

@@ -20,6 +20,7 @@ EVERY: dict[str, str] = {
 # Every other command, so that a new one is not taken for harmless by default.
 READING = frozenset(
     {
+        *("doctor:doctor", "fleet:status", "fleet:plan", "fleet:explain"),
         *("check:check", "claims:claims_", "estimates:show", "estimates:targets", "keys:list_keys"),
         *("enginebench:bench", "enginefit:fit", "engineplan:plan", "engineprobe:probe"),
         *("engineprofile:profile", "engineladder:ladder", "enginetune:tune"),

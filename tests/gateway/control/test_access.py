@@ -98,10 +98,11 @@ def test_every_role_on_every_route(stack, tokens) -> None:
 
 SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes", "engines"}
 READ = {"prices", "currencies", "scenarios", "budgets"}
-PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes", "verdict"}
+OFFERS = {"gpu-prices", "reserved"}
+PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes", "verdict", "fleet"}
 SEES = {
     KeyRole.VIEWER: SPENT | HELD | READ | {"estimates", "journal_findings"},
-    KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID,
+    KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID | OFFERS,
     KeyRole.DEVELOPER: SPENT,
     KeyRole.MEMBER: SPENT | {"own"},
     KeyRole.TEAM_ADMIN: SPENT | {"budgets", "keys"},
@@ -116,6 +117,7 @@ CHANGES = {
         "projects",
         "rates",
         "scenarios",
+        *OFFERS,
     },
     KeyRole.DEVELOPER: set(),
     KeyRole.MEMBER: {"own"},

@@ -22,6 +22,13 @@ EVERYTHING = {
     "providers": {"openai": {"api_key_env": "OPENAI"}},
     "alerts": {"webhook_env": "WEBHOOK", "secret_env": "SIGNS"},
     "events": {"webhook_env": "EVENTS", "secret_env": "SEALS"},
+    "mail": {
+        "server": "smtp.example:587",
+        "sender": "a@b.example",
+        "user": "u",
+        "password_env": "MAIL",
+    },
+    "reports": [{"name": "board", "webhook_env": "REPORTS"}],
     "dashboard": {"enabled": True, "reader_url_env": "READER"},
     "opentelemetry": {"endpoint": "http://c:1", "headers_env": "HEADERS"},
     "peers": {"hosts": ["a:1"], "listen": "b:2", "secret_env": "PEERS"},
@@ -40,8 +47,14 @@ def _fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
 def test_every_setting_that_names_a_variable_is_looked_at() -> None:
     settings = Settings.model_validate(EVERYTHING)
     warned = {fault.path for fault in check_unset_variables(settings, {})}
-    shown = {path.replace("pools.NAME", "pools.a").replace("providers.NAME", "providers.openai")
-             for path in _fields(Settings)}  # fmt: skip
+    places = {
+        "pools.NAME": "pools.a",
+        "providers.NAME": "providers.openai",
+        "reports[]": "reports[0]",
+    }
+    shown = set(_fields(Settings))
+    for general, place in places.items():
+        shown = {path.replace(general, place) for path in shown}
     assert warned == shown
     assert all(fault.severity == "warning" for fault in check_unset_variables(settings, {}))
 
