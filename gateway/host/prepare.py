@@ -34,7 +34,6 @@ from gateway.fleet.provider_caches import PROVIDER_CACHES_FILE
 from gateway.host.gpu_catalog import hardware
 from gateway.host.port_claims import PortClaims
 from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
-from gateway.scaling.pool_setup import pool_setups
 from gateway.scaling.reconcile import FindingKind
 from ledger.database import check_durable, make_engine, migrate
 from ledger.declared import declare, other_billed_pools
@@ -127,6 +126,10 @@ def _write_private(path: Path, text: str) -> Path:
 def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
     """A note of each pool that sizes itself, so that its metrics have a value from the start on."""
     before = read_scaling(run_dir)
+    if not before and all(pool.scale is None for pool in settings.pools.values()):
+        return
+    from gateway.scaling.pool_setup import pool_setups  # noqa: PLC0415  (few hosts size a pool)
+
     notes = [
         before.get(setup.pool)
         or ScalingNote(
@@ -140,8 +143,7 @@ def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
         )
         for setup in pool_setups(settings)
     ]
-    if notes or before:
-        write_scaling(run_dir, notes)
+    write_scaling(run_dir, notes)
 
 
 def _agree_identity(engine: Engine, state: Path) -> str:
