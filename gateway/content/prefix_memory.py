@@ -11,7 +11,6 @@ from collections import OrderedDict
 from typing import Final
 
 import msgspec
-from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 ENTRIES: Final = 4096
 LEAST_BYTES: Final = 2048  # shorter conversations are read again
@@ -68,4 +67,6 @@ class ScannedBeginnings:
                 del self._lengths[length]
 
     def _sum(self, raw: bytes, end: int) -> bytes:
+        from cryptography.hazmat.primitives.poly1305 import Poly1305  # noqa: PLC0415  (where content is looked for)
+
         return Poly1305.generate_tag(self._key, memoryview(raw)[:end])

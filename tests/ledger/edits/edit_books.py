@@ -18,7 +18,7 @@ from ledger.identity.keys import KeySpec, create_key
 from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.journals.reader import JournalOffset
-from ledger.journals.records import ComparedCost, Hold, TokenCounts
+from ledger.journals.records import AttemptLeg, ComparedCost, Hold, TokenCounts
 from ledger.orm import tables as orm
 from ledger.policies import PolicySet, store_policies
 from ledger.seals.audit_log import AuditLog
@@ -99,7 +99,11 @@ def _budgets(engine: Engine, random: Any, opened, settled, at_us: int) -> None:
             first + 7, opened_us=at_us, backend="own", pool="owned", provider=None, holds=(),
             target="pool:owned/0", price_version=None,
         )  # fmt: skip
-        end = settled(first + 7, settled_us=at_us + 5, engine_us=5, cost_pusd=77)
+        legs = (
+            AttemptLeg("pool:owned/1", "prefill", 3, 100, 2, None, "done"),
+            AttemptLeg("pool:owned/0", "decode", 2, 110, 2, 1, "done"),
+        )
+        end = settled(first + 7, settled_us=at_us + 5, engine_us=5, cost_pusd=77, legs=legs)
         _apply(engine, host, [*records, own, end], at_us)
         if host == "g":
             LedgerRepository(engine, host=host).settle_lost("g-journal", at_us=at_us + 99)

@@ -59,6 +59,9 @@ UNSEEN: dict[str, dict[str, str]] = {
     **{f"fleet_{name}": {ALL: PLANNED} for name in (
         "changes", "hours", "instances", "leases", "plans", "pools",
     )},
+    "event_cursors": {ALL: LIVE}, "report_turns": {ALL: LIVE},
+    "cache_hits": {ALL: "what an earlier answer avoided: nothing was charged, no money moves"},
+    "spend_history": {ALL: "what another product says that it spent: it stands beside the books"},
     "gpu_types": {ALL: "the product's own catalogue: each start writes it anew"},
     "verifications": {ALL: "what a run of `verify` said then: whoever doubts it runs it again"},
     "budget_windows": {DELETED: "a window in which nothing was spent says nothing"},
