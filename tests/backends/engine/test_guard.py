@@ -169,12 +169,12 @@ def test_the_end_of_the_output_rotates_nothing(tmp_path):
 
 
 def test_the_log_rotates_and_stays_bounded(tmp_path):
-    chatty = "for number in range(5000): print('line', number)"
+    chatty = "for number in range(20_000): print('line', number)"  # more than a pipe holds
     assert start(tmp_path, chatty, log_bytes=10_000).wait(20) == 0
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["log", "log.1"]
     assert all((tmp_path / name).stat().st_size <= 70_000 for name in files)
-    assert "line 4999" in (tmp_path / "log").read_text()
+    assert "line 19999" in (tmp_path / "log").read_text()
 
 
 def test_a_full_disk_ends_no_engine(tmp_path):
