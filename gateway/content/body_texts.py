@@ -17,7 +17,7 @@ _NAMES: Final = frozenset((
     "ttl", "source", "media_type", "data", "thinking", "signature", "title", "additionalProperties",
     "messages", "model", "user", "system", "metadata", "stream", "index", "status", "summary",
 ))  # fmt: skip
-_STRUCTURE: Final = frozenset((
+STRUCTURE: Final = frozenset((
     "role", "type", "id", "name", "tool_call_id", "call_id", "tool_use_id", "media_type", "detail",
     "ttl", "signature", "status", "model", "format", "object",
 ))  # fmt: skip
@@ -80,7 +80,7 @@ class BodyTexts:
             self.strings = before
         elif is_media(text):
             self.media += 1
-        elif name in _STRUCTURE:
+        elif name in STRUCTURE:
             self.texts.append(text)
         elif text:
             self._append(text, spoken)
@@ -123,7 +123,7 @@ class TextRewriter:
             made = self.rewrite(opened, name)
             changed = any(place in self._texts for place in range(before, self._next))
             return msgspec.json.encode(made).decode() if changed else text
-        if is_media(text) or (not text and name not in _STRUCTURE):
+        if is_media(text) or (not text and name not in STRUCTURE):
             return text
         return self._take(text)
 
