@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
-from gateway.content.seams import REACH, SplitFind, find_across
+from gateway.content.seams import REACH, WINDOW, SplitFind, find_across
 from gateway.content.slices import SlicePace, slices_of
 from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
 from gateway.errors import RequestError
@@ -163,7 +163,7 @@ class RequestReader:
             texts = [*texts, before.tail, before.spoken]
             orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
         single = tuple(finds.values())
-        splits, absorbed = find_across(texts, orders, self._scan_windows, single)
+        splits, absorbed = await find_across(texts, orders, self._scan_windows, single)
         own = len(body.texts)  # what stands in an earlier turn alone was counted there
         splits = [split for split in splits if any(part.text < own for part in split)]
         single = tuple(find for find in single if find not in absorbed)
@@ -172,8 +172,22 @@ class RequestReader:
         found[UNKNOWN] += unread
         return MemberReading(body.texts, list(single), splits, dict(found), unread)
 
-    def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
-        return self._scanner.scan(texts)
+    async def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
+        """Scan windows some at a time, so that others have a turn in between."""
+        finds: list[TextFind] = []
+        unread = first = 0
+        while first < len(texts):
+            if first:
+                await asyncio.sleep(0)
+            last, size = first, 0
+            while last < len(texts) and (last == first or size + len(texts[last]) <= WINDOW):
+                size += len(texts[last])
+                last += 1
+            result = self._scanner.scan(texts[first:last])
+            finds += [find._replace(text=first + find.text) for find in result.finds]
+            unread += result.unread
+            first = last
+        return ScanResult(finds, unread)
 
     async def _mask_members(
         self, members: Members, kinds: Collection[str], names: Placeholders

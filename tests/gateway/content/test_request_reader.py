@@ -1,6 +1,8 @@
 """A request is read whole, a further turn from its news on, and masked with its true size."""
 
+import asyncio
 import json
+import time
 
 import pytest
 
@@ -98,3 +100,16 @@ async def test_what_stands_under_a_name_twice_is_not_sent_unread(reader) -> None
     request = KIND_PATHS["/v1/chat/completions"].read(IncomingBody(text, "json", None, 8))
     with pytest.raises(RequestError, match="stands twice"):
         await reader.read(request)
+
+
+@pytest.mark.parametrize("content", [[{"type": "text", "text": "a@b.co "}] * 6_000,
+                                     "a@b.co " * 30_000], ids=["parts", "one text"])  # fmt: skip
+async def test_a_body_of_many_finds_leaves_turns_to_others(reader, content) -> None:
+    work = asyncio.create_task(reader.read(asked(messages=[{"role": "user", "content": content}])))
+    longest_s = 0.0
+    while not work.done():
+        began_s = time.process_time()
+        await asyncio.sleep(0)
+        longest_s = max(longest_s, time.process_time() - began_s)
+    assert await work == {"email": 6_000 if isinstance(content, list) else 30_000}
+    assert longest_s < 1.0, "each find was compared with each other one"
