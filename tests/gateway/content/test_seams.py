@@ -1,6 +1,7 @@
 """What stands across the ends of parts."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_many_short_texts_stand_in_windows_of_bounded_size() -> None:
     windows = seam_windows(texts, range(len(texts)))
     assert max(len(window.text) for window in windows) <= WINDOW + 2
     assert len(windows) > 10
-    for one, other in zip(windows, windows[1:], strict=False):
+    for one, other in pairwise(windows):
         assert one.text[-CARRIED:] == other.text[:CARRIED]
         assert one.goes_on
         assert other.follows
