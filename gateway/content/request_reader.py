@@ -53,7 +53,7 @@ class RequestReader:
         found: Counter[str] = Counter()
         rest = BodyTexts()
         for name, raw in _members_of(asked).items():
-            if name in _UNSPOKEN:
+            if _is_unspoken(name, raw):
                 continue
             encoded = bytes(raw)
             if len(encoded) >= LEAST_BYTES and encoded[:1] == b"[":
@@ -94,7 +94,7 @@ class RequestReader:
         """Return what a request says, in the order of its members; names of members are no part."""
         body = BodyTexts()
         for name, raw in _members_of(asked).items():
-            if name not in _UNSPOKEN:
+            if not _is_unspoken(name, raw):
                 body.add(msgspec.json.decode(raw), name)
         if asked.form is not None:
             _add_form(body, asked.form)
@@ -195,7 +195,7 @@ class RequestReader:
         """Return members with what they hold masked; the same object where there is nothing."""
         changed: Members = {}
         for name, raw in members.items():
-            if name in _UNSPOKEN:
+            if _is_unspoken(name, raw):
                 continue
             value = msgspec.json.decode(raw)
             body = BodyTexts()
@@ -210,7 +210,7 @@ class RequestReader:
 def _replaced(members: Members, texts: Mapping[str, str]) -> Members:
     changed: Members = {}
     for name, raw in members.items():
-        if name in _UNSPOKEN:
+        if _is_unspoken(name, raw):
             continue
         value = msgspec.json.decode(raw)
         body = BodyTexts()
@@ -230,6 +230,13 @@ def _members_of(asked: InferenceRequest) -> Members:
     if asked.native is None:
         return asked.members
     return {**asked.members, **asked.native.members}
+
+
+def _is_unspoken(name: str, raw: bytes | msgspec.Raw) -> bool:
+    """Whether a member says nothing: numbers and switches. What else stands there is passed on."""
+    if name not in _UNSPOKEN:
+        return False
+    return name == "model" or bytes(memoryview(raw)[:1]) not in (b'"', b"{", b"[")
 
 
 def _check_all(raw: bytes, strings: int, name: str) -> None:

@@ -10,7 +10,7 @@ from gateway.config.schema_content import ContentSection
 from gateway.content.masking import Placeholders
 from gateway.content.reader_set import ReaderSet
 from gateway.errors import RequestError
-from gateway.http.body import decode_members
+from gateway.http.body import decode_members, encode
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
 from router.content import content_terms
@@ -113,3 +113,18 @@ async def test_a_body_of_many_finds_leaves_turns_to_others(reader, content) -> N
         longest_s = max(longest_s, time.process_time() - began_s)
     assert await work == {"email": 6_000 if isinstance(content, list) else 30_000}
     assert longest_s < 1.0, "each find was compared with each other one"
+
+
+@pytest.mark.parametrize("name", ["service_tier", "top_p", "encoding_format", "seed"])
+async def test_words_in_the_place_of_a_number_are_read(reader, name) -> None:
+    for value in (CARD, [CARD], {"note": CARD}):
+        said = {**json.loads(chat_body("hi")), name: value}
+        assert await reader.read(asked(**said)) == {"card": 1}
+        masked = await reader.mask(asked(**said), ["card"], Placeholders())
+        assert b"4111" not in encode(masked.members)
+    plain = {**json.loads(chat_body("hi")), "seed": 4111111111111111, "service_tier": "default"}
+    assert await reader.read(asked(**plain)) == {}
+
+
+def chat_body(text: str) -> str:
+    return json.dumps({"messages": [{"role": "user", "content": text}]})
