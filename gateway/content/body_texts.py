@@ -31,14 +31,16 @@ class BodyTexts:
     """Texts of one or more values. `content`: places of those that may be parts of one text.
 
     `spoken`: of these, what the user says. `media`: how many hold a file and are not read.
+    `named`: places of a name that no API gives, and of the one text under it.
     """
 
-    __slots__ = ("content", "media", "spoken", "strings", "texts")
+    __slots__ = ("content", "media", "named", "spoken", "strings", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.content: list[int] = []
         self.spoken: list[int] = []
+        self.named: list[tuple[int, int]] = []
         self.media = 0
         self.strings = 0  # that were decoded: names and values
 
@@ -54,7 +56,10 @@ class BodyTexts:
             for key, inner in value.items():
                 if key not in _NAMES:
                     self.texts.append(key)
+                first = len(self.texts)
                 self.add(inner, key, spoken=spoken)
+                if key not in _NAMES and len(self.texts) == first + 1 and self.texts[-1]:
+                    self.named.append((first - 1, first))
         elif isinstance(value, list):
             for inner in value:
                 self.add(inner, name, spoken=spoken)

@@ -163,7 +163,7 @@ class RequestReader:
             texts = [*texts, before.tail, before.spoken]
             orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
         single = tuple(finds.values())
-        splits, absorbed = await find_across(texts, orders, self._scan_windows, single)
+        splits, absorbed = await find_across(texts, orders, self._scan_windows, single, body.named)
         own = len(body.texts)  # what stands in an earlier turn alone was counted there
         splits = [split for split in splits if any(part.text < own for part in split)]
         single = tuple(find for find in single if find not in absorbed)

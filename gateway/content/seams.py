@@ -11,6 +11,8 @@ from gateway.content.text_scanner import ScanResult, TextFind, is_surer
 REACH: Final = 160  # characters on each side of a seam
 CARRIED: Final = 4096  # characters that a window has of the one before: no find is longer
 WINDOW: Final = 3 * CARRIED
+_VALUE: Final = 4 * REACH  # characters of a value that are looked at under its name
+_MARK: Final = -1  # in place of a text: a mark between two
 _AT_ONCE: Final = 256  # finds that are placed before others have a turn
 
 
@@ -44,7 +46,7 @@ class SeamWindow:
             if at >= end:
                 break
             first, last = max(start, at), min(end, at + len(piece))
-            if first < last:
+            if first < last and text >= 0:
                 found.append((text, begin + first - at, begin + last - at))
         return found
 
@@ -92,6 +94,17 @@ def _end_of(pieces: Sequence[tuple[int, int, str]]) -> tuple[list[tuple[int, int
     return list(pieces[first:]), size
 
 
+def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) -> list[SeamWindow]:
+    """Return windows over names and the values under them, as JSON would show them."""
+    return [
+        SeamWindow((
+            (name, max(0, len(texts[name]) - REACH), texts[name][-REACH:]), (_MARK, 0, '": "'),
+            (value, 0, texts[value][:_VALUE]), (_MARK, 0, '"'),
+        ))
+        for name, value in named
+    ]  # fmt: skip
+
+
 class SplitFind(tuple[TextFind, ...]):
     """The parts of one find that stands in several texts."""
 
@@ -103,14 +116,17 @@ async def find_across(
     orders: Sequence[Sequence[int]],
     scan: Callable[[Sequence[str]], Awaitable[ScanResult]],
     known: Sequence[TextFind],
+    named: Sequence[tuple[int, int]] = (),
 ) -> tuple[list[SplitFind], set[TextFind]]:
     """Return what only texts together tell, of each order in which they may be put together.
 
-    `known`: finds inside of one text. The second is those of them that a larger one takes in.
+    `known`: finds inside of one text, of which the second are those that a larger one takes in.
+    `named`: names and the values under them.
     """
     windows = [
         window for places in orders if len(places) > 1 for window in seam_windows(texts, places)
     ]
+    windows += named_windows(texts, named)
     if not windows:
         return [], set()
     by_text = _by_text(known)

@@ -128,3 +128,38 @@ async def test_words_in_the_place_of_a_number_are_read(reader, name) -> None:
 
 def chat_body(text: str) -> str:
     return json.dumps({"messages": [{"role": "user", "content": text}]})
+
+
+PASSWORD = "Tr0ub4dor&3xYz9"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"messages": [{"role": "user", "content": json.dumps({"password": PASSWORD})}]},
+        {"messages": [{"role": "user", "content": json.dumps([{"db": {"api_key": PASSWORD}}])}]},
+        {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [
+            {"id": "c", "type": "function", "function": {
+                "name": "f", "arguments": json.dumps({"n": 1, "password": PASSWORD})}}]},
+            {"role": "tool", "tool_call_id": "c", "content": "done"}]},
+        {"messages": [{"role": "user", "content": "x"}], "metadata": {"password": PASSWORD}},
+    ],
+)  # fmt: skip
+async def test_a_value_is_read_under_its_name(said) -> None:
+    terms = content_terms({"random_secret": "mask"})
+    reader = await ReaderSet(ContentSection()).reader(terms)
+    assert await reader.read(asked(**said)) == {"random_secret": 1}
+    masked = await reader.mask(asked(**said), ["random_secret"], Placeholders())
+    assert PASSWORD.encode() not in encode(masked.members)
+    assert await reader.read(masked) == {}
+
+
+async def test_an_own_pattern_holds_over_a_name_and_its_value() -> None:
+    section = ContentSection(patterns={"staff": r"employee_id\W{1,4}[0-9]{7}"})
+    reader = await ReaderSet(section).reader(content_terms({"staff": "mask"}))
+    for content in ('see {"employee_id": 1234567}', '{"employee_id": 1234567}',
+                    '{"employee_id": "1234567"}'):  # fmt: skip
+        said = asked(messages=[{"role": "user", "content": content}])
+        assert await reader.read(said) == {"staff": 1}, content
+        masked = await reader.mask(said, ["staff"], Placeholders())
+        assert b"1234567" not in encode(masked.members)
