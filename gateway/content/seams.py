@@ -12,6 +12,7 @@ REACH: Final = 160  # characters on each side of a seam
 CARRIED: Final = 4096  # characters that a window has of the one before: no find is longer
 WINDOW: Final = 3 * CARRIED
 _VALUE: Final = 4 * REACH  # characters of a value that are looked at under its name
+_PAIRS: Final = 16  # names and values in one window
 _MARK: Final = -1  # in place of a text: a mark between two
 _AT_ONCE: Final = 256  # finds that are placed before others have a turn
 
@@ -94,15 +95,21 @@ def _end_of(pieces: Sequence[tuple[int, int, str]]) -> tuple[list[tuple[int, int
     return list(pieces[first:]), size
 
 
-def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) -> list[SeamWindow]:
+async def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) -> list[SeamWindow]:
     """Return windows over names and the values under them, as JSON would show them."""
-    return [
-        SeamWindow((
-            (name, max(0, len(texts[name]) - REACH), texts[name][-REACH:]), (_MARK, 0, '": "'),
-            (value, 0, texts[value][:_VALUE]), (_MARK, 0, '"'),
-        ))
-        for name, value in named
-    ]  # fmt: skip
+    windows = []
+    for first in range(0, len(named), _PAIRS):
+        pieces: list[tuple[int, int, str]] = []
+        for name, value in named[first : first + _PAIRS]:
+            begin = max(0, len(texts[name]) - REACH)
+            pieces += (
+                (_MARK, 0, '"'), (name, begin, texts[name][begin:]), (_MARK, 0, '": "'),
+                (value, 0, texts[value][:_VALUE]), (_MARK, 0, '",\n'),
+            )  # fmt: skip
+        windows.append(SeamWindow(pieces))
+        if len(windows) % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return windows
 
 
 class SplitFind(tuple[TextFind, ...]):
@@ -126,7 +133,7 @@ async def find_across(
     windows = [
         window for places in orders if len(places) > 1 for window in seam_windows(texts, places)
     ]
-    windows += named_windows(texts, named)
+    windows += await named_windows(texts, named)
     if not windows:
         return [], set()
     by_text = _by_text(known)
