@@ -17,7 +17,7 @@ _NAMES: Final = frozenset((
     "ttl", "source", "media_type", "data", "thinking", "signature", "title", "additionalProperties",
     "messages", "model", "user", "system", "metadata", "stream", "index", "status", "summary",
 ))  # fmt: skip
-_STRUCTURE: Final = frozenset((
+STRUCTURE: Final = frozenset((
     "role", "type", "id", "name", "tool_call_id", "call_id", "tool_use_id", "media_type", "detail",
     "ttl", "signature", "status", "model", "format", "object",
 ))  # fmt: skip
@@ -31,14 +31,16 @@ class BodyTexts:
     """Texts of one or more values. `content`: places of those that may be parts of one text.
 
     `spoken`: of these, what the user says. `media`: how many hold a file and are not read.
+    `named`: places of a name that no API gives, and of the one text under it.
     """
 
-    __slots__ = ("content", "media", "spoken", "strings", "texts")
+    __slots__ = ("content", "media", "named", "spoken", "strings", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.content: list[int] = []
         self.spoken: list[int] = []
+        self.named: list[tuple[int, int]] = []
         self.media = 0
         self.strings = 0  # that were decoded: names and values
 
@@ -54,7 +56,10 @@ class BodyTexts:
             for key, inner in value.items():
                 if key not in _NAMES:
                     self.texts.append(key)
+                first = len(self.texts)
                 self.add(inner, key, spoken=spoken)
+                if key not in _NAMES and len(self.texts) == first + 1 and self.texts[-1]:
+                    self.named.append((first - 1, first))
         elif isinstance(value, list):
             for inner in value:
                 self.add(inner, name, spoken=spoken)
@@ -80,7 +85,7 @@ class BodyTexts:
             self.strings = before
         elif is_media(text):
             self.media += 1
-        elif name in _STRUCTURE:
+        elif name in STRUCTURE:
             self.texts.append(text)
         elif text:
             self._append(text, spoken)
@@ -123,7 +128,7 @@ class TextRewriter:
             made = self.rewrite(opened, name)
             changed = any(place in self._texts for place in range(before, self._next))
             return msgspec.json.encode(made).decode() if changed else text
-        if is_media(text) or (not text and name not in _STRUCTURE):
+        if is_media(text) or (not text and name not in STRUCTURE):
             return text
         return self._take(text)
 

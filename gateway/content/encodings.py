@@ -124,8 +124,19 @@ def _decode(run: str) -> str | None:
 def _text_of(data: bytes) -> str | None:
     """Return what the bytes say, if they are text."""
     try:
-        text = data.decode()
+        text = data.decode(_width_of(data))
     except UnicodeDecodeError:
         return None
     plain = sum(map(str.isprintable, text)) + text.count("\n") + text.count("\t") + text.count("\r")
     return text if plain >= _TEXT_SHARE * len(text) else None
+
+
+def _width_of(data: bytes) -> str:
+    """Return the encoding of bytes: in UTF-16 every other byte of Latin text is zero."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    half = len(data) // 2
+    for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if half and len(data) % 2 == 0 and data[first::2].count(0) >= _TEXT_SHARE * half:
+            return name
+    return "utf-8"

@@ -55,7 +55,7 @@ _FORMS: Final = (
 )
 _GONE: Final = (
     r"(?:\xc2\xad|\xcc[\x80-\xbf]|\xcd[\x80-\xaf]|\xd8\x9c|\xe1\x85[\x9f\xa0]|\xe1\x9e[\xb4\xb5]|\xe1\xa0[\x8b-\x8f]|"
-    r"\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xe2\xa0\x80|\xe3\x85\xa4|\xef\xb8[\x80-\x8f]|"
+    r"\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xe2\x83[\x90-\xbf]|\xe2\xa0\x80|\xe3\x85\xa4|\xef\xb8[\x80-\x8f]|"
     r"\xef\xbb\xbf|\xef\xbe\xa0|\xef\xbf[\xb9-\xbb]|\xf3\xa0[\x80-\x87][\x80-\xbf])"
 )
 _SPACED: Final = (
@@ -67,7 +67,8 @@ FOLDING_SIGNS: Final = (
     rf"[0-9A-Za-z]{_SPACED}+[0-9A-Za-z]",
 )  # fmt: skip
 _TAGS: Final = range(0xE0000, 0xE0080)  # letters that no font draws
-_SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x0300, 0x0370))
+_SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x0300, 0x0370),
+              range(0x20D0, 0x2100))  # fmt: skip
 
 
 @cache

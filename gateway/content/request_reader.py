@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
-from gateway.content.seams import REACH, SplitFind, find_across
+from gateway.content.seams import REACH, WINDOW, SplitFind, find_across
 from gateway.content.slices import SlicePace, slices_of
 from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
 from gateway.errors import RequestError
@@ -53,7 +53,7 @@ class RequestReader:
         found: Counter[str] = Counter()
         rest = BodyTexts()
         for name, raw in _members_of(asked).items():
-            if name in _UNSPOKEN:
+            if _is_unspoken(name, raw):
                 continue
             encoded = bytes(raw)
             if len(encoded) >= LEAST_BYTES and encoded[:1] == b"[":
@@ -94,7 +94,7 @@ class RequestReader:
         """Return what a request says, in the order of its members; names of members are no part."""
         body = BodyTexts()
         for name, raw in _members_of(asked).items():
-            if name not in _UNSPOKEN:
+            if not _is_unspoken(name, raw):
                 body.add(msgspec.json.decode(raw), name)
         if asked.form is not None:
             _add_form(body, asked.form)
@@ -163,7 +163,7 @@ class RequestReader:
             texts = [*texts, before.tail, before.spoken]
             orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
         single = tuple(finds.values())
-        splits, absorbed = find_across(texts, orders, self._scan_windows, single)
+        splits, absorbed = await find_across(texts, orders, self._scan_windows, single, body.named)
         own = len(body.texts)  # what stands in an earlier turn alone was counted there
         splits = [split for split in splits if any(part.text < own for part in split)]
         single = tuple(find for find in single if find not in absorbed)
@@ -172,8 +172,22 @@ class RequestReader:
         found[UNKNOWN] += unread
         return MemberReading(body.texts, list(single), splits, dict(found), unread)
 
-    def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
-        return self._scanner.scan(texts)
+    async def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
+        """Scan windows some at a time, so that others have a turn in between."""
+        finds: list[TextFind] = []
+        unread = first = 0
+        while first < len(texts):
+            if first:
+                await asyncio.sleep(0)
+            last, size = first, 0
+            while last < len(texts) and (last == first or size + len(texts[last]) <= WINDOW):
+                size += len(texts[last])
+                last += 1
+            result = self._scanner.scan(texts[first:last])
+            finds += [find._replace(text=first + find.text) for find in result.finds]
+            unread += result.unread
+            first = last
+        return ScanResult(finds, unread)
 
     async def _mask_members(
         self, members: Members, kinds: Collection[str], names: Placeholders
@@ -181,7 +195,7 @@ class RequestReader:
         """Return members with what they hold masked; the same object where there is nothing."""
         changed: Members = {}
         for name, raw in members.items():
-            if name in _UNSPOKEN:
+            if _is_unspoken(name, raw):
                 continue
             value = msgspec.json.decode(raw)
             body = BodyTexts()
@@ -196,7 +210,7 @@ class RequestReader:
 def _replaced(members: Members, texts: Mapping[str, str]) -> Members:
     changed: Members = {}
     for name, raw in members.items():
-        if name in _UNSPOKEN:
+        if _is_unspoken(name, raw):
             continue
         value = msgspec.json.decode(raw)
         body = BodyTexts()
@@ -216,6 +230,13 @@ def _members_of(asked: InferenceRequest) -> Members:
     if asked.native is None:
         return asked.members
     return {**asked.members, **asked.native.members}
+
+
+def _is_unspoken(name: str, raw: bytes | msgspec.Raw) -> bool:
+    """Whether a member says nothing: numbers and switches. What else stands there is passed on."""
+    if name not in _UNSPOKEN:
+        return False
+    return name == "model" or bytes(memoryview(raw)[:1]) not in (b'"', b"{", b"[")
 
 
 def _check_all(raw: bytes, strings: int, name: str) -> None:

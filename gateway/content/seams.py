@@ -1,52 +1,115 @@
 """Texts that are one only when they are put together: what stands across the ends of parts."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import accumulate
 from typing import Final
 
 from gateway.content.text_scanner import ScanResult, TextFind, is_surer
 
 REACH: Final = 160  # characters on each side of a seam
+CARRIED: Final = 4096  # characters that a window has of the one before: no find is longer
+WINDOW: Final = 3 * CARRIED
+_VALUE: Final = 4 * REACH  # characters of a value that are looked at under its name
+_PAIRS: Final = 16  # names and values in one window
+_MARK: Final = -1  # in place of a text: a mark between two
+_AT_ONCE: Final = 256  # finds that are placed before others have a turn
 
 
 class SeamWindow:
-    """A stretch of several texts put together, and where each piece of it comes from."""
+    """A stretch of several texts put together, and where each piece of it comes from.
 
-    __slots__ = ("pieces", "text")
+    `goes_on`: the next one begins with its end. `follows`: it begins with the end of another.
+    """
 
-    def __init__(self, pieces: Sequence[tuple[int, int, str]]) -> None:
+    __slots__ = ("_starts", "follows", "goes_on", "pieces", "text")
+
+    def __init__(
+        self,
+        pieces: Sequence[tuple[int, int, str]],
+        *,
+        follows: bool = False,
+        goes_on: bool = False,
+    ) -> None:
         """`pieces`: of which text, from which place on, and what of it."""
         self.pieces = pieces
+        self.follows, self.goes_on = follows, goes_on
         self.text = "".join(piece for _, _, piece in pieces)
+        self._starts = [0, *accumulate(len(piece) for _, _, piece in pieces)]
 
     def parts_of(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Return the text, begin and end of all that a stretch of the window is made of."""
-        found, at = [], 0
-        for text, begin, piece in self.pieces:
+        found = []
+        for place in range(max(0, bisect_right(self._starts, start) - 1), len(self.pieces)):
+            text, begin, piece = self.pieces[place]
+            at = self._starts[place]
+            if at >= end:
+                break
             first, last = max(start, at), min(end, at + len(piece))
-            if first < last:
+            if first < last and text >= 0:
                 found.append((text, begin + first - at, begin + last - at))
-            at += len(piece)
         return found
+
+    def is_cut(self, start: int, end: int) -> bool:
+        """Whether a window beside this one has more of what stands there."""
+        at_begin, at_end = self.follows and start == 0, self.goes_on and end == len(self.text)
+        return (at_begin or at_end) and end - start < CARRIED
 
 
 def seam_windows(texts: Sequence[str], places: Sequence[int]) -> list[SeamWindow]:
-    """Return windows over the seams of the texts at these places; short texts are in one window."""
+    """Return windows over the seams of the texts at these places.
+
+    Short texts are in one window, up to its size: many of them are in several that overlap.
+    """
     windows: list[SeamWindow] = []
     pieces: list[tuple[int, int, str]] = []
+    size, follows = 0, False
     for number, place in enumerate(places):
         text = texts[place]
         first, last = number == 0, number == len(places) - 1
         if len(text) > 2 * REACH and not (first and last):
             if not first:
                 pieces.append((place, 0, text[:REACH]))
-                windows.append(SeamWindow(pieces))
+                windows.append(SeamWindow(pieces, follows=follows))
             begin = len(text) - REACH
-            pieces = [(place, begin, text[begin:])]
-        else:
-            pieces.append((place, 0, text))
+            pieces, size, follows = [(place, begin, text[begin:])], REACH, False
+            continue
+        pieces.append((place, 0, text))
+        size += len(text)
+        if size >= WINDOW and not last:
+            windows.append(SeamWindow(pieces, follows=follows, goes_on=True))
+            pieces, size = _end_of(pieces)
+            follows = True
     if len(pieces) > 1:
-        windows.append(SeamWindow(pieces))
+        windows.append(SeamWindow(pieces, follows=follows))
     return [window for window in windows if len(window.pieces) > 1]
+
+
+def _end_of(pieces: Sequence[tuple[int, int, str]]) -> tuple[list[tuple[int, int, str]], int]:
+    """Return the last pieces, of so many characters as are carried on, and how many these are."""
+    first, size = len(pieces), 0
+    while size < CARRIED and first:
+        first -= 1
+        size += len(pieces[first][2])
+    return list(pieces[first:]), size
+
+
+async def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) -> list[SeamWindow]:
+    """Return windows over names and the values under them, as JSON would show them."""
+    windows = []
+    for first in range(0, len(named), _PAIRS):
+        pieces: list[tuple[int, int, str]] = []
+        for name, value in named[first : first + _PAIRS]:
+            begin = max(0, len(texts[name]) - REACH)
+            pieces += (
+                (_MARK, 0, '"'), (name, begin, texts[name][begin:]), (_MARK, 0, '": "'),
+                (value, 0, texts[value][:_VALUE]), (_MARK, 0, '",\n'),
+            )  # fmt: skip
+        windows.append(SeamWindow(pieces))
+        if len(windows) % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return windows
 
 
 class SplitFind(tuple[TextFind, ...]):
@@ -55,35 +118,41 @@ class SplitFind(tuple[TextFind, ...]):
     __slots__ = ()
 
 
-def find_across(
+async def find_across(
     texts: Sequence[str],
     orders: Sequence[Sequence[int]],
-    scan: Callable[[Sequence[str]], ScanResult],
+    scan: Callable[[Sequence[str]], Awaitable[ScanResult]],
     known: Sequence[TextFind],
+    named: Sequence[tuple[int, int]] = (),
 ) -> tuple[list[SplitFind], set[TextFind]]:
     """Return what only texts together tell, of each order in which they may be put together.
 
-    `known`: finds inside of one text. The second is those of them that a larger one takes in.
+    `known`: finds inside of one text, of which the second are those that a larger one takes in.
+    `named`: names and the values under them.
     """
     windows = [
         window for places in orders if len(places) > 1 for window in seam_windows(texts, places)
     ]
+    windows += await named_windows(texts, named)
     if not windows:
         return [], set()
-    by_text: dict[int, list[TextFind]] = {}
-    for find in known:
-        by_text.setdefault(find.text, []).append(find)
+    by_text = _by_text(known)
     found: dict[tuple[int, int], SplitFind] = {}
     absorbed: set[TextFind] = set()
-    for find in scan([window.text for window in windows]).finds:
+    scanned = await scan([window.text for window in windows])
+    for number, find in enumerate(scanned.finds, 1):
+        if number % _AT_ONCE == 0:
+            await asyncio.sleep(0)
         window = windows[find.text]
+        if window.is_cut(find.start, find.end):
+            continue
         parts = window.parts_of(find.start, find.end)
         if len(parts) < 2 and (find.start == 0 or find.end == len(window.text)):
             continue  # a part of something longer
         within = {
             other
             for text, begin, end in parts
-            for other in by_text.get(text, ())
+            for other in _around(by_text.get(text, ()), begin, end)
             if begin < other.end and other.start < end
         }
         size = sum(end - begin for _, begin, end in parts)
@@ -95,3 +164,23 @@ def find_across(
         split = SplitFind(TextFind(find.kind, *part, find.value) for part in parts)
         found.setdefault((parts[0][0], parts[0][1]), split)
     return list(found.values()), absorbed
+
+
+def _by_text(known: Sequence[TextFind]) -> dict[int, list[TextFind]]:
+    """Return finds by their text, in the order of their places there."""
+    by_text: dict[int, list[TextFind]] = {}
+    for find in known:
+        by_text.setdefault(find.text, []).append(find)
+    for finds in by_text.values():
+        finds.sort(key=_start_of)
+    return by_text
+
+
+def _around(finds: Sequence[TextFind], begin: int, end: int) -> Sequence[TextFind]:
+    """Return those of a text's finds that may reach into a stretch of it."""
+    first = bisect_left(finds, begin - 2 * CARRIED, key=_start_of)
+    return finds[first : bisect_left(finds, end, lo=first, key=_start_of)]
+
+
+def _start_of(find: TextFind) -> int:
+    return find.start

@@ -4,7 +4,7 @@ Hyperscan (Vectorscan) tells where a sign ends. The Python patterns that make su
 stretch around it alone, so the whole takes time in proportion to the text, whatever the text is.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -326,10 +326,11 @@ def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:
     taken: dict[int, list[tuple[int, int]]] = {}
     kept = []
     for find in sorted(finds, key=lambda each: (_ORDER.get(each.kind, -1), each.text, each.start)):
-        spans = taken.setdefault(find.text, [])
-        if any(find.start < end and start < find.end for start, end in spans):
+        spans = taken.setdefault(find.text, [])  # that rise and do not overlap
+        place = bisect_left(spans, (find.end, 0))
+        if place and find.start < spans[place - 1][1]:
             continue
-        spans.append((find.start, find.end))
+        spans.insert(place, (find.start, find.end))
         kept.append(find)
     return sorted(kept, key=lambda each: (each.text, each.start))
 

@@ -48,6 +48,14 @@ async def look_at_network(places: Sequence[NetworkPlace]) -> list[DoctorFinding]
 
 
 async def _look(place: NetworkPlace) -> DoctorFinding:
+    try:
+        return await _connect(place)
+    except ValueError:  # whose words may be a part of the address, and that a secret
+        return failed(place.name, "its address cannot be read", "mend the address")
+
+
+async def _connect(place: NetworkPlace) -> DoctorFinding:
+    """Raises `ValueError` where the address is none."""
     at = urlsplit(place.url)
     host, port = at.hostname or "", at.port or (443 if at.scheme == "https" else 80)
     shown = f"{at.scheme}://{host}:{port}"  # a path may hold a secret

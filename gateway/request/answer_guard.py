@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.content.body_texts import BodyTexts, TextRewriter
+from gateway.content.body_texts import STRUCTURE, BodyTexts, TextRewriter, digits_of
 from gateway.content.guardrail_hook import GuardrailHook, HookFailure
 from gateway.errors import RequestError, fault_header
 from gateway.errors import body as error_body
@@ -21,6 +21,9 @@ Guards = Sequence[tuple[GuardrailHook, Sequence[str]]]
 HELD_BYTES: Final = 16 * 1024 * 1024
 _DATA: Final = b"data:"
 _DONE: Final = b"[DONE]"
+_FIELDS: Final = (_DATA, b"event:", b"id:", b"retry:", b":")  # of events
+_NUMBERS: Final = ("index", "output_index", "content_index", "summary_index")
+_UNREADABLE: Final = "The answer is withheld: no guardrail can read it."
 
 
 class WithheldAnswer(Exception):
@@ -85,9 +88,9 @@ class AnswerGuard:
     async def _judge(self, data: bytes) -> bytes:
         if self._size > HELD_BYTES:
             raise WithheldAnswer("The answer is too large to be read by a guardrail.")
-        document = None if _DATA in data[:4096] or not data else _document(data)
+        document, streamed = _read(data)
         for hook, actions in self._guards:
-            said = {0: _stream_text(data)} if document is None else _said(document)
+            said = dict(enumerate(streamed)) if document is None else _said(document)
             texts = list(said.values())
             try:
                 answer = await hook.ask(texts, self._request_id, self._model)
@@ -122,11 +125,24 @@ class AnswerGuard:
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
 
+def _read(data: bytes) -> tuple[Any, list[str]]:
+    """Return an answer in one piece, or None and the texts of a stream.
+
+    It is told by its form, never by words in it: those are the model's.
+    """
+    if not data:
+        return None, [""]
+    try:
+        return msgspec.json.decode(data), []
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None, _stream_texts(data)
+
+
 def _document(data: bytes) -> Any:
     try:
         document: Any = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise WithheldAnswer("The answer is withheld: no guardrail can read it.") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise WithheldAnswer(_UNREADABLE) from error
     return document
 
 
@@ -137,11 +153,31 @@ def _said(document: Any) -> dict[int, str]:
     return {place: body.texts[place] for place in body.content}
 
 
-def _stream_text(data: bytes) -> str:
-    """Return what the events of a stream say, put together."""
-    said: list[str] = []
+def _stream_texts(data: bytes) -> list[str]:
+    """Return what the events of a stream say: what stands at one place of them, put together."""
+    said: dict[tuple[Any, ...], list[str]] = {}
     for line in data.splitlines():
+        if line and not line.startswith(_FIELDS):
+            raise WithheldAnswer(_UNREADABLE)
         event = line[len(_DATA) :].strip() if line.startswith(_DATA) else b""
         if event and event != _DONE:
-            said += _said(_document(event)).values()
-    return "".join(said)
+            _add_texts(said, _document(event), ())
+    return ["".join(parts) for parts in said.values()] or [""]
+
+
+def _add_texts(said: dict[tuple[Any, ...], list[str]], value: Any, place: tuple[Any, ...]) -> None:
+    """Add the texts of an event, or of a part of it, at their places: answers are told apart."""
+    if isinstance(value, str):
+        said.setdefault(place, []).append(value)
+    elif isinstance(value, dict):
+        numbers = tuple(value.get(name) for name in _NUMBERS if type(value.get(name)) is int)
+        for name, inner in value.items():
+            if name not in STRUCTURE or isinstance(inner, dict | list):
+                _add_texts(said, inner, (*place, *numbers, name))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            _add_texts(said, inner, (*place, number))
+    elif (digits := digits_of(value)) is not None:
+        known = said.setdefault(place, [])
+        if known[-1:] != [digits]:  # the time of each event is one
+            known.append(digits)

@@ -174,7 +174,10 @@ def _names(rows: Mapping[str, Row], alias: str, taken: str) -> dict[str, str]:
         wanted = _plain(row[alias], ID_LIMIT)
         free = wanted is not None and aliases.count(wanted) == 1
         free = free and wanted not in (taken, "*") and wanted not in rows
-        found[name] = wanted if free and wanted is not None else name
+        if name in (taken, "*"):  # nobody's keys become those of whoever has none, or of all
+            found[name] = f"litellm {name}"
+        else:
+            found[name] = wanted if free and wanted is not None else name
     return found
 
 

@@ -70,8 +70,8 @@ def _with_directive(said: CacheDirectives, part: bytes) -> CacheDirectives:
     if word == b"no-cache":
         return said._replace(reads=False)
     if word == b"max-age" and argument.isdigit():
-        age_s = int(argument[:9])
-        return said._replace(max_age_s=min(age_s, said.max_age_s or age_s))
+        age_s, before_s = int(argument[:9]), said.max_age_s
+        return said._replace(max_age_s=age_s if before_s is None else min(age_s, before_s))
     return said
 
 
@@ -106,7 +106,11 @@ def is_deterministic(members: Members) -> bool:
 
 
 def _is_number(text: bytes) -> bool:
-    return isinstance(msgspec.json.decode(text), int | float) and text not in (b"true", b"false")
+    try:
+        number = msgspec.json.decode(text)
+    except msgspec.ValidationError:  # JSON's numbers have no limits, those here have
+        return False
+    return isinstance(number, int | float) and not isinstance(number, bool)
 
 
 def answer_name(

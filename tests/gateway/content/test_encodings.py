@@ -44,3 +44,10 @@ def test_a_run_ends_where_its_letters_end() -> None:
     text = "value=QUJDREVGR0hJSktMTU5PUA== (ok)"
     begin, end = run_around(text, text.index("==") + 1)
     assert text[begin:end] == "QUJDREVGR0hJSktMTU5PUA=="
+
+
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be", "utf-16"])
+def test_text_of_two_bytes_a_character_is_read(name) -> None:
+    data = "my card is 4111111111111111 ok".encode(name)
+    assert "4111111111111111" in (read_run(base64.b64encode(data).decode()) or "")
+    assert "4111111111111111" in (read_run(data.hex()) or "")

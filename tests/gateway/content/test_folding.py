@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.content.folding import fold, folded_characters, places_of
+from gateway.content.text_scanner import TextScanner
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,13 @@ def test_each_folded_character_has_its_place(text) -> None:
 @given(st.text())
 def test_a_folded_text_is_folded(text) -> None:
     assert fold(fold(text)) == fold(text)
+
+
+def test_marks_that_enclose_a_digit_vanish() -> None:
+    for mark in ("\ufe0f\u20e3", "\u20e3", "\u20d2", "\u20dd"):
+        assert fold("".join(digit + mark for digit in "4111")) == "4111"
+        assert (
+            TextScanner(("card",))
+            .scan(["\u00e4" * 5000 + " " + "".join(digit + mark for digit in "4111111111111111")])
+            .finds
+        )

@@ -1,6 +1,8 @@
 """A request is read whole, a further turn from its news on, and masked with its true size."""
 
+import asyncio
 import json
+import time
 
 import pytest
 
@@ -8,7 +10,7 @@ from gateway.config.schema_content import ContentSection
 from gateway.content.masking import Placeholders
 from gateway.content.reader_set import ReaderSet
 from gateway.errors import RequestError
-from gateway.http.body import decode_members
+from gateway.http.body import decode_members, encode
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
 from router.content import content_terms
@@ -98,3 +100,66 @@ async def test_what_stands_under_a_name_twice_is_not_sent_unread(reader) -> None
     request = KIND_PATHS["/v1/chat/completions"].read(IncomingBody(text, "json", None, 8))
     with pytest.raises(RequestError, match="stands twice"):
         await reader.read(request)
+
+
+@pytest.mark.parametrize("content", [[{"type": "text", "text": "a@b.co "}] * 6_000,
+                                     "a@b.co " * 30_000], ids=["parts", "one text"])  # fmt: skip
+async def test_a_body_of_many_finds_leaves_turns_to_others(reader, content) -> None:
+    work = asyncio.create_task(reader.read(asked(messages=[{"role": "user", "content": content}])))
+    longest_s = 0.0
+    while not work.done():
+        began_s = time.process_time()
+        await asyncio.sleep(0)
+        longest_s = max(longest_s, time.process_time() - began_s)
+    assert await work == {"email": 6_000 if isinstance(content, list) else 30_000}
+    assert longest_s < 1.0, "each find was compared with each other one"
+
+
+@pytest.mark.parametrize("name", ["service_tier", "top_p", "encoding_format", "seed"])
+async def test_words_in_the_place_of_a_number_are_read(reader, name) -> None:
+    for value in (CARD, [CARD], {"note": CARD}):
+        said = {**json.loads(chat_body("hi")), name: value}
+        assert await reader.read(asked(**said)) == {"card": 1}
+        masked = await reader.mask(asked(**said), ["card"], Placeholders())
+        assert b"4111" not in encode(masked.members)
+    plain = {**json.loads(chat_body("hi")), "seed": 4111111111111111, "service_tier": "default"}
+    assert await reader.read(asked(**plain)) == {}
+
+
+def chat_body(text: str) -> str:
+    return json.dumps({"messages": [{"role": "user", "content": text}]})
+
+
+PASSWORD = "Tr0ub4dor&3xYz9"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"messages": [{"role": "user", "content": json.dumps({"password": PASSWORD})}]},
+        {"messages": [{"role": "user", "content": json.dumps([{"db": {"api_key": PASSWORD}}])}]},
+        {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [
+            {"id": "c", "type": "function", "function": {
+                "name": "f", "arguments": json.dumps({"n": 1, "password": PASSWORD})}}]},
+            {"role": "tool", "tool_call_id": "c", "content": "done"}]},
+        {"messages": [{"role": "user", "content": "x"}], "metadata": {"password": PASSWORD}},
+    ],
+)  # fmt: skip
+async def test_a_value_is_read_under_its_name(said) -> None:
+    terms = content_terms({"random_secret": "mask"})
+    reader = await ReaderSet(ContentSection()).reader(terms)
+    assert await reader.read(asked(**said)) == {"random_secret": 1}
+    masked = await reader.mask(asked(**said), ["random_secret"], Placeholders())
+    assert PASSWORD.encode() not in encode(masked.members)
+    assert await reader.read(masked) == {}
+
+
+async def test_an_own_pattern_holds_over_a_name_and_its_value() -> None:
+    section = ContentSection(patterns={"staff": r"employee_id\W{1,4}[0-9]{7}"})
+    reader = await ReaderSet(section).reader(content_terms({"staff": "mask"}))
+    for content in ('see {"employee_id": 1234567}', '{"employee_id": 1234567}',
+                    '{"employee_id": "1234567"}'):  # fmt: skip
+        said = asked(messages=[{"role": "user", "content": content}])
+        assert await reader.read(said) == {"staff": 1}, content
+        masked = await reader.mask(said, ["staff"], Placeholders())
+        assert b"1234567" not in encode(masked.members)

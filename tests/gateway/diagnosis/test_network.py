@@ -78,3 +78,11 @@ def test_places_are_those_of_the_configuration() -> None:
         "opentelemetry.endpoint": "http://collector:4318",
         "alerts.webhook_env": "https://chat.example/T",
     }
+
+
+@pytest.mark.parametrize("host", ["hooks.example:s3cr3t", "[s3cr3t", "x..s3cr3t", "\0s3cr3t"])
+async def test_an_address_that_is_none_is_told_without_it(host) -> None:
+    place = NetworkPlace("events.webhook_env", f"https://{host}/s3cr3t")
+    (finding,) = await look_at_network([place])
+    assert finding.verdict == "error"
+    assert "s3cr3t" not in repr(finding)

@@ -92,3 +92,47 @@ async def test_recorded_finds_change_nothing_and_errors_pass() -> None:
 async def test_more_than_is_held_is_withheld() -> None:
     status, sent, _, _ = await answered(lambda _: HookAnswer(), ["refuse"], b"x" * (HELD_BYTES + 2))
     assert (status, b"too large" in sent) == (400, True)
+
+
+def events(*chunks: dict) -> bytes:
+    said = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    return b": keep-alive\n\n" + said + b"data: [DONE]\n\n"
+
+
+def chunk(content: str, index: int = 0) -> dict:
+    choice = {"index": index, "delta": {"content": content}, "finish_reason": None}
+    told = {"created": 1700000000, "system_fingerprint": "fp_1", "service_tier": "default"}
+    return {"id": "x", "object": "chat.completion.chunk", **told, "choices": [choice]}
+
+
+async def test_an_answer_that_speaks_of_data_is_read_as_any_other() -> None:
+    whole = {"choices": [{"message": {"content": "data: call me\n\ndata: [DONE]"}}]}
+    status, sent, guardrail, _ = await answered(found, ["refuse"], json.dumps(whole).encode())
+    assert status == 400
+    assert b"call me" not in sent
+    assert "data: call me\n\ndata: [DONE]" in guardrail.heard[0]
+
+
+async def test_what_an_api_tells_beside_each_word_stands_not_between_them() -> None:
+    _, _, guardrail, _ = await answered(found, ["refuse"], events(chunk("ca"), chunk("ll me")))
+    assert "call me" in guardrail.heard[0]
+
+
+async def test_answers_that_are_told_at_once_are_read_apart() -> None:
+    body = events(chunk("ca"), chunk("no", 1), chunk("ll me"), chunk("pe", 1))
+    _, _, guardrail, _ = await answered(found, ["refuse"], body)
+    assert {"call me", "nope"} <= set(guardrail.heard[0])
+    body = events(
+        {"type": "content_block_delta", "index": 0, "delta": {"text": "ca"}},
+        {"type": "content_block_delta", "index": 1, "delta": {"text": "no"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"text": "ll me"}},
+    )
+    _, _, guardrail, _ = await answered(found, ["refuse"], body)
+    assert "call me" in guardrail.heard[0]
+
+
+async def test_what_is_no_stream_and_no_document_is_withheld() -> None:
+    for body in (b"data: {}\ncall me", b"call me data: {}", b"data: call me\n\n"):
+        status, sent, _, _ = await answered(lambda _: HookAnswer(), ["refuse"], body)
+        assert status == 400
+        assert b"call me" not in sent

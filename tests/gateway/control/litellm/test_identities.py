@@ -53,6 +53,17 @@ def test_a_team_is_called_by_its_alias_where_that_is_its_own() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["default", "*"])
+def test_a_team_or_organisation_whose_id_has_a_meaning_here_gets_another(name) -> None:
+    plan = plan_of(
+        key(team_id=name),
+        teams=(row("TeamTable", team_id=name, team_alias=None),),
+        organisations=(row("OrganizationTable", organization_id=name, organization_alias=None),),
+    )
+    assert plan.teams == plan.organisations == {name: f"litellm {name}"}
+    assert [planned.spec.team for planned in plan.keys] == [f"litellm {name}"]
+
+
 @pytest.mark.parametrize(
     ("own", "teams", "expected"),
     [

@@ -123,6 +123,17 @@ def test_temperature_zero(value, expected) -> None:
     assert is_deterministic(members) is expected
 
 
+@pytest.mark.parametrize("number", [b"1e400", b"9" * 5000, b"-1e999", b"true"])
+def test_a_number_beyond_all_limits_is_none(number) -> None:
+    assert not is_deterministic({"seed": msgspec.Raw(number)})
+    assert not is_deterministic({"temperature": msgspec.Raw(number)})
+
+
+def test_the_least_age_that_is_asked_counts() -> None:
+    said = directives_of([(b"cache-control", b"max-age=0, max-age=100")])
+    assert said.max_age_s == 0
+
+
 PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
