@@ -5,7 +5,7 @@ rewritten. A guardrail that fails, or that would rewrite a stream, withholds the
 was paid, so the row stays as it is.
 """
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,7 @@ from gateway.content.body_texts import BodyTexts, TextRewriter
 from gateway.content.guardrail_hook import GuardrailHook, HookFailure
 from gateway.errors import RequestError, fault_header
 from gateway.errors import body as error_body
+from gateway.http.connection import Header
 from gateway.request.client_response import JSON, ClientResponse, Send
 from router.content import ContentAction
 
@@ -21,6 +22,8 @@ Guards = Sequence[tuple[GuardrailHook, Sequence[str]]]
 HELD_BYTES: Final = 16 * 1024 * 1024
 _DATA: Final = b"data:"
 _DONE: Final = b"[DONE]"
+_EVENTS: Final = b"text/event-stream"
+_FIELDS: Final = (b":", _DATA, b"event:", b"id:", b"retry:")  # what a line of a stream begins with
 
 
 class WithheldAnswer(Exception):
@@ -73,7 +76,7 @@ class AnswerGuard:
         start, data = self._start, b"".join(self._parts)
         if start["status"] < 400:
             try:
-                data = await self._judge(data)
+                data = await self._judge(data, is_stream=_is_stream(start["headers"], data))
             except WithheldAnswer as error:
                 await self._send_error(str(error))
                 return
@@ -82,10 +85,10 @@ class AnswerGuard:
         await self._send({**start, "headers": headers})
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
-    async def _judge(self, data: bytes) -> bytes:
+    async def _judge(self, data: bytes, *, is_stream: bool) -> bytes:
         if self._size > HELD_BYTES:
             raise WithheldAnswer("The answer is too large to be read by a guardrail.")
-        document = None if _DATA in data[:4096] or not data else _document(data)
+        document = None if is_stream or not data else _document(data)
         for hook, actions in self._guards:
             said = {0: _stream_text(data)} if document is None else _said(document)
             texts = list(said.values())
@@ -120,6 +123,14 @@ class AnswerGuard:
         start = {"type": "http.response.start", "status": error.row.status, "headers": headers}
         await self._send(start)
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+
+def _is_stream(headers: Iterable[Header], data: bytes) -> bool:
+    """Whether an answer is events: by its type, since any answer may say a stream's words."""
+    media = next((value for name, value in headers if name.lower() == b"content-type"), None)
+    if media is None:
+        return data.lstrip().startswith(_FIELDS)
+    return media.strip().lower().startswith(_EVENTS)
 
 
 def _document(data: bytes) -> Any:
