@@ -22,6 +22,8 @@ EVERYTHING = {
     "providers": {"openai": {"api_key_env": "OPENAI"}},
     "alerts": {"webhook_env": "WEBHOOK", "secret_env": "SIGNS"},
     "events": {"webhook_env": "EVENTS", "secret_env": "SEALS"},
+    "mail": {"server": "m:25", "sender": "a@b", "user": "u", "password_env": "MAIL"},
+    "reports": [{"name": "r", "webhook_env": "REPORT"}],
     "dashboard": {"enabled": True, "reader_url_env": "READER"},
     "opentelemetry": {"endpoint": "http://c:1", "headers_env": "HEADERS"},
     "peers": {"hosts": ["a:1"], "listen": "b:2", "secret_env": "PEERS"},
@@ -42,6 +44,7 @@ def test_every_setting_that_names_a_variable_is_looked_at() -> None:
     warned = {fault.path for fault in check_unset_variables(settings, {})}
     shown = {path.replace("pools.NAME", "pools.a").replace("providers.NAME", "providers.openai")
              for path in _fields(Settings)}  # fmt: skip
+    shown = {path.replace("reports[]", "reports[0]") for path in shown}
     assert warned == shown
     assert all(fault.severity == "warning" for fault in check_unset_variables(settings, {}))
 
@@ -61,6 +64,7 @@ def test_a_blank_is_no_value_and_no_value_is_ever_shown(value) -> None:
         {"ledger": {"url": "sqlite:///x", "url_env": "K"}},
         {"dashboard": {"reader_url_env": "K"}},
         {"opentelemetry": {"headers_env": "K"}},
+        {"mail": {"password_env": "K"}},
         {"peers": {"secret_env": "K"}},
     ],
 )
