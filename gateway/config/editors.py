@@ -42,6 +42,7 @@ SECTIONS = {
     "EngineRoleSection": "Engines in one role: how many, where, and what their time is worth.",
     "RetirementSection": "When a model or an alias ends, and what takes its place.",
     "ScaleSection": "How many engines a pool has, chosen by what they earn.",
+    "ResponseCacheSection": "Which requests may get an answer that was given before.",
     "SelfServiceSection": "What bounds keys that members make for themselves.",
     "StageSection": "Targets that are asked once those before cannot answer.",
     "StoreSection": "What is kept of answers, so that a client may go on with them.",
