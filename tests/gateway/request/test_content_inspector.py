@@ -325,6 +325,9 @@ def hooked(running, tmp_path_factory, upstream, guardrail):
         document["providers"]["a"] = {
             "base_url": upstream.url("a"), "prices_as": "openai/gpt-4o-mini",
         }  # fmt: skip
+        document["providers"]["d"] = {  # so that Messages are also kept as they came
+            **document["providers"]["a"], "base_url": upstream.url("d"), "kind": "anthropic",
+        }  # fmt: skip
         document["models"] |= {
             name: {"targets": ["a/m"]} for name in ("near", "far", "masking", "after")
         }
@@ -383,6 +386,43 @@ def test_what_a_guardrail_rewrites_is_sent(ask_hooked, upstream, hooked) -> None
     assert not upstream.holds("person")
     (row,) = hooked.settled(answer)
     assert row["content"] == "near=2; mask"
+
+
+MESSAGES_BODIES: dict[str, dict[str, Any]] = {
+    "plain": {"system": "a person", "messages": [{"role": "user", "content": "a person"}]},
+    "blocks": {
+        "system": [{"type": "text", "text": "a person"}, {"type": "text", "text": "is"}],
+        "messages": [{"role": "user", "content": "hi"}],
+    },
+    "instruction": {
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "system", "content": [
+                {"type": "text", "text": "a person"}, {"type": "text", "text": "is"},
+            ]},
+        ],
+    },
+    "document": {
+        "messages": [{"role": "user", "content": [
+            {"type": "document", "title": "a person", "source": {
+                "type": "text", "media_type": "text/plain", "data": "is a person"}},
+        ]}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", MESSAGES_BODIES.values(), ids=MESSAGES_BODIES)
+def test_what_a_guardrail_rewrites_is_sent_in_another_dialect(
+    hooked, upstream, guardrail, body
+) -> None:
+    """Its words may be put together there: nothing that it took out may leave in that form."""
+    upstream.says, upstream.received = {}, []
+    guardrail.mode, guardrail.asked = "masks", []
+    answer = hooked.post("/v1/messages", {"model": "masking", "max_tokens": 5, **body})
+    assert any("person" in text for asked in guardrail.asked for text in asked["texts"])
+    assert answer.status_code == 200, answer.text
+    assert upstream.holds("a [x]")
+    assert not upstream.holds("person")
 
 
 @pytest.mark.parametrize("stream", [False, True])
