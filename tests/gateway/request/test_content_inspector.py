@@ -306,6 +306,8 @@ class Guardrail(UpstreamServer):
         told: dict[str, Any] = {"found": {"person": count}} if count else {}
         if self.mode == "masks" and count:
             told["texts"] = [text.replace("person", "[x]") for text in asked["texts"]]
+        if self.mode == "masks once" and count:
+            told["texts"] = [asked["texts"][0].replace("person", "[x]"), *asked["texts"][1:]]
         status = 500 if self.mode == "broken" else 200
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(told).encode()})
@@ -422,6 +424,18 @@ def test_what_a_guardrail_rewrites_is_sent_in_another_dialect(
     assert any("person" in text for asked in guardrail.asked for text in asked["texts"])
     assert answer.status_code == 200, answer.text
     assert upstream.holds("a [x]")
+    assert not upstream.holds("person")
+
+
+def test_what_is_rewritten_in_one_of_two_equal_places_stays_inside(
+    hooked, upstream, guardrail
+) -> None:
+    """Texts are told apart by what they say: its mask was lost, and the text left as it was."""
+    upstream.says, upstream.received = {}, []
+    guardrail.mode, guardrail.asked = "masks once", []
+    messages = [{"role": "user", "content": "a person"}, {"role": "user", "content": "a person"}]
+    answer = hooked.chat("masking", messages=messages, max_tokens=5)
+    assert answer.status_code == 403, answer.text
     assert not upstream.holds("person")
 
 
