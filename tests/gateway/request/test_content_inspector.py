@@ -5,6 +5,7 @@ import contextlib
 import json
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -473,3 +474,27 @@ def test_a_withheld_answer_is_not_stored(ask_hooked, hooked, guardrail) -> None:
     answer = hooked.post("/v1/responses", {"model": "after", "input": "hello"})
     assert answer.status_code == 400, answer.text
     assert stored_answers(hooked) == kept
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_background_answer_that_may_not_be_stored_fails_and_asks_nobody(
+    hooked, upstream, guardrail, stream
+) -> None:
+    """It was made and paid, and its row said `queued` until the lease ended."""
+    guardrail.mode, upstream.says, upstream.received = "", {}, []
+    asked = {"model": "after", "input": MARK, "background": True, "stream": stream}
+    answer = hooked.post("/v1/responses", asked)
+    found: dict[str, Any] = {"status": "queued"}
+    if not stream:
+        assert answer.status_code == 200, answer.text
+        for _ in range(100):
+            found = hooked.get(f"/v1/responses/{answer.json()['id']}").json()
+            if found["status"] not in ("queued", "in_progress"):
+                break
+            time.sleep(0.05)
+        assert found["status"] == "failed"
+        assert "`background`" in found["error"]["message"]
+    else:
+        assert answer.status_code == 400, answer.text
+        assert "`background`" in answer.text
+    assert not upstream.holds(MARK)
