@@ -51,8 +51,10 @@ def choose_way(
         return straight
     if engine is None or engine.step is None:
         return straight
-    found = [straight]
+    found, barred = [straight], request.barred or {}
     for option in candidate.prefillers:
+        if option.name in barred:  # an operator keeps requests from it
+            continue
         apart = _forecast_apart(policy, work, candidate, engine, option)
         if apart is not None:
             found.append(apart)

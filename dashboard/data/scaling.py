@@ -32,12 +32,13 @@ def scaled_fleets(connection: Connection, view: DashboardView) -> list[ScaledPoo
     for pool in scaled_pools(connection):
         newest = plans(connection, pool, limit=1)
         span = (scope.start_us, scope.end_us)
+        within = {"since_us": scope.start_us, "until_us": scope.end_us, "limit": MOST}
         found.append(
             ScaledPool(
                 pool=pool,
                 last=newest[0] if newest else None,
-                plans=tuple(plans(connection, pool, since_us=scope.start_us, limit=MOST)),
-                changes=tuple(changes(connection, pool, since_us=scope.start_us, limit=MOST)),
+                plans=tuple(plans(connection, pool, **within)),
+                changes=tuple(changes(connection, pool, **within)),
                 instances=tuple(instances_between(connection, pool, *span)),
                 days=tuple(earned_days(connection, pool, *span)),
             )

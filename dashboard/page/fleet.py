@@ -14,9 +14,9 @@ from dashboard.data.reads import DashboardView
 from dashboard.data.scaling import ScaledPool
 from dashboard.figures import money_columns, shown_amount, time_column
 from ledger.economics.scaling_score import ScoredSpan
-from ledger.fleet.fleet_records import FleetPlanRecord
+from ledger.fleet.fleet_records import FleetInstance, FleetPlanRecord
 from ledger.reports.scaling_read import EarnedDay
-from ledger.spans import HOUR_US
+from ledger.spans import HOUR_US, Scope
 
 SHOWN_CHANGES = 200
 USD = 1e12
@@ -51,7 +51,7 @@ def _pool(fleet: ScaledPool, view: DashboardView) -> None:
         _worth(plan)
     with third:
         _earned(plan, whole)
-    _lines(fleet, view.now_us)
+    _lines(fleet, view.scope.end_us)
     if fleet.days:
         _days(fleet.days)
     _plan_tables(plan)
@@ -125,8 +125,8 @@ def _earned(plan: FleetPlanRecord, whole: ScoredSpan | None) -> None:
     )
 
 
-def _lines(fleet: ScaledPool, now_us: int) -> None:
-    records = engine_records(fleet.plans, now_us)
+def _lines(fleet: ScaledPool, end_us: int) -> None:
+    records = engine_records(fleet.plans, end_us)
     if len(fleet.plans) < 2:
         return
     st.subheader("Plan and actual", anchor=False)
@@ -142,7 +142,7 @@ def _lines(fleet: ScaledPool, now_us: int) -> None:
         )
 
 
-def engine_records(kept: Iterable[FleetPlanRecord], now_us: int) -> list[dict[str, Any]]:
+def engine_records(kept: Iterable[FleetPlanRecord], end_us: int) -> list[dict[str, Any]]:
     """Return wanted and running engines over time, as steps: they change at once."""
     found: list[dict[str, Any]] = []
     for kind, field in (("wanted by the plan", "wanted"), ("running", "running")):
@@ -155,7 +155,7 @@ def engine_records(kept: Iterable[FleetPlanRecord], now_us: int) -> list[dict[st
             found.append({"at": at, "kind": kind, "value": value})
             before = value
         if before is not None:
-            found.append({"at": formatting.instant(now_us), "kind": kind, "value": before})
+            found.append({"at": formatting.instant(end_us), "kind": kind, "value": before})
     return found
 
 
@@ -252,22 +252,23 @@ def _instances(fleet: ScaledPool, view: DashboardView) -> None:
     if not fleet.instances:
         return
     st.subheader("Engines by their hours", anchor="engines")
-    began, now_us = view.scope.start_us, view.now_us
-    rows = [
-        {
-            "token": row.token,
-            "asked for": formatting.instant(row.asked_us),
-            "served": None if row.ready_us is None else formatting.instant(row.ready_us),
-            "ended": None if row.gone_us is None else formatting.instant(row.gone_us),
-            "rent in this period": shown_amount(row.rent_pusd(began, now_us)),
-            "": "" if row.owned else "no plan asked for it",
-        }
-        for row in reversed(fleet.instances)
-    ]
+    rows = [instance_row(row, view.scope) for row in reversed(fleet.instances)]
     columns: dict[str, Any] = {
         name: time_column() for name in ("asked for", "served", "ended")
     } | money_columns(rows, ("rent in this period",))
     theme.table(rows, about="scaling", column_config=columns)
+
+
+def instance_row(row: FleetInstance, scope: Scope) -> dict[str, Any]:
+    """Return an engine with the rent that became owed in a period."""
+    return {
+        "token": row.token,
+        "asked for": formatting.instant(row.asked_us),
+        "served": None if row.ready_us is None else formatting.instant(row.ready_us),
+        "ended": None if row.gone_us is None else formatting.instant(row.gone_us),
+        "rent in this period": shown_amount(row.rent_pusd(scope.start_us, scope.end_us)),
+        "": "" if row.owned else "no plan asked for it",
+    }
 
 
 def dollars(pusd: int | None) -> str:

@@ -91,8 +91,10 @@ class LinePlanner:
     ) -> tuple[ContentTerms, bool]:
         return self._plans.content_terms(request_id, asked, identity, clock)
 
-    def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
-        return self._plans.prompt_tokens(asked, identity)
+    def prompt_tokens(
+        self, asked: InferenceRequest, identity: Identity, clock: Clock | None = None
+    ) -> int:
+        return self._plans.prompt_tokens(asked, identity, clock)
 
 
 def _standing_back(plan: RoutingPlan) -> RoutingPlan:

@@ -91,14 +91,21 @@ class RequestReader:
         )
 
     def texts_of(self, asked: InferenceRequest) -> list[str]:
-        """Return what a request says, in the order of its members; names of members are no part."""
-        body = BodyTexts()
-        for name, raw in _members_of(asked).items():
-            if not _is_unspoken(name, raw):
-                body.add(msgspec.json.decode(raw), name)
+        """Return what a request says, in the order of its members; names of members are no part.
+
+        Another form of it puts some texts together: what stands in one form alone comes last.
+        """
+        said = _content_of(_members_of(asked))
         if asked.form is not None:
+            body = BodyTexts()
             _add_form(body, asked.form)
-        return [body.texts[place] for place in body.content]
+            said += [body.texts[place] for place in body.content]
+        known = set(said)
+        for members in _other_forms(asked):
+            more = [text for text in _content_of(members) if text not in known]
+            said += more
+            known.update(more)
+        return said
 
     def with_texts(self, asked: InferenceRequest, texts: Mapping[str, str]) -> InferenceRequest:
         """Return the request with other texts, by those that stand there now."""
@@ -237,6 +244,22 @@ def _is_unspoken(name: str, raw: bytes | msgspec.Raw) -> bool:
     if name not in _UNSPOKEN:
         return False
     return name == "model" or bytes(memoryview(raw)[:1]) not in (b'"', b"{", b"[")
+
+
+def _other_forms(asked: InferenceRequest) -> list[Members]:
+    """Return members of other forms that a target may get in place of those that are read."""
+    is_chat_sent = asked.native is not None and asked.native.refusal is None
+    forms = [asked.members] if is_chat_sent else []
+    return [*forms, *([asked.translated] if asked.translated else [])]
+
+
+def _content_of(members: Members) -> list[str]:
+    """Return the texts of members that may be parts of what is said."""
+    body = BodyTexts()
+    for name, raw in members.items():
+        if not _is_unspoken(name, raw):
+            body.add(msgspec.json.decode(raw), name)
+    return [body.texts[place] for place in body.content]
 
 
 def _check_all(raw: bytes, strings: int, name: str) -> None:

@@ -23,6 +23,10 @@ class NotTaken(Exception):
     """The place did not take the report."""
 
 
+class PartlyTaken(NotTaken):
+    """Some of several addresses did not take it, and the others have it."""
+
+
 def write_report(folder: Path, name: str, report: Mapping[str, Any]) -> None:
     """Write `NAME.txt` and `NAME.json` there, each whole or not at all."""
     try:
@@ -58,7 +62,7 @@ def mail_report(
             refused = server.send_message(message)
             with suppress(OSError, smtplib.SMTPException):
                 server.quit()  # it was taken, however the goodbye goes
-    except (OSError, smtplib.SMTPException) as error:
+    except (OSError, smtplib.SMTPException, ValueError) as error:  # also: what is no ASCII
         raise NotTaken(f"the mail server did not take it: {type(error).__name__}") from None
     if refused:
-        raise NotTaken(f"the mail server refused {len(refused)} of {len(to)} addresses")
+        raise PartlyTaken(f"the mail server refused {len(refused)} of {len(to)} addresses")

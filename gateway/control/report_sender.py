@@ -18,7 +18,7 @@ from gateway.clock import Clock, next_tick
 from gateway.config.credentials import posted_to, webhook
 from gateway.config.schema_reports import ReportSection
 from gateway.config.settings import Settings
-from gateway.control.report_delivery import NotTaken, mail_report, write_report
+from gateway.control.report_delivery import NotTaken, PartlyTaken, mail_report, write_report
 from gateway.control.signed_webhook import SignedWebhook, webhook_client
 from ledger.database import reading
 from ledger.reporting_zone import ReportingZone, reporting_zone
@@ -76,18 +76,29 @@ class ReportSender:
         now_us = self._clock.wall_us()
         zone = await asyncio.to_thread(self._zone)
         for report in self._reports:
-            scope = last_period(zone, report.every, now_us - SETTLED_US)
-            turns = [
-                turn
-                for place in _places(report)
-                if (turn := await asyncio.to_thread(
-                    claim_turn, self._ledger, report.name, place, scope.start_us, at_us=now_us
-                ))
-            ]  # fmt: skip
-            if turns:
-                made = await asyncio.to_thread(self._read, scope, zone, now_us)
-                for turn in turns:
-                    await self._send(client, report, turn, made)
+            try:
+                await self._send_report(client, report, zone, now_us)
+            except DBAPIError:
+                raise
+            except Exception as error:
+                # It must not end the process, which knows whether engines are well.
+                log.exception("report %s cannot be made: %s", report.name, type(error).__name__)
+
+    async def _send_report(
+        self, client: "httpx.AsyncClient", report: ReportSection, zone: ReportingZone, now_us: int
+    ) -> None:
+        scope = last_period(zone, report.every, now_us - SETTLED_US)
+        turns = [
+            turn
+            for place in _places(report)
+            if (turn := await asyncio.to_thread(
+                claim_turn, self._ledger, report.name, place, scope.start_us, at_us=now_us
+            ))
+        ]  # fmt: skip
+        if turns:
+            made = await asyncio.to_thread(self._read, scope, zone, now_us)
+            for turn in turns:
+                await self._send(client, report, turn, made)
 
     def _zone(self) -> ReportingZone:
         with reading(self._ledger) as connection:
@@ -110,6 +121,8 @@ class ReportSender:
         if report.when == "always" or made.is_unusual:
             try:
                 await self._deliver(client, report, turn, made)
+            except PartlyTaken as error:  # who has it must not get it again for others' sake
+                log.warning("report %s was sent in part: %s", turn.id, error)
             except NotTaken as error:
                 log.warning("report %s was not sent: %s", turn.id, error)
                 return

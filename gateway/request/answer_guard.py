@@ -5,7 +5,7 @@ rewritten. A guardrail that fails, or that would rewrite a stream, withholds the
 was paid, so the row stays as it is.
 """
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,7 @@ from gateway.content.body_texts import STRUCTURE, BodyTexts, TextRewriter, digit
 from gateway.content.guardrail_hook import GuardrailHook, HookFailure
 from gateway.errors import RequestError, fault_header
 from gateway.errors import body as error_body
+from gateway.http.connection import Header
 from gateway.request.client_response import JSON, ClientResponse, Send
 from router.content import ContentAction
 
@@ -21,7 +22,8 @@ Guards = Sequence[tuple[GuardrailHook, Sequence[str]]]
 HELD_BYTES: Final = 16 * 1024 * 1024
 _DATA: Final = b"data:"
 _DONE: Final = b"[DONE]"
-_FIELDS: Final = (_DATA, b"event:", b"id:", b"retry:", b":")  # of events
+_EVENTS: Final = b"text/event-stream"
+_FIELDS: Final = (_DATA, b"event:", b"id:", b"retry:", b":")  # what a line of a stream begins with
 _NUMBERS: Final = ("index", "output_index", "content_index", "summary_index")
 _UNREADABLE: Final = "The answer is withheld: no guardrail can read it."
 
@@ -76,7 +78,7 @@ class AnswerGuard:
         start, data = self._start, b"".join(self._parts)
         if start["status"] < 400:
             try:
-                data = await self._judge(data)
+                data = await self._judge(data, is_stream=_is_stream(start["headers"], data))
             except WithheldAnswer as error:
                 await self._send_error(str(error))
                 return
@@ -85,10 +87,11 @@ class AnswerGuard:
         await self._send({**start, "headers": headers})
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
-    async def _judge(self, data: bytes) -> bytes:
+    async def _judge(self, data: bytes, *, is_stream: bool) -> bytes:
         if self._size > HELD_BYTES:
             raise WithheldAnswer("The answer is too large to be read by a guardrail.")
-        document, streamed = _read(data)
+        document = None if is_stream or not data else _document(data)
+        streamed = _stream_texts(data) if is_stream and data else [""]
         for hook, actions in self._guards:
             said = dict(enumerate(streamed)) if document is None else _said(document)
             texts = list(said.values())
@@ -125,17 +128,12 @@ class AnswerGuard:
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
 
-def _read(data: bytes) -> tuple[Any, list[str]]:
-    """Return an answer in one piece, or None and the texts of a stream.
-
-    It is told by its form, never by words in it: those are the model's.
-    """
-    if not data:
-        return None, [""]
-    try:
-        return msgspec.json.decode(data), []
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None, _stream_texts(data)
+def _is_stream(headers: Iterable[Header], data: bytes) -> bool:
+    """Whether an answer is events: by its type, since any answer may say a stream's words."""
+    media = next((value for name, value in headers if name.lower() == b"content-type"), None)
+    if media is None:
+        return data.lstrip().startswith(_FIELDS)
+    return media.strip().lower().startswith(_EVENTS)
 
 
 def _document(data: bytes) -> Any:

@@ -147,7 +147,10 @@ class ClientResponse:
         self.broken = self.charged = False
 
     def forbid_storing(self) -> None:
-        """Store nothing of the answer; a reply that stores says so to its client."""
+        """Store nothing of the answer; a reply that stores says so to its client.
+
+        Raises `RequestError` where its client gets it from the store alone.
+        """
 
     def detach(self) -> None:
         """Nothing more is sent: what `wrap_send` put in the way knows this reply, and holds it."""

@@ -6,7 +6,7 @@ that do not hold. Nothing of a text reaches a log, an error or a record: kinds a
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -140,12 +140,19 @@ class ContentInspector:
                 if (hook.name, _MASK) in inspection.terms and answer.count:
                     inspection.keep(hook.name)  # it found something, and says no mask
             else:
-                others = dict(zip(texts, answer.texts, strict=True))
-                inspection.rewrite(reader, others)
+                inspection.rewrite(reader, _others(texts, answer.texts))
         except HookFailure as error:
             self._note_failure(inspection, hook.name, error)
         except RequestError as error:  # what it wrote is no request any more
             self._note_failure(inspection, hook.name, error)
+
+
+def _others(texts: Sequence[str], answered: Sequence[str]) -> dict[str, str]:
+    """Return by text what stands in its place; raises `HookFailure` where that differs."""
+    others = dict(zip(texts, answered, strict=True))
+    if any(others[text] != other for text, other in zip(texts, answered, strict=True)):
+        raise HookFailure("equal texts with different ones in their places")
+    return others
 
 
 def open_inspector(section: ContentSection, counters: ContentCounters) -> ContentInspector:

@@ -245,7 +245,7 @@ class InferenceApi:
         if reply.voice is not None and (asked.stream or background is not None):
             # 404 for a model that is not there: also before a background answer is promised.
             reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
-                asked, identity
+                asked, identity, self._clock
             )
         dispatch = partial(self._dispatcher.dispatch, asked, identity)
         if reply.storage is not None and reply.storage.warms_up:
@@ -263,7 +263,7 @@ class InferenceApi:
         It is one of the requests a minute: a target is asked with our key.
         """
         plans, limits = self._dispatcher.plans.value, self._dispatcher.limits
-        tokens = plans.prompt_tokens(asked, identity)  # 404 for a model that is not there
+        tokens = plans.prompt_tokens(asked, identity, self._clock)  # 404: no such model
         if limits is not None:
             reply.use = await limits.count(identity, asked.model, 0)
             if reply.use is not None and reply.use.counted.over is not None:

@@ -210,7 +210,9 @@ class PlannerProtocol(Protocol):
         turn: StageTurn | None = None,
     ) -> RoutingPlan: ...
 
-    def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int: ...
+    def prompt_tokens(
+        self, asked: InferenceRequest, identity: Identity, clock: Clock | None = None
+    ) -> int: ...
 
     @property
     def inspects(self) -> bool:
@@ -317,9 +319,14 @@ class RoutePlanner:
             terms = terms_of(route, asked, tokens, request_id, clock)
         return terms.rule.policy.content, not may_leave(route, asked, terms)
 
-    def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
-        """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
-        route = self._routes.find(asked.model, identity)
+    def prompt_tokens(
+        self, asked: InferenceRequest, identity: Identity, clock: Clock | None = None
+    ) -> int:
+        """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`.
+
+        Without a clock no model has retired.
+        """
+        route = self._routes.find(asked.model, identity, clock)
         ratio, key = self._learned.ratio, route.learning_key
         return estimate_prompt(asked, ratio, key, self._picture_tokens)[0]
 

@@ -21,7 +21,8 @@ CACHED = ("GET", "HEAD")  # what a cache may keep
 EXPOSED = (
     b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-fault, "
     b"x-breakeven-backend, x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, "
-    b"x-breakeven-tokens, x-breakeven-ignored, idempotent-replayed, deprecation, sunset, link, "
+    b"x-breakeven-tokens, x-breakeven-ignored, x-breakeven-content, x-breakeven-cache, age, "
+    b"x-breakeven-not-stored, idempotent-replayed, deprecation, sunset, link, "
     b"x-ratelimit-limit-requests, "
     b"x-ratelimit-remaining-requests, "
     b"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "

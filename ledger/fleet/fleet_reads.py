@@ -17,6 +17,7 @@ from ledger.orm.scaling import (
     FleetPoolRow,
 )
 
+NEVER_US = 2**63 - 1
 _RENT = ("pusd_per_hour", "unit_s", "least_s")
 
 
@@ -64,13 +65,18 @@ def _instances(connection: Connection, *conditions: Any) -> list[FleetInstance]:
 
 
 def changes(
-    connection: Connection, pool: str, *, since_us: int = 0, limit: int = 1000
+    connection: Connection,
+    pool: str,
+    *,
+    since_us: int = 0,
+    until_us: int = NEVER_US,
+    limit: int = 1000,
 ) -> list[FleetChange]:
     """Return the newest changes first."""
     row = FleetChangeRow
     query = (
         select(*row.__table__.columns)
-        .where(row.pool == pool, row.at_us >= since_us)
+        .where(row.pool == pool, row.at_us >= since_us, row.at_us < until_us)
         .order_by(row.id.desc())
         .limit(limit)
     )
@@ -95,14 +101,19 @@ def last_plan(connection: Connection, pool: str) -> FleetPlanRecord | None:
 
 
 def plans(
-    connection: Connection, pool: str, *, since_us: int = 0, limit: int = 1000
+    connection: Connection,
+    pool: str,
+    *,
+    since_us: int = 0,
+    until_us: int = NEVER_US,
+    limit: int = 1000,
 ) -> list[FleetPlanRecord]:
     """Return the newest plans first."""
     row = FleetPlanRow
     columns = [column for column in row.__table__.columns if column.name != "id"]
     query = (
         select(*columns)
-        .where(row.pool == pool, row.at_us >= since_us)
+        .where(row.pool == pool, row.at_us >= since_us, row.at_us < until_us)
         .order_by(row.id.desc())
         .limit(limit)
     )

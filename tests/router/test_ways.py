@@ -95,6 +95,16 @@ def test_a_changed_price_changes_the_way(prices, chosen) -> None:
     assert way(decide(asked(), PLAIN, house(**prices))) == chosen
 
 
+def test_an_engine_that_an_operator_keeps_requests_from_reads_no_prompts() -> None:
+    """It was to be emptied, for a restart or for good, and prompts went on to be read there."""
+    prices = {"whole": 1e8, "answer": 1e8}
+    assert way(decide(asked(), PLAIN, house(**prices))) == "1>2", "the control"
+    barred = {"pool:a/1": (Reason.DISABLED, "disabled by ann")}
+    decision = decide(asked(barred=barred), PLAIN, house(**prices))
+    assert way(decision) in {"0", "2"}
+    assert all(verdict.prefill is None for verdict in decision.verdicts)
+
+
 def test_prices_below_the_least_one_compare_by_time() -> None:
     free = decide(asked(), PLAIN, house(0.0, 0.0, 0.0))
     assert way(free) == way(decide(asked(), PLAIN, house()))

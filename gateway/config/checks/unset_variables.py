@@ -32,13 +32,7 @@ def _named_variables(settings: Settings) -> Iterator[tuple[Place, str | None]]:
         yield ("pools", name, "engine", "api_key_env"), pool.engine.api_key_env
     for name, provider in settings.providers.items():
         yield ("providers", name, "api_key_env"), provider.api_key_env
-    yield ("alerts", "webhook_env"), settings.alerts.webhook_env
-    yield ("alerts", "secret_env"), settings.alerts.secret_env
-    yield ("events", "webhook_env"), settings.events.webhook_env
-    yield ("events", "secret_env"), settings.events.secret_env
-    yield ("mail", "password_env"), settings.mail.password_env
-    for number, report in enumerate(settings.reports):
-        yield ("reports", number, "webhook_env"), report.webhook_env
+    yield from _told_by(settings)
     if not settings.ledger.url:
         yield ("ledger", "url_env"), settings.ledger.url_env
     if shown.enabled:
@@ -47,3 +41,15 @@ def _named_variables(settings: Settings) -> Iterator[tuple[Place, str | None]]:
         yield ("opentelemetry", "headers_env"), settings.opentelemetry.headers_env
     if settings.peers.hosts:
         yield ("peers", "secret_env"), settings.peers.secret_env
+
+
+def _told_by(settings: Settings) -> Iterator[tuple[Place, str | None]]:
+    """Variables of who tells others: webhooks and mail."""
+    yield ("alerts", "webhook_env"), settings.alerts.webhook_env
+    yield ("alerts", "secret_env"), settings.alerts.secret_env
+    yield ("events", "webhook_env"), settings.events.webhook_env
+    yield ("events", "secret_env"), settings.events.secret_env
+    if settings.mail.user is not None:
+        yield ("mail", "password_env"), settings.mail.password_env
+    for index, report in enumerate(settings.reports):
+        yield ("reports", index, "webhook_env"), report.webhook_env

@@ -60,6 +60,9 @@ def survey_source(source: SourceDatabase, pepper: bytes, now_us: int) -> SourceS
         keys = source.rows_of(connection, KEYS)
         rows = SourceRows(budgets, organisations, teams, users, keys)
         plan = plan_identities(rows, lambda digest: foreign_id(pepper, digest), now)
+        for name, count in source.budgets_beside(connection).items():
+            words = f"{count} have budgets of their own: none of them is carried over"
+            plan.lose(f"{name}.budget_id", words, ImportLoss.BUDGETS)
         days = source.spend_days(connection)
     return SourceSurvey(plan, len(days), sum(count for _, count in days))
 

@@ -34,6 +34,15 @@ from ledger.database import open_readonly
 BATCH: Final = 2_000
 STATEMENT_MS: Final = 60_000
 Row = Mapping[str, Any]
+# Of these it is counted how many have a budget: none is carried over.
+BUDGETED: Final[Mapping[str, str]] = {
+    "LiteLLM_TeamMembership": "team members",
+    "LiteLLM_OrganizationMembership": "organization members",
+    "LiteLLM_EndUserTable": "end users",
+    "LiteLLM_ProjectTable": "projects",
+    "LiteLLM_TagTable": "tags",
+    "LiteLLM_ModelAccessGroupBudgetTable": "model access groups",
+}
 # The first one is the key that rows are read by.
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "LiteLLM_BudgetTable": (
@@ -58,6 +67,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "max_parallel_requests", "max_budget", "budget_duration", "allowed_routes", "policies",
         "model_max_budget", "budget_limits", "budget_id", "object_permission_id",
     ),
+    **dict.fromkeys(BUDGETED, ("budget_id",)),
     "LiteLLM_SpendLogs": (
         "request_id", "startTime", "api_key", "spend", "prompt_tokens", "completion_tokens",
         "model", "model_group", "custom_llm_provider", "team_id", "organization_id", "user",
@@ -129,6 +139,16 @@ class SourceDatabase:
             if len(batch) < BATCH:
                 return
             after = batch[-1][key]
+
+    def budgets_beside(self, connection: Connection) -> dict[str, int]:
+        """Return how many have a budget of those that are not read otherwise, by what they are."""
+        found = {}
+        for source, name in BUDGETED.items():
+            if "budget_id" in self.columns_of(connection, source):
+                has_budget = _source(source).c.budget_id.is_not(None)
+                query = select(func.count()).select_from(_source(source)).where(has_budget)
+                found[name] = int(connection.execute(query).scalar_one())
+        return {name: count for name, count in found.items() if count}
 
     def spend_days(self, connection: Connection) -> list[tuple[str, int]]:
         """Return the UTC days that have rows of spending, and how many, the oldest first."""

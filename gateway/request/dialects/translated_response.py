@@ -201,6 +201,9 @@ class TranslatedResponse(ClientResponse):
 
     def forbid_storing(self) -> None:
         if self.keeper is not None:
+            if self.keeper.background:
+                why = "an answer that a guardrail reads is not stored, and nobody would get it"
+                raise RequestError("unsupported", f"`background`: {why}", param="background")
             self.keeper = None
             if self.voice is not None:
                 self.voice.mark_unstored()

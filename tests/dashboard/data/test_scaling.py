@@ -3,10 +3,11 @@
 import pytest
 
 from dashboard.data import reads, scaling
+from dashboard.periods import DatedPeriod
 from dashboard.viewer_identity import AT_THIS_MACHINE
 from ledger.database import make_engine
 from ledger.fleet.fleet_lease import take_lease
-from ledger.fleet.fleet_records import FleetPlanRecord, PlannerMemory
+from ledger.fleet.fleet_records import FleetChange, FleetPlanRecord, PlannerMemory
 from ledger.fleet.scaling_books import ScalingBooks
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.reports.fleet_demand import demanded_classes
@@ -59,3 +60,24 @@ def test_plans_of_the_period_and_the_last_of_all(books) -> None:
     later = reads.DashboardView(filled.url, "1 h", None, filled.now_us, who=lambda: AT_THIS_MACHINE)
     (found,) = scaling.scaled_fleets(later)
     assert (found.pool, found.last.at_us, found.plans, found.days) == ("chat", at_us, (), ())
+
+
+def test_a_period_that_is_over_has_nothing_of_what_came_after_it(books) -> None:
+    filled = books(peak=1.0, days=1)
+    engine = make_engine(filled.url)
+    fence = take_lease(engine, "chat", "h", now_us=filled.now_us, length_us=HOUR_US)
+    made = ScalingBooks(engine, "chat", fence, now_us=filled.now_us)
+    made.score(PlannerMemory(0, {}, []), [], {})
+    times = [filled.now_us - days * DAY_US for days in (4, 2, 1)]
+    for at_us in times:
+        made.record_plan(FleetPlanRecord("chat", at_us, "advise", 1, 1, "hold", "w", {}))
+        made.advise([FleetChange("chat", at_us, "advise", "start", None, 1, "r", "w", None, at_us)])
+    engine.dispose()
+    over = DatedPeriod(times[0], times[1], "a period that is over")
+    view = reads.DashboardView(
+        filled.url, "days", None, filled.now_us, who=lambda: AT_THIS_MACHINE, dated=over
+    )
+    (found,) = scaling.scaled_fleets(view)
+    assert [plan.at_us for plan in found.plans] == [times[0]]
+    assert [change.at_us for change in found.changes] == [times[0]]
+    assert found.last.at_us == times[-1]

@@ -5,12 +5,14 @@ import time
 
 import pytest
 
+from dashboard import formatting
 from dashboard.page import fleet
 from ledger.database import make_engine
 from ledger.economics.scaling_score import InstanceRent, PlanSum, ScoredSpan
 from ledger.fleet.fleet_lease import take_lease
 from ledger.fleet.fleet_records import FleetChange, FleetInstance, FleetPlanRecord, PlannerMemory
 from ledger.fleet.scaling_books import ScalingBooks
+from ledger.spans import Scope
 
 HOUR_US = 3_600_000_000
 USD = 10**12
@@ -129,3 +131,13 @@ def test_advice_is_shown_as_advice(page, text_of, sized) -> None:
 def test_what_is_not_known_is_said() -> None:
     assert fleet.dollars(None) == "not known"
     assert fleet.whole_of([]) is None
+
+
+def test_an_engine_s_rent_is_that_of_the_period_also_where_that_is_over() -> None:
+    """It went on to the clock: a past month had the rent of this one, too."""
+    row = FleetInstance("t", "chat", 0, True, InstanceRent(RENT), 0, gone_us=9 * HOUR_US)
+    found = fleet.instance_row(row, Scope(2 * HOUR_US, 4 * HOUR_US))
+    assert found["rent in this period"] == pytest.approx(2 * RENT / USD)
+    assert fleet.engine_records(
+        [FleetPlanRecord("chat", HOUR_US, "act", 2, 1, "hold", "w", {})], 4 * HOUR_US
+    )[-1]["at"] == formatting.instant(4 * HOUR_US)

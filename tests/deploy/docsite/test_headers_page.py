@@ -24,6 +24,12 @@ def test_what_pages_of_other_origins_may_read_is_listed() -> None:
     assert exposed - {entry.name for entry in RESPONSE} == set()
 
 
+def test_pages_of_other_origins_may_read_all_that_is_said() -> None:
+    """A page saw neither what was found in its request nor that its answer was an earlier one."""
+    exposed = set(EXPOSED.decode().split(", "))
+    assert {entry.name for entry in RESPONSE} - exposed == set()
+
+
 def test_each_has_a_line() -> None:
     shown = text()
     for entry in (*REQUEST, *RESPONSE, *SENT):

@@ -40,6 +40,9 @@ class _Conversation(socketserver.StreamRequestHandler):
                 self.wfile.write(b"354 go on\r\n")
                 while (text := self.rfile.readline()) not in (b".\r\n", b""):
                     self.server.got.append(text.decode().rstrip())
+            if word == "EHLO":
+                self.wfile.write(b"250-here\r\n250 AUTH PLAIN\r\n")
+                continue
             self.wfile.write(b"550 nobody\r\n" if "nobody@" in line else b"250 well\r\n")
             if word == "QUIT":
                 return
@@ -77,4 +80,13 @@ def test_a_server_without_tls_gets_nothing_where_tls_is_asked_for(mailbox) -> No
         mail_report(
             mail_of(mailbox, "starttls"), ("fay@example.com",), "weekly", REPORT["text"], "pw"
         )
+    assert mailbox.got == []
+
+
+def test_a_password_that_mail_cannot_say_is_told_without_it(mailbox) -> None:
+    """It ended the telemetry process, which knows whether engines are well."""
+    mail = mail_of(mailbox).model_copy(update={"user": "books"})
+    with pytest.raises(NotTaken, match="did not take it: UnicodeEncodeError") as raised:
+        mail_report(mail, ("fay@example.com",), "weekly", REPORT["text"], "p\u00e4ss")
+    assert "p\u00e4ss" not in str(raised.value)
     assert mailbox.got == []

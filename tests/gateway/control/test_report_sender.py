@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import insert
 
 from gateway.config.settings import parse
+from gateway.control.report_delivery import PartlyTaken
 from gateway.control.report_sender import ReportSender
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.orm import tables as orm
@@ -135,3 +136,47 @@ def test_an_address_that_is_not_set_is_named(ledger, tmp_path, caplog) -> None:
     sender = sender_of(ledger, Clock(), tmp_path, webhook_env="NONE", folder=None)
     look(sender, Hook())
     assert "`NONE` is not set" in caplog.text
+
+
+def test_a_report_that_cannot_be_made_ends_nothing_and_others_go_out(
+    ledger, caplog, monkeypatch
+) -> None:
+    """Whoever sends is in the process that knows whether engines are well."""
+    made = {"broken": 0}
+    document = {"reports": [{"name": name, "webhook_env": "HOOK"} for name in ("broken", "whole")]}
+    hook = Hook()
+    sender = ReportSender(parse(json.dumps(document), name="t"), ledger, Clock(), {"HOOK": URL})
+    read = sender._read
+
+    def breaks(*given):
+        made["broken"] += 1
+        if made["broken"] == 1:
+            raise ZeroDivisionError("nothing to divide by")
+        return read(*given)
+
+    monkeypatch.setattr(sender, "_read", breaks)
+    look(sender, hook)
+    (heard,) = hook.heard
+    assert heard["name"] == "whole"
+    assert "report broken cannot be made: ZeroDivisionError" in caplog.text
+
+
+def test_mail_that_one_of_several_refuses_is_not_sent_to_all_again(
+    ledger, caplog, monkeypatch
+) -> None:
+    """One address that was misspelt had the others get the report each hour until the next."""
+    clock, posted = Clock(), []
+
+    def refused_by_one(*given):
+        posted.append(given)
+        raise PartlyTaken("the mail server refused 1 of 2 addresses")
+
+    monkeypatch.setattr("gateway.control.report_sender.mail_report", refused_by_one)
+    document = {"reports": [{"name": "w", "mail_to": ["a@b.example", "c@b.example"]}],
+                "mail": {"server": "m.example:25", "sender": "books@b.example"}}  # fmt: skip
+    sender = ReportSender(parse(json.dumps(document), name="t"), ledger, clock, {})
+    look(sender, Hook())
+    clock.at_us += 10 * LEASE_US
+    look(sender, Hook())
+    assert len(posted) == 1
+    assert "refused 1 of 2 addresses" in caplog.text

@@ -30,7 +30,7 @@ class Guardrail:
         return self.says(texts)
 
 
-async def answered(says, actions, body: bytes, status: int = 200):
+async def answered(says, actions, body: bytes, status: int = 200, media: bytes | None = None):
     sent, counted, guardrail = [], [], Guardrail(says)
 
     async def send(message) -> None:
@@ -39,9 +39,9 @@ async def answered(says, actions, body: bytes, status: int = 200):
     guard = AnswerGuard(
         send, [(guardrail, actions)], "r1", "m", lambda *found: counted.append(found)
     )
-    await guard.send(
-        {"type": "http.response.start", "status": status, "headers": [(b"content-length", b"1")]}
-    )
+    headers = [(b"content-length", b"1")]
+    headers += [] if media is None else [(b"content-type", media)]
+    await guard.send({"type": "http.response.start", "status": status, "headers": headers})
     half = len(body) // 2
     await guard.send({"type": "http.response.body", "body": body[:half], "more_body": True})
     assert sent == [], "something left before it was read"
@@ -136,3 +136,31 @@ async def test_what_is_no_stream_and_no_document_is_withheld() -> None:
         status, sent, _, _ = await answered(lambda _: HookAnswer(), ["refuse"], body)
         assert status == 400
         assert b"call me" not in sent
+
+
+@pytest.mark.parametrize("media", [b"application/json", None])
+async def test_words_that_look_like_a_stream_s_are_read_in_an_answer_in_one_piece(media) -> None:
+    """`data:` at the beginning of an answer had it taken for a stream of nothing, and let go."""
+    said = {"choices": [{"message": {"role": "assistant", "content": "data: call me"}}]}
+    status, sent, guardrail, _ = await answered(
+        found, ["refuse"], json.dumps(said).encode(), media=media
+    )
+    assert "data: call me" in guardrail.heard[0]
+    assert (status, b"call me" in sent) == (400, False)
+
+
+@pytest.mark.parametrize("body", [b"event: call me", b"1\n00:00 --> 00:01\ndata: call me\n"])
+async def test_plain_text_is_no_stream_and_is_withheld(body) -> None:
+    status, sent, guardrail, _ = await answered(
+        lambda _: HookAnswer(), ["refuse"], body, media=b"text/plain; charset=utf-8"
+    )
+    assert (status, b"call me" in sent, guardrail.heard) == (400, False, [])
+
+
+async def test_a_stream_is_known_by_its_type() -> None:
+    body = b": keep-alive\n\n" + STREAM
+    for media in (b"text/event-stream; charset=utf-8", None):
+        status, sent, guardrail, _ = await answered(
+            lambda _: HookAnswer(), ["refuse"], body, media=media
+        )
+        assert (status, sent, guardrail.heard) == (200, body, [["call me"]])

@@ -5,6 +5,7 @@ import contextlib
 import json
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -306,6 +307,8 @@ class Guardrail(UpstreamServer):
         told: dict[str, Any] = {"found": {"person": count}} if count else {}
         if self.mode == "masks" and count:
             told["texts"] = [text.replace("person", "[x]") for text in asked["texts"]]
+        if self.mode == "masks once" and count:
+            told["texts"] = [asked["texts"][0].replace("person", "[x]"), *asked["texts"][1:]]
         status = 500 if self.mode == "broken" else 200
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(told).encode()})
@@ -324,6 +327,9 @@ def hooked(running, tmp_path_factory, upstream, guardrail):
     def adjust(document, _ports):
         document["providers"]["a"] = {
             "base_url": upstream.url("a"), "prices_as": "openai/gpt-4o-mini",
+        }  # fmt: skip
+        document["providers"]["d"] = {  # so that Messages are also kept as they came
+            **document["providers"]["a"], "base_url": upstream.url("d"), "kind": "anthropic",
         }  # fmt: skip
         document["models"] |= {
             name: {"targets": ["a/m"]} for name in ("near", "far", "masking", "after")
@@ -385,6 +391,55 @@ def test_what_a_guardrail_rewrites_is_sent(ask_hooked, upstream, hooked) -> None
     assert row["content"] == "near=2; mask"
 
 
+MESSAGES_BODIES: dict[str, dict[str, Any]] = {
+    "plain": {"system": "a person", "messages": [{"role": "user", "content": "a person"}]},
+    "blocks": {
+        "system": [{"type": "text", "text": "a person"}, {"type": "text", "text": "is"}],
+        "messages": [{"role": "user", "content": "hi"}],
+    },
+    "instruction": {
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "system", "content": [
+                {"type": "text", "text": "a person"}, {"type": "text", "text": "is"},
+            ]},
+        ],
+    },
+    "document": {
+        "messages": [{"role": "user", "content": [
+            {"type": "document", "title": "a person", "source": {
+                "type": "text", "media_type": "text/plain", "data": "is a person"}},
+        ]}],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", MESSAGES_BODIES.values(), ids=MESSAGES_BODIES)
+def test_what_a_guardrail_rewrites_is_sent_in_another_dialect(
+    hooked, upstream, guardrail, body
+) -> None:
+    """Its words may be put together there: nothing that it took out may leave in that form."""
+    upstream.says, upstream.received = {}, []
+    guardrail.mode, guardrail.asked = "masks", []
+    answer = hooked.post("/v1/messages", {"model": "masking", "max_tokens": 5, **body})
+    assert any("person" in text for asked in guardrail.asked for text in asked["texts"])
+    assert answer.status_code == 200, answer.text
+    assert upstream.holds("a [x]")
+    assert not upstream.holds("person")
+
+
+def test_what_is_rewritten_in_one_of_two_equal_places_stays_inside(
+    hooked, upstream, guardrail
+) -> None:
+    """Texts are told apart by what they say: its mask was lost, and the text left as it was."""
+    upstream.says, upstream.received = {}, []
+    guardrail.mode, guardrail.asked = "masks once", []
+    messages = [{"role": "user", "content": "a person"}, {"role": "user", "content": "a person"}]
+    answer = hooked.chat("masking", messages=messages, max_tokens=5)
+    assert answer.status_code == 403, answer.text
+    assert not upstream.holds("person")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_guardrail_withholds_answers_that_it_cannot_judge(ask_hooked, guardrail, stream) -> None:
     whole = ask_hooked("after", "hello", stream=stream)
@@ -419,3 +474,27 @@ def test_a_withheld_answer_is_not_stored(ask_hooked, hooked, guardrail) -> None:
     answer = hooked.post("/v1/responses", {"model": "after", "input": "hello"})
     assert answer.status_code == 400, answer.text
     assert stored_answers(hooked) == kept
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_background_answer_that_may_not_be_stored_fails_and_asks_nobody(
+    hooked, upstream, guardrail, stream
+) -> None:
+    """It was made and paid, and its row said `queued` until the lease ended."""
+    guardrail.mode, upstream.says, upstream.received = "", {}, []
+    asked = {"model": "after", "input": MARK, "background": True, "stream": stream}
+    answer = hooked.post("/v1/responses", asked)
+    found: dict[str, Any] = {"status": "queued"}
+    if not stream:
+        assert answer.status_code == 200, answer.text
+        for _ in range(100):
+            found = hooked.get(f"/v1/responses/{answer.json()['id']}").json()
+            if found["status"] not in ("queued", "in_progress"):
+                break
+            time.sleep(0.05)
+        assert found["status"] == "failed"
+        assert "`background`" in found["error"]["message"]
+    else:
+        assert answer.status_code == 400, answer.text
+        assert "`background`" in answer.text
+    assert not upstream.holds(MARK)

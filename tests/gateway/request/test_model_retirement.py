@@ -76,6 +76,11 @@ def test_clients_are_told_and_then_refused(run_stack) -> None:
         refused = stack.chat("late", max_tokens=2)
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "model_not_found")
         assert f"retired on {past}. Use `chat`." in refused.json()["error"]["message"]
+        said = {"model": "late", "messages": [{"role": "user", "content": "hi"}]}
+        assert stack.post("/v1/messages/count_tokens", said).status_code == 404
+        for members in ({"stream": True}, {"background": True}):
+            asked = {"model": "late", "input": "hi", **members}
+            assert stack.post("/v1/responses", asked).status_code == 404, members
         assert stack.get("/v1/models/late").status_code == 404
         cards = {card["id"]: card["breakeven"] for card in stack.get("/v1/models").json()["data"]}
         assert "late" not in cards

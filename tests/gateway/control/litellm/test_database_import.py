@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import event, text
 
+from gateway.config.litellm_notes import ImportLoss
 from gateway.control.litellm.database_import import (
     import_history,
     import_keys,
@@ -156,6 +157,25 @@ def test_only_named_columns_are_read_in_transactions_that_cannot_write(
     assert not {name for names in COLUMNS.values() for name in names} & set(FORBIDDEN)
     with source.reading() as connection, pytest.raises(Exception, match="read-only"):
         connection.execute(text('DELETE FROM "LiteLLM_UserTable"'))
+
+
+def test_budgets_of_members_customers_and_tags_are_losses(source, fill, tmp_path) -> None:
+    """They were lost without a word: who had $5 in a team could spend without a limit."""
+    assert survey_source(source, load_pepper(tmp_path), NOW_US).plan.notes == []
+    fill(
+        "LiteLLM_TeamMembership",
+        {"user_id": "ann", "team_id": "t-1", "budget_id": "b"},
+        {"user_id": "ann", "team_id": "t-2", "budget_id": "b"},
+        {"user_id": "bob", "team_id": "t-1"},
+    )
+    fill("LiteLLM_EndUserTable", {"user_id": "c-1", "budget_id": "b"})
+    survey = survey_source(source, load_pepper(tmp_path), NOW_US)
+    assert [(note.place, note.loss) for note in survey.plan.notes] == [
+        ("team members.budget_id", ImportLoss.BUDGETS), ("end users.budget_id", ImportLoss.BUDGETS),
+    ]  # fmt: skip
+    assert survey.plan.notes[0].text.startswith("2 have budgets of their own")
+    assert survey.fails(())
+    assert not survey.fails((ImportLoss.BUDGETS,))
 
 
 def test_a_database_of_somebody_else_is_told(postgres_url) -> None:
