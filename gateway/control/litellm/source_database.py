@@ -162,7 +162,7 @@ class SourceDatabase:
 
 
 def _selected(table: str, there: frozenset[str]) -> str:
-    """Every column of `COLUMNS`, those that are not there as null; floats as their exact text."""
+    """Return every column of `COLUMNS`, one that is not there as null, floats as exact text."""
     parts: Sequence[str] = [
         f'NULL AS "{name}"' if name not in there
         else f'"{name}"::text AS "{name}"' if name in _EXACT
