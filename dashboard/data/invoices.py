@@ -29,7 +29,7 @@ class InvoiceDetail:
 
 @query(ViewerScope.BOOKS, entries=4)
 def bills(connection: Connection, _view: DashboardView) -> list[invoices.ImportedInvoice]:
-    """Every imported invoice, the latest first."""
+    """Return every imported invoice, the latest first."""
     return invoices.list_invoices(connection)
 
 
@@ -45,7 +45,7 @@ def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDet
 
 @query(ViewerScope.BOOKS)
 def adjustments(connection: Connection, view: DashboardView) -> list[Adjustment]:
-    """By day and party; of everyone."""
+    """Return what was posted, by day and party; of everyone."""
     last_us = view.scope.end_us - 1
     end_us = last_us - last_us % DAY_US + DAY_US  # a day's stand at its last instant
     scope = Scope(view.scope.start_us, end_us)

@@ -41,7 +41,7 @@ def show(view: DashboardView, survey: Survey) -> None:
 
 
 def spent_by_day(view: DashboardView, survey: Survey) -> Mapping[tuple[date, str | None], int]:
-    """By whole day of the reporting zone: the house under None, and each team."""
+    """Return spending by whole day of the reporting zone: the house under None, and each team."""
     zone = days.reporting_zone(view)
     whole = {
         day.start_us

@@ -42,7 +42,7 @@ def show_chips(view: DashboardView) -> None:
 
 
 def chosen(view: DashboardView, state: Mapping[Any, Any]) -> dict[str, str]:
-    """By name, what narrows the page."""
+    """Return by name what narrows the page."""
     found = {"period": view.words} if view.dated is not None else {}
     if view.team is not None and view.viewer.sees_house:
         found["team"] = view.team

@@ -74,6 +74,9 @@ class ProviderLinePlanner(Dispatcher):
         if asked.path not in _SERVED:
             raise _not_onward("its endpoint is none that providers' batches know here")
         if self.plans.value.inspects:
+            terms, _ = self.plans.value.content_terms(reply.request_id, asked, identity, self.clock)
+            if self.inspector is not None and self.inspector.guards_of(terms):
+                raise _not_onward("a guardrail reads its answer")
             asked = await self.inspect(asked, identity, reply)
         make, id_ = self.plans.value.plan, reply.request_id
         plan = make(id_, asked, identity, clock=self.clock, sticky=lambda _: None)

@@ -37,12 +37,12 @@ def seats_of(pool: "PoolSection") -> list[PoolSeat]:
 
 
 def started_count(pool: "PoolSection") -> int:
-    """How many engines of the pool `serve` starts."""
+    """Return how many engines of the pool `serve` starts."""
     return pool.engine.replicas + (0 if pool.roles is None else pool.roles.started)
 
 
 def seat_count(pool: "PoolSection") -> int:
-    """How many engines the pool has in all."""
+    """Return how many engines the pool has in all."""
     whole = pool.engine.replicas + len(pool.engine.endpoints)
     return whole + (0 if pool.roles is None else pool.roles.count)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # imported where events are posted
 
 
 class EventSender:
-    """One per host, in the telemetry process."""
+    """Posts the events of the books; one per host, in the telemetry process."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class EventSender:
         )
 
     async def run(self) -> None:
-        """Until cancelled; at once where no webhook is configured."""
+        """Post until cancelled; return at once where no webhook is configured."""
         if self._webhook is None:
             return
         watch, is_done = CommitWatch(self._ledger), False

@@ -60,7 +60,7 @@ class ReportSender:
         self._is_text = settings.alerts.form == "slack"
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Send what is due until cancelled."""
         if not self._reports:
             return
         async with webhook_client() as client:

@@ -73,7 +73,7 @@ class ScalingLoop:
         self._words: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> None:
-        """Until the process is ended; its leases are free for others then."""
+        """Step until the process is ended; its leases are free for others then."""
         try:
             while True:
                 self.step()

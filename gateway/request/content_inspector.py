@@ -51,7 +51,7 @@ class ContentRefusal(RequestError):
 
 
 class ContentInspector:
-    """One per worker."""
+    """Inspects requests; one per worker."""
 
     def __init__(
         self, readers: ReaderSet, hooks: Mapping[str, GuardrailHook], counters: ContentCounters

@@ -324,7 +324,7 @@ def start_pusd(terms: PoolTerms, rent: float) -> float:
 
 
 def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:
-    """For how long stopping this engine would save nothing."""
+    """Return for how long stopping this engine would save nothing."""
     age_s = (state.at_us - engine.asked_us) / 1e6 + terms.drain_s
     least_s = max(0.0, terms.rent.least_s - age_s)
     unit_s = terms.rent.unit_s

@@ -101,7 +101,7 @@ class SwitchValue:
 
 
 def spread(pull: float, steps: float) -> float:
-    """How much wider errors are after so many steps than after one."""
+    """Return how much wider errors are after so many steps than after one."""
     faded = 1 - (1 - pull) ** 2
     wider = steps if faded < 1e-9 else (1 - (1 - pull) ** (2 * steps)) / faded
     return sqrt(wider)

@@ -184,7 +184,7 @@ def _source(name: str) -> TableClause:
 
 
 def _selected(name: str, there: frozenset[str]) -> list[ColumnElement[Any]]:
-    """Every column of `COLUMNS`, those that are not there as null; floats as their exact text."""
+    """Return every column of `COLUMNS`, one that is not there as null, floats as exact text."""
     source = _source(name)
     return [
         null().label(member) if member not in there

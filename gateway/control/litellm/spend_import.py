@@ -94,5 +94,5 @@ def _sums(row: Row) -> HistorySums:
 
 
 def _text(given: str | None) -> str:
-    """Short and storable: PostgreSQL's texts hold no NUL here either."""
+    """Return a text that is short and storable: PostgreSQL's hold no NUL here either."""
     return (given or "")[:TEXT_LIMIT]

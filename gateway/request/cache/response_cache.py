@@ -93,7 +93,7 @@ class CacheFind(NamedTuple):
 
 
 class ResponseCache:
-    """One per worker."""
+    """Answers equal requests from memory; one per worker."""
 
     def __init__(
         self,

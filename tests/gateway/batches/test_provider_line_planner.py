@@ -21,7 +21,11 @@ def batching(found: dict[str, Any], _: dict[str, int]) -> None:
         found["providers"][name]["batch"] = True
     found["providers"]["alpha"]["extra_body"] = {"safe_prompt": True}
     at_home = {"name": "home", "match": {"models": ["own"]}, "residency": "internal_only"}
-    found["policies"] = [at_home, *found["policies"]]
+    found["models"]["read"] = found["models"]["api"]
+    late = {"url": "http://127.0.0.1:9/", "stage": "after", "address_residency": "internal_only"}
+    found["content"] = {"hooks": {"late": late}}
+    read = {"name": "read", "match": {"models": ["read"]}, "content": {"late": "refuse"}}
+    found["policies"] = [at_home, read, *found["policies"]]
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +88,13 @@ def test_a_line_has_the_words_that_its_provider_reads(stack, ask, monkeypatch) -
     body, ignored = sent()
     assert (body["max_tokens"], ignored) == (9, "user")
     assert body.keys().isdisjoint({"max_completion_tokens", "user"})
+
+
+def test_an_answer_that_a_guardrail_reads_comes_from_no_batch(ask) -> None:
+    """It would come by a file that no guardrail reads; the guardrail was given the plan."""
+    refused = ask("read")
+    assert refused.json()["error"]["code"] == ask("own").json()["error"]["code"]
+    assert "a guardrail reads its answer" in refused.json()["error"]["message"]
 
 
 def test_own_engines_are_named_as_too_late(ask) -> None:
