@@ -27,6 +27,7 @@ from gateway.request.client_response import (
 )
 from gateway.request.dialects.answer_keeper import AnswerKeeper, ConnectionStorage
 from gateway.request.dialects.base import DecodedRequest, Dialect, Purpose
+from gateway.request.dialects.fields import unsupported
 from gateway.request.dialects.native_messages import with_native
 from gateway.request.dialects.response_encoder import ResponseEncoder
 from ledger.journals.records import TokenCounts
@@ -201,6 +202,9 @@ class TranslatedResponse(ClientResponse):
 
     def forbid_storing(self) -> None:
         if self.keeper is not None:
+            if self.keeper.background:  # it would be made for nobody
+                words = "answers of this policy are read by a guardrail, and not stored."
+                raise unsupported("background", words)
             self.keeper = None
             if self.voice is not None:
                 self.voice.mark_unstored()

@@ -5,6 +5,7 @@ import contextlib
 import json
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -419,3 +420,18 @@ def test_a_withheld_answer_is_not_stored(ask_hooked, hooked, guardrail) -> None:
     answer = hooked.post("/v1/responses", {"model": "after", "input": "hello"})
     assert answer.status_code == 400, answer.text
     assert stored_answers(hooked) == kept
+
+
+def test_no_answer_that_may_not_be_stored_is_made_in_the_background(hooked, upstream) -> None:
+    """It stayed `queued`, and its target was paid."""
+    upstream.received = []
+    told = hooked.post("/v1/responses", {"model": "after", "input": "hi", "background": True})
+    assert told.status_code == 200, told.text
+    name = told.json()["id"]
+    until_s = time.monotonic() + 5.0
+    while (found := hooked.get(f"/v1/responses/{name}").json())["status"] == "queued":
+        assert time.monotonic() < until_s, "it stays queued"
+        time.sleep(0.05)
+    assert found["status"] == "failed"
+    assert "guardrail" in found["error"]["message"]
+    assert upstream.received == []
