@@ -19,18 +19,21 @@ def compile_signs(patterns: Sequence[str]) -> "hyperscan.Database":
 def compile_patterns(patterns: Sequence[str]) -> "hyperscan.Database":
     """Return a database that tells where an operator's patterns begin and end in UTF-8.
 
-    Raises `PatternError`.
+    It is scanned with lists of buffers: where one block is scanned for where a match begins, the
+    engine reads beyond memory in long runs of letters, and the process dies. Raises `PatternError`.
     """
     import hyperscan  # noqa: PLC0415  (3 MB that only installations with detectors need)
 
     flags = hyperscan.HS_FLAG_SOM_LEFTMOST | hyperscan.HS_FLAG_UTF8 | hyperscan.HS_FLAG_UCP
-    return _compile([pattern.encode() for pattern in patterns], flags)
+    return _compile([pattern.encode() for pattern in patterns], flags, hyperscan.HS_MODE_VECTORED)
 
 
-def _compile(patterns: Sequence[bytes], flags: int) -> "hyperscan.Database":
+def _compile(
+    patterns: Sequence[bytes], flags: int, mode: int | None = None
+) -> "hyperscan.Database":
     import hyperscan  # noqa: PLC0415  (as above)
 
-    database = hyperscan.Database()
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK if mode is None else mode)
     try:
         database.compile(
             expressions=patterns,

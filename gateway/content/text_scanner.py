@@ -271,7 +271,7 @@ class TextScanner:
             longest[sign, start] = max(end, longest.get((sign, start), 0))
 
         assert self._patterns is not None
-        self._patterns.scan(data, match_event_handler=on_match)
+        self._patterns.scan([data], match_event_handler=on_match)
         starts, ascii_ = _starts_of(plain), len(data) == len(joined)
         finds = []
         for (sign, start), end in sorted(longest.items()):

@@ -15,7 +15,7 @@ def test_signs_and_patterns_tell_where_they_match() -> None:
     found = []
     note = lambda sign, start, end, *_: found.append((sign, start, end))  # noqa: E731  (a callback)
     compile_patterns(["f\u00fcr \\d+", "x"]).scan(
-        "\u00fcx f\u00fcr 12".encode(), match_event_handler=note
+        ["\u00fcx f\u00fcr 12".encode()], match_event_handler=note
     )
     assert (0, 4, 11) in found
     found.clear()

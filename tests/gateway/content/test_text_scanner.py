@@ -2,6 +2,8 @@
 
 import base64
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,22 @@ def test_what_is_too_deep_is_not_read(scanner) -> None:
 
 def test_the_sentences_alone_hold_nothing(scanner) -> None:
     assert scanner.scan([*SENTENCES]).finds == []
+
+
+LONG_RUNS = """
+from gateway.content.text_scanner import TextScanner
+for pattern in (r"a+b", r"[a-z]+@x", r"(a|aa)+b", r"(ab)+c", r"(x+x+)+y", r"[a-z]+-[0-9]{3}"):
+    scanner = TextScanner((), [("own", pattern)])
+    for text in ("a" * 20_000 + "@x", "x" * 20_000, "ab" * 10_000, "0 " + "ab" * 700 + "c b-123"):
+        print(pattern, [(find.start, find.end) for find in scanner.scan([text]).finds])
+"""
+
+
+def test_no_pattern_and_no_text_ends_the_process() -> None:
+    """In a process of its own: the engine read beyond memory."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LONG_RUNS], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "[a-z]+@x [(0, 20002)]" in ran.stdout
+    assert "(ab)+c [(2, 1403)]" in ran.stdout
