@@ -16,6 +16,11 @@ class ContentFindings(msgspec.Struct, frozen=True):
     terms: ContentTerms = ()  # of the policy that it was inspected under
 
     @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found or done, so that the request is what its client sent."""
+        return not (self.found or self.actions or self.kept_for)
+
+    @property
     def label(self) -> str:
         """Return kinds and counts as headers and rows have them: `card=2 email=1`."""
         return " ".join(f"{kind}={count}" for kind, count in self.found)[:LONGEST_LABEL]

@@ -80,13 +80,17 @@ class StagePlanner:
     ) -> InferenceRequest | None:
         """Return the request as it was inspected; None where the response cache answered it.
 
-        A request that the inspection changed has no answer there.
+        A request in which the inspection found something has no answer there.
         """
         if self.plans.value.inspects:
             asked = await self.inspect(asked, identity, reply)
         use, cache = reply.cache_use, self.cache
-        if use is None or cache is None or use.asked is not asked:
+        if use is None or cache is None or use.forbidden:
             return asked
+        if use.asked is not asked:
+            if asked.content is None or not asked.content.is_clean:
+                return asked
+            use.asked = asked
         return None if await cache.answer(use, identity, reply, self.limits) else asked
 
     async def begin(

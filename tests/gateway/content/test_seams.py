@@ -61,7 +61,7 @@ def test_many_short_texts_stand_in_windows_of_bounded_size() -> None:
     windows = seam_windows(texts, range(len(texts)))
     assert max(len(window.text) for window in windows) <= WINDOW + 2
     assert len(windows) > 10
-    for one, other in pairwise(windows):
-        assert one.text[-CARRIED:] == other.text[:CARRIED]
-        assert one.goes_on
-        assert other.follows
+    for window, later in pairwise(windows):
+        assert window.text[-CARRIED:] == later.text[:CARRIED]
+        assert window.goes_on
+        assert later.follows

@@ -17,6 +17,7 @@ ON = {"enabled": True, "max_age_s": 600}
 RATES = [{"scope": "key:*", "requests_per_minute": 6}]
 CANARY = [
     {"name": "half", "match": {"models": ["pair"]}, "canary": {"target": "beta/m", "percent": 100}},
+    {"name": "read", "match": {"models": ["two"]}, "content": {"card": "mask"}},
     {"name": "plain"},
 ]
 WORDS = "x-breakeven-cache"
@@ -73,6 +74,17 @@ def test_an_equal_request_gets_the_first_ones_answer_and_a_row_of_its_own(stack,
     assert (row["model"], row["backend"], row["team_id"]) == ("api", "api", "search")
     assert row["output_tokens"] == paid["output_tokens"]
     assert not stack.rows("request_id = :name", name=second.headers["x-request-id"])
+
+
+@pytest.mark.parametrize(
+    ("words", "second"), [("a clean one", "hit"), ("card 4111 1111 1111 1111", None)]
+)
+def test_what_was_inspected_and_clean_is_answered_and_what_was_masked_is_not(
+    stack, words, second
+) -> None:
+    asked = [ask(stack, words, "two") for _ in range(2)]
+    assert [each.status_code for each in asked] == [200, 200]
+    assert asked[1].headers.get(WORDS) == second
 
 
 @pytest.mark.parametrize(
