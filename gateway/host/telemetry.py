@@ -35,9 +35,7 @@ from backends.roundtrip import round_trip_s
 from gateway.clock import Clock, next_tick
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
-from gateway.control.budget_alerts import BudgetAlerter
-from gateway.control.event_sender import EventSender
-from gateway.control.report_sender import ReportSender
+from gateway.control.senders import run_senders
 from gateway.fleet.demand_counter import BidPricePublisher
 from gateway.fleet.engine_notes import TELEMETRY, EngineStatusNotes
 from gateway.fleet.kv_event_listener import listen
@@ -138,8 +136,7 @@ class TelemetryProcess:
             for chore in (self._measure_ways, self._live, self._sample, self._store_samples):
                 tasks.create_task(chore())
             tasks.create_task(self._price())
-            for teller in (BudgetAlerter, EventSender, ReportSender):
-                tasks.create_task(teller(self._settings, self._ledger, self._clock).run())
+            tasks.create_task(run_senders(self._settings, self._ledger, self._clock))
             if self._settings.limits and are_shared(self._runtime.ledger_url):
                 here = self._runtime
                 desk = RateLimitService(self._ledger, here.host, here.run_dir, self._clock)
