@@ -1,8 +1,8 @@
 """The books as events: each attempt once it has settled, each request that was refused.
 
 They come in the order of the seals, which cover every row exactly once and never one that may
-still appear. An attempt whose outcome was lost is an event as such, and again when evidence comes.
-Attempts that were retired are in none.
+still appear. An attempt whose outcome was lost is an event whose `id` ends in `.lost`, and
+one more under its usual `id` when evidence comes. Attempts that were retired are in none.
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from ledger.money import usd_exact
 from ledger.orm.books import AttemptRow, RefusalRow
 from ledger.orm.seals import SealMarkRow, SealRow
 from ledger.queries.claims import claimed_column
+from ledger.writing.rows import LOST
 
 _REFUSED = ("request_id", "refused_us", "key_id", "team_id", "org_id", "model", "policy", "reason",
             "http_status", "scope")  # fmt: skip
@@ -91,7 +92,9 @@ def _settled(row: Any) -> dict[str, Any]:
         "tags": row.tags or {},
         "claimed_usd": _plain(ColumnKind.USD, row.claimed_pusd),
     }
-    return {"type": "attempt.settled", "id": row.attempt_id, "data": data}
+    # Receivers drop an `id` that they know, and must not drop what evidence says later.
+    name = f"{row.attempt_id}.lost" if row.status == LOST else row.attempt_id
+    return {"type": "attempt.settled", "id": name, "data": data}
 
 
 def _refused(row: Any) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_a_lost_attempt_is_told_as_lost_and_again_with_its_evidence(
     with reading(books_of_each) as connection:
         told = newest_seal(connection)
     lost = events(books_of_each)[-1]
-    assert (lost["id"], lost["data"]["status"]) == ("r3.1", "lost")
+    assert (lost["id"], lost["data"]["status"]) == ("r3.1.lost", "lost")
     write(books_of_each, settled(3), journal="k")
     seal_all(books_of_each)
     (again,) = events(books_of_each, told)
