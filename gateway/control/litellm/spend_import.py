@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Engine
 
-from gateway.control.litellm.source_database import Row, SourceDatabase
+from gateway.control.litellm.source_database import Row, SourceDatabase, SourceError
 from ledger.database import reading
 from ledger.spend_history import HistoryCell, HistorySums, pusd_of, replace_day, stored_days
 
@@ -89,8 +89,15 @@ def _sums(row: Row) -> HistorySums:
         int(row["status"] == FAILED),
         row["prompt_tokens"] or 0,
         row["completion_tokens"] or 0,
-        pusd_of(row["spend"] or "0"),
+        _spend_of(row),
     )
+
+
+def _spend_of(row: Row) -> int:
+    try:
+        return pusd_of(row["spend"] or "0")
+    except ValueError as error:
+        raise SourceError(f"spend log {row['request_id']}: `spend`: {error}: correct it") from error
 
 
 def _text(given: str | None) -> str:

@@ -2,6 +2,9 @@
 
 from decimal import Decimal
 
+import pytest
+
+from gateway.control.litellm.source_database import SourceError
 from gateway.control.litellm.spend_import import SourceNames, _cell, _sums
 
 ROW = {
@@ -21,3 +24,9 @@ def test_a_cell_has_our_names_and_the_group_before_the_model() -> None:
 
 def test_sums_are_exact() -> None:
     assert _sums(ROW) == (1, 1, 0, 4, int(Decimal("1e-07") * 10**12))
+
+
+@pytest.mark.parametrize("spend", ["NaN", "Infinity"])
+def test_what_is_no_amount_is_named_with_its_row(spend) -> None:
+    with pytest.raises(SourceError, match=rf"^spend log r-9: `spend`: `{spend}` is no amount"):
+        _sums({**ROW, "request_id": "r-9", "spend": spend})
