@@ -37,11 +37,11 @@ def test_one_that_fails_leaves_the_others_alone(monkeypatch) -> None:
         def __init__(self, *_parts: object) -> None:
             pass
 
-    class Failing(Sender):
+    class FailingSender(Sender):
         async def run(self) -> None:
             raise ValueError
 
-    class Telling(Sender):
+    class TellingSender(Sender):
         async def run(self) -> None:
             await asyncio.sleep(0.01)
             told.set()
@@ -53,5 +53,5 @@ def test_one_that_fails_leaves_the_others_alone(monkeypatch) -> None:
         task.cancel()
 
     told = asyncio.Event()
-    monkeypatch.setattr(senders, "SENDERS", (Failing, Telling))
+    monkeypatch.setattr(senders, "SENDERS", (FailingSender, TellingSender))
     asyncio.run(watch())
