@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DashboardView:
-    """What the sidebar chose, and for whom; `now_us` is the rounded instant of the reader's clock.
+    """The sidebar's choice and its reader; `now_us` is the rounded instant of the reader's clock.
 
     Reads end there, or where the chosen calendar period (`dated`) ended before.
     """

@@ -5,18 +5,17 @@ import math
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
-grpc = pytest.importorskip("grpc", reason="needs the extra `keda`")
-
-from deploy.upstream_server import UpstreamServer  # noqa: E402  (after the look for the extra)
-from gateway.clock import Clock  # noqa: E402  (as above)
-from gateway.scaling import keda_messages as messages  # noqa: E402  (as above)
-from gateway.scaling.keda_actuator import KedaActuator  # noqa: E402  (as above)
-from gateway.scaling.keda_scaler import KedaScaler, serve_keda  # noqa: E402  (as above)
-from gateway.scaling.kubernetes_actuator import ClusterAccess  # noqa: E402  (as above)
-from gateway.scaling.ledger_orders import LedgerOrders  # noqa: E402  (as above)
-from gateway.scaling.pool_scaler import PoolScaler, ScalerPlace  # noqa: E402  (as above)
+from deploy.upstream_server import UpstreamServer
+from gateway.clock import Clock
+from gateway.scaling import keda_messages as messages
+from gateway.scaling.keda_actuator import KedaActuator
+from gateway.scaling.keda_scaler import KedaScaler, serve_keda
+from gateway.scaling.kubernetes_actuator import ClusterAccess
+from gateway.scaling.ledger_orders import LedgerOrders
+from gateway.scaling.pool_scaler import PoolScaler, ScalerPlace
 
 ACTUATOR = {"kind": "keda", "name": "llama", "namespace": "ml"}
 

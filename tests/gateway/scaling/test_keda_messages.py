@@ -1,9 +1,5 @@
 """The messages have KEDA's field numbers and types, as bytes that were written by hand."""
 
-import pytest
-
-pytest.importorskip("google.protobuf", reason="needs the extra `keda`")
-
 from gateway.scaling import keda_messages as messages
 
 

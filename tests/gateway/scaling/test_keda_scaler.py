@@ -2,12 +2,11 @@
 
 import threading
 
+import grpc
 import pytest
 
-grpc = pytest.importorskip("grpc", reason="needs the extra `keda`")
-
-from gateway.scaling import keda_messages as messages  # noqa: E402  (it needs the extra, too)
-from gateway.scaling.keda_scaler import (  # noqa: E402  (as above)
+from gateway.scaling import keda_messages as messages
+from gateway.scaling.keda_scaler import (
     STREAMS,
     KedaScaler,
     OrdersUnknown,

@@ -3,8 +3,6 @@
 import pytest
 from sqlalchemy import insert
 
-pytest.importorskip("grpc", reason="needs the extra `keda`")
-
 from gateway.scaling.keda_scaler import OrdersUnknown
 from gateway.scaling.ledger_orders import LedgerOrders
 from ledger.orm.scaling import FleetInstanceRow, FleetPoolRow
