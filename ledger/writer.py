@@ -25,7 +25,8 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
 from ledger.budgets.at_stake import lacking_bound
-from ledger.budgets.broker import BudgetBroker, accounts_to_share
+from ledger.budgets.broker import BudgetBroker
+from ledger.budgets.budget_snapshot import accounts_to_share
 from ledger.budgets.grants import release_idle
 from ledger.budgets.open_claims import heal_windows
 from ledger.commit_watch import CommitWatch, work_after_commit

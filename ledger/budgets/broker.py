@@ -4,8 +4,9 @@ Requests are answered in their order, so that small scopes are admitted serially
 while the desk works are its next round, which costs what one request does, however many they are.
 When a grant is used up it is raised in the database; when the limit leaves no more, idle money is
 called back from workers, once and for at most 50 ms, before anything is refused. Where other hosts
-have not spent what would do, a request waits until they have seen that somebody is short, and asks
-again. What is lent counts as spent until it comes back or the books say otherwise, so no order of
+or workers that have not answered may have left what would do, a request waits until they have seen
+that somebody is short, and asks again; what a silent worker may have left is unknown, not nothing.
+What is lent counts as spent until it comes back or the books say otherwise, so no order of
 crashes can lend the same money twice.
 """
 
@@ -19,7 +20,12 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from ledger.budgets import broker_protocol as wire
-from ledger.budgets.budget_snapshot import BudgetSnapshot, SpentByWindow, read_budgets
+from ledger.budgets.budget_snapshot import (
+    BudgetSnapshot,
+    SpentByWindow,
+    accounts_to_share,
+    read_budgets,
+)
 from ledger.budgets.grants import (
     BudgetAccount,
     GrantNeed,
@@ -33,6 +39,7 @@ from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
 LEFT_AFTER_S, LEFT_TRIES = 0.5, 2  # other hosts look for news as often, and leave what lies idle
+_NOBODY: frozenset[str] = frozenset()
 GOODBYE_S = 1.0  # for what was told last to be read
 TOLD_AT_ONCE = 20_000  # accounts in one message, far below a frame's limit
 
@@ -219,17 +226,17 @@ class BudgetBroker:
                 await self._answer(asking)
 
     async def _answer(self, asking: list[_LoanQueue]) -> None:
-        waiting = asking
+        waiting, silent = asking, _NOBODY
         try:
             waiting = await self._lend(asking)
             if waiting:
                 short = dict.fromkeys(chain.from_iterable(map(self._short, waiting)))
-                await self._recall(list(short))
+                silent = await self._recall(list(short))
                 waiting = await self._lend(waiting)
             while waiting:
                 queue = waiting[0]
                 if not self._may_fit(queue) or await self._lend([queue]):
-                    self._refuse(queue)
+                    self._refuse(queue, silent)
                 waiting = waiting[1:]
         except (DBAPIError, OSError):
             for queue in waiting:
@@ -272,39 +279,38 @@ class BudgetBroker:
         room = self._book.remaining_pusd
         return [account for account, asked in queue.amounts.items() if asked > room(account)]
 
-    def _may_fit(self, queue: _LoanQueue, *, with_others: bool = False) -> bool:
+    def _may_fit(
+        self, queue: _LoanQueue, *, silent: frozenset[str] = _NOBODY, with_others: bool = False
+    ) -> bool:
         """Whether the limits, as the database has just told them, leave room for it alone.
 
-        `with_others`: and whether it does with what other hosts were granted and did not spend.
+        `silent`: and with what these journals may give back. `with_others`: and with what other
+        hosts were granted and did not spend.
         """
         for account in self._short(queue):
             standing = self._book.standings.get(account)
-            room = self._book.remaining_pusd(account)
             if standing is None:
                 continue
             left = standing.remaining_pusd + (standing.elsewhere_pusd if with_others else 0)
-            if queue.amounts[account] > room + left:
+            left += sum(self._book.at_stake(journal).get(account, 0) for journal in silent)
+            if queue.amounts[account] > self._book.remaining_pusd(account) + left:
                 return False
         return True
 
-    def _refuse(self, queue: _LoanQueue) -> None:
-        """Refuse it, unless other hosts may leave what it misses."""
-        if queue.tries and self._may_fit(queue, with_others=True):
+    def _refuse(self, queue: _LoanQueue, silent: frozenset[str]) -> None:
+        """Refuse it, unless other hosts or silent workers may leave what it misses."""
+        if queue.tries and self._may_fit(queue, silent=silent, with_others=True):
             again = replace(queue, tries=queue.tries - 1)
             self._start(self._borrow(again, after_s=LEFT_AFTER_S))
-        else:
-            self._send(queue.worker, self._refusal_of(queue.borrow, self._short(queue)[0]))
-
-    def _refusal_of(self, borrow: wire.LoanRequest, account: BudgetAccount) -> wire.LoanRefusal:
+            return
+        account = self._short(queue)[0]
         standing = self._book.standings[account]
         room = max(0, self._book.remaining_pusd(account)) + max(0, standing.remaining_pusd)
-        return wire.LoanRefusal(
-            borrow.number,
-            account.budget_id,
-            str(standing.limit_pusd),
-            str(room),
-            away=self._book.is_unaccounted(account),
-        )
+        may_come = bool(silent) and self._may_fit(queue, silent=silent)
+        unknown = may_come or self._book.is_unaccounted(account)
+        number, limit = queue.borrow.number, str(standing.limit_pusd)
+        refusal = wire.LoanRefusal(number, account.budget_id, limit, str(room), away=unknown)
+        self._send(queue.worker, refusal)
 
     async def _raise_grants(self, asking: Sequence[_LoanQueue]) -> None:
         """Raise grants where the host is short of what is asked, all in one transaction."""
@@ -348,13 +354,17 @@ class BudgetBroker:
             needs.append(GrantNeed(account, least[0] - room, least[1]))
         return needs
 
-    async def _recall(self, accounts: list[BudgetAccount]) -> None:
-        """Call idle money back from every worker and wait, at most `RECALL_S`."""
+    async def _recall(self, accounts: list[BudgetAccount]) -> frozenset[str]:
+        """Call idle money back from every worker and wait, at most `RECALL_S`.
+
+        Returns the journals of those that have not answered by then.
+        """
         if not self._workers:
-            return
+            return _NOBODY
         self._recall_number += 1
         number, done = self._recall_number, asyncio.get_running_loop().create_future()
-        self._recalls[number] = (set(self._workers), done)
+        silent = set(self._workers)
+        self._recalls[number] = (silent, done)
         message = wire.LoanRecall(
             number, tuple((account.budget_id, account.window) for account in accounts)
         )
@@ -364,9 +374,10 @@ class BudgetBroker:
             async with asyncio.timeout(RECALL_S):
                 await done
         except TimeoutError:
-            pass
+            return frozenset(worker.journal for worker in silent)
         finally:
             del self._recalls[number]
+        return _NOBODY
 
     def _record_answer(self, number: int, worker: _Worker) -> None:
         waiting = self._recalls.get(number)
@@ -387,12 +398,3 @@ class BudgetBroker:
     def _send(self, worker: _Worker, message: wire.Answer) -> None:
         if not worker.writer.is_closing():
             worker.writer.write(wire.frame(message))
-
-
-def accounts_to_share(seen: BudgetSnapshot) -> list[BudgetAccount]:
-    """Return accounts that other hosts spend from, and those whose limit was lowered below use."""
-    return [
-        account
-        for account, standing in seen.standings.items()
-        if standing.others or standing.remaining_pusd < 0
-    ]

@@ -62,3 +62,12 @@ def _terms_of(budget: BudgetLine) -> wire.BudgetTerms:
         budget.hard,
         str(budget.limit_pusd),
     )
+
+
+def accounts_to_share(seen: BudgetSnapshot) -> list[BudgetAccount]:
+    """Return accounts that other hosts spend from, and those whose limit was lowered below use."""
+    return [
+        account
+        for account, standing in seen.standings.items()
+        if standing.others or standing.remaining_pusd < 0
+    ]

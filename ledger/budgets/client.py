@@ -215,7 +215,7 @@ class BudgetClient:
             return None
         self._undo(taken, bound_pusd)
         if answer.away:
-            raise BrokerUnavailable("the ledger's database cannot be asked for room")
+            raise BrokerUnavailable("whether a budget has room cannot be told now")
         return answer
 
     def _undo(self, keys: list[wire.AccountKey], bound_pusd: int) -> None:

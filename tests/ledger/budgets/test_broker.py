@@ -22,7 +22,7 @@ ACCOUNT = BudgetAccount(*KEY)
 
 
 class Line:
-    """A worker that says exactly what the test says."""
+    """A worker that says what the test says, and while it listens for else has nothing idle."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
@@ -37,6 +37,8 @@ class Line:
                 answer = wire.ANSWERS.decode(await anext(self.payloads))
                 if isinstance(answer, kind):
                     return answer
+                if isinstance(answer, wire.LoanRecall):
+                    self.say(wire.LoanReturn((), answer.number))
 
     async def borrow(self, pusd, number=1):
         self.say(wire.LoanRequest(number, (wire.amount(KEY, pusd),), pusd))
@@ -117,19 +119,35 @@ async def test_large_scopes_are_lent_ahead(opening):
         assert desk.lent_pusd(ACCOUNT) == lent.loans[0].pusd
 
 
-async def test_a_worker_that_does_not_answer_a_recall_delays_but_does_not_block(opening):
-    async with opening() as (_, call):
+async def test_a_late_answer_to_a_recall_is_waited_for_and_nobody_else_waits(opening, monkeypatch):
+    """A worker whose loop stood still for a moment holds money that is there for who asks."""
+    monkeypatch.setattr(broker, "LEFT_AFTER_S", 0.3)
+    async with opening() as (desk, call):
+        late, asker, other = await call("j1"), await call("j2"), await call("j3")
+        await late.borrow(800)
+        asking = asyncio.create_task(asker.borrow(300))
+        recall = await late.hear(wire.LoanRecall)
+        assert recall.accounts == (KEY,)
+        assert isinstance(await other.borrow(200), wire.Loan)  # asked again later, it holds up none
+        assert not asking.done()
+        late.say(wire.LoanReturn((wire.amount(KEY, 800),), recall.number))
+        assert isinstance(await asking, wire.Loan)
+        assert desk.lent_pusd(ACCOUNT) <= 1000
+
+
+async def test_of_what_a_silent_worker_may_have_left_the_room_is_unknown(opening, monkeypatch):
+    monkeypatch.setattr(broker, "LEFT_AFTER_S", 0.01)
+    async with opening() as (desk, call):
         silent, asker = await call("j1"), await call("j2")
         await silent.borrow(800)
-        refused = await asker.borrow(300)
-        assert (refused.limit_pusd, refused.room_pusd, refused.away) == ("1000", "200", False)
-        recall = await silent.hear(wire.LoanRecall)
-        assert recall.accounts == (KEY,)
-        silent.say(
-            wire.LoanReturn((wire.amount(KEY, 800),), recall.number)
-        )  # too late for that one
-        await asyncio.sleep(0.05)
-        assert isinstance(await asker.borrow(300, 2), wire.Loan)
+        unknown = await asker.borrow(300, 2)
+        assert (unknown.limit_pusd, unknown.room_pusd, unknown.away) == ("1000", "200", True)
+        # Whatever it left, this never fits; and what the books say it spent is left to nobody.
+        assert not (await asker.borrow(1001, 3)).away
+        desk.apply_spent({("j1", *KEY): 701})
+        assert not (await asker.borrow(300, 4)).away
+        desk.apply_spent({("j1", *KEY): -1})
+        assert (await asker.borrow(300, 5)).away
 
 
 async def test_a_recall_that_is_answered_saves_the_request(opening, monkeypatch):

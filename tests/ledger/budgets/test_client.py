@@ -3,6 +3,7 @@
 import asyncio
 import random
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 from sqlalchemy import insert, select, update
@@ -12,6 +13,7 @@ from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.client import BrokerUnavailable, BudgetClient, BudgetRefusal
 from ledger.budgets.grants import AccountBalance, BudgetAccount
+from ledger.budgets.loans import LoanBook
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 
@@ -194,25 +196,46 @@ async def test_a_slice_serves_many_holds_without_asking(opening, engine, monkeyp
 
 
 class Storm:
-    """Many attempts on one budget; watches every moment's total and each refusal's reason."""
+    """Many attempts on one budget; watches every moment's total and each refusal's reason.
 
-    def __init__(self, limit, clients, rng):
-        self.limit, self.clients, self.rng = limit, clients, rng
-        self.held = self.spent = self.most = 0
+    A loan on its way to a worker is taken, though its attempt has not heard of it yet.
+    """
+
+    def __init__(self, limit, hosts, rng):
+        self.limit, self.rng = limit, rng
+        self.clients = [client for host in hosts for client in host.clients]
+        self.on_the_way = self.held = self.spent = self.most = 0
         self.admitted = self.refused = self.unjustified = 0
         self.peaks = {}
+        for host in hosts:
+            host.desk._answer_loan = partial(self.count_loan, host.desk._answer_loan)
+        for client in self.clients:
+            client._borrow = partial(self.borrow, client._borrow)
+
+    def count_loan(self, answer_loan, queue):
+        answer = answer_loan(queue)
+        if isinstance(answer, wire.Loan):
+            self.on_the_way += queue.borrow.hold_pusd
+            self._note()
+        return answer
+
+    async def borrow(self, borrow, short, taken, bound_pusd):
+        refusal = await borrow(short, taken, bound_pusd)
+        if refusal is None:  # its attempt goes on in this same step
+            self.on_the_way -= bound_pusd
+        return refusal
 
     def _note(self):
         total = self.held + self.spent
         self.most = max(self.most, total)
         for attempt in self.peaks:
-            self.peaks[attempt] = max(self.peaks[attempt], total)
+            self.peaks[attempt] = max(self.peaks[attempt], total + self.on_the_way)
 
     async def attempt(self, number, *, bound, actual):
         client = self.clients[number % len(self.clients)]
         name = f"r{number}.1"
         await asyncio.sleep(self.rng.random() * 0.02)
-        self.peaks[name] = self.held + self.spent
+        self.peaks[name] = self.held + self.spent + self.on_the_way
         holds = await client.hold(name, ["team:a"], bound)
         peak = self.peaks.pop(name)
         if isinstance(holds, BudgetRefusal):
@@ -237,7 +260,7 @@ class Storm:
 async def test_a_storm_on_a_small_budget_is_exact(opening, bound, actual):
     limit = 1000
     async with opening({"team:a@day": limit}, workers=4) as host:
-        storm = Storm(limit, host.clients, random.Random(7))
+        storm = Storm(limit, [host], random.Random(7))
         await storm.run(120, bound=bound, actual=actual)
         assert storm.most <= limit
         assert storm.unjustified == 0
@@ -256,14 +279,25 @@ async def test_control_without_the_limit_the_same_storm_overspends(opening, monk
 
     monkeypatch.setattr(broker, "grow", generous)
     async with opening({"team:a@day": 1000}, workers=4) as host:
-        storm = Storm(1000, host.clients, random.Random(7))
+        storm = Storm(1000, [host], random.Random(7))
         await storm.run(120, bound=100, actual=100)
         assert storm.most > 1000
 
 
+async def test_control_a_desk_that_keeps_room_for_itself_is_found_out(opening, monkeypatch):
+    remaining_pusd = LoanBook.remaining_pusd
+    monkeypatch.setattr(
+        LoanBook, "remaining_pusd", lambda book, account: remaining_pusd(book, account) - 1
+    )
+    async with opening({"team:a@day": 1000}, workers=4) as host:
+        storm = Storm(1000, [host], random.Random(7))
+        await storm.run(120, bound=100, actual=0)
+        assert storm.unjustified
+
+
 async def test_control_without_recall_money_is_refused_that_is_there(opening, monkeypatch):
     async def none(*_):
-        return None
+        return frozenset()
 
     async def idle_slice(host):
         holder, asker = host.clients
@@ -308,8 +342,7 @@ async def test_two_hosts_share_one_limit_exactly(engine, tmp_path):
     hosts = [Host(engine, tmp_path, name) for name in ("h1", "h2")]
     for host in hosts:
         await host.open(2)
-    clients = [client for host in hosts for client in host.clients]
-    storm = Storm(1000, clients, random.Random(3))
+    storm = Storm(1000, hosts, random.Random(3))
     await storm.run(60, bound=100, actual=100)
     assert storm.most == 1000
     assert granted(engine) == 1000

@@ -90,12 +90,13 @@ MUTANTS = {
         "wire.amount(key, piece.free_pusd) for key"),
     # desk_server
     "nothing is called back": (
-        "broker", "await self._recall(list(short))", "await asyncio.sleep(0)"),
+        "broker", "await self._recall(list(short))", "await asyncio.sleep(0, silent)"),
     "more is missing than is": (
         "broker", "GrantNeed(account, missing, hold)", "GrantNeed(account, asked, hold)"),
     "nothing is shared": (
         "broker", "standing.remaining_pusd >= idle:", "standing.remaining_pusd < idle:"),
-    "a lowered limit is not felt": ("broker", "or standing.remaining_pusd < 0", "or False"),
+    "a lowered limit is not felt": (
+        "budget_snapshot", "or standing.remaining_pusd < 0", "or False"),
 }  # fmt: skip
 
 
