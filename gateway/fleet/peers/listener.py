@@ -55,6 +55,7 @@ class PeerListener:
         self._complained_s: float | None = None
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
         """Raises `OSError` where it cannot."""
@@ -62,7 +63,8 @@ class PeerListener:
         return self._server
 
     async def close(self) -> None:
-        """Hang up on everybody."""
+        """Hang up on everybody, and on whoever was accepted in this same moment."""
+        self._closed = True
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -70,9 +72,14 @@ class PeerListener:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed:
+            writer.transport.abort()
+            return
         task = asyncio.create_task(self._meet(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # Not in the task itself: one that is cancelled before its first step runs none of it.
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         transport = writer.transport
@@ -92,7 +99,6 @@ class PeerListener:
             self._complain(writer, error)
         finally:
             self._strangers.pop(transport, None)
-            transport.abort()
 
     async def _greet(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -149,3 +150,16 @@ async def test_strangers_are_few_and_keep_nobody_out() -> None:
             other.transport.abort()
         await until(lambda: not hearing._strangers)
         writer.transport.abort()
+
+
+async def test_who_is_accepted_while_it_closes_is_hung_up_on() -> None:
+    """Red before: the task ended without its first step, and the connection stayed open."""
+    hearing = PeerListener(OWN, SECRET, Clock())
+    await hearing.listen("127.0.0.1", 0)
+    before, after = Mock(), Mock()
+    hearing._accept(Mock(), before)
+    await hearing.close()
+    hearing._accept(Mock(), after)
+    before.transport.abort.assert_called_once()
+    after.transport.abort.assert_called_once()
+    assert not hearing._tasks
