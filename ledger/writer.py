@@ -26,7 +26,6 @@ from sqlalchemy.exc import DBAPIError
 from ledger import hosts
 from ledger.budgets.at_stake import lacking_bound
 from ledger.budgets.broker import BudgetBroker
-from ledger.budgets.budget_snapshot import accounts_to_share
 from ledger.budgets.grants import release_idle
 from ledger.budgets.open_claims import heal_windows
 from ledger.commit_watch import CommitWatch, work_after_commit
@@ -237,7 +236,7 @@ class LedgerWriter:
         self._followed.publish(news)
         self._desk.refresh(news.budgets)
         await self._desk.share(news.budgets)
-        self._shares = bool(accounts_to_share(news.budgets))
+        self._shares = bool(news.budgets.accounts_to_share())
 
     def _read_news(self) -> LedgerVersions:
         """In one thread, for handing over costs as much as reading; the lag is told first."""

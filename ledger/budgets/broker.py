@@ -20,12 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from ledger.budgets import broker_protocol as wire
-from ledger.budgets.budget_snapshot import (
-    BudgetSnapshot,
-    SpentByWindow,
-    accounts_to_share,
-    read_budgets,
-)
+from ledger.budgets.budget_snapshot import BudgetSnapshot, SpentByWindow, read_budgets
 from ledger.budgets.grants import (
     BudgetAccount,
     GrantNeed,
@@ -145,7 +140,7 @@ class BudgetBroker:
 
         Below a limit that was lowered nothing lies idle, other hosts or not.
         """
-        for account in accounts_to_share(seen):
+        for account in seen.accounts_to_share():
             standing = seen.standings[account]
             idle = self._book.idle_pusd(account) + self._book.lent_pusd(account)
             if standing.remaining_pusd >= idle:

@@ -35,6 +35,14 @@ class BudgetSnapshot:
         """Return where the windows begin that count at a moment."""
         return starts_around(self.calendars, at_us // 10**6)
 
+    def accounts_to_share(self) -> list[BudgetAccount]:
+        """Return those that other hosts spend from, and those whose limit is below their use."""
+        return [
+            account
+            for account, standing in self.standings.items()
+            if standing.others or standing.remaining_pusd < 0
+        ]
+
 
 def read_budgets(engine: Engine, host: str, at_us: int | None = None) -> BudgetSnapshot:
     """Read the budgets in force and this host's part in them.
@@ -62,12 +70,3 @@ def _terms_of(budget: BudgetLine) -> wire.BudgetTerms:
         budget.hard,
         str(budget.limit_pusd),
     )
-
-
-def accounts_to_share(seen: BudgetSnapshot) -> list[BudgetAccount]:
-    """Return accounts that other hosts spend from, and those whose limit was lowered below use."""
-    return [
-        account
-        for account, standing in seen.standings.items()
-        if standing.others or standing.remaining_pusd < 0
-    ]
