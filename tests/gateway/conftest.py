@@ -27,6 +27,7 @@ import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy import text
 
+from backends.event_server import EventServer
 from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
@@ -132,7 +133,7 @@ def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dic
     return {**found, **{name: value for name, value in changes.items() if name != "adjust"}}
 
 
-class Quiet(uvicorn.Server):
+class Quiet(EventServer):
     """A server in a thread has no signals to listen for, and no test waits for its clients."""
 
 
