@@ -79,7 +79,7 @@ async def test_who_is_idle_is_hung_up_on_without_a_pause(server, monkeypatch) ->
     task = await started(server)
     port = server.servers[0].sockets[0].getsockname()[1]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    while not server.server_state.connections:  # noqa: ASYNC110  (see above)
+    while not server.server_state.connections:
         await sleep(0.001)
     monkeypatch.setattr(event_server.asyncio, "sleep", sleep_and_note)
     server.should_exit = True
@@ -92,8 +92,7 @@ async def test_who_is_idle_is_hung_up_on_without_a_pause(server, monkeypatch) ->
 
 @pytest.mark.parametrize("grace_s", [None, 1])
 async def test_who_is_served_is_waited_for_as_long_as_the_end_may_take(server, grace_s) -> None:
-    """Without a bound: until it has its answer. With one it is cancelled, and that is not waited
-    for."""
+    """Without a bound: until it has its answer. With one it is cancelled, and not waited for."""
     server.config.timeout_graceful_shutdown = grace_s
     task = await started(server)
     answered = asyncio.Event()
