@@ -83,9 +83,10 @@ async def test_who_is_idle_is_hung_up_on_without_a_pause(server, monkeypatch) ->
         await sleep(0.001)
     monkeypatch.setattr(event_server.asyncio, "sleep", sleep_and_note)
     server.should_exit = True
-    assert await reader.read() == b""
     server.application.fail.set()
-    await task
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
+        await task
     writer.close()
     assert sum(slept) < 0.1
 
@@ -107,7 +108,7 @@ async def test_who_is_served_is_waited_for_as_long_as_the_end_may_take(server, g
         answered.set()
     async with asyncio.timeout(20):
         await task
-    await asyncio.gather(served, return_exceptions=True)
+        await asyncio.wait([served])
     assert served.cancelled() is (grace_s is not None)
 
 
