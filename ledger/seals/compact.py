@@ -36,7 +36,7 @@ from ledger.seals.compactions import (
     PostingCompaction,
     last,
 )
-from ledger.seals.retire import NAMED_AT_ONCE, prove_link
+from ledger.seals.link_proof import NAMED_AT_ONCE, prove_link
 from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 from ledger.spans import DAY_US
@@ -216,11 +216,11 @@ def _compaction_values(
     left: list[bytes] = []
     for link in links:
         leaves, _ = prove_link(connection, since, link)
-        for kind, seq, leaf in leaves:
-            going = (kind == sealed.postings.__name__ and seq in postings) or (
-                kind == sealed.refusals.__name__ and seq in refusals
+        for row in leaves:
+            going = (row.kind == sealed.postings.__name__ and row.seq in postings) or (
+                row.kind == sealed.refusals.__name__ and row.seq in refusals
             )
-            (gone if going else left).append(leaf)
+            (gone if going else left).append(row.leaf)
         since = link.to
     return {
         "first_link": links[0].number, "last_link": links[-1].number,

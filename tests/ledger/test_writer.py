@@ -21,6 +21,7 @@ from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
+from ledger.retention import Retention
 from ledger.seals import compact
 from ledger.stored_responses import store_response
 from ledger.sums.rollups import Rollups
@@ -28,7 +29,6 @@ from ledger.writer import (
     COLLECT_S,
     DESK_SOCKET,
     LedgerWriter,
-    Retention,
     WriterRunningError,
     _collect_garbage,
 )
