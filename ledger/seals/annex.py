@@ -4,9 +4,11 @@
         pass
 
 Links keep to columns that hosts of every version know; an entry proves what came later. Kinds:
-`link` is of a link's number, what came later of the rows under it; `hits` of cache hits from one
-number to another; `route` of one statement of where a model may go. `hits gone` stands for hits
-that were retired: see `retire_hits`. Who does not know a kind chains it and judges nothing.
+`link` is of the attempts under a link, by its number, or of those that a part of its retirement
+left (`7.0`); `refused` of its refusals, where any has something, or of those that a condensing of
+some links left (`3-9`); `hits` of cache hits from one number to another; `route` of one statement
+of where a model may go. `hits gone` stands for hits that were retired: see `retire_hits`. Who does
+not know a kind chains it and judges nothing; who does not know the annex adds to it nothing.
 Whoever makes a link writes its entry with it; this follower adds those of links that were made by
 a host without an annex, and all others. Of two hosts at once one gives way.
 """
@@ -29,7 +31,7 @@ from ledger.seals.seal import GENESIS, SealRanges, digest, leaf
 
 HITS_AT_ONCE = 2_500
 LOCK_TIMEOUT_MS = 100
-LINK, HITS, HITS_GONE, ROUTE = "link", "hits", "hits gone", "route"
+LINK, REFUSED, HITS, HITS_GONE, ROUTE = "link", "refused", "hits", "hits gone", "route"
 
 
 class AnnexText(NamedTuple):
@@ -122,15 +124,39 @@ def add_entries(connection: Connection, texts: Iterable[AnnexText], *, at_us: in
     return number
 
 
-def link_text(number: int, leaves: Sequence[bytes]) -> AnnexText:
-    return AnnexText(LINK, str(number), len(leaves), digest(leaves))
+def text_of(kind: str, subject: object, leaves: Sequence[bytes]) -> AnnexText:
+    return AnnexText(kind, str(subject), len(leaves), digest(leaves))
 
 
-def add_link(connection: Connection, said: AnnexText, *, at_us: int) -> None:
+def add_link(
+    connection: Connection,
+    number: int,
+    attempts: Sequence[bytes],
+    refused: Sequence[bytes],
+    *,
+    at_us: int,
+) -> None:
     """Enter a link that is being made, unless one before it is not entered yet."""
-    last = last_subject(connection, LINK)
-    if last is None or int(last) + 1 == int(said.subject):
-        add_entries(connection, [said], at_us=at_us)
+    last = last_link(connection)
+    if last is None or last + 1 == number:
+        add_entries(connection, _texts_of_link(number, attempts, refused), at_us=at_us)
+
+
+def _texts_of_link(
+    number: int, attempts: Sequence[bytes], refused: Sequence[bytes]
+) -> Iterator[AnnexText]:
+    yield text_of(LINK, number, attempts)
+    if refused:
+        yield text_of(REFUSED, number, refused)
+
+
+def last_link(connection: Connection) -> int | None:
+    """The newest link that was entered."""
+    query = select(SealAnnexRow.subject).where(
+        SealAnnexRow.kind == LINK, ~SealAnnexRow.subject.contains(".")
+    )
+    last = connection.execute(query.order_by(SealAnnexRow.number.desc()).limit(1)).scalar()
+    return None if last is None else int(last)
 
 
 def last_subject(connection: Connection, kind: str) -> str | None:
@@ -142,11 +168,11 @@ def last_subject(connection: Connection, kind: str) -> str | None:
     return subject
 
 
-def annexed_links(connection: Connection) -> dict[int, tuple[int, bytes]]:
-    """What was entered of each link: how many rows have something, and their digest."""
+def entered_rows(connection: Connection, kind: str) -> dict[str, tuple[int, bytes]]:
+    """What was entered of each subject of a kind: how many rows, and their digest."""
     columns = (SealAnnexRow.subject, SealAnnexRow.rows, SealAnnexRow.digest)
-    query = select(*columns).where(SealAnnexRow.kind == LINK)
-    return {int(link): (rows, bytes(kept)) for link, rows, kept in connection.execute(query)}
+    query = select(*columns).where(SealAnnexRow.kind == kind)
+    return {subject: (rows, bytes(kept)) for subject, rows, kept in connection.execute(query)}
 
 
 def hit_range(subject: str) -> tuple[int, int]:
@@ -179,11 +205,11 @@ def known_routes(connection: Connection) -> dict[str, AnnexText]:
 
 def _link_texts(connection: Connection) -> Iterator[AnnexText]:
     """The first links that were made by a host without an annex, or before there was one."""
-    last = last_subject(connection, LINK)
+    last = last_link(connection)
     newest = connection.execute(select(func.max(SealRow.number))).scalar()
-    if newest is None or (last is not None and int(last) >= newest):
+    if newest is None or (last is not None and last >= newest):
         return
-    number = newest if last is None else int(last) + 1
+    number = newest if last is None else last + 1
     columns = (SealRow.attempts_to, SealRow.postings_to, SealRow.refusals_to, SealRow.prices_to)
     here = SealRow.number.in_((number - 1, number))
     ranges = [
@@ -192,16 +218,18 @@ def _link_texts(connection: Connection) -> Iterator[AnnexText]:
     ]
     since = ranges[0] if len(ranges) > 1 else SealRanges()
     gone = select(exists().where(RetirementRow.number == number))
-    if connection.execute(gone).scalar():
-        yield link_text(number, ())
-    else:
-        yield link_text(number, list(_leaves_of_link(connection, number, since, ranges[-1])))
+    to = ranges[-1]
+    retired = connection.execute(gone).scalar()
+    attempts = [] if retired else list(_leaves_of_link(connection, number, since, to))
+    refusals = sealed.refusals(connection, since.refusals, to.refusals)
+    refused = [row.beside for row in refusals if row.beside is not None]
+    yield from _texts_of_link(number, attempts, refused)
 
 
 def _leaves_of_link(
     connection: Connection, number: int, since: SealRanges, to: SealRanges
 ) -> Iterator[bytes]:
-    """What came later of the rows whose last word a link seals, in the order of their numbers."""
+    """What came later of the attempts whose last word a link seals, in order."""
     marks = select(SealMarkRow.attempt_seq)
     resolved = list(connection.execute(marks.where(SealMarkRow.sealed_in == number)).scalars())
     open_then = set(connection.execute(marks.where(SealMarkRow.number == number)).scalars())
@@ -214,9 +242,6 @@ def _leaves_of_link(
     for attempt in attempts:
         if attempt.beside is not None and attempt.seq not in open_then:
             yield attempt.beside
-    for refusal in sealed.refusals(connection, since.refusals, to.refusals):
-        if refusal.beside is not None:
-            yield refusal.beside
 
 
 def _hits_since(connection: Connection) -> int:

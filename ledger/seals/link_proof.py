@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from ledger.orm.books import AttemptRow
-from ledger.orm.seals import RetirementRow, SealMarkRow
+from ledger.orm.seals import RetirementRow, SealAnnexRow, SealMarkRow
 from ledger.seals import sealed
+from ledger.seals.annex import LINK
 from ledger.seals.seal import SealLink, SealRanges, digest
 
 NAMED_AT_ONCE = 500
@@ -28,12 +29,13 @@ class LinkMember:
 
 @dataclass(frozen=True, slots=True)
 class LinkLeaf:
-    """A leaf under a link, by table and number; `wide` as `sealed.SealedRow` has it."""
+    """A leaf under a link, by table and number; `wide` and `beside` as `SealedRow` has them."""
 
     kind: str
     seq: int
     leaf: bytes
     wide: bytes
+    beside: bytes | None
 
 
 def prove_link(
@@ -54,9 +56,9 @@ def prove_link(
     rows = [
         attempt
         for some in in_groups(resolved)
-        for attempt in sealed.attempts(connection, 0, since.attempts, some)
+        for attempt in sealed.attempts(connection, 0, since.attempts, some, beside=True)
     ]
-    rows += sealed.attempts(connection, since.attempts, link.to.attempts)
+    rows += sealed.attempts(connection, since.attempts, link.to.attempts, beside=True)
     marks = _marks(connection, [row.seq for row in rows])
     leaves: list[LinkLeaf] = []
     members: list[LinkMember] = []
@@ -65,7 +67,8 @@ def prove_link(
         leaf = mine.get(link.number, row.leaf)
         if leaf is not None:
             wide = leaf if link.number in mine else row.wide or leaf
-            leaves.append(LinkLeaf(ATTEMPTS, row.seq, leaf, wide))
+            beside = None if link.number in mine else row.beside
+            leaves.append(LinkLeaf(ATTEMPTS, row.seq, leaf, wide, beside))
         if leaf is not None and not any(kept is not None for kept in mine.values()):
             members.append(LinkMember(row.seq, leaf))
     to = link.to
@@ -75,7 +78,8 @@ def prove_link(
         (sealed.prices, since.prices, to.prices),
     ):
         leaves += [
-            LinkLeaf(read.__name__, row.seq, row.leaf, row.wide) for row in read(connection, *part)
+            LinkLeaf(read.__name__, row.seq, row.leaf, row.wide, row.beside)
+            for row in read(connection, *part)
         ]
     query = select(RetirementRow.left_rows, RetirementRow.left).where(
         RetirementRow.number == link.number
@@ -95,6 +99,28 @@ def _marks(connection: Connection, seqs: Sequence[int]) -> dict[int, dict[int, b
         for seq, number, kept in connection.execute(query.where(SealMarkRow.attempt_seq.in_(some))):
             found.setdefault(seq, {})[number] = None if kept is None else bytes(kept)
     return found
+
+
+def beside_of(leaves: Iterable[LinkLeaf], kind: str) -> list[bytes]:
+    """What the annex holds of these leaves of one table."""
+    return [row.beside for row in leaves if row.kind == kind and row.beside is not None]
+
+
+def prove_beside(
+    connection: Connection, number: int, part: int, leaves: Iterable[LinkLeaf]
+) -> None:
+    """Raise `SealMismatch` where the annex has something else of a link's attempts.
+
+    `part` of its retirement comes next. What a host without an annex retired is not known.
+    """
+    subject = f"{number}.{part - 1}" if part else str(number)
+    query = select(SealAnnexRow.rows, SealAnnexRow.digest).where(
+        SealAnnexRow.kind == LINK, SealAnnexRow.subject == subject
+    )
+    entered = connection.execute(query).first()
+    beside = beside_of(leaves, ATTEMPTS)
+    if entered is not None and (entered[0], bytes(entered[1])) != (len(beside), digest(beside)):
+        raise SealMismatch(f"seal {number}: `breakeven ledger verify` says what was edited")
 
 
 def in_groups(seqs: Sequence[int]) -> Iterable[Sequence[int]]:

@@ -53,7 +53,8 @@ from ledger.orm.invoices import InvoiceRow
 from ledger.orm.rollups import RollupPositionRow, RollupWaitingRow
 from ledger.orm.seals import RetiredUseRow, RetirementRow, SealMarkRow, SealRow
 from ledger.orm.types import exact_sum
-from ledger.seals.link_proof import ATTEMPTS, in_groups, prove_link
+from ledger.seals.annex import LINK, AnnexText, add_entries, text_of
+from ledger.seals.link_proof import ATTEMPTS, beside_of, in_groups, prove_beside, prove_link
 from ledger.seals.retired_bookings import add_bookings, digest_bookings, sum_bookings
 from ledger.seals.retirements import RetiredTotals, RetirementPart, last
 from ledger.seals.seal import SealLink, SealRanges, digest
@@ -87,6 +88,16 @@ class RetirementPreview:
     waits_for: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A part in the making; `beside` is what the annex says of what it leaves."""
+
+    part: RetirementPart
+    gone: list[int]
+    bookings: list[RetiredBooking]
+    beside: AnnexText
+
+
 class AttemptRetirer:
     def __init__(self, engine: Engine, *, rows_at_once: int | None = None) -> None:
         self._engine = engine
@@ -103,28 +114,32 @@ class AttemptRetirer:
             if found is None or waits:
                 return RetirementResult(number, 0, waits)
             since, link = found
-            part, gone, bookings = self._part(connection, since, link, part_number, at_us)
+            draft = self._part(connection, since, link, part_number, at_us)
+            part = draft.part
         try:
             with self._engine.begin() as connection:
                 before = last(connection)[1]
                 chain = connection.execute(select(SealRow.chain).where(SealRow.number == number))
                 row = part.row() | {"chain": part.chain(before, bytes(chain.scalar_one()))}
                 connection.execute(insert(RetirementRow), [row])
-                add_bookings(connection, part.number, part.part, bookings)
-                _delete(connection, gone)
+                add_bookings(connection, part.number, part.part, draft.bookings)
+                add_entries(connection, [draft.beside], at_us=at_us)
+                _delete(connection, draft.gone)
         except IntegrityError:
             return RetirementResult(number, 0)  # another host retired it meanwhile
         return RetirementResult(number, part.sums.attempts)
 
     def _part(
         self, connection: Connection, since: SealRanges, link: SealLink, number: int, at_us: int
-    ) -> tuple[RetirementPart, list[int], list[RetiredBooking]]:
+    ) -> "_Draft":
         leaves, members = prove_link(connection, since, link)
         may = _droppable(connection, [member.seq for member in members])
         gone = [member for member in members if member.seq in may]
         ends, gone = len(gone) <= self._at_once, gone[: self._at_once]
         dropped = {member.seq for member in gone}
-        left = [row.leaf for row in leaves if row.kind != ATTEMPTS or row.seq not in dropped]
+        prove_beside(connection, link.number, number, leaves)
+        kept = [row for row in leaves if row.kind != ATTEMPTS or row.seq not in dropped]
+        left = [row.leaf for row in kept]
         seqs = [member.seq for member in gone]
         bookings = sum_bookings(connection, in_groups(seqs))
         part = RetirementPart(
@@ -138,7 +153,8 @@ class AttemptRetirer:
             digest(left),
             digest_bookings(enumerate(bookings)),
         )
-        return part, seqs, bookings
+        beside = text_of(LINK, f"{link.number}.{number}", beside_of(kept, ATTEMPTS))
+        return _Draft(part, seqs, bookings, beside)
 
 
 def prospect(connection: Connection, *, before_us: int) -> RetirementPreview:

@@ -20,7 +20,7 @@ from ledger.database import reading
 from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.seals import SealMarkRow, SealRow
 from ledger.seals import sealed
-from ledger.seals.annex import add_link, link_text
+from ledger.seals.annex import add_link
 from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
 from ledger.writing.rows import LOST
 
@@ -37,7 +37,8 @@ class _Draft:
     leaves: list[bytes] = field(default_factory=list)
     marks: list[dict[str, object]] = field(default_factory=list)
     resolved: list[int] = field(default_factory=list)  # attempts whose older marks end here
-    beside: list[bytes] = field(default_factory=list)  # what the annex proves of them
+    beside: list[bytes] = field(default_factory=list)  # what the annex proves of attempts
+    refused: list[bytes] = field(default_factory=list)  # and of refusals
 
     def attempt(self, sealed_attempt: sealed.SealedAttempt) -> None:
         if sealed_attempt.leaf is not None:
@@ -72,7 +73,7 @@ class Sealer:
             link = SealLink(last.number + 1, at_us, to, len(draft.leaves), digest(draft.leaves))
             with self._engine.begin() as connection:
                 _write(connection, link, link.chain(chain), draft)
-                add_link(connection, link_text(link.number, draft.beside), at_us=at_us)
+                add_link(connection, link.number, draft.beside, draft.refused, at_us=at_us)
         except IntegrityError:
             return 0  # another host has sealed meanwhile
         return max(1, len(draft.leaves))
@@ -121,7 +122,7 @@ class Sealer:
             for row in rows:
                 draft.leaves.append(row.leaf)
                 if row.beside is not None:
-                    draft.beside.append(row.beside)
+                    draft.refused.append(row.beside)
         return draft, to
 
 

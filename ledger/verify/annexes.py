@@ -53,7 +53,8 @@ def _chain(connection: Connection, entries: list[AnnexEntry]) -> Found:
 def _links(connection: Connection, entries: list[AnnexEntry]) -> Found:
     """Each link from the first that was entered on, as far as the follower came."""
     there = set(connection.execute(select(SealRow.number)).scalars())
-    links = [int(entry.text.subject) for entry in entries if entry.text.kind == LINK]
+    subjects = [entry.text.subject for entry in entries if entry.text.kind == LINK]
+    links = [int(subject) for subject in subjects if "." not in subject]
     for place, number in enumerate(links):
         if number != links[0] + place or number not in there:
             yield f"annex of seal {number}", "it follows no other, or there is no such seal"

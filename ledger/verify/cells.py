@@ -20,7 +20,7 @@ from ledger.orm.tables import (
 )
 from ledger.orm.types import exact_sum
 from ledger.seals.retirements import retired_until_us
-from ledger.spans import DAY_US, total
+from ledger.spans import DAY_US, HOUR_US, total
 from ledger.sums.rollup import (
     ATTEMPTS,
     CUBES,
@@ -47,7 +47,10 @@ def cells_are_named(connection: Connection) -> Found:
     """
     for cells, names, tables in _cells():
         yield from _keys(connection, cells, names)
-        for table in tables:
+        for table, width_us in tables:
+            query = select(table.start_us).where(table.start_us % width_us != 0).distinct()
+            for start_us in connection.execute(query).scalars():
+                yield f"{table.__tablename__} {start_us}", "no span of sums begins then"
             there = select(cells.id).where(cells.id == table.cell_id).exists()
             query = select(table.cell_id).where(~there).distinct()
             for number in connection.execute(query).scalars():
@@ -87,11 +90,10 @@ def whole_days_until(connection: Connection) -> int:
     return -(-retired_until_us(connection) // DAY_US) * DAY_US
 
 
-def _cells() -> Iterator[tuple[Any, list[str], list[Any]]]:
+def _cells() -> Iterator[tuple[Any, list[str], list[tuple[Any, int]]]]:
     for cube in (*CUBES, *LATER):
-        tables = [table for table, _ in (*cube.tiers, *cube.packed)]
-        yield cube.cells, list(cube.dimensions), tables
-    yield LOADS, ["team_id", "pool", "model", "kind"], [LOAD_HOURS, LOAD_DAYS]
+        yield cube.cells, list(cube.dimensions), [*cube.tiers, *cube.packed]
+    yield LOADS, ["team_id", "pool", "model", "kind"], [(LOAD_HOURS, HOUR_US), (LOAD_DAYS, DAY_US)]
 
 
 def _keys(connection: Connection, cells: Any, names: Sequence[str]) -> Found:

@@ -9,12 +9,12 @@ links leave out is held against the annex in the same pass.
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterator
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.seals import RetirementRow, SealMarkRow, SealRow
 from ledger.seals import sealed
-from ledger.seals.annex import annexed_links
+from ledger.seals.annex import LINK, REFUSED, entered_rows
 from ledger.seals.compactions import condensings
 from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
@@ -37,8 +37,8 @@ def seals_hold(connection: Connection) -> Found:
         for (item,) in connection.execute(select(column).where(column < 1)):
             yield f"{name} {item}", "a row below all that are sealed: the books number from 1"
     left, condensed = _retired_remainders(connection), _CompactedRows(connection)
-    annexed = annexed_links(connection)
-    proof = _Proof(connection, beside=bool(annexed))
+    annex = _AnnexProof(connection, condensed.until)
+    proof = _Proof(connection, beside=annex.has_entries)
     for group in _groups(connection):
         proof.read(before, group[-1][0])
         for link, stored in group:
@@ -51,9 +51,7 @@ def seals_hold(connection: Connection) -> Found:
                 yield from condensed.add(link.number, leaves)
             elif not _are(leaves, wanted):
                 yield name, _what(before.to, link, len(leaves), wanted[0])
-            beside = proof.beside(link.number)
-            if link.number not in left and annexed.get(link.number, beside) != beside:
-                yield name, f"{EDITED} beside it: content, legs, cached tokens or a budget's room"
+            yield from annex.judge(link.number, *proof.beside(link.number))
             yield from proof.edited()
             chain, before = stored, link
     for number in sorted(proof.later):
@@ -133,6 +131,44 @@ class _CompactedRows:
             )
 
 
+class _AnnexProof:
+    """Holds what links leave out of their rows against the annex, as far as it goes.
+
+    Of links that a host without an annex retired or condensed nothing is known.
+    """
+
+    def __init__(self, connection: Connection, condensed_until: int) -> None:
+        self._links = entered_rows(connection, LINK)
+        self._refused = entered_rows(connection, REFUSED)
+        self.has_entries = bool(self._links)
+        query = select(RetirementRow.number, func.max(RetirementRow.part))
+        self._parts = dict(map(tuple, connection.execute(query.group_by(RetirementRow.number))))
+        self._condensed_until = condensed_until
+        self._groups = {item.first_link: item.last_link for item in condensings(connection)}
+        self._first, self._waiting = 0, list[bytes]()
+
+    def judge(self, number: int, attempts: list[bytes], refused: list[bytes]) -> Found:
+        part = self._parts.get(number)
+        subject = str(number) if part is None else f"{number}.{part}"
+        yield from _differing(subject, self._links.get(subject), attempts)
+        if number > self._condensed_until:
+            entered = (0, digest(())) if str(number) in self._links else None
+            yield from _differing(subject, self._refused.get(str(number), entered), refused)
+            return
+        if number in self._groups:
+            self._first, self._waiting = number, []
+        self._waiting += refused
+        if self._groups.get(self._first) == number:
+            subject = f"{self._first}-{number}"
+            yield from _differing(subject, self._refused.get(subject), self._waiting)
+
+
+def _differing(subject: str, entered: tuple[int, bytes] | None, leaves: list[bytes]) -> Found:
+    if entered not in (None, (len(leaves), digest(leaves))):
+        words = f"{EDITED} beside it: content, legs, cached tokens or a budget's room"
+        yield f"seal {subject}", words
+
+
 class _Proof:
     """The leaves of each link in turn."""
 
@@ -177,11 +213,11 @@ class _Proof:
                     self._refused.append(row.beside)
         return found
 
-    def beside(self, number: int) -> tuple[int, bytes]:
-        """What the annex holds of the link whose leaves were asked for last."""
-        inside = [leaf for _, leaf in sorted(self._beside.pop(number, ()))] + self._refused
-        self._refused = []
-        return len(inside), digest(inside)
+    def beside(self, number: int) -> tuple[list[bytes], list[bytes]]:
+        """What the annex has of the link whose leaves were asked for last: attempts, refusals."""
+        inside = [leaf for _, leaf in sorted(self._beside.pop(number, ()))]
+        refused, self._refused = self._refused, []
+        return inside, refused
 
     def edited(self) -> list[tuple[str, str]]:
         """Single rows that were found out since the last call."""

@@ -41,6 +41,7 @@ ENCRYPTED = (
 )
 LENT = "whom a grant stands with moves no money: what a window grants and spends in all is proved"
 LOST_MARK = "of a lost attempt: until evidence comes its own row says the same, and is proved"
+LOST_CONTENT = "of a lost attempt, and of one under way: it is entered with what ends it"
 UNSEEN: dict[str, dict[str, str]] = {
     "batches": {ALL: CLIENTS}, "batch_lines": {ALL: CLIENTS}, "files": {ALL: CLIENTS},
     "file_chunks": {ALL: CLIENTS}, "outgoing_batches": {ALL: CLIENTS},
@@ -51,12 +52,8 @@ UNSEEN: dict[str, dict[str, str]] = {
     "hosts": {ALL: LIVE}, "grants": {"host": LENT},
     "rollup_position": {ALL: LIVE}, "rollup_packing": {ALL: LIVE},
     "rollup_tagging": {ALL: LIVE},
-    "decisions": {ALL: EVIDENCE}, "refusals": {
-        **dict.fromkeys(
-            ("decision", "bound_pusd", "room_pusd", "limit_pusd", "since_us", "until_us"), EVIDENCE
-        ),
-        ADDED: LATER,
-    },
+    "attempts": {"content": LOST_CONTENT},
+    "decisions": {ALL: EVIDENCE}, "refusals": {"decision": EVIDENCE, ADDED: LATER},
     "engine_samples": {ALL: MEASURED}, "engine_sample_hours": {ALL: MEASURED},
     "round_trips": {ALL: MEASURED},
     **{f"fleet_{name}": {ALL: PLANNED} for name in (
@@ -75,6 +72,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "holds": {DELETED: "a hold that came to nothing; one under way is a worker's promise as well"},
     "retired_holds": {"holds": "how many: a number for people; what they came to is proved"},
     "condensed_postings": {"line": "its number: the order stays, and is what is chained"},
+    "condensed_hits": {"line": "its number: the order stays, and is what is chained"},
     "condensed_refusals": {"line": "its number: the order stays, and is what is chained"},
     "keys": {ADDED: ENTERED, "revoked_us": "a revocation is entered like any"},
     "invoices": {
