@@ -3,7 +3,8 @@
 A worker appends `AttemptOpened` before it dispatches and `AttemptSettled` before the last byte
 leaves; the ledger writer applies both, each at most once, keyed by `attempt_id`. Records are the
 only way from the request path into the books. Times are microseconds since the Unix epoch (UTC),
-durations are microseconds by the monotonic clock, money is integer pico-USD.
+durations are microseconds by the monotonic clock, money is integer pico-USD. A member that this
+version does not know makes a record none of ours: passed over, it would be lost (`payloads`).
 """
 
 from enum import StrEnum
@@ -85,11 +86,9 @@ class AttemptLeg(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     outcome: str  # done | failed | left
 
 
-class _JournalRecord(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What all records have: a member that this version does not know makes it none of ours."""
-
-
-class AttemptOpened(_JournalRecord, tag="open"):
+class AttemptOpened(
+    msgspec.Struct, frozen=True, tag="open", omit_defaults=True, forbid_unknown_fields=True
+):
     """Written before dispatch; survives SIGKILL. Everything known before the answer."""
 
     attempt_id: str  # "{request_id}.{attempt_no}"
@@ -133,7 +132,9 @@ class AttemptOpened(_JournalRecord, tag="open"):
     content: str | None = None  # kinds that were found and what was done; None: not inspected
 
 
-class AttemptSettled(_JournalRecord, tag="settle"):
+class AttemptSettled(
+    msgspec.Struct, frozen=True, tag="settle", omit_defaults=True, forbid_unknown_fields=True
+):
     """Group-fsynced before the answer's last byte leaves; survives power loss.
 
     `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
@@ -175,7 +176,9 @@ class AttemptSettled(_JournalRecord, tag="settle"):
     legs: tuple[AttemptLeg, ...] = ()
 
 
-class RequestRefused(_JournalRecord, tag="refuse"):
+class RequestRefused(
+    msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True, forbid_unknown_fields=True
+):
     """No attempt was made: why, for the dashboard and for justifying every refusal."""
 
     request_id: str
@@ -199,7 +202,9 @@ class RequestRefused(_JournalRecord, tag="refuse"):
     content: str | None = None  # kinds that were found and what was done; None: not inspected
 
 
-class CacheHit(_JournalRecord, tag="hit"):
+class CacheHit(
+    msgspec.Struct, frozen=True, tag="hit", omit_defaults=True, forbid_unknown_fields=True
+):
     """A request that an earlier answer was sent to: no attempt was made, and nothing is charged.
 
     `answered_by` is the request that the answer was made for, `target`, `backend` and the tokens

@@ -97,7 +97,7 @@ def lines_by_entry(connection: Connection) -> dict[int, list[CondensedHits]]:
     return found
 
 
-def _next_entry(connection: Connection) -> Row[Any] | None:
+def _next_entry(connection: Connection) -> Row[*tuple[Any, ...]] | None:
     """The first entry of hits that are still there."""
     table = SealAnnexRow
     gone = last_subject(connection, HITS_GONE)

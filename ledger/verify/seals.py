@@ -142,7 +142,8 @@ class _AnnexProof:
         self._refused = entered_rows(connection, REFUSED)
         self.has_entries = bool(self._links)
         query = select(RetirementRow.number, func.max(RetirementRow.part))
-        self._parts = dict(map(tuple, connection.execute(query.group_by(RetirementRow.number))))
+        parts = connection.execute(query.group_by(RetirementRow.number)).all()
+        self._parts: dict[int, int] = {row[0]: row[1] for row in parts}
         self._condensed_until = condensed_until
         self._groups = {item.first_link: item.last_link for item in condensings(connection)}
         self._first, self._waiting = 0, list[bytes]()

@@ -36,7 +36,7 @@ LATER = "a row more is sealed as what came last; what it is of is proved by othe
 LAST = "the last of a chain can be cut off: the exported head shows it"
 STATED = "a statement with another time is entered as a new one, and the old stays in the annex"
 ENCRYPTED = (
-    "encrypted under a key that no database has, and bound to team, id, kind and residency: what was"
+    "encrypted under a key that no database has, bound to team, id, kind and residency: what was"
     " edited does not open; times and leases are state that ends by itself"
 )
 LENT = "whom a grant stands with moves no money: what a window grants and spends in all is proved"

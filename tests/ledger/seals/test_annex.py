@@ -14,7 +14,7 @@ from ledger.fleet.model_routes import ModelRoute, record_routes
 from ledger.journals.records import AttemptLeg, CacheHit, ComparedCost
 from ledger.orm import tables as orm
 from ledger.seals import sealed, sealer
-from ledger.seals.annex import SealAnnex, annex_head
+from ledger.seals.annex import AnnexText, SealAnnex, add_entries, annex_head
 from ledger.verify.annexes import annexes_hold
 from ledger.verify.registers import registers_hold
 from ledger.writing.repository import LedgerRepository
@@ -35,7 +35,10 @@ FIRST = {
         "http_status key_id model org_id policy reason refused_us request_id scope seq team_id"
     ),
 }
-LEGS = (AttemptLeg("0", "prefill", 3, 9, 2, None, "done"), AttemptLeg("1", "decode", 2, 9, 2, 1, "done"))  # fmt: skip
+LEGS = (
+    AttemptLeg("0", "prefill", 3, 9, 2, None, "done"),
+    AttemptLeg("1", "decode", 2, 9, 2, 1, "done"),
+)
 HIT = CacheHit(
     "h", 100, "k", None, "search", "acme", "chat", False, "chat", "plain", "openai/x", "api",
     "r0", 5, 10, 3, 70, tags=(("app", "x"),),
@@ -99,15 +102,15 @@ def seal_as_first(engine, seal_all, monkeypatch) -> None:
 
 def seal_wide(engine, seal_all, monkeypatch) -> None:
     """A host seals content and legs among its columns, and knows no annex."""
-    attempts, refusals = sealed.attempts, sealed.refusals
+
+    def widened(read):
+        return lambda *given, **named: (
+            row._replace(leaf=row.wide) for row in read(*given, **named)
+        )
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            sealed, "attempts",
-            lambda *given, **named: (row._replace(leaf=row.wide) for row in attempts(*given, **named)),
-        )  # fmt: skip
-        patch.setattr(
-            sealed, "refusals", lambda *given: (row._replace(leaf=row.wide) for row in refusals(*given))
-        )  # fmt: skip
+        for name in ("attempts", "refusals"):
+            patch.setattr(sealed, name, widened(getattr(sealed, name)))
         seal_as_first(engine, seal_all, monkeypatch)
 
 
@@ -229,8 +232,6 @@ def test_an_attempt_is_entered_with_the_link_that_has_its_last_word(
 def test_a_kind_and_a_register_of_a_newer_version_are_chained_and_not_judged(
     engine, later, seal_all, seal_findings
 ) -> None:
-    from ledger.seals.annex import AnnexText, add_entries  # noqa: PLC0415  (of this test alone)
-
     seal_all(later)
     with later.begin() as connection:
         add_entries(connection, [AnnexText("unheard-of", "7", 1, b"x")], at_us=3)
