@@ -75,9 +75,9 @@ def attempts(
         if row[_SETTLED] is None:
             yield SealedAttempt(seq, None, lost=False)
             continue
-        *values, content = row
+        values, content = row[:-1], row[-1]
         if values[_TAGS] is not None:
-            values[_TAGS] = order_members(values[_TAGS])
+            values = (*values[:_TAGS], order_members(values[_TAGS]), *values[_TAGS + 1 :])
         mine = [leaf("compared", _COMPARED_NAMES, cost[:-1]) for cost in theirs]
         sealed = leaf("attempts", _ATTEMPT_NAMES, values, *mine)
         wide = sealed

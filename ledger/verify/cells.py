@@ -112,8 +112,8 @@ def _hours_are_days(connection: Connection, cube: RollupCube, until_us: int) -> 
     columns = (days.start_us, days.cell_id, *(getattr(days, name) for name in cube.measures))
     stored = select(*columns).where(days.start_us < until_us)
     wanted = summed.group_by("day_us", hours.cell_id)
-    for one, other in ((wanted, stored), (stored, wanted)):
-        for row in connection.execute(one.except_(other).limit(1)):
+    for sums, others in ((wanted, stored), (stored, wanted)):
+        for row in connection.execute(sums.except_(others).limit(1)):
             yield f"{days.__tablename__} {row[0]}", "its hours do not come to the day"
 
 
@@ -127,8 +127,8 @@ def _teams_agree(connection: Connection, until_us: int) -> Found:
     for cube, names in ((TAGGED, ["team_id"]), (KEYED, ["team_id", "backend"])):
         wanted = _by_team(ATTEMPTS, names, since_us, until_us)
         said = _by_team(cube, names, since_us, until_us)
-        for one, other in ((wanted, said), (said, wanted)):
-            for row in connection.execute(one.except_(other).limit(1)):
+        for sums, others in ((wanted, said), (said, wanted)):
+            for row in connection.execute(sums.except_(others).limit(1)):
                 yield (
                     f"{cube.days.__tablename__} {row[0]}",
                     f"of {row[1]} it is not what other sums of the day say",

@@ -5,8 +5,8 @@ from alembic import op
 
 from ledger.orm.types import WideInteger
 
-revision = "0065"
-down_revision = "0064"
+revision = "0066"
+down_revision = "0065"
 branch_labels = None
 depends_on = None
 
