@@ -97,6 +97,12 @@ def lines_by_entry(connection: Connection) -> dict[int, list[CondensedHits]]:
     return found
 
 
+def hits_retired_until_us(connection: Connection) -> int:
+    """Before it single hits may be gone; 0 where none went."""
+    newest = connection.execute(select(func.max(CondensedHitRow.hour_us))).scalar()
+    return 0 if newest is None else newest + HOUR_US
+
+
 def _next_entry(connection: Connection) -> Row[*tuple[Any, ...]] | None:
     """The first entry of hits that are still there."""
     table = SealAnnexRow

@@ -9,7 +9,7 @@ from ledger.orm import tables as orm
 from ledger.queries.cache_hits import cache_total
 from ledger.seals.annex import SealAnnex
 from ledger.seals.link_proof import SealMismatch
-from ledger.seals.retire_hits import HitRetirer
+from ledger.seals.retire_hits import HitRetirer, hits_retired_until_us
 from ledger.spans import EVER, HOUR_US, Scope
 from ledger.verify.annexes import annexes_hold
 
@@ -72,6 +72,15 @@ def test_hits_go_in_whole_entries_and_totals_stay(hits) -> None:
     assert findings(hits) == []
     assert "newest hits stay" in retire(hits)
     assert (count(hits), totals(hits), findings(hits)) == (6, before, [])
+
+
+def test_it_is_known_how_far_hits_went(hits) -> None:
+    """By whole hours: salvage takes none again that went."""
+    with hits.connect() as connection:
+        assert hits_retired_until_us(connection) == 0
+    retire(hits)
+    with hits.connect() as connection:
+        assert hits_retired_until_us(connection) == 8 * HOUR_US
 
 
 def test_new_hits_follow_those_that_went(hits, write) -> None:
