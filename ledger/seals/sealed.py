@@ -76,8 +76,9 @@ def attempts(
             yield SealedAttempt(seq, None, lost=False)
             continue
         values, content = row[:-1], row[-1]
-        if values[_TAGS] is not None:
-            values = (*values[:_TAGS], order_members(values[_TAGS]), *values[_TAGS + 1 :])
+        tags = values[_TAGS]
+        if tags is not None and len(tags) > 1:  # fewer have no order
+            values = (*values[:_TAGS], order_members(tags), *values[_TAGS + 1 :])
         mine = [leaf("compared", _COMPARED_NAMES, cost[:-1]) for cost in theirs]
         sealed = leaf("attempts", _ATTEMPT_NAMES, values, *mine)
         wide = sealed
@@ -233,7 +234,8 @@ def _hour_query(
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
     with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
-        yield from rows
+        for some in rows.partitions():  # single rows go through more of SQLAlchemy's Python
+            yield from some
 
 
 def order_members(value: Any) -> Any:

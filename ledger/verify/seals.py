@@ -199,7 +199,13 @@ class _Proof:
         inside: list[_Pair] = []
         while self._attempts and self._attempts[0].seq <= link.to.attempts:
             attempt = self._attempts.popleft()
-            member = self._sealed_in(link.number, attempt, self._marks.pop(attempt.seq, {}))
+            marks = self._marks.pop(attempt.seq, None)
+            if marks is None and attempt.leaf is not None:  # most of them
+                inside.append((attempt.leaf, attempt.wide or attempt.leaf))
+                if attempt.beside is not None:
+                    self._beside[link.number].append((attempt.seq, attempt.beside))
+                continue
+            member = self._sealed_in(link.number, attempt, marks or {})
             if member is not None:
                 inside.append(member)
         for seq in [seq for seq in self._marks if seq <= link.to.attempts]:
@@ -207,11 +213,11 @@ class _Proof:
             self._edited.append((f"attempt {seq}", "a seal marks it, and it is gone"))
         found = [leaf for _, leaf in sorted(self.later.pop(link.number, ()))] + inside
         for waiting, (_, _, until) in zip(self._plain, _plain(before.to, link.to), strict=True):
-            while waiting and waiting[0].seq <= until:
-                row = waiting.popleft()
-                found.append((row.leaf, row.wide))
-                if row.beside is not None:
-                    self._refused.append(row.beside)
+            while waiting and waiting[0][0] <= until:
+                _, leaf, wide, beside = waiting.popleft()
+                found.append((leaf, wide))
+                if beside is not None:
+                    self._refused.append(beside)
         return found
 
     def beside(self, number: int) -> tuple[list[bytes], list[bytes]]:

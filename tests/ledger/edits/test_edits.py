@@ -81,7 +81,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     },
     "price_versions": {ADDED: LATER},
     "seal_marks": dict.fromkeys((DELETED, ADDED, "number", "sealed_in"), LOST_MARK),
-    "seals": {DELETED: LAST}, "register_entries": {DELETED: LAST},
+    "register_entries": {DELETED: LAST},
     **{name: {ADDED: ENTERED} for name in (
         "budget_versions", "capacity", "catalog", "config_versions", "entered",
         "gpu_contracts", "key_changes", "organisations", "overrides", "policy_sets",
