@@ -240,7 +240,7 @@ def retire(
             what = f"Would retire about {seen.attempts:,} attempts; then {seen.waits_for}."
             emit(asdict(seen), as_json=as_json, show=lambda out: out.print(what))
             return
-        gone = entries = refusals = 0
+        gone = hits_gone = entries = refusals = 0
         retirer, condenser = AttemptRetirer(ledger), PostingCompactor(ledger)
         hits = HitRetirer(ledger)
         try:
@@ -249,8 +249,8 @@ def retire(
                 while not (step := retirer.step(before_us=before_us, at_us=now_us)).waits_for:
                     gone += step.attempts
                     bar.update(task, completed=gone)
-                while not hits.step(before_us=before_us, at_us=now_us).waits_for:
-                    pass
+                while not (hit := hits.step(before_us=before_us, at_us=now_us)).waits_for:
+                    hits_gone += hit.hits
                 while forget_scaling(ledger, before_us=before_us):
                     pass
                 if entries_days is not None:
@@ -265,9 +265,12 @@ def retire(
             fail(str(error))
     said: dict[str, object] = {"attempts": gone, "waits_for": step.waits_for}
     more = ""
+    if hits_gone:
+        said["cache_hits"] = hits_gone
+        more = f" Retired {hits_gone:,} answers from the cache."
     if entries_days is not None:
         said |= {"postings": entries, "refusals": refusals}
-        more = f" Condensed {entries:,} postings and {refusals:,} refusals."
+        more += f" Condensed {entries:,} postings and {refusals:,} refusals."
     emit(said, as_json=as_json, show=lambda out: out.print(
         f"Retired {gone:,} attempts; then {step.waits_for}.{more}"))  # fmt: skip
 
