@@ -99,7 +99,7 @@ def _code(body: bytes) -> str | None:
 
 
 def _answer_line(claim: LineClaim, answer: LineAnswer) -> bytes | None:
-    """`None` where the body is no JSON. One that only lenient readers read is mended: it is paid."""
+    """`None` where the body is no JSON. What only lenient readers read is mended: it is paid."""
     try:
         return answered_line(
             claim.batch_id, claim.number, claim.custom_id,
