@@ -532,7 +532,7 @@ async def test_a_batch_that_stands_still_rests_and_is_given_up_one_day(world, mo
     assert {row["cost_pusd"] for row in world.rows()} == {20 * 500 + 4 * 2000}
 
 
-class Dripping(ProviderBatchClient):
+class HangingClient(ProviderBatchClient):
     """A call that never ends."""
 
     async def batch(self, batch_id: str) -> Any:
@@ -542,7 +542,7 @@ class Dripping(ProviderBatchClient):
 async def test_one_providers_slowness_keeps_no_other_from_its_turn(world) -> None:
     """Red before: four calls that hang held up every batch of the host."""
     courier, _ = world.life()
-    hanging = Dripping("http://beta/v1", None, httpx.ASGITransport(app=world.jobs))
+    hanging = HangingClient("http://beta/v1", None, httpx.ASGITransport(app=world.jobs))
     courier.providers = {**courier.providers, "beta": BatchProviders(hanging)}
     for number in range(2 * AT_ONCE):
         made = OutgoingRecord(
