@@ -47,7 +47,7 @@ from backends.litellm_text import (
     translate_error,
     whole_answer,
 )
-from backends.litellm_usage import billed_usage, provider_usage, running_usage
+from backends.litellm_usage import begun_usage, billed_usage, provider_usage, running_usage
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
@@ -239,7 +239,10 @@ class LiteLLMBackend:
                         chunk = await anext(parts, None)
                 if chunk is None:
                     break
-                event = writer.event(chunk, tap.tail, running_usage(stream, tap.tail))
+                running = running_usage(stream, tap.tail)
+                if running is None and not writer.said:
+                    running = begun_usage(tap.tail)
+                event = writer.event(chunk, tap.tail, running)
                 if event:
                     yield event
             tap.check_end(self._prefix)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backends.messages_usage import chat_usage
 from backends.sse import EventSplitter, data_spans, join_data
 from backends.usage_bytes import decode_object, is_number
 from backends.usage_places import sum_choices, usage_in
@@ -24,6 +25,7 @@ _TOTALS: Final = ("prompt_tokens", "completion_tokens")
 _BILLED: Final = re.compile(rb'(?<!\\)"billed_units"\s*:\s*(\{[^{}]*\})')
 _BILLED_NAMES: Final = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 _DATA: Final = b"data:"
+_BEGINS: Final = b'"message_start"'
 _DETAILS: Final = "completion_tokens_details"
 # What LiteLLM makes of a stream's counts by itself.
 _MADE_UP: Final = ("total_tokens", "cost")
@@ -97,6 +99,21 @@ def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
     return _usage_of(chunks[-1]) if chunks else None
 
 
+def begun_usage(tail: bytes) -> dict[str, Any] | None:
+    """Return what a stream of Messages told of its prompt before the first word.
+
+    LiteLLM tells it at the end alone, and its client may leave before.
+    """
+    if _BEGINS not in tail:
+        return None
+    for value in _values_in(tail):
+        message = value.get("message")
+        if value.get("type") == "message_start" and isinstance(message, dict):
+            usage = message.get("usage")
+            return chat_usage(usage, begun=True) if isinstance(usage, dict) and usage else None
+    return None
+
+
 def answer_usage(usage: dict[str, Any] | None, body: bytes) -> dict[str, Any] | None:
     """Return the usage of an answer in one piece: the provider's own, where that speaks chat.
 
@@ -144,6 +161,10 @@ def usage_in_events(tail: bytes) -> dict[str, Any] | None:
 
 
 def _chunks_in(tail: bytes) -> Iterable[dict[str, Any]]:
+    return (value for value in _values_in(tail) if isinstance(value.get("choices"), list))
+
+
+def _values_in(tail: bytes) -> Iterable[dict[str, Any]]:
     """The first event may be the end of one."""
     splitter = EventSplitter()
     events = [*splitter.feed(tail), bytes(splitter.rest)]
@@ -153,7 +174,7 @@ def _chunks_in(tail: bytes) -> Iterable[dict[str, Any]]:
             value = msgspec.json.decode(join_data(event, spans)) if spans else None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
-        if isinstance(value, dict) and isinstance(value.get("choices"), list):
+        if isinstance(value, dict):
             yield value
 
 

@@ -20,6 +20,7 @@ from ledger.journals.remains import read_remains, records_of_bytes
 from ledger.manual_entries import ManualEntry, enter
 from ledger.orm.books import AttemptRow, CacheHitRow, QuarantinedRecordRow, RefusalRow
 from ledger.orm.budgets import NO_HOST
+from ledger.seals.retire_hits import hits_retired_until_us
 from ledger.seals.retirements import retired_until_us
 from ledger.writing.fold import AttemptStage, JournalItem, KnownAttempt
 from ledger.writing.repository import LedgerRepository
@@ -69,9 +70,9 @@ def find_remains(engine: Engine, directory: Path) -> list[SalvageSource]:
     with reading(engine) as connection:
         found += _quarantined(connection)
         seen: set[str] = set()
-        retired_us = retired_until_us(connection)
+        retired = retired_until_us(connection), hits_retired_until_us(connection)
         for source, records in found:
-            _sort_records(connection, source, records, seen, retired_us)
+            _sort_records(connection, source, records, seen, retired)
     return [source for source, _ in found]
 
 
@@ -133,9 +134,12 @@ def _sort_records(
     source: SalvageSource,
     records: list[Record],
     seen: set[str],
-    retired_us: int,
+    retired: tuple[int, int],
 ) -> None:
-    """Put into `new` what the books do not have; `seen` are keys of records taken already."""
+    """Put into `new` what the books do not have; `seen` are keys of records taken already.
+
+    `retired`: before when attempts, and cache hits, may have been retired.
+    """
     ids = sorted({each.attempt_id for each in records if isinstance(each, _OF_ATTEMPTS)})
     stored = known_attempts(connection, ids)
     refused = _known_refusals(connection, records)
@@ -155,7 +159,7 @@ def _sort_records(
             source.known += 1
             continue
         seen.add(key)
-        if at_us < retired_us:
+        if at_us < retired[isinstance(record, CacheHit)]:
             source.retired += 1
         else:
             source.new.append(record)

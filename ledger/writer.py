@@ -18,7 +18,6 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
@@ -27,7 +26,6 @@ from ledger import hosts
 from ledger.budgets.at_stake import lacking_bound
 from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.grants import release_idle
-from ledger.budgets.open_claims import heal_windows
 from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.database import URL_VARIABLE, check_durable, make_engine
 from ledger.fleet.hours import close_hours
@@ -38,11 +36,10 @@ from ledger.journals.findings import LackingBound
 from ledger.journals.growth import JournalGrowth, JournalMarks
 from ledger.journals.reader import JournalReader
 from ledger.locks import take_lock
+from ledger.retention import Retention, retire_old
+from ledger.seals.annex import SealAnnex
 from ledger.seals.audit_log import AuditLog
-from ledger.seals.compact import CompactionResult, PostingCompactor
-from ledger.seals.retire import AttemptRetirer, RetirementResult, SealMismatch
 from ledger.seals.sealer import Sealer
-from ledger.spans import DAY_US
 from ledger.stored_responses import forget_answers
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
@@ -73,13 +70,6 @@ class WriterRunningError(RuntimeError):
     """Another live process is this host's ledger writer."""
 
 
-class Retention(NamedTuple):
-    """How long single rows are kept; None: for good. Entries are postings and refusals."""
-
-    attempts_days: int | None = None
-    entries_days: int | None = None
-
-
 class LedgerWriter:
     """One per host. `run` ends when `stop` is set, after what lies in the journals is applied."""
 
@@ -101,7 +91,7 @@ class LedgerWriter:
         repository, reader = LedgerRepository(engine, host=host), JournalReader(journals)
         self._tail = JournalTailer(repository, reader, now_us, self._bound_of)
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
-        self._registers = AuditLog(engine)
+        self._registers, self._annex = AuditLog(engine), SealAnnex(engine)
         self._retention = retention
         self._followed = FollowedVersions(engine, run_dir, self._desk.read_snapshot)
         self._sealed, self._counted = CommitWatch(engine), CommitWatch(engine)
@@ -269,7 +259,7 @@ class LedgerWriter:
         """Do the first of what is left; of an idle ledger all of it is one call of a thread."""
         at_us = self._now_us()
         sealed = self._sealer.seal(at_us=at_us) or self._registers.follow(at_us=at_us)
-        return bool(sealed or self._rollups.follow())
+        return bool(sealed or self._rollups.follow() or self._annex.follow(at_us=at_us))
 
     async def _look_at_findings(self) -> None:
         async def look() -> None:
@@ -283,23 +273,7 @@ class LedgerWriter:
                 pass
 
     async def _retire(self) -> None:
-        """Small steps; a link that is not what was sealed is `ledger verify`'s to tell."""
-        now_us = self._now_us()
-        kept = self._retention
-        steps: tuple[tuple[int | None, Callable[..., RetirementResult | CompactionResult]], ...] = (
-            (kept.attempts_days, AttemptRetirer(self._engine).step),
-            (kept.entries_days, PostingCompactor(self._engine).step),
-        )
-        for days, step in steps:
-            if days is None:
-                continue
-            before_us = now_us - days * DAY_US
-            with contextlib.suppress(SealMismatch):
-                while not (
-                    await asyncio.to_thread(step, before_us=before_us, at_us=now_us)
-                ).waits_for:
-                    pass
-        await asyncio.to_thread(heal_windows, self._engine)
+        await retire_old(self._engine, self._retention, now_us=self._now_us())
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -18,8 +18,15 @@ from typing import Any, cast
 import msgspec
 
 from backends.simulator import asgi, transcripts
+from backends.simulator.answers import SimulatedAnswer
 from backends.simulator.asgi import DisconnectWatch, Receive, Scope, Send
-from backends.simulator.dialect import RefusedError, SimulatedChoice, SimulatedRules, parse
+from backends.simulator.dialect import (
+    CompletionRequest,
+    RefusedError,
+    SimulatedChoice,
+    SimulatedRules,
+    parse,
+)
 from backends.simulator.generation import (
     Generation,
     GenerationContext,
@@ -178,7 +185,7 @@ class SimulatedEngineApp:
         asked = None if self.handing is None else transfer_members(call.body)
         setting = self._setting
         if asked is not None:
-            handed = await self._hand_over(asked, call, stream=ask.stream)
+            handed = await self._hand_over(asked, call, ask)
             if handed is None:
                 return
             setting = handed
@@ -188,7 +195,7 @@ class SimulatedEngineApp:
                 self.meters.record_ended(choice.script.finish_reason)
 
     async def _hand_over(
-        self, asked: TransferMembers, call: SimulatedRoute, *, stream: bool
+        self, asked: TransferMembers, call: SimulatedRoute, ask: CompletionRequest
     ) -> GenerationContext | None:
         """Fetch the prompt's KV, or see to it that it is kept; None: it was answered, or left."""
         handing, server = self.handing, call.scope["server"]
@@ -208,7 +215,8 @@ class SimulatedEngineApp:
             moved = await handing.fetch(asked, watch.left)
         except KvLoadError as error:
             self._journal.append(refusal_entry(call.scope, 500, time.time()))
-            await _load_failure(call.send, str(error), stream=stream)
+            opening = self._opening_events(ask) if ask.stream else None
+            await _load_failure(call.send, str(error), opening)
             return None
         finally:
             watch.close()
@@ -282,6 +290,11 @@ class SimulatedEngineApp:
             for name in self._rules.models
         ]
 
+    def _opening_events(self, ask: CompletionRequest) -> bytes:
+        created, fingerprint = int(time.time()), self._setting.fingerprint
+        answer = SimulatedAnswer(ask, id=self._number(), created=created, fingerprint=fingerprint)
+        return b"".join(map(answer.opening_event, ask.choices))
+
     def _card(self, name: str, parent: str | None) -> dict[str, Any]:
         return {
             "id": name,
@@ -299,16 +312,16 @@ async def _error(send: Send, status: int, kind: str, message: str, param: str | 
     await asgi.reply_json(send, status, {"error": error})
 
 
-async def _load_failure(send: Send, message: str, *, stream: bool) -> None:
-    """As vLLM fails a request whose KV it cannot load: a stream has begun by then."""
+async def _load_failure(send: Send, message: str, opening: bytes | None) -> None:
+    """As vLLM fails a request whose KV it cannot load: a stream has begun by then, with a role."""
     told = f"KV load failure: {message}"
-    if not stream:
+    if opening is None:
         await _error(send, 500, "InternalServerError", told, None)
         return
     error = {"message": told, "type": "InternalServerError", "param": None, "code": 500}
     await asgi.start(send, 200, [asgi.EVENTS])
     event = b"data: " + msgspec.json.encode({"error": error}) + b"\n\n"
-    await asgi.end(send, event + b"data: [DONE]\n\n")
+    await asgi.end(send, opening + event + b"data: [DONE]\n\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -71,10 +71,13 @@ CHECKS = {
     "nothing_is_quarantined": "no record waits for a person",
     "journals_are_whole": "no journal lacks records that nobody has acknowledged",
     "seals_hold": "nothing sealed was edited",
+    "annexes_hold": "nothing of cache hits, routes or what seals leave out was edited",
     "registers_hold": "nothing of contracts, prices, policies, keys or engines was edited",
     "retirements_hold": "what was retired is what was sealed",
     "condensings_hold": "what was condensed adds up to what was sealed",
     "sums_are_the_rows": "sums by hour and day are those of the rows",
+    "cells_are_named": "sums are of the teams, models, tags and keys that they name",
+    "stored_bytes_add_up": "what stored objects take is counted right",
 }
 
 

@@ -59,6 +59,6 @@ def _counts(answer: bytes) -> Counter[UsageCount] | None:
     odd: list[str] = []
     try:
         told = counts_of(_ANSWERS.decode(answer).response.body.usage, odd.append)
-    except (msgspec.DecodeError, UsageError):
-        return None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, UsageError):
+        return None  # whatever an answer says, its batch ends
     return None if odd or UsageCount.PROMPT not in told else Counter(told)

@@ -5,10 +5,11 @@ whose connection broke is unknown: the attempt has its row, with what it used, a
 another try with a request id of its own.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
+from backends.json_mending import mend_json
 from gateway.batches.shapes import NO_ANSWER, LineResponse, answered_line, unanswered_line
 from ledger.batches.lines import LineClaim
 
@@ -98,11 +99,12 @@ def _code(body: bytes) -> str | None:
 
 
 def _answer_line(claim: LineClaim, answer: LineAnswer) -> bytes | None:
-    """`None` where the body is no JSON."""
+    """`None` where the body is no JSON. What only lenient readers read is mended: it is paid."""
     try:
         return answered_line(
             claim.batch_id, claim.number, claim.custom_id,
             LineResponse(answer.status, answer.request_id, answer.body, answer.ignored),
         )  # fmt: skip
     except msgspec.MsgspecError:
-        return None
+        mended = mend_json(answer.body)
+        return None if mended is None else _answer_line(claim, replace(answer, body=mended))

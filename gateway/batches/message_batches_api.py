@@ -117,7 +117,10 @@ class MessageBatches:
         except RequestError:
             await self._stored.call(self._stored.files.drop, record.input_file_id)
             raise
-        return shapes.message_batch(claim.record, _site_of(request))
+        made = await self.find(claim.record.id, identity)
+        if made.input_file_id != record.input_file_id:  # who came with this key at once was first
+            await self._stored.call(self._stored.files.drop, record.input_file_id)
+        return shapes.message_batch(made, _site_of(request))
 
     def _record_of(self, identity: Identity, total: int) -> BatchRecord:
         now_us = self._clock.wall_us()

@@ -5,6 +5,7 @@ again will
 not help), or nobody knows (`ProviderUnavailable`): then whoever asked looks before it asks again.
 """
 
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ PAGES = 50  # of a list that is searched
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024  # one line of an output file
 OBJECT_LIMIT_BYTES = 8 * 1024 * 1024  # an answer that is no file
 _AGAIN = frozenset((408, 409, 425, 429))
+_ID = re.compile(r"[\w.~:@!$&'()*+,;=/-]{1,512}", re.ASCII)  # what may stand in a path as it is
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=10.0)
 
@@ -90,13 +92,13 @@ class ProviderBatchClient:
             "POST", "/files", files={"file": (name, text, "application/jsonl")},
             data={"purpose": "batch"}, timeout=UPLOAD_TIMEOUT,
         )  # fmt: skip
-        return _text(found, "id")
+        return _id(found, "id")
 
     async def find_file(self, name: str, since_s: int) -> str | None:
         """A file of this name that is not older."""
         async for entry in self._list_entries("/files", {"purpose": "batch"}, since_s):
             if entry.get("filename") == name:
-                return _text(entry, "id")
+                return _id(entry, "id")
         return None
 
     async def create(self, file_id: str, endpoint: str, mark: str) -> ProviderBatch:
@@ -220,15 +222,23 @@ def _text(found: Mapping[str, Any], name: str) -> str:
     return value
 
 
+def _id(found: Mapping[str, Any], name: str) -> str:
+    """Return an id as it is stored and stands in a path; raises where it can be neither."""
+    value = _text(found, name)
+    if _ID.fullmatch(value) is None:
+        raise ProviderUnavailable(f"an answer whose `{name}` is no id")
+    return value
+
+
 def _batch(found: Mapping[str, Any]) -> ProviderBatch:
     errors = found.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     codes = [entry.get("code") for entry in listed or () if isinstance(entry, Mapping)]
     return ProviderBatch(
-        _text(found, "id"),
+        _id(found, "id"),
         _text(found, "status"),
-        found.get("output_file_id") or None,
-        found.get("error_file_id") or None,
+        _id(found, "output_file_id") if found.get("output_file_id") else None,
+        _id(found, "error_file_id") if found.get("error_file_id") else None,
         tuple(str(code) for code in codes if code),
         _completed(found.get("request_counts")),
     )

@@ -8,6 +8,7 @@ makes one batch, each batch is read once, and each line is booked once, whoever 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +38,7 @@ from ledger.batches.outgoing import ProviderBatchState as State
 from ledger.batches.store import IN_PROGRESS, BatchRecord
 
 HELD_US = 600 * 1_000_000  # longer than any one call
-AT_ONCE = 4
+AT_ONCE = 4  # of one provider: who is slow or wrong keeps nobody else's from their turn
 LATER_US = 900 * 1_000_000
 OVERDUE_US = 3 * 86_400 * 1_000_000  # a provider that said nothing for so long says nothing more
 FULL = "token_limit_exceeded"  # OpenAI's word for too much of a model being out
@@ -67,13 +68,12 @@ class ProviderBatchSync:
     async def step(self, found: Mapping[str, BatchRecord], busy: Collection[str] = ()) -> None:
         """Begin what is due; `found` are the clients' open batches, `busy` still take lines."""
         for record in await asyncio.to_thread(self.store.unfinished):
-            if len(self._tasks) >= AT_ONCE:
-                return
             if record.id in self._tasks or record.id in busy:
                 continue
-            if record.next_us <= self.clock.wall_us():
-                task = asyncio.create_task(self._run_batch(record.id, found))
-                self._tasks[record.id] = task
+            running = sum(task.get_name() == record.provider for task in self._tasks.values())
+            if record.next_us <= self.clock.wall_us() and running < AT_ONCE:
+                work = self._run_batch(record.id, found)
+                self._tasks[record.id] = asyncio.create_task(work, name=record.provider)
 
     async def settle(self) -> None:
         """Return when nothing is under way."""
@@ -93,10 +93,19 @@ class ProviderBatchSync:
                 pass
         except DBAPIError as error:
             log.warning("%s waits for the ledger: %s", outgoing_id, error.orig)
+            await self._rest(outgoing_id)
         except Exception:  # one defect must not end what the others are at
             log.exception("%s stands still", outgoing_id)
+            await self._rest(outgoing_id)
         finally:
             self._tasks.pop(outgoing_id, None)
+
+    async def _rest(self, outgoing_id: str) -> None:
+        """Leave a batch alone for a while, or give it up: others have their turn meanwhile."""
+        with suppress(DBAPIError):  # the ledger is away: nobody's turn is lost
+            record = await asyncio.to_thread(self.store.find, outgoing_id)
+            if record is not None and record.state != State.DONE:
+                await self._later(record)
 
     async def _step_batch(self, outgoing_id: str, found: Mapping[str, BatchRecord]) -> bool:
         """One state further; False when there is nothing more to do at once."""
@@ -239,7 +248,7 @@ class ProviderBatchSync:
             unseen = max(found.odd, completed - found.done - failed.done)
             # An earlier look that was cut off may have booked some of these.
             unseen -= record.lines - left - len(found.known)
-            await asyncio.to_thread(self.booker.book_unseen, record, unseen)
+            await asyncio.to_thread(self.booker.book_unseen, record, min(unseen, left))
         kept = record.why in ("completed", REFUSED_THERE)  # it will not do these
         await asyncio.to_thread(self.booker.return_lines, record, kept=kept, next_us=0)
         await self._move(record, state=State.DONE)

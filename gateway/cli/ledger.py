@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import Progress, TaskID
-from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from gateway.cli.admin_backend import run_query
@@ -27,6 +26,7 @@ from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.economics.cost import HOURS_OF_A_MONTH
 from ledger.exports.verdict import verdict_csv
+from ledger.fleet.scaling_retention import forget_scaling
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
 from ledger.reporting_zone import reporting_zone
@@ -34,17 +34,16 @@ from ledger.reports.month_outlook import MonthOutlook, month_outlook, month_text
 from ledger.reports.report import PoolLine, Report, ReportLine
 from ledger.reports.report import report as report_of
 from ledger.reports.verdict_read import MonthError, month_scope, read_verdict
-from ledger.seals.audit_log import register_head
 from ledger.seals.compact import PostingCompactor
-from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
-from ledger.seals.sealer import head
+from ledger.seals.link_proof import SealMismatch
+from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, prospect
+from ledger.seals.retire_hits import HitRetirer
 from ledger.spans import DAY_US, HOUR_US
 from ledger.sums.rollups import RetiredError, Rollups
 from ledger.verify.checks import CHECKS, Finding, VerifyResult
 from ledger.verify.checks import verify as verify_books
-from ledger.verify.registers import register_entry_is_there
+from ledger.verify.heads import Heads, book_heads, heads_are_there, parse_heads
 from ledger.verify.results import record_verification
-from ledger.verify.seals import head_is_there
 
 PLACES = 4
 BUSY_S = 0.1
@@ -111,13 +110,13 @@ def verify(
 
     The result is kept in the books for the dashboard, where they can be written.
     """
-    noted = None if seal is None else _parse_heads(seal)
+    noted = None if seal is None else _parse(seal)
     settings = load_known_or_fail(config)
     with ledger_reader(settings) as ledger, ledger.connect() as connection, bars() as bar:
         task = bar.add_task("verifies", total=len(CHECKS))
         result = verify_books(connection, partial(_advance_bar, bar, task))
         bar.update(task, completed=len(CHECKS))
-        kept = noted is None or _is_there(connection, noted)
+        kept = noted is None or heads_are_there(connection, noted)
     if not kept:
         lost = Finding(
             "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
@@ -145,12 +144,10 @@ def _keep(url: str, result: VerifyResult) -> None:
 
 
 def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """The heads of both chains, seals and changes: `verify --seal` proves them later."""
+    """The heads of all chains (seals, changes, annex): `verify --seal` proves them later."""
     with ledger_reader(load_known_or_fail(config)) as ledger, ledger.connect() as connection:
-        link, chain = head(connection)
-        entry, entered = register_head(connection)
-    word = f"{link.number}:{chain.hex()}" + (f":{entry}:{entered.hex()}" if entry else "")
-    said = {"seal": word, "sealed_us": link.sealed_us}
+        sealed_us, word = book_heads(connection)
+    said = {"seal": word, "sealed_us": sealed_us}
     emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))
 
 
@@ -243,14 +240,19 @@ def retire(
             what = f"Would retire about {seen.attempts:,} attempts; then {seen.waits_for}."
             emit(asdict(seen), as_json=as_json, show=lambda out: out.print(what))
             return
-        gone = entries = refusals = 0
+        gone = hits_gone = entries = refusals = 0
         retirer, condenser = AttemptRetirer(ledger), PostingCompactor(ledger)
+        hits = HitRetirer(ledger)
         try:
             with bars() as bar:
                 task = bar.add_task("attempts", total=None)
                 while not (step := retirer.step(before_us=before_us, at_us=now_us)).waits_for:
                     gone += step.attempts
                     bar.update(task, completed=gone)
+                while not (hit := hits.step(before_us=before_us, at_us=now_us)).waits_for:
+                    hits_gone += hit.hits
+                while forget_scaling(ledger, before_us=before_us):
+                    pass
                 if entries_days is not None:
                     oldest_us = now_us - entries_days * DAY_US
                     task = bar.add_task("postings", total=None)
@@ -263,29 +265,22 @@ def retire(
             fail(str(error))
     said: dict[str, object] = {"attempts": gone, "waits_for": step.waits_for}
     more = ""
+    if hits_gone:
+        said["cache_hits"] = hits_gone
+        more = f" Retired {hits_gone:,} answers from the cache."
     if entries_days is not None:
         said |= {"postings": entries, "refusals": refusals}
-        more = f" Condensed {entries:,} postings and {refusals:,} refusals."
+        more += f" Condensed {entries:,} postings and {refusals:,} refusals."
     emit(said, as_json=as_json, show=lambda out: out.print(
         f"Retired {gone:,} attempts; then {step.waits_for}.{more}"))  # fmt: skip
 
 
-def _parse_heads(word: str) -> tuple[tuple[int, bytes], ...]:
-    """The head of the seals and, where it was noted, that of the log of changes."""
-    parts = word.split(":")
+def _parse(word: str) -> Heads:
+    """The heads of the seals and, where they were noted, of changes and of the annex."""
     try:
-        numbers, chains = (
-            [int(part) for part in parts[::2]],
-            [bytes.fromhex(part) for part in parts[1::2]],
-        )
-        return tuple(zip(numbers, chains, strict=True))
+        return parse_heads(word)
     except ValueError as error:
         raise typer.BadParameter("NUMBER:HASH[:NUMBER:HASH], as `ledger seal` prints it") from error
-
-
-def _is_there(connection: Connection, noted: tuple[tuple[int, bytes], ...]) -> bool:
-    looks = (head_is_there, register_entry_is_there)
-    return all(look(connection, *pair) for look, pair in zip(looks, noted, strict=False))
 
 
 def _short(value: object) -> str:

@@ -100,7 +100,9 @@ class LedgerSection(ConfigSection):
     retain_days: int | None = Field(
         None,
         ge=35,
-        description="days after which single attempts are deleted; their sums and proof stay",
+        description="days after which single attempts are deleted, and with them answers from the "
+        "cache, plans of fleets that size themselves and turns of reports; their sums and proof "
+        "stay",
     )
     retain_entries_days: int | None = Field(
         None,

@@ -281,8 +281,11 @@ class StreamSink:
         self._reply = reply
         self._now_s = now_s
         self._first_s = first_s
-        # Until a word is there a content filter may end the answer, and another target begin it.
-        self._keeps = attempt.leads_to_stage(StageCause.CONTENT_POLICY)
+        # Until a word is there a content filter may end the answer, or a prompt's KV be found gone
+        # behind the answer's role, and another target begin it.
+        self._keeps = attempt.prefill is not None or attempt.leads_to_stage(
+            StageCause.CONTENT_POLICY
+        )
         self.kept = b""
 
     def __call__(self, piece: bytes) -> bool:

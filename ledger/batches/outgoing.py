@@ -285,10 +285,13 @@ class OutgoingStore:
         return None if row is None else _line_of(row)
 
     def find_openings(self, attempts: Sequence[str]) -> dict[str, AttemptOpening]:
-        """What the books say of these attempts since they were opened."""
+        """What the books say of these attempts since they were opened.
+
+        A provider may call one by any name: PostgreSQL refuses to look for a zero character.
+        """
         columns = [getattr(AttemptRow, name) for name in AttemptOpening.__dataclass_fields__]
         query = select(AttemptRow.attempt_id, *columns).where(
-            AttemptRow.attempt_id.in_(list(attempts))
+            AttemptRow.attempt_id.in_([name for name in attempts if "\0" not in name])
         )
         return {row[0]: AttemptOpening(*row[1:]) for row in read_rows(self.engine, query)}
 

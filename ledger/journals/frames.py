@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ledger.journals.payloads import RECORD_LIMIT_BYTES, decode_payload
+from ledger.journals.payloads import RECORD_LIMIT_BYTES, NewerRecordError, decode_payload
 from ledger.journals.records import Record
 
 FAULT_SAMPLE_BYTES = 4096
@@ -22,7 +22,8 @@ FRAME_LIMIT_BYTES = _HEAD.size + RECORD_LIMIT_BYTES
 class Frame(msgspec.Struct, frozen=True):
     """One frame, from `start` up to `end` of its segment. Exactly one of record and fault.
 
-    `sequence`: its number in its journal; 0 in format 1, which has none.
+    `sequence`: its number in its journal; 0 in format 1, which has none. `is_newer`: a version that
+    knows more wrote it whole; it stays where it is.
     """
 
     start: int
@@ -31,6 +32,7 @@ class Frame(msgspec.Struct, frozen=True):
     record: Record | None
     fault: str | None = None
     sequence: int = 0
+    is_newer: bool = False
 
 
 def decode(data: bytes, base: int, *, sealed: bool) -> Iterator[Frame]:
@@ -76,7 +78,8 @@ def _frame(raw: bytes, start: int, end: int) -> Frame:
     try:
         return Frame(start, end, raw, decode_payload(raw))
     except msgspec.MsgspecError as error:
-        return _fault(raw, start, end, f"not a record: {error}")
+        newer, fault = isinstance(error, NewerRecordError), f"not a record: {error}"
+        return Frame(start, end, raw[:FAULT_SAMPLE_BYTES], None, fault, is_newer=newer)
 
 
 def _fault(raw: bytes, start: int, end: int, fault: str) -> Frame:

@@ -1,5 +1,7 @@
 """A record as the bytes of a frame, in every format of the journal: msgpack, bounded."""
 
+from typing import get_args
+
 import msgspec
 
 from ledger.journals.records import Record
@@ -7,12 +9,35 @@ from ledger.journals.records import Record
 RECORD_LIMIT_BYTES = 1024 * 1024
 encode_payload = msgspec.msgpack.Encoder().encode  # whoever makes a frame of it bounds it
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+_MEMBERS = {
+    str(record.__struct_config__.tag): {"type", *record.__struct_fields__}
+    for record in get_args(Record)
+}
+_ADDED = ("Expected `array` of at most length", "Invalid enum value", "Invalid value")
 
 
 class RecordTooLargeError(ValueError):
     """A record that no journal takes: its size was not bounded where it was made."""
 
 
+class NewerRecordError(msgspec.MsgspecError):
+    """A record with a tag, a member or a word that this version does not know."""
+
+
 def decode_payload(payload: bytes) -> Record:
     """Return the record; raises `msgspec.MsgspecError` for what is none."""
-    return _DECODER.decode(payload)
+    try:
+        return _DECODER.decode(payload)
+    except msgspec.ValidationError as error:
+        if _is_newer(payload, str(error)):
+            raise NewerRecordError(str(error)) from error
+        raise
+
+
+def _is_newer(payload: bytes, fault: str) -> bool:
+    """Whether a version that knows more wrote it: its checksum is right, and it is a record."""
+    said = msgspec.msgpack.decode(payload)
+    if not isinstance(said, dict) or not isinstance(said.get("type"), str):
+        return False
+    known = _MEMBERS.get(said["type"])
+    return known is None or bool(set(said) - known) or fault.startswith(_ADDED)

@@ -3,7 +3,8 @@
 A worker appends `AttemptOpened` before it dispatches and `AttemptSettled` before the last byte
 leaves; the ledger writer applies both, each at most once, keyed by `attempt_id`. Records are the
 only way from the request path into the books. Times are microseconds since the Unix epoch (UTC),
-durations are microseconds by the monotonic clock, money is integer pico-USD.
+durations are microseconds by the monotonic clock, money is integer pico-USD. A member that this
+version does not know makes a record none of ours: passed over, it would be lost (`payloads`).
 """
 
 from enum import StrEnum
@@ -38,7 +39,7 @@ Status = Literal[
 ]
 
 
-class Hold(msgspec.Struct, frozen=True, array_like=True):
+class Hold(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """An upper bound taken on one budget scope's window (`window` is its start, epoch seconds)."""
 
     scope: str
@@ -55,7 +56,7 @@ class HoldState(StrEnum):
     SUSPENSE = "suspense"  # its attempt is lost: it counts in full, for it may have been billed
 
 
-class ComparedCost(msgspec.Struct, frozen=True, array_like=True):
+class ComparedCost(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a comparator would have charged: its price version and the token ratio applied.
 
     `ratio_ppm` scales tokens between tokenizers, in parts per million (1_000_000: unscaled).
@@ -69,7 +70,7 @@ class ComparedCost(msgspec.Struct, frozen=True, array_like=True):
     cached_tokens: int | None = None
 
 
-class AttemptLeg(msgspec.Struct, frozen=True, array_like=True):
+class AttemptLeg(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One engine's part in an attempt that took two: its work, and the KV that it held for it.
 
     `transfer_us`: of the part that answers, from the end of the prompt's reading elsewhere to the
@@ -85,7 +86,9 @@ class AttemptLeg(msgspec.Struct, frozen=True, array_like=True):
     outcome: str  # done | failed | left
 
 
-class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True):
+class AttemptOpened(
+    msgspec.Struct, frozen=True, tag="open", omit_defaults=True, forbid_unknown_fields=True
+):
     """Written before dispatch; survives SIGKILL. Everything known before the answer."""
 
     attempt_id: str  # "{request_id}.{attempt_no}"
@@ -129,7 +132,9 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     content: str | None = None  # kinds that were found and what was done; None: not inspected
 
 
-class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=True):
+class AttemptSettled(
+    msgspec.Struct, frozen=True, tag="settle", omit_defaults=True, forbid_unknown_fields=True
+):
     """Group-fsynced before the answer's last byte leaves; survives power loss.
 
     `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
@@ -171,7 +176,9 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     legs: tuple[AttemptLeg, ...] = ()
 
 
-class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):
+class RequestRefused(
+    msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True, forbid_unknown_fields=True
+):
     """No attempt was made: why, for the dashboard and for justifying every refusal."""
 
     request_id: str
@@ -195,7 +202,9 @@ class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=Tr
     content: str | None = None  # kinds that were found and what was done; None: not inspected
 
 
-class CacheHit(msgspec.Struct, frozen=True, tag="hit", omit_defaults=True):
+class CacheHit(
+    msgspec.Struct, frozen=True, tag="hit", omit_defaults=True, forbid_unknown_fields=True
+):
     """A request that an earlier answer was sent to: no attempt was made, and nothing is charged.
 
     `answered_by` is the request that the answer was made for, `target`, `backend` and the tokens

@@ -18,7 +18,7 @@ from ledger.journals.layout import (
     parse_head,
     whole_payload,
 )
-from ledger.journals.payloads import decode_payload
+from ledger.journals.payloads import NewerRecordError, decode_payload
 
 SAMPLE_BYTES = 64 * 1024  # of what is damaged, that are kept
 TRACKED_NUMBERS = 100_000  # of one gap, that are taken when they come later
@@ -164,5 +164,5 @@ def _frame_of(payload: bytes, start: int, end: int, sequence: int) -> Frame:
     try:
         return Frame(start, end, payload, decode_payload(payload), None, sequence)
     except msgspec.MsgspecError as error:
-        raw = payload[:SAMPLE_BYTES]
-        return Frame(start, end, raw, None, f"not a record: {error}", sequence)
+        raw, newer = payload[:SAMPLE_BYTES], isinstance(error, NewerRecordError)
+        return Frame(start, end, raw, None, f"not a record: {error}", sequence, newer)

@@ -1,4 +1,4 @@
-"""What stands for rows that went: holds by window, postings by account and day, refusals by hour.
+"""What stands for rows that went: holds by window, postings by account and day, others by hour.
 
 Written by `retire` and `condense`; read by `condensed` and by the checks of `verify`.
 """
@@ -69,3 +69,20 @@ class CondensedRefusalRow(LedgerBase):
     http_status: Stored[int]
     scope: Stored[str | None]
     requests: Stored[int] = define_column(BigInteger)
+
+
+class CondensedHitRow(LedgerBase):
+    """What cache hits of an hour avoided that went, by team; `number` is their entry's."""
+
+    __tablename__ = "condensed_hits"
+    __table_args__ = (Index(None, "hour_us"),)
+
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    line: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    hour_us: Stored[int] = define_column(BigInteger)
+    team_id: Stored[str]
+    backend: Stored[str]
+    hits: Stored[int] = define_column(BigInteger)
+    unpriced: Stored[int] = define_column(BigInteger)
+    avoided_pusd: Stored[int] = define_column(WideInteger)
+    engine_us: Stored[int] = define_column(BigInteger)

@@ -46,6 +46,21 @@ class SealMarkRow(LedgerBase):
     sealed_in: Stored[int | None] = define_column(BigInteger)
 
 
+class SealAnnexRow(LedgerBase):
+    """An entry of the annex: proof of what seals leave out. `kind` and `subject`: see `annex`."""
+
+    __tablename__ = "seal_annexes"
+    __table_args__ = (Index(None, "kind", "number"),)
+
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    at_us: Stored[int] = define_column(BigInteger)
+    kind: Stored[str]
+    subject: Stored[str]
+    rows: Stored[int] = define_column(BigInteger)
+    digest: Stored[bytes] = define_column(LargeBinary)
+    chain: Stored[bytes] = define_column(LargeBinary)  # of this entry and all before it
+
+
 class RetirementRow(LedgerBase):
     """What stands for attempts of a link that were retired: how many, their sums, their hash.
 

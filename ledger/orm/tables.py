@@ -40,6 +40,7 @@ from ledger.orm.budgets import (
     HoldRow,
 )
 from ledger.orm.condensings import (
+    CondensedHitRow,
     CondensedPostingRow,
     CondensedRefusalRow,
     PostingCompactionRow,
@@ -112,6 +113,7 @@ from ledger.orm.seals import (
     RetiredBookingRow,
     RetiredUseRow,
     RetirementRow,
+    SealAnnexRow,
     SealMarkRow,
     SealRow,
     VerificationRow,
@@ -133,6 +135,7 @@ __all__ = [
     "CatalogEntryRow",
     "ClaimRow",
     "ComparedCostRow",
+    "CondensedHitRow",
     "CondensedPostingRow",
     "CondensedRefusalRow",
     "ConfigVersionRow",
@@ -210,6 +213,7 @@ __all__ = [
     "RollupWaitingRow",
     "RollupWeekRow",
     "RoundTripRow",
+    "SealAnnexRow",
     "SealMarkRow",
     "SealRow",
     "SpendHistoryRow",

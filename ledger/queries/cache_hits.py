@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, case, func, select
 
 from ledger.orm.books import CacheHitRow
+from ledger.orm.condensings import CondensedHitRow
 from ledger.orm.types import exact_sum
 from ledger.spans import Scope, total
 
@@ -24,7 +25,7 @@ class CacheTotal:
 
 
 def cache_total(connection: Connection, scope: Scope) -> CacheTotal:
-    """Return what the response cache answered in a scope."""
+    """Return what the response cache answered in a scope; of hits that went, by whole hours."""
     of_api = CacheHitRow.backend == "api"
     statement = select(
         func.count(),
@@ -32,8 +33,19 @@ def cache_total(connection: Connection, scope: Scope) -> CacheTotal:
         total(case((of_api & CacheHitRow.avoided_pusd.is_(None), 1), else_=0)),
         total(case((of_api, 0), else_=CacheHitRow.engine_us)),
     )
-    hits, pusd, unpriced, engine_us = connection.execute(_narrow(statement, scope)).one()
-    return CacheTotal(int(hits), int(pusd or 0), int(unpriced), int(engine_us))
+    hits, pusd, unpriced, engine_us = map(int, connection.execute(_narrow(statement, scope)).one())
+    gone = CondensedHitRow
+    query = select(gone.backend, gone.hits, gone.avoided_pusd, gone.unpriced, gone.engine_us)
+    inside = [gone.hour_us >= scope.start_us, gone.hour_us < scope.end_us]
+    if scope.team is not None:
+        inside.append(gone.team_id == scope.team)
+    for backend, count, avoided, without_price, busy_us in connection.execute(query.where(*inside)):
+        hits += count
+        if backend == "api":
+            pusd, unpriced = pusd + avoided, unpriced + without_price
+        else:
+            engine_us += busy_us
+    return CacheTotal(hits, pusd, unpriced, engine_us)
 
 
 def find_hit(

@@ -29,6 +29,7 @@ from ledger.orm.condensings import CondensedPostingRow, CondensedRefusalRow, Pos
 from ledger.orm.fleet import HOUR_US
 from ledger.orm.seals import RetirementRow, SealRow
 from ledger.seals import sealed
+from ledger.seals.annex import REFUSED, AnnexText, add_entries, text_of
 from ledger.seals.compactions import (
     TEAMS,
     CompactedBalance,
@@ -36,7 +37,7 @@ from ledger.seals.compactions import (
     PostingCompaction,
     last,
 )
-from ledger.seals.retire import NAMED_AT_ONCE, prove_link
+from ledger.seals.link_proof import ATTEMPTS, NAMED_AT_ONCE, prove_link
 from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 from ledger.spans import DAY_US
@@ -80,7 +81,9 @@ class PostingCompactor:
                     waits_for=waits or f"seal {links[-1][0].number} is not old enough"
                 )
             draft = _draft(connection, since, links[-1][0].to)
-            entry = _compaction_values(connection, since, [link for link, _ in links], draft)
+            entry, beside = _compaction_values(
+                connection, since, [link for link, _ in links], draft
+            )
         number = 1 if before is None else before.number + 1
         said = PostingCompaction(number, condensed_us=at_us, **entry)
         row = asdict(said) | {
@@ -89,6 +92,7 @@ class PostingCompactor:
         try:
             with self._engine.begin() as connection:
                 _write(connection, row, draft)
+                add_entries(connection, [beside], at_us=at_us)
         except IntegrityError:
             return CompactionResult()  # another host condensed it meanwhile
         return CompactionResult(said.postings, said.refusals)
@@ -209,24 +213,31 @@ def _condense_refusals(
 
 def _compaction_values(
     connection: Connection, since: SealRanges, links: Sequence[SealLink], draft: _Draft
-) -> dict[str, Any]:
-    """The rest of a `PostingCompaction`; raises `SealMismatch`."""
+) -> tuple[dict[str, Any], AnnexText]:
+    """The rest of a `PostingCompaction`, and what the annex says of refusals that it leaves.
+
+    Raises `SealMismatch`.
+    """
     postings, refusals = set(draft.postings), set(draft.refusals)
     gone: list[bytes] = []
     left: list[bytes] = []
+    beside: list[bytes] = []
     for link in links:
         leaves, _ = prove_link(connection, since, link)
-        for kind, seq, leaf in leaves:
-            going = (kind == sealed.postings.__name__ and seq in postings) or (
-                kind == sealed.refusals.__name__ and seq in refusals
+        for row in leaves:
+            going = (row.kind == sealed.postings.__name__ and row.seq in postings) or (
+                row.kind == sealed.refusals.__name__ and row.seq in refusals
             )
-            (gone if going else left).append(leaf)
+            (gone if going else left).append(row.leaf)
+            if not going and row.beside is not None and row.kind != ATTEMPTS:
+                beside.append(row.beside)
         since = link.to
+    first, last_link = links[0].number, links[-1].number
     return {
-        "first_link": links[0].number, "last_link": links[-1].number,
+        "first_link": first, "last_link": last_link,
         "entries": draft.entries, "postings": len(postings), "refusals": len(refusals),
         "gone": digest(gone), "left_rows": len(left), "left": digest(left),
-    }  # fmt: skip
+    }, text_of(REFUSED, f"{first}-{last_link}", beside)  # fmt: skip
 
 
 def _write(connection: Connection, row: dict[str, object], draft: _Draft) -> None:

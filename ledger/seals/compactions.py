@@ -108,13 +108,15 @@ def compacted_refusals(connection: Connection, scope: Scope) -> Iterator[Compact
         yield CompactedRefusals(*row)
 
 
-def teams_total(connection: Connection) -> tuple[int, int]:
-    """Entries of attempts that went, and what they charged to teams, in pico-USD."""
-    charged = select(CondensedPostingRow.amount_pusd).where(
+def teams_balances(connection: Connection) -> tuple[int, dict[str, int]]:
+    """Entries of attempts that went, and what they charged to teams, in pico-USD by account."""
+    charged = select(CondensedPostingRow.account, CondensedPostingRow.amount_pusd).where(
         CondensedPostingRow.account.like(f"{TEAMS}%")
     )
-    entries = sum(connection.execute(select(PostingCompactionRow.entries)).scalars())
-    return entries, sum(connection.execute(charged).scalars())
+    balances: dict[str, int] = {}
+    for account, pusd in connection.execute(charged):
+        balances[account] = balances.get(account, 0) + pusd
+    return sum(connection.execute(select(PostingCompactionRow.entries)).scalars()), balances
 
 
 def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:

@@ -13,7 +13,7 @@ the link is proved to be what was sealed. A step is one short transaction that d
 changes any more, so it stops no writer on PostgreSQL; on SQLite it is small, for there it does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,8 @@ from ledger.orm.invoices import InvoiceRow
 from ledger.orm.rollups import RollupPositionRow, RollupWaitingRow
 from ledger.orm.seals import RetiredUseRow, RetirementRow, SealMarkRow, SealRow
 from ledger.orm.types import exact_sum
-from ledger.seals import sealed
+from ledger.seals.annex import LINK, AnnexText, add_entries, text_of
+from ledger.seals.link_proof import ATTEMPTS, beside_of, in_groups, prove_beside, prove_link
 from ledger.seals.retired_bookings import add_bookings, digest_bookings, sum_bookings
 from ledger.seals.retirements import RetiredTotals, RetirementPart, last
 from ledger.seals.seal import SealLink, SealRanges, digest
@@ -64,14 +65,8 @@ from ledger.writing.rows import LOST
 
 LEAST_DAYS = 35  # a budget's window is a month at most, and is counted anew from its attempts
 ROWS_AT_ONCE = {"postgresql": 10_000, "sqlite": 500}
-NAMED_AT_ONCE = 500
 EPOCH = "1970-01-01"
-ATTEMPTS = AttemptRow.__tablename__
 LATE = "late"  # a flag: settled after it was given up for lost
-
-
-class SealMismatch(Exception):
-    """A link covers something else than was sealed: nothing of it goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +89,13 @@ class RetirementPreview:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkMember:
-    """An attempt whose final leaf lies under the link."""
+class _Draft:
+    """A part in the making; `beside` is what the annex says of what it leaves."""
 
-    seq: int
-    leaf: bytes
+    part: RetirementPart
+    gone: list[int]
+    bookings: list[RetiredBooking]
+    beside: AnnexText
 
 
 class AttemptRetirer:
@@ -117,30 +114,34 @@ class AttemptRetirer:
             if found is None or waits:
                 return RetirementResult(number, 0, waits)
             since, link = found
-            part, gone, bookings = self._part(connection, since, link, part_number, at_us)
+            draft = self._part(connection, since, link, part_number, at_us)
+            part = draft.part
         try:
             with self._engine.begin() as connection:
                 before = last(connection)[1]
                 chain = connection.execute(select(SealRow.chain).where(SealRow.number == number))
                 row = part.row() | {"chain": part.chain(before, bytes(chain.scalar_one()))}
                 connection.execute(insert(RetirementRow), [row])
-                add_bookings(connection, part.number, part.part, bookings)
-                _delete(connection, gone)
+                add_bookings(connection, part.number, part.part, draft.bookings)
+                add_entries(connection, [draft.beside], at_us=at_us)
+                _delete(connection, draft.gone)
         except IntegrityError:
             return RetirementResult(number, 0)  # another host retired it meanwhile
         return RetirementResult(number, part.sums.attempts)
 
     def _part(
         self, connection: Connection, since: SealRanges, link: SealLink, number: int, at_us: int
-    ) -> tuple[RetirementPart, list[int], list[RetiredBooking]]:
+    ) -> "_Draft":
         leaves, members = prove_link(connection, since, link)
         may = _droppable(connection, [member.seq for member in members])
         gone = [member for member in members if member.seq in may]
         ends, gone = len(gone) <= self._at_once, gone[: self._at_once]
         dropped = {member.seq for member in gone}
-        left = [leaf for kind, seq, leaf in leaves if kind != ATTEMPTS or seq not in dropped]
+        prove_beside(connection, link.number, number, leaves)
+        kept = [row for row in leaves if row.kind != ATTEMPTS or row.seq not in dropped]
+        left = [row.leaf for row in kept]
         seqs = [member.seq for member in gone]
-        bookings = sum_bookings(connection, _groups(seqs))
+        bookings = sum_bookings(connection, in_groups(seqs))
         part = RetirementPart(
             link.number,
             number,
@@ -152,7 +153,8 @@ class AttemptRetirer:
             digest(left),
             digest_bookings(enumerate(bookings)),
         )
-        return part, seqs, bookings
+        beside = text_of(LINK, f"{link.number}.{number}", beside_of(kept, ATTEMPTS))
+        return _Draft(part, seqs, bookings, beside)
 
 
 def prospect(connection: Connection, *, before_us: int) -> RetirementPreview:
@@ -234,68 +236,10 @@ def _unreconciled_condition(connection: Connection) -> Any:
 _DAYS = (InvoiceRow.first_day, InvoiceRow.last_day)
 
 
-def prove_link(
-    connection: Connection, since: SealRanges, link: SealLink
-) -> tuple[list[tuple[str, int, bytes]], list[LinkMember]]:
-    """All leaves under a link, with table and number, and the attempts that may go.
-
-    `SealMismatch` where they are not those that were sealed, less what was retired.
-    """
-    resolved = list(
-        connection.execute(
-            select(SealMarkRow.attempt_seq)
-            .where(SealMarkRow.sealed_in == link.number)
-            .distinct()
-            .order_by(SealMarkRow.attempt_seq)
-        ).scalars()
-    )
-    rows = [
-        attempt
-        for some in _groups(resolved)
-        for attempt in sealed.attempts(connection, 0, since.attempts, some)
-    ]
-    rows += sealed.attempts(connection, since.attempts, link.to.attempts)
-    marks = _marks(connection, [row.seq for row in rows])
-    leaves: list[tuple[str, int, bytes]] = []
-    members: list[LinkMember] = []
-    for row in rows:
-        mine = marks.get(row.seq, {})
-        leaf = mine.get(link.number, row.leaf)
-        if leaf is not None:
-            leaves.append((ATTEMPTS, row.seq, leaf))
-        if leaf is not None and not any(kept is not None for kept in mine.values()):
-            members.append(LinkMember(row.seq, leaf))
-    to = link.to
-    for read, *part in (
-        (sealed.postings, since.postings, to.postings),
-        (sealed.refusals, since.refusals, to.refusals),
-        (sealed.prices, since.prices, to.prices),
-    ):
-        leaves += [(read.__name__, seq, leaf) for seq, leaf in read(connection, *part)]
-    rows_now, digest_now = len(leaves), digest(leaf for _, _, leaf in leaves)
-    query = select(RetirementRow.left_rows, RetirementRow.left).where(
-        RetirementRow.number == link.number
-    )
-    before = connection.execute(query.order_by(RetirementRow.part.desc()).limit(1)).one_or_none()
-    wanted = (link.rows, link.digest) if before is None else (before[0], bytes(before[1]))
-    if (rows_now, digest_now) != wanted:
-        raise SealMismatch(f"seal {link.number}: `breakeven ledger verify` says what was edited")
-    return leaves, members
-
-
-def _marks(connection: Connection, seqs: Sequence[int]) -> dict[int, dict[int, bytes | None]]:
-    found: dict[int, dict[int, bytes | None]] = {}
-    for some in _groups(seqs):
-        query = select(SealMarkRow.attempt_seq, SealMarkRow.number, SealMarkRow.digest)
-        for seq, number, kept in connection.execute(query.where(SealMarkRow.attempt_seq.in_(some))):
-            found.setdefault(seq, {})[number] = None if kept is None else bytes(kept)
-    return found
-
-
 def _droppable(connection: Connection, seqs: Sequence[int]) -> set[int]:
     """Of these attempts, those that no record changes any more and nothing else waits for."""
     found: set[int] = set()
-    for some in _groups(seqs):
+    for some in in_groups(seqs):
         query = select(AttemptRow.seq).where(
             AttemptRow.seq.in_(some),
             # SQLite would give the number of a last row that is gone to the next one.
@@ -315,7 +259,7 @@ def _droppable(connection: Connection, seqs: Sequence[int]) -> set[int]:
 
 def _sums(connection: Connection, seqs: Sequence[int]) -> RetiredTotals:
     sums = [0] * 7
-    for some in _groups(seqs):
+    for some in in_groups(seqs):
         row = connection.execute(
             select(
                 func.max(AttemptRow.opened_us) + 1,
@@ -334,11 +278,11 @@ def _sums(connection: Connection, seqs: Sequence[int]) -> RetiredTotals:
 def _delete(connection: Connection, seqs: Sequence[int]) -> None:
     serialize_claims(connection)
     names: list[str] = []
-    for some in _groups(seqs):
+    for some in in_groups(seqs):
         query = select(AttemptRow.attempt_id).where(AttemptRow.seq.in_(some))
         names += connection.execute(query).scalars()
     stop_counting(connection, names)
-    for some in _groups(seqs):
+    for some in in_groups(seqs):
         gone = AttemptRow.seq.in_(some)
         _keep_use(connection, gone)
         ids = select(AttemptRow.attempt_id).where(gone)
@@ -392,7 +336,3 @@ def _keep_held(connection: Connection, ids: Any) -> None:
         else:
             more = {"holds": row[2] + before[0], "actual_pusd": row[3] + before[1]}
             connection.execute(update(RetiredHoldsRow).where(here).values(more))
-
-
-def _groups(seqs: Sequence[int]) -> Iterable[Sequence[int]]:
-    return (seqs[at : at + NAMED_AT_ONCE] for at in range(0, len(seqs), NAMED_AT_ONCE))

@@ -53,5 +53,10 @@ def leaf(table: str, names: Sequence[str], values: Sequence[Any], *rest: bytes) 
     return sha256(_encode((table, said)) + b"".join(rest)).digest()
 
 
+def said_leaf(table: str, *said: Any) -> bytes:
+    """The hash of what is said of one row, nulls included."""
+    return sha256(_encode((table, said))).digest()
+
+
 def digest(leaves: Iterable[bytes]) -> bytes:
     return sha256(b"".join(leaves)).digest()

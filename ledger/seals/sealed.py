@@ -1,10 +1,12 @@
 """The rows that seals cover, as leaves in their fixed order: the reading half of sealer and proof.
 
-An attempt's leaf includes what comparators would have charged for it, and its legs; the first line
-of an hour's posting includes the hour and its teams. Left out is what is no fact of the books: what
-a decision saw (it has a retention of its own), holds, grants and totals (`verify` derives them).
+An attempt's leaf includes what comparators would have charged for it; the first line of an hour's
+posting includes the hour and its teams. Left out is what came later and the annex proves, and what
+is no fact of the books: what a decision saw (it has a retention of its own), holds, grants and
+totals (`verify` derives them).
 """
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -16,65 +18,128 @@ from ledger.orm.base import LedgerBase, Stored
 from ledger.orm.books import (
     AttemptLegRow,
     AttemptRow,
+    CacheHitRow,
     ComparedCostRow,
     PostingRow,
     PriceVersionRow,
     RefusalRow,
 )
 from ledger.orm.fleet import GpuHourRow, GpuHourTeamRow
-from ledger.seals.seal import SealRanges, leaf
+from ledger.seals.seal import SealRanges, leaf, said_leaf
 from ledger.writing.rows import LOST
 
 ROWS_AT_ONCE = 5_000
 
 
 class SealedAttempt(NamedTuple):
-    """An attempt as it stands: `leaf` is None while it is open."""
+    """An attempt as it stands: `leaf` is None while it is open.
+
+    `wide` is its leaf as hosts of one version sealed it, with content and legs, and `leaf` for most
+    attempts. `beside` is what the annex proves of it; None: nothing, or nobody asked for it.
+    """
 
     seq: int
     leaf: bytes | None
     lost: bool
+    wide: bytes | None = None
+    beside: bytes | None = None
+
+
+class SealedRow(NamedTuple):
+    """A row that never changes; `wide` and `beside` as attempts have them."""
+
+    seq: int
+    leaf: bytes
+    wide: bytes
+    beside: bytes | None = None
 
 
 def attempts(
-    connection: Connection, since: int, until: int, only: Sequence[int] | None = None
+    connection: Connection,
+    since: int,
+    until: int,
+    only: Sequence[int] | None = None,
+    *,
+    beside: bool = False,
 ) -> Iterator[SealedAttempt]:
     """Those with `since` < seq <= `until`, or of these `only` some, by seq."""
     inside: list[ColumnElement[bool]] = [AttemptRow.seq > since, AttemptRow.seq <= until]
     if only is not None:
         inside.append(AttemptRow.seq.in_(only))
-    compared = _SideLeaves(_by_attempt(connection, inside))
-    legs = _SideLeaves(_legs_by_attempt(connection, inside))
-    for row in _stream(connection, select(*_ATTEMPT).where(*inside).order_by(AttemptRow.seq)):
+    compared = _SideRows(_by_attempt(connection, inside))
+    legs = _SideRows(_legs_by_attempt(connection, inside))
+    query = select(*_ATTEMPT, AttemptRow.content).where(*inside).order_by(AttemptRow.seq)
+    for row in _stream(connection, query):
         seq, status = row[_SEQ], row[_STATUS]
-        mine = [*compared.of(seq), *legs.of(seq)]
+        theirs, parts = compared.of(seq), legs.of(seq)
         if row[_SETTLED] is None:
             yield SealedAttempt(seq, None, lost=False)
-        else:
-            values = row if row[_TAGS] is None else _ordered_at(row, _TAGS)
-            sealed = leaf("attempts", _ATTEMPT_NAMES, values, *mine)
-            yield SealedAttempt(seq, sealed, lost=status == LOST)
+            continue
+        values, content = row[:-1], row[-1]
+        tags = values[_TAGS]
+        if tags is not None and len(tags) > 1:  # fewer have no order
+            values = (*values[:_TAGS], order_members(tags), *values[_TAGS + 1 :])
+        mine = [leaf("compared", _COMPARED_NAMES, cost[:-1]) for cost in theirs]
+        sealed = leaf("attempts", _ATTEMPT_NAMES, values, *mine)
+        wide = sealed
+        if content is not None or parts:
+            mine += [leaf("attempt_legs", _LEG_NAMES, part) for part in parts]
+            wide = leaf("attempts", *_with_content(_ATTEMPT_NAMES, values, content), *mine)
+        yield SealedAttempt(
+            seq, sealed, status == LOST, wide,
+            _beside_attempt(values[_ID], content, theirs, parts) if beside else None,
+        )  # fmt: skip
 
 
-def postings(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
+def _beside_attempt(
+    name: str, content: str | None, compared: Sequence[Any], legs: Sequence[Any]
+) -> bytes | None:
+    """What the annex proves of an attempt: its content, its legs, what comparators had cached."""
+    cached = [(row[_COMPARATOR], row[-1]) for row in compared if row[-1] is not None]
+    if content is None and not cached and not legs:
+        return None
+    return said_leaf("attempts", name, content, cached, [tuple(leg) for leg in legs])
+
+
+def postings(connection: Connection, since: int, until: int) -> Iterator[SealedRow]:
     inside = (PostingRow.seq > since, PostingRow.seq <= until)
     for row in _stream(connection, select(*_POSTING).where(*inside).order_by(PostingRow.seq)):
         rest = _hour(connection, row[_ENTRY]) if row[_LINE] == 0 else ()
-        yield row[_POSTING_SEQ], leaf("postings", _POSTING_NAMES, row, *rest)
+        sealed = leaf("postings", _POSTING_NAMES, row, *rest)
+        yield SealedRow(row[_POSTING_SEQ], sealed, sealed)
 
 
-def refusals(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
+def refusals(connection: Connection, since: int, until: int) -> Iterator[SealedRow]:
     inside = (RefusalRow.seq > since, RefusalRow.seq <= until)
-    for row in _stream(connection, select(*_REFUSAL).where(*inside).order_by(RefusalRow.seq)):
-        yield row[_REFUSAL_NAMES.index("seq")], leaf("refusals", _REFUSAL_NAMES, row)
+    query = select(*_REFUSAL, *_ROOM, RefusalRow.content).where(*inside).order_by(RefusalRow.seq)
+    for row in _stream(connection, query):
+        values, room, content = row[: len(_REFUSAL)], row[len(_REFUSAL) : -1], row[-1]
+        sealed = wide = leaf("refusals", _REFUSAL_NAMES, values)
+        if content is not None:
+            wide = leaf("refusals", *_with_content(_REFUSAL_NAMES, values, content))
+        seq, beside = values[_REFUSAL_SEQ], None
+        if content is not None or any(item is not None for item in room):
+            beside = said_leaf("refusals", values[_REFUSAL_REQUEST], content, [*room])
+        yield SealedRow(seq, sealed, wide, beside)
 
 
-def prices(connection: Connection, since: int, until: int) -> Iterator[tuple[int, bytes]]:
+def prices(connection: Connection, since: int, until: int) -> Iterator[SealedRow]:
     table = PriceVersionRow
     inside = (table.version > since, table.version <= until)
     for row in _stream(connection, select(*_PRICE).where(*inside).order_by(table.version)):
-        values = _ordered_at(row, _PRICE_TERMS)
-        yield row[_PRICE_VERSION], leaf("price_versions", _PRICE_NAMES, values)
+        values = list(row)
+        values[_PRICE_TERMS] = order_members(values[_PRICE_TERMS])
+        sealed = leaf("price_versions", _PRICE_NAMES, values)
+        yield SealedRow(row[_PRICE_VERSION], sealed, sealed)
+
+
+def cache_hits(connection: Connection, since: int, until: int) -> Iterator[SealedRow]:
+    inside = (CacheHitRow.seq > since, CacheHitRow.seq <= until)
+    for row in _stream(connection, select(*_HIT).where(*inside).order_by(CacheHitRow.seq)):
+        values = list(row)
+        values[_HIT_TAGS] = order_members(values[_HIT_TAGS])
+        sealed = leaf("cache_hits", _HIT_NAMES, values)
+        yield SealedRow(row[_HIT_SEQ], sealed, sealed)
 
 
 def before(ranges: SealRanges, most: SealRanges, at_once: int) -> SealRanges:
@@ -92,10 +157,21 @@ def _columns(table: type[LedgerBase], *without: str) -> tuple[Stored[Any], ...]:
     return tuple(getattr(table, name) for name in names)
 
 
+def _with_content(
+    names: Sequence[str], values: Sequence[Any], content: str | None
+) -> tuple[list[str], list[Any]]:
+    """Names and values as one version sealed them, which had content among them."""
+    place = bisect(names, "content")
+    return (
+        [*names[:place], "content", *names[place:]],
+        [*values[:place], content, *values[place:]],
+    )
+
+
 def _by_attempt(
     connection: Connection, inside: Sequence[ColumnElement[bool]]
-) -> Iterator[tuple[int, list[bytes]]]:
-    """What comparators would have charged: the leaves of each attempt that has any, by its seq."""
+) -> Iterator[tuple[int, list[Any]]]:
+    """What comparators would have charged for each attempt that has any, by its seq."""
     query = (
         select(AttemptRow.seq, *_COMPARED)
         .join(ComparedCostRow, ComparedCostRow.attempt_id == AttemptRow.attempt_id)
@@ -103,13 +179,13 @@ def _by_attempt(
         .order_by(AttemptRow.seq, ComparedCostRow.position, ComparedCostRow.comparator)
     )
     for seq, rows in groupby(_stream(connection, query), key=lambda row: row[0]):
-        yield seq, [leaf("compared", _COMPARED_NAMES, row[1:]) for row in rows]
+        yield seq, [row[1:] for row in rows]
 
 
 def _legs_by_attempt(
     connection: Connection, inside: Sequence[ColumnElement[bool]]
-) -> Iterator[tuple[int, list[bytes]]]:
-    """Parts of attempts that took two engines: their leaves, by the attempt's seq."""
+) -> Iterator[tuple[int, list[Any]]]:
+    """Parts of attempts that took two engines, by the attempt's seq."""
     query = (
         select(AttemptRow.seq, *_LEG)
         .join(AttemptLegRow, AttemptLegRow.attempt_id == AttemptRow.attempt_id)
@@ -117,19 +193,19 @@ def _legs_by_attempt(
         .order_by(AttemptRow.seq, AttemptLegRow.position)
     )
     for seq, rows in groupby(_stream(connection, query), key=lambda row: row[0]):
-        yield seq, [leaf("attempt_legs", _LEG_NAMES, row[1:]) for row in rows]
+        yield seq, [row[1:] for row in rows]
 
 
-class _SideLeaves:
-    """Leaves that belong to attempts, read beside them in the order of their seq."""
+class _SideRows:
+    """Rows that belong to attempts, read beside them in the order of their seq."""
 
-    def __init__(self, leaves: Iterator[tuple[int, list[bytes]]]) -> None:
-        self._leaves = leaves
-        self._next = next(leaves, None)
+    def __init__(self, rows: Iterator[tuple[int, list[Any]]]) -> None:
+        self._rows = rows
+        self._next = next(rows, None)
 
-    def of(self, seq: int) -> list[bytes]:
+    def of(self, seq: int) -> list[Any]:
         while self._next is not None and self._next[0] < seq:
-            self._next = next(self._leaves, None)
+            self._next = next(self._rows, None)
         return self._next[1] if self._next is not None and self._next[0] == seq else []
 
 
@@ -158,37 +234,42 @@ def _hour_query(
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
     with connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
-        yield from rows
+        for some in rows.partitions():  # single rows go through more of SQLAlchemy's Python
+            yield from some
 
 
-def _ordered_at(row: Sequence[Any], place: int) -> list[Any]:
-    """The row with the JSON document at one place in order."""
-    values = list(row)
-    values[place] = _order_members(values[place])
-    return values
-
-
-def _order_members(value: Any) -> Any:
+def order_members(value: Any) -> Any:
     """JSON documents come back with their members in any order."""
     if isinstance(value, dict):
-        return {key: _order_members(value[key]) for key in sorted(value)}
-    return [_order_members(item) for item in value] if isinstance(value, list) else value
+        return {key: order_members(value[key]) for key in sorted(value)}
+    return [order_members(item) for item in value] if isinstance(value, list) else value
 
 
-_ATTEMPT = _columns(AttemptRow)
+# Hosts of versions before seal beside newer ones and do not know what was added later: that is
+# left out of leaves, and the annex proves it.
+_ATTEMPT = _columns(AttemptRow, "content")
 _ATTEMPT_NAMES = [column.key for column in _ATTEMPT]
-_SEQ, _STATUS, _SETTLED, _TAGS = map(_ATTEMPT_NAMES.index, ("seq", "status", "settled_us", "tags"))
-_COMPARED = _columns(ComparedCostRow, "cached_tokens")  # as with `_ROOM`
-_COMPARED_NAMES = [column.key for column in _COMPARED]
+_SEQ, _STATUS, _SETTLED, _TAGS, _ID = map(
+    _ATTEMPT_NAMES.index, ("seq", "status", "settled_us", "tags", "attempt_id")
+)
+_COMPARED = (*_columns(ComparedCostRow, "cached_tokens"), ComparedCostRow.cached_tokens)
+_COMPARED_NAMES = [column.key for column in _COMPARED[:-1]]
+_COMPARATOR = _COMPARED_NAMES.index("comparator")
 _LEG = _columns(AttemptLegRow)
 _LEG_NAMES = [column.key for column in _LEG]
 _POSTING = _columns(PostingRow)
 _POSTING_NAMES = [column.key for column in _POSTING]
 _POSTING_SEQ, _ENTRY, _LINE = map(_POSTING_NAMES.index, ("seq", "entry_id", "line"))
-# Hosts of the version before seal beside newer ones, and do not know what was added later.
-_ROOM = ("bound_pusd", "room_pusd", "limit_pusd", "since_us", "until_us")
-_REFUSAL = _columns(RefusalRow, "decision", *_ROOM)
+_ROOM = (
+    RefusalRow.bound_pusd, RefusalRow.room_pusd, RefusalRow.limit_pusd, RefusalRow.since_us,
+    RefusalRow.until_us,
+)  # fmt: skip
+_REFUSAL = _columns(RefusalRow, "decision", "content", *(column.key for column in _ROOM))
 _REFUSAL_NAMES = [column.key for column in _REFUSAL]
+_REFUSAL_SEQ, _REFUSAL_REQUEST = map(_REFUSAL_NAMES.index, ("seq", "request_id"))
+_HIT = _columns(CacheHitRow)
+_HIT_NAMES = [column.key for column in _HIT]
+_HIT_SEQ, _HIT_TAGS = map(_HIT_NAMES.index, ("seq", "tags"))
 _PRICE = _columns(PriceVersionRow)
 _PRICE_NAMES = [column.key for column in _PRICE]
 _PRICE_VERSION, _PRICE_TERMS = map(_PRICE_NAMES.index, ("version", "price"))

@@ -20,6 +20,7 @@ from ledger.database import reading
 from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.seals import SealMarkRow, SealRow
 from ledger.seals import sealed
+from ledger.seals.annex import add_link
 from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
 from ledger.writing.rows import LOST
 
@@ -36,10 +37,14 @@ class _Draft:
     leaves: list[bytes] = field(default_factory=list)
     marks: list[dict[str, object]] = field(default_factory=list)
     resolved: list[int] = field(default_factory=list)  # attempts whose older marks end here
+    beside: list[bytes] = field(default_factory=list)  # what the annex proves of attempts
+    refused: list[bytes] = field(default_factory=list)  # and of refusals
 
     def attempt(self, sealed_attempt: sealed.SealedAttempt) -> None:
         if sealed_attempt.leaf is not None:
             self.leaves.append(sealed_attempt.leaf)
+            if sealed_attempt.beside is not None and not sealed_attempt.lost:
+                self.beside.append(sealed_attempt.beside)
         if sealed_attempt.leaf is None or sealed_attempt.lost:
             mark = {
                 "attempt_seq": sealed_attempt.seq,
@@ -68,6 +73,7 @@ class Sealer:
             link = SealLink(last.number + 1, at_us, to, len(draft.leaves), digest(draft.leaves))
             with self._engine.begin() as connection:
                 _write(connection, link, link.chain(chain), draft)
+                add_link(connection, link.number, draft.beside, draft.refused, at_us=at_us)
         except IntegrityError:
             return 0  # another host has sealed meanwhile
         return max(1, len(draft.leaves))
@@ -103,17 +109,20 @@ class Sealer:
             return draft, to
         for place in range(0, len(waiting), NAMED_AT_ONCE):
             some = waiting[place : place + NAMED_AT_ONCE]
-            for attempt in sealed.attempts(connection, 0, since.attempts, some):
+            for attempt in sealed.attempts(connection, 0, since.attempts, some, beside=True):
                 draft.attempt(attempt)
                 draft.resolved.append(attempt.seq)
-        for attempt in sealed.attempts(connection, since.attempts, to.attempts):
+        for attempt in sealed.attempts(connection, since.attempts, to.attempts, beside=True):
             draft.attempt(attempt)
-        for leaves in (
+        for rows in (
             sealed.postings(connection, since.postings, to.postings),
             sealed.refusals(connection, since.refusals, to.refusals),
             sealed.prices(connection, since.prices, to.prices),
         ):
-            draft.leaves += [part for _, part in leaves]
+            for row in rows:
+                draft.leaves.append(row.leaf)
+                if row.beside is not None:
+                    draft.refused.append(row.beside)
         return draft, to
 
 

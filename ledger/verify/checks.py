@@ -31,7 +31,9 @@ from ledger.orm.types import exact_sum
 from ledger.prices.book import Price, tier_cost_pusd
 from ledger.seals.compactions import condensings_hold
 from ledger.seals.retirements import retirements_hold
+from ledger.verify.annexes import annexes_hold
 from ledger.verify.budgets import BUDGET_CHECKS
+from ledger.verify.cells import cells_are_named
 from ledger.verify.entries import entries_have_a_cause
 from ledger.verify.hours import Found, hours_add_up, hours_hold_every_settle
 from ledger.verify.journals import journals_are_whole, nothing_is_quarantined
@@ -39,6 +41,7 @@ from ledger.verify.legs import legs_add_up
 from ledger.verify.registers import registers_hold
 from ledger.verify.rollups import sums_are_the_rows
 from ledger.verify.seals import seals_hold
+from ledger.verify.stored import stored_bytes_add_up
 from ledger.writing.rows import DISPUTED, LOST
 
 FINDINGS_PER_CHECK = 100
@@ -275,8 +278,11 @@ CHECKS: tuple[Check, ...] = (
     nothing_is_quarantined,
     journals_are_whole,
     seals_hold,
+    annexes_hold,
     registers_hold,
     retirements_hold,
     condensings_hold,
     sums_are_the_rows,
+    cells_are_named,
+    stored_bytes_add_up,
 )

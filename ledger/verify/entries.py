@@ -9,8 +9,9 @@ from ledger.orm.books import AttemptRow, PostingRow
 from ledger.orm.fleet import GpuHourRow
 from ledger.orm.invoices import InvoiceRow
 from ledger.orm.types import exact_sum
-from ledger.seals.compactions import TEAMS, teams_total
+from ledger.seals.compactions import TEAMS, teams_balances
 from ledger.seals.retirements import RetiredTotals, retired_totals
+from ledger.verify.cells import team_costs, whole_days_until
 from ledger.verify.hours import Found
 
 _NAMED = ("gpu:%", "invoice:%", f"%{SUSPENSE}")
@@ -46,16 +47,23 @@ def entries_have_a_cause(connection: Connection) -> Found:
 def _retired_are_posted(connection: Connection, gone: RetiredTotals) -> Found:
     """Entries of attempts that went come to what they were retired with."""
     of_attempt = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id == PostingRow.entry_id)
-    query = select(
-        func.count(PostingRow.entry_id.distinct()), exact_sum(PostingRow.amount_pusd)
-    ).where(
-        ~of_attempt.exists(),
-        PostingRow.account.like(f"{TEAMS}%"),
-        *(~PostingRow.entry_id.like(name) for name in _NAMED),
+    query = (
+        select(
+            PostingRow.account,
+            func.count(PostingRow.entry_id.distinct()),
+            exact_sum(PostingRow.amount_pusd),
+        )
+        .where(
+            ~of_attempt.exists(),
+            PostingRow.account.like(f"{TEAMS}%"),
+            *(~PostingRow.entry_id.like(name) for name in _NAMED),
+        )
+        .group_by(PostingRow.account)
     )
-    entries, pusd = connection.execute(query).one()
-    went, charged = teams_total(connection)
-    entries, pusd = entries + went, pusd + charged
+    entries, charged = teams_balances(connection)
+    for account, count, amount in connection.execute(query):
+        entries, charged[account] = entries + count, charged.get(account, 0) + int(amount)
+    pusd = sum(charged.values())
     if (entries, pusd) != (gone.posted, gone.cost_pusd):
         yield (
             "retired attempts",
@@ -64,6 +72,12 @@ def _retired_are_posted(connection: Connection, gone: RetiredTotals) -> Found:
                 f"cost {gone.cost_pusd} were retired"
             ),
         )
+    summed = team_costs(connection, whole_days_until(connection))
+    for team in sorted({*summed, *(account.removeprefix(TEAMS) for account in charged)}):
+        told, posted = summed.get(team, 0), charged.get(f"{TEAMS}{team}", 0)
+        if told != posted:
+            words = f"sums say that its attempts that went cost {told}, its postings {posted}"
+            yield f"retired attempts of {team}", words
 
 
 def _attempts(connection: Connection, ids: list[str]) -> set[str]:

@@ -2,24 +2,27 @@
 
 Links are taken in groups, whose rows are read at once: memory is bounded by a group, and by what
 was open at one time. An attempt is a member of the link whose range holds it or, while that one
-marks it, of the link that its mark names; what was sealed of a lost one stands in its mark.
+marks it, of the link that its mark names; what was sealed of a lost one stands in its mark. What
+links leave out is held against the annex in the same pass.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterator
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.seals import RetirementRow, SealMarkRow, SealRow
 from ledger.seals import sealed
+from ledger.seals.annex import LINK, REFUSED, entered_rows
 from ledger.seals.compactions import condensings
 from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 
 ROWS_IN_GROUP = 10_000
 Found = Generator[tuple[str, str], None, None]
-_Leaf = tuple[int, bytes]  # seq, and what is sealed of it
+_Pair = tuple[bytes, bytes]  # what is sealed of a row, and as hosts of one version sealed it
+_Leaf = tuple[int, _Pair]  # by its number
 _Mark = tuple[bytes | None, int | None]  # what was sealed of a lost one; the link that seals it
 EDITED = "what it covers is not what was sealed"
 
@@ -33,11 +36,9 @@ def seals_hold(connection: Connection) -> Found:
     ):  # fmt: skip
         for (item,) in connection.execute(select(column).where(column < 1)):
             yield f"{name} {item}", "a row below all that are sealed: the books number from 1"
-    proof, left, condensed = (
-        _Proof(connection),
-        _retired_remainders(connection),
-        _CompactedRows(connection),
-    )
+    left, condensed = _retired_remainders(connection), _CompactedRows(connection)
+    annex = _AnnexProof(connection, condensed.until)
+    proof = _Proof(connection, beside=annex.has_entries)
     for group in _groups(connection):
         proof.read(before, group[-1][0])
         for link, stored in group:
@@ -48,8 +49,9 @@ def seals_hold(connection: Connection) -> Found:
             wanted = left.get(link.number, (link.rows, link.digest))
             if link.number <= condensed.until:
                 yield from condensed.add(link.number, leaves)
-            elif (len(leaves), digest(leaves)) != wanted:
+            elif not _are(leaves, wanted):
                 yield name, _what(before.to, link, len(leaves), wanted[0])
+            yield from annex.judge(link.number, *proof.beside(link.number))
             yield from proof.edited()
             chain, before = stored, link
     for number in sorted(proof.later):
@@ -61,6 +63,16 @@ def head_is_there(connection: Connection, number: int, chain: bytes) -> bool:
     query = select(SealRow.chain).where(SealRow.number == number)
     found = connection.execute(query).scalar_one_or_none()
     return found is not None and bytes(found) == chain
+
+
+def _are(leaves: list[_Pair], wanted: tuple[int, bytes]) -> bool:
+    """Whether these are the leaves of a digest, in either way of sealing them."""
+    if len(leaves) != wanted[0]:
+        return False
+    return digest(pair[0] for pair in leaves) == wanted[1] or (
+        any(pair[0] is not pair[1] for pair in leaves)
+        and digest(pair[1] for pair in leaves) == wanted[1]
+    )
 
 
 def _groups(connection: Connection) -> Iterator[list[tuple[SealLink, bytes]]]:
@@ -102,9 +114,9 @@ class _CompactedRows:
     def __init__(self, connection: Connection) -> None:
         self._waiting = deque(condensings(connection))
         self.until = self._waiting[-1].last_link if self._waiting else 0
-        self._leaves: list[bytes] = []
+        self._leaves: list[_Pair] = []
 
-    def add(self, number: int, leaves: list[bytes]) -> Found:
+    def add(self, number: int, leaves: list[_Pair]) -> Found:
         """What is left under the next link; the last of those that belong together is judged."""
         self._leaves += leaves
         compaction = self._waiting[0]
@@ -112,39 +124,88 @@ class _CompactedRows:
             return
         self._waiting.popleft()
         left, self._leaves = self._leaves, []
-        if (len(left), digest(left)) != (compaction.left_rows, compaction.left):
+        if not _are(left, (compaction.left_rows, compaction.left)):
             yield (
                 f"seals {compaction.first_link} to {compaction.last_link}",
                 f"{EDITED}: {compaction.left_rows} rows were left then, {len(left)} now",
             )
 
 
+class _AnnexProof:
+    """Holds what links leave out of their rows against the annex, as far as it goes.
+
+    Of links that a host without an annex retired or condensed nothing is known.
+    """
+
+    def __init__(self, connection: Connection, condensed_until: int) -> None:
+        self._links = entered_rows(connection, LINK)
+        self._refused = entered_rows(connection, REFUSED)
+        self.has_entries = bool(self._links)
+        query = select(RetirementRow.number, func.max(RetirementRow.part))
+        parts = connection.execute(query.group_by(RetirementRow.number)).all()
+        self._parts: dict[int, int] = {row[0]: row[1] for row in parts}
+        self._condensed_until = condensed_until
+        self._groups = {item.first_link: item.last_link for item in condensings(connection)}
+        self._first, self._waiting = 0, list[bytes]()
+
+    def judge(self, number: int, attempts: list[bytes], refused: list[bytes]) -> Found:
+        part = self._parts.get(number)
+        subject = str(number) if part is None else f"{number}.{part}"
+        yield from _differing(subject, self._links.get(subject), attempts)
+        if number > self._condensed_until:
+            entered = (0, digest(())) if str(number) in self._links else None
+            yield from _differing(subject, self._refused.get(str(number), entered), refused)
+            return
+        if number in self._groups:
+            self._first, self._waiting = number, []
+        self._waiting += refused
+        if self._groups.get(self._first) == number:
+            subject = f"{self._first}-{number}"
+            yield from _differing(subject, self._refused.get(subject), self._waiting)
+
+
+def _differing(subject: str, entered: tuple[int, bytes] | None, leaves: list[bytes]) -> Found:
+    if entered not in (None, (len(leaves), digest(leaves))):
+        words = f"{EDITED} beside it: content, legs, cached tokens or a budget's room"
+        yield f"seal {subject}", words
+
+
 class _Proof:
     """The leaves of each link in turn."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, beside: bool) -> None:
         self.later: dict[int, list[_Leaf]] = defaultdict(list)  # by link
-        self._connection = connection
+        self._beside: dict[int, list[tuple[int, bytes]]] = defaultdict(list)  # the annex's, alike
+        self._refused: list[bytes] = []
+        self._connection, self._reads_beside = connection, beside
         self._edited: list[tuple[str, str]] = []
         self._attempts: deque[sealed.SealedAttempt] = deque()
         self._marks: dict[int, dict[int, _Mark]] = {}
-        self._plain: list[deque[_Leaf]] = []
+        self._plain: list[deque[sealed.SealedRow]] = []
 
     def read(self, before: SealLink, last: SealLink) -> None:
         """The rows of a group of links."""
         connection, since, to = self._connection, before.to, last.to
         self._marks = _marks_of(connection, since.attempts, to.attempts)
-        self._attempts = deque(sealed.attempts(connection, since.attempts, to.attempts))
+        self._attempts = deque(
+            sealed.attempts(connection, since.attempts, to.attempts, beside=self._reads_beside)
+        )
         self._plain = [
-            deque(leaves(connection, first, until)) for leaves, first, until in _plain(since, to)
+            deque(rows(connection, first, until)) for rows, first, until in _plain(since, to)
         ]
 
-    def leaves(self, before: SealLink, link: SealLink) -> list[bytes]:
+    def leaves(self, before: SealLink, link: SealLink) -> list[_Pair]:
         """What lies under one link now, in the order in which it was sealed."""
-        inside: list[bytes] = []
+        inside: list[_Pair] = []
         while self._attempts and self._attempts[0].seq <= link.to.attempts:
             attempt = self._attempts.popleft()
-            member = self._sealed_in(link.number, attempt, self._marks.pop(attempt.seq, {}))
+            marks = self._marks.pop(attempt.seq, None)
+            if marks is None and attempt.leaf is not None:  # most of them
+                inside.append((attempt.leaf, attempt.wide or attempt.leaf))
+                if attempt.beside is not None:
+                    self._beside[link.number].append((attempt.seq, attempt.beside))
+                continue
+            member = self._sealed_in(link.number, attempt, marks or {})
             if member is not None:
                 inside.append(member)
         for seq in [seq for seq in self._marks if seq <= link.to.attempts]:
@@ -153,8 +214,17 @@ class _Proof:
         found = [leaf for _, leaf in sorted(self.later.pop(link.number, ()))] + inside
         for waiting, (_, _, until) in zip(self._plain, _plain(before.to, link.to), strict=True):
             while waiting and waiting[0][0] <= until:
-                found.append(waiting.popleft()[1])
+                _, leaf, wide, beside = waiting.popleft()
+                found.append((leaf, wide))
+                if beside is not None:
+                    self._refused.append(beside)
         return found
+
+    def beside(self, number: int) -> tuple[list[bytes], list[bytes]]:
+        """What the annex has of the link whose leaves were asked for last: attempts, refusals."""
+        inside = [leaf for _, leaf in sorted(self._beside.pop(number, ()))]
+        refused, self._refused = self._refused, []
+        return inside, refused
 
     def edited(self) -> list[tuple[str, str]]:
         """Single rows that were found out since the last call."""
@@ -163,31 +233,35 @@ class _Proof:
 
     def _sealed_in(
         self, number: int, sealed_attempt: sealed.SealedAttempt, marks: dict[int, _Mark]
-    ) -> bytes | None:
+    ) -> _Pair | None:
         """What the link of its range holds of an attempt; what others hold is kept for them."""
         place: int | None = number
-        here: bytes | None = None
+        here: _Pair | None = None
+        seq, now = sealed_attempt.seq, (sealed_attempt.leaf, sealed_attempt.wide)
         while place is not None:
-            sealed_then, following = marks.get(place, (sealed_attempt.leaf, None))
+            kept, following = marks.get(place, (None, None))
+            sealed_then = (kept, kept) if place in marks else now
             if place not in marks and sealed_attempt.leaf is None:
-                self._edited.append(
-                    (f"attempt {sealed_attempt.seq}", "it was sealed, and is open now")
-                )
-            if (
-                place in marks
-                and following is None
-                and sealed_then not in (None, sealed_attempt.leaf)
-            ):
-                self._edited.append((f"attempt {sealed_attempt.seq}", EDITED))
-            if sealed_then is not None and place == number:
-                here = sealed_then
-            elif sealed_then is not None:
-                self.later[place].append((sealed_attempt.seq, sealed_then))
+                self._edited.append((f"attempt {seq}", "it was sealed, and is open now"))
+            if place in marks and following is None and kept not in (None, *now):
+                self._edited.append((f"attempt {seq}", EDITED))
+            if place not in marks and sealed_attempt.beside is not None:
+                self._beside[place].append((seq, sealed_attempt.beside))
+            pair = _whole(sealed_then)
+            if pair is not None and place == number:
+                here = pair
+            elif pair is not None:
+                self.later[place].append((seq, pair))
             place = following if following is None or following > place else None
         return here
 
 
-_Reader = Callable[[Connection, int, int], Iterator[_Leaf]]
+def _whole(pair: tuple[bytes | None, bytes | None]) -> _Pair | None:
+    leaf, wide = pair
+    return None if leaf is None else (leaf, leaf if wide is None else wide)
+
+
+_Reader = Callable[[Connection, int, int], Iterator[sealed.SealedRow]]
 
 
 def _plain(since: SealRanges, to: SealRanges) -> tuple[tuple[_Reader, int, int], ...]:

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ledger.journals.findings import UNKNOWN_BOUND, JournalFinding, LackingBound, finding_of
 from ledger.journals.homes import JournalSource, has_owner
@@ -32,6 +32,10 @@ LEAST_BYTES = 64 * 1024  # of each journal
 # any one may fail for a moment (a deadlock, a connection cut), a large one would fail for ever.
 FEWEST_RECORDS = 4
 ALL_RECORDS = 8192  # from here on only bytes count
+NEWER = (
+    "a newer version wrote it: start that version again, or stop and run its `breakeven ledger "
+    "drain` before this one"
+)
 EVERY_JOURNAL = "*"  # in place of a name: the directory itself
 
 log = logging.getLogger("breakeven.journals")
@@ -153,7 +157,11 @@ class JournalTailer:
             except OSError as error:
                 self._stalls.record_failure(journal.name, f"{error.strerror}: {error.filename}")
                 continue
+            chunk, newer = _known_part(chunk)
             findings = self._new_findings(journal, chunk.damages, chunk.damaged)
+            if newer is not None and chunk.after == since and not findings:
+                self._stalls.record_failure(journal.name, f"{NEWER} ({newer})")
+                continue
             if chunk.after == since and not findings:
                 self._watch(journal, since, chunk, owned=owned)
                 if not owned:
@@ -280,6 +288,20 @@ class JournalTailer:
         self._apply_items([], [move])
         self._note([move])
         self._repository.settle_lost(name, at_us=self._now_us())
+
+
+def _known_part(chunk: JournalChunk) -> tuple[JournalChunk, str | None]:
+    """What lies before the first record that a newer version wrote, and why that is none of ours.
+
+    It is neither applied nor set aside: the version that knows it reads on from there.
+    """
+    for place, frame in enumerate(chunk.frames):
+        if frame.is_newer:
+            after = JournalOffset(chunk.after.segment, frame.start, frame.sequence)
+            damages = tuple(each for each in chunk.damages if each.start < frame.start)
+            known = replace(chunk, frames=chunk.frames[:place], after=after, damages=damages)
+            return known, (frame.fault or "").removeprefix("not a record: ")
+    return chunk, None
 
 
 def _items(

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from backends.charged_errors import charge_status, charged_error, is_filtered, refusal_usage
+from backends.charged_errors import (
+    charge_status,
+    charged_error,
+    is_content_refusal,
+    is_filtered,
+    refusal_usage,
+)
 from backends.errors import (
     HeadTimeout,
     InvalidResponse,
@@ -104,6 +110,38 @@ def test_a_body_that_says_nothing_charges_nothing(body: bytes) -> None:
 )
 def test_a_filter_is_known_by_its_code(error: object, filtered: bool) -> None:
     assert is_filtered(json.dumps({"error": error}).encode()) is filtered
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        ({"code": "content_filter"}, True),
+        ({"type": "moderation_blocked"}, True),
+        ({"status": "RESPONSIBLE_AI"}, True),
+        ({"code": "400", "innererror": {"code": "ResponsibleAIPolicyViolation"}}, True),
+        ({"innererror": "content_filter"}, False),
+        ({"message": "Output blocked by content filtering policy"}, True),
+        ({"message": "It said: output blocked by content filtering policy"}, False),
+        ({"message": "It is triggering Azure's content management policy."}, True),
+        ({"message": "x" * 490 + " triggering the content management policy"}, False),
+        ({"message": "no such model", "code": "model_not_found"}, False),
+        ({"message": None, "code": None}, False),
+        ({"message": ["content_filter"], "code": ["content_filter"]}, False),
+        ({}, False),
+        ("content_filter", False),
+        (None, False),
+    ],
+)
+def test_a_content_refusal_is_known_by_its_words_or_by_a_vendors_own_sentence(
+    error: object, refused: bool
+) -> None:
+    assert is_content_refusal(json.dumps({"error": error}).encode()) is refused
+    assert is_content_refusal(json.dumps([{"error": error}]).encode()) is refused
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"5", b"\xff", b"{}"])
+def test_a_body_that_says_nothing_is_no_content_refusal(body: bytes) -> None:
+    assert is_content_refusal(body) is False
 
 
 def test_a_deadline_of_the_targets_own_is_no_fault_of_the_request() -> None:

@@ -162,8 +162,9 @@ async def test_a_stream_in_openai_form_with_usage_last(upstream, wire, target):
     said = [c["choices"][0]["delta"].get("content") for c in chunks if c["choices"]]
     assert "".join(filter(None, said)) == "Héllo"
     assert [c["choices"][0]["finish_reason"] for c in chunks if c["choices"]][-1] == "stop"
-    assert [index for index, c in enumerate(chunks) if "usage" in c] == [len(chunks) - 1]
-    final = chunks[-1]
+    assert [index for index, c in enumerate(chunks) if "usage" in c] == [0, len(chunks) - 1]
+    begun, final = chunks[0]["usage"], chunks[-1]
+    assert (begun["prompt_tokens"], begun["completion_tokens"]) == (60, 0)  # as it was told first
     assert final["choices"] == []
     assert (final["usage"]["prompt_tokens"], final["usage"]["completion_tokens"]) == (60, 7)
     assert final["usage"]["prompt_tokens_details"]["cached_tokens"] == 30

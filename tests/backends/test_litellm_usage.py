@@ -10,7 +10,13 @@ from backends.base import Call, Deadlines
 from backends.errors import InvalidResponse
 from backends.exchange import read_all
 from backends.litellm import LiteLLMBackend
-from backends.litellm_usage import billed_usage, provider_usage, running_usage, usage_in_events
+from backends.litellm_usage import (
+    begun_usage,
+    billed_usage,
+    provider_usage,
+    running_usage,
+    usage_in_events,
+)
 from backends.openai import Credentials
 from backends.secret import Secret
 from ledger.cache_conventions import Convention
@@ -188,6 +194,46 @@ async def test_what_gemini_told_before_its_client_left_is_told(upstream, wire) -
     usage = json.loads(first.removeprefix(b"data: "))["usage"]
     tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     assert tokens == TokenCounts(input=1000, output=701, reasoning=700)
+
+
+async def test_the_prompt_that_claude_counted_before_its_client_left_is_told(
+    upstream, wire
+) -> None:
+    """Red before: who left was booked at an estimate of it."""
+    usage = {"input_tokens": 4500, "cache_read_input_tokens": 300, "output_tokens": 7}
+    begins = {
+        "id": "a", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "stop_reason": None, "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+    text = {"type": "text_delta", "text": "word "}
+    told = [
+        {"type": "message_start", "message": begins},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": text},
+    ]
+    events = "".join(f"event: {item['type']}\ndata: {json.dumps(item)}\n\n" for item in told)
+    upstream.script = lambda n: [HEAD, wire.chunked(events.encode(), end=b""), 30.0]
+    backend = LiteLLMBackend("anthropic", Credentials(Secret("sk-none")), base_url=upstream.url)
+    asked = {"model": "claude-x", "messages": [{"role": "user", "content": "hi"}]}
+    exchange = await backend.open(
+        Call("/chat/completions", json.dumps(asked).encode(), stream=True,
+             deadlines=Deadlines(5, 30, 10))
+    )  # fmt: skip
+    first = await anext(aiter(exchange))
+    await exchange.aclose()
+    await backend.aclose()
+    usage = json.loads(first.removeprefix(b"data: "))["usage"]
+    tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert tokens == TokenCounts(input=4500, cached=300, output=0)
+
+
+def test_a_beginning_that_counts_nothing_tells_nothing() -> None:
+    for message in ({}, {"usage": {}}, {"usage": [1]}, None, {"usage": None}):
+        told = {"type": "message_start", "message": message}
+        assert begun_usage(f"data: {json.dumps(told)}\n\n".encode()) is None
+    quoted = chunk(choice('"message_start"'))
+    assert begun_usage(quoted) is None
+    assert begun_usage(b"") is None
 
 
 def test_running_usage_is_the_last_events_own() -> None:

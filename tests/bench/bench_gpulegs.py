@@ -1,20 +1,11 @@
 """Prefill and decode apart on real engines: does each promise hold when things go wrong?
 
-`make bench-gpulegs ARGS="--engine FOLDER"` on a host with a GPU (two engines share it, so this
-shows that it works and what it costs, not what two GPUs would bring); `--shape tiny --cpu` on a
-processor, `--simulated` without any engine. `breakeven serve` starts an engine that reads and one
-that answers, as a person would, and then:
-
-* `apart`: long prompts, streamed and not: two legs in each row, and the KV that moved, as vLLM's
-  own counters tell it (bytes, seconds, descriptors);
-* `straight`: two answers of one prompt are not moved: the engine that answers reads it too;
-* `hangups`: clients that leave at each moment; the KV cache of both engines is empty afterwards,
-  before any lease ends;
-* `decoder`, `prefiller`: the engine is killed under load: no request without a word is lost, it
-  comes back, and requests go apart again;
-* `ledger`: `ledger verify`, and what legs ended how.
-
-Each step is kept in `--out` as it ends, and a step that fails does not end the others.
+`make bench-gpulegs ARGS="--engine FOLDER"` on a host with a GPU, which both engines share: it shows
+that it works, not what two GPUs bring; `--shape tiny --cpu` on a processor, `--simulated` without
+an engine. `breakeven serve` starts an engine that reads and one that answers. Then, one by one:
+`apart` (what moved, as vLLM's counters tell it), `straight` (two answers of one prompt do not
+move), `hangups` (both KV caches are empty before any lease ends), `decoder` and `prefiller` (killed
+under load), `ledger` (`ledger verify`, and how legs ended). Each is kept in `--out` as it ends.
 """
 
 import argparse
@@ -172,7 +163,7 @@ def _tree(pid: int) -> list[int]:
     return kept
 
 
-class Asking:
+class LegClients:
     """Clients of the gateway that tell what came."""
 
     def __init__(self, serve: Serve, words: int) -> None:
@@ -243,10 +234,10 @@ def _told(answers: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def apart(bench: Bench, serve: Serve, engines: Engines, asking: Asking) -> None:
+async def apart(bench: Bench, serve: Serve, engines: Engines, clients: LegClients) -> None:
     before = {} if bench.options.simulated else engines.moved()
-    answers = [await asking.whole(16, stream=number % 2 == 0) for number in range(10)]
-    answers += await asyncio.gather(*(asking.whole(64, stream=True) for _ in range(16)))
+    answers = [await clients.whole(16, stream=number % 2 == 0) for number in range(10)]
+    answers += await asyncio.gather(*(clients.whole(64, stream=True) for _ in range(16)))
     bench.keep("apart", **_told(answers))
     if not bench.options.simulated:
         await asyncio.sleep(12)  # vLLM publishes its transfers with its next statistics
@@ -261,17 +252,20 @@ async def apart(bench: Bench, serve: Serve, engines: Engines, asking: Asking) ->
     bench.keep("apart", legs=serve.rows(LEGS))
 
 
-async def straight(bench: Bench, _serve: Serve, _engines: Engines, asking: Asking) -> None:
-    answers = [await asking.whole(16, n=2) for _ in range(6)]
+async def straight(bench: Bench, _serve: Serve, _engines: Engines, clients: LegClients) -> None:
+    answers = [await clients.whole(16, n=2) for _ in range(6)]
     bench.keep("straight", **_told(answers))
 
 
-async def hangups(bench: Bench, serve: Serve, engines: Engines, asking: Asking) -> None:
-    calm = [await asking.whole(64, stream=True) for _ in range(4)]
+async def hangups(bench: Bench, serve: Serve, engines: Engines, clients: LegClients) -> None:
+    calm = [await clients.whole(64, stream=True) for _ in range(4)]
     whole_s = sum(x["seconds"] for x in calm) / len(calm)
     rng = random.Random(5)
     words = await asyncio.gather(
-        *(asking.leave(rng.uniform(0.005, 1.2 * whole_s), 64) for _ in range(bench.options.hangups))
+        *(
+            clients.leave(rng.uniform(0.005, 1.2 * whole_s), 64)
+            for _ in range(bench.options.hangups)
+        )
     )
     began_s = time.monotonic()
     bench.keep("hangups", left=len(words), after_words=sum(words), calm_s=round(whole_s, 3))
@@ -288,15 +282,17 @@ async def hangups(bench: Bench, serve: Serve, engines: Engines, asking: Asking) 
     bench.keep("hangups", rows=serve.rows(ROWS))
 
 
-async def killed(bench: Bench, serve: Serve, role: str, engines: Engines, asking: Asking) -> None:
+async def killed(
+    bench: Bench, serve: Serve, role: str, engines: Engines, clients: LegClients
+) -> None:
     """Clients ask all the while; the engine is killed, and is back when requests go apart."""
-    await both_serve(bench, serve, asking)
+    await both_serve(bench, serve, clients)
     answers: list[dict[str, Any]] = []
     stop = asyncio.Event()
 
     async def client() -> None:
         while not stop.is_set():
-            answers.append(await asking.whole(24, stream=True))
+            answers.append(await clients.whole(24, stream=True))
 
     tasks = [asyncio.create_task(client()) for _ in range(bench.options.clients)]
     try:
@@ -317,17 +313,17 @@ async def killed(bench: Bench, serve: Serve, role: str, engines: Engines, asking
                **_told(answers))  # fmt: skip
 
 
-async def decoder(bench: Bench, serve: Serve, engines: Engines, asking: Asking) -> None:
-    await killed(bench, serve, "decoder", engines, asking)
+async def decoder(bench: Bench, serve: Serve, engines: Engines, clients: LegClients) -> None:
+    await killed(bench, serve, "decoder", engines, clients)
 
 
-async def prefiller(bench: Bench, serve: Serve, engines: Engines, asking: Asking) -> None:
-    await killed(bench, serve, "prefiller", engines, asking)
+async def prefiller(bench: Bench, serve: Serve, engines: Engines, clients: LegClients) -> None:
+    await killed(bench, serve, "prefiller", engines, clients)
 
 
-async def again(bench: Bench, _serve: Serve, engines: Engines, asking: Asking) -> None:
+async def again(bench: Bench, _serve: Serve, engines: Engines, clients: LegClients) -> None:
     """After both deaths: requests go apart, and nothing stays held."""
-    answers = [await asking.whole(16, stream=True) for _ in range(6)]
+    answers = [await clients.whole(16, stream=True) for _ in range(6)]
     bench.keep("again", **_told(answers))
     if not bench.options.simulated:
         await asyncio.sleep(3)
@@ -335,7 +331,7 @@ async def again(bench: Bench, _serve: Serve, engines: Engines, asking: Asking) -
                    failures=engines.failures())  # fmt: skip
 
 
-async def ledger(bench: Bench, serve: Serve, _engines: Engines, _asking: Asking) -> None:
+async def ledger(bench: Bench, serve: Serve, _engines: Engines, _clients: LegClients) -> None:
     serve.settle()
     bench.keep("ledger", verify=serve.verify().splitlines()[-3:], legs=serve.rows(LEGS),
                rows=serve.rows(ROWS))  # fmt: skip
@@ -345,7 +341,7 @@ STEP = {"apart": apart, "straight": straight, "hangups": hangups, "decoder": dec
         "prefiller": prefiller, "again": again, "ledger": ledger}  # fmt: skip
 
 
-async def both_serve(bench: Bench, serve: Serve, asking: Asking) -> None:
+async def both_serve(bench: Bench, serve: Serve, clients: LegClients) -> None:
     """Until requests go apart: the engine that reads serves alone before the other one does."""
     began_s = time.monotonic()
     answer: dict[str, Any] = {"decision": ""}
@@ -353,24 +349,24 @@ async def both_serve(bench: Bench, serve: Serve, asking: Asking) -> None:
         if time.monotonic() - began_s > bench.options.start_limit:
             raise SystemExit(f"the second engine did not come: {answer}\n{serve.logs()}")
         await asyncio.sleep(1)
-        answer = await asking.whole(4)
+        answer = await clients.whole(4)
     bench.keep("start", apart_after_s=round(time.monotonic() - serve.began_s, 1))
 
 
 async def steps(bench: Bench, serve: Serve) -> None:
-    engines, asking = Engines(serve), Asking(serve, bench.words)
-    await both_serve(bench, serve, asking)
+    engines, clients = Engines(serve), LegClients(serve, bench.words)
+    await both_serve(bench, serve, clients)
     for name in bench.options.only:
         left_s = bench.options.limit - (time.monotonic() - bench.began_s)
         if left_s < 5 and name != "ledger":
             bench.keep(name, skipped=f"{left_s:.0f} s were left")
             continue
         try:
-            await asyncio.wait_for(STEP[name](bench, serve, engines, asking), max(20.0, left_s))
+            await asyncio.wait_for(STEP[name](bench, serve, engines, clients), max(20.0, left_s))
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the next step is tried all the same)
             traceback.print_exc()
             bench.keep(name, failed=repr(error)[:600])
-    await asking.client.aclose()
+    await clients.client.aclose()
 
 
 def main() -> int:

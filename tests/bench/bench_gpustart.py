@@ -36,7 +36,7 @@ MIX = {"8b": Shape(512, 256), "70b": Shape(512, 256), "1b": Shape(512, 256), "ti
 CONTEXT = {"8b": 8192, "70b": 4096, "1b": 4096, "tiny": 1024}
 
 
-class Kept:
+class StartResults:
     """Results, written as they come."""
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ def document(options: argparse.Namespace, model: Path, flags: tuple[str, ...]) -
     }  # fmt: skip
 
 
-def rates(keep: Kept, serve: Serve, options: argparse.Namespace) -> None:
+def rates(keep: StartResults, serve: Serve, options: argparse.Namespace) -> None:
     mix, direct = MIX[options.shape], Clients(serve.engine_url, MODEL)
     asyncio.run(direct.ask(gpumodel.prompt(mix.prompt), mix.output))  # the first of its size
     alone = [asyncio.run(direct.ask(gpumodel.prompt(mix.prompt), mix.output)) for _ in range(5)]
@@ -88,7 +88,9 @@ def rates(keep: Kept, serve: Serve, options: argparse.Namespace) -> None:
     keep("engine", counters=counters(serve.engine_url))
 
 
-def started(keep: Kept, options: argparse.Namespace, name: str, flags: tuple[str, ...]) -> bool:
+def started(
+    keep: StartResults, options: argparse.Namespace, name: str, flags: tuple[str, ...]
+) -> bool:
     """Whether it came up; its rates and its end are kept as well."""
     folder = Path(tempfile.mkdtemp(prefix="bench-gpustart-"))
     model = gpumodel.make(folder / "model", options.shape)
@@ -122,7 +124,7 @@ def started(keep: Kept, options: argparse.Namespace, name: str, flags: tuple[str
 def main() -> int:
     options = _options()
     gpuserve.START_LIMIT_S = options.start_limit
-    keep = Kept(options.out)
+    keep = StartResults(options.out)
     keep("about", engine=vllm_version(Environment(options.engine)), hardware=hardware(),
          shape=options.shape, flags=options.flags)  # fmt: skip
     is_up = started(keep, options, "defaults", ())
@@ -136,7 +138,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shape", choices=sorted(MIX), default="8b")
     parser.add_argument("--at-once", nargs="*", type=int, default=[1, 8, 32, 96])
     parser.add_argument("--seconds", type=float, default=8.0, help="of each loop's window")
-    parser.add_argument("--start-limit", type=float, default=130.0, help="seconds of a start")
+    parser.add_argument("--start-limit", type=float, default=300.0, help="seconds of a start")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench-gpustart.json")
     parser.add_argument("--logs", type=Path)
     found, flags = parser.parse_known_args()

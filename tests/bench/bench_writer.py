@@ -89,7 +89,7 @@ def settled(number: int, now_us: int) -> AttemptSettled:
         engine_us=9_000,
         finish_reason="stop",
         slo_met=True,
-        compared=(ComparedCost("openai/gpt-4o-mini", 1, 1_500_000),),
+        compared=(ComparedCost("openai/gpt-4o-mini", 1, 1_500_000, cached_tokens=20),),
     )
 
 

@@ -1,14 +1,14 @@
 """What damaged journals still hold is brought into the books once, and never twice."""
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.journals.homes import FOLDER
 from ledger.journals.journal import JournalWriter
 from ledger.journals.layout import HEADER_BYTES
 from ledger.journals.reader import JournalReader
-from ledger.journals.records import AttemptOpened, Hold
+from ledger.journals.records import AttemptOpened, CacheHit, Hold
 from ledger.orm import tables as orm
 from ledger.salvage import SalvageResult, apply_remains, find_remains
 from ledger.verify.checks import verify
@@ -18,6 +18,10 @@ from ledger.writing.tail import JournalTailer
 
 HOST, WINDOW = "h1", 1_779_926_400  # 2026-05-28
 BUDGET = "team:search@day"
+HIT = CacheHit(
+    "h", 100, "k", None, "search", "acme", "chat", False, "chat", "plain", "openai/x", "api",
+    "r0", 5, 10, 3, 70,
+)  # fmt: skip
 
 
 def drain(engine, directory):
@@ -131,3 +135,25 @@ def test_what_is_older_than_what_was_retired_is_left_out(damaged, monkeypatch) -
     sources = find_remains(engine, directory)
     assert sum(len(source.new) for source in sources) == 0
     assert sum(source.retired for source in sources) == 6
+
+
+def test_a_hit_whose_hour_was_retired_is_left_out(engine, tmp_path, settled, monkeypatch) -> None:
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(HIT)
+    last = HEADER_BYTES + writer._offset
+    writer.append(settled(1))
+    writer.close()
+    (path,) = (tmp_path / FOLDER / writer.name).glob("*.segment")
+    flip(path, last + 50)
+    drain(engine, tmp_path)
+    with engine.begin() as connection:
+        connection.execute(delete(orm.CacheHitRow))
+
+    def hits() -> tuple[list[object], int]:
+        sources = find_remains(engine, tmp_path)
+        new = [record for source in sources for record in source.new if record == HIT]
+        return new, sum(source.retired for source in sources)
+
+    assert hits() == ([HIT], 0)
+    monkeypatch.setattr("ledger.salvage.hits_retired_until_us", lambda _: HIT.hit_us + 1)
+    assert hits() == ([], 1)

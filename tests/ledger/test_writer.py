@@ -14,6 +14,7 @@ from sqlalchemy import func, insert, select
 from deploy import warmstart
 from ledger import writer as writer_module
 from ledger.budgets.client import BudgetClient
+from ledger.fleet.model_routes import ModelRoute, record_routes
 from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journals.homes import FOLDER
@@ -21,6 +22,7 @@ from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
+from ledger.retention import Retention
 from ledger.seals import compact
 from ledger.stored_responses import store_response
 from ledger.sums.rollups import Rollups
@@ -28,7 +30,6 @@ from ledger.writer import (
     COLLECT_S,
     DESK_SOCKET,
     LedgerWriter,
-    Retention,
     WriterRunningError,
     _collect_garbage,
 )
@@ -123,6 +124,20 @@ async def test_attempts_retire_only_where_days_are_said(
         assert count(engine) == 2
     async with RunningWriter(engine, tmp_path / "with", retention=Retention(35)) as writer:
         await until(lambda: count(engine) == 1)
+
+
+async def test_what_seals_leave_out_and_routes_are_entered_by_themselves(
+    engine, tmp_path, opened, settled, write
+):
+    write(engine, opened(1, content="card:mask"), settled(1))
+    record_routes(engine, [ModelRoute("chat", "any", ())], at_us=1)
+
+    def kinds():
+        with engine.connect() as connection:
+            return sorted(connection.execute(select(orm.SealAnnexRow.kind)).scalars())
+
+    async with RunningWriter(engine, tmp_path):
+        await until(lambda: kinds() == ["link", "route"])
 
 
 async def test_postings_are_condensed_once_their_attempts_went(

@@ -37,6 +37,7 @@ from gateway.control.admin.verb import (
 )
 from gateway.control.roles import KeyScope
 from gateway.request.model_list import usable_models
+from gateway.request.model_retirement import served_models
 from ledger.database import reading
 from ledger.identity import keychanges
 from ledger.identity.keychanges import KnownKey
@@ -78,7 +79,7 @@ def key_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
     return {
         **_document(key, place),
         "residency": whose.residency,
-        "usable_models": usable_models(place.settings, whose),
+        "usable_models": _served_models(place, whose),
         "budgets": budgets,
         "rate_limits": key_view.rate_lines(place.settings, whose),
         "usage": key_view.usage_document(used),
@@ -106,7 +107,7 @@ def own_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
         "user": maker.user,
         "scopes": sorted(maker.scopes),
         "models": None if maker.models is None else list(maker.models),
-        "usable_models": usable_models(settings, maker.bounds),
+        "usable_models": _served_models(place, maker.bounds),
         "internal_only": maker.internal_only,
         "tags": dict(maker.tags),
         "days": maker.days,
@@ -214,6 +215,11 @@ def _holder(place: OperationContext) -> Identity:
         words = "people hold no key: ask with the key that you want to know of"
         raise OperationRefused(words, kind="forbidden")
     return whose
+
+
+def _served_models(place: OperationContext, whose: Identity) -> list[str]:
+    """Return what `/v1/models` lists for it: a model that is retired is refused."""
+    return served_models(place.settings, usable_models(place.settings, whose), place.now_us)
 
 
 def _spec(place: OperationContext, maker: KeyMaker, given: CreateOwnKeyInput) -> KeySpec:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from backends.json_mending import mend_json
 from backends.native_events import MEMBER, native_document
 from gateway.request.dialects.chat import ContentPiece, Kind, read_object
 from gateway.request.dialects.response_encoder import (
@@ -75,7 +76,7 @@ class MessagesEncoder(ResponseEncoder):
         return b"".join(out)
 
     def read_whole(self, body: bytes) -> None:
-        self._document = _decode_members(body).get(MEMBER)
+        self._document = _members_of(body).get(MEMBER)
         super().read_whole(body)
 
     def kind_of(self, piece: ContentPiece) -> Kind:
@@ -177,6 +178,15 @@ def usage(tokens: TokenCounts) -> dict[str, Any]:
     if tokens.searches:
         told["server_tool_use"] = {"web_search_requests": tokens.searches}
     return told
+
+
+def _members_of(body: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of an answer, also of one that only lenient readers read."""
+    try:
+        return _decode_members(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        mended = mend_json(body)
+        return {} if mended is None else _decode_members(mended)
 
 
 def error_document(status: int, message: str, request_id: str) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class RequestContinuation:
         known = {name: item.content for name, item in found.items() if item.kind == "item"}
         for source in found.values():
             if source.kind == "response":
-                known |= {item["id"]: item for item in items_of(source.content) if "id" in item}
+                known |= _named_items(source)
         for name in ids:
             if name not in known:
                 place = next(
@@ -195,6 +195,15 @@ class RequestContinuation:
         items, residency = await reader.open_all(as_items(decode_member(members, "input", Any)))
         asked.residency = tighten(asked.residency, residency)
         members["input"] = encode_raw(items)
+
+
+def _named_items(source: StoredDocument) -> dict[str, Any]:
+    """Return a stored response's items by their ids.
+
+    An id that its client chose is its own business: it names nothing here, least another's item.
+    """
+    items = {item["id"]: item for item in items_of(source.content) if "id" in item}
+    return {name: item for name, item in items.items() if response_of(name) == source.id}
 
 
 def refuse_orphans(earlier: Sequence[Any], own: Sequence[Any]) -> None:

@@ -52,3 +52,12 @@ def test_a_batch_without_answers_used_nothing() -> None:
 )
 def test_an_answer_that_does_not_say_it_makes_the_sum_unknown(body) -> None:
     assert counted({"usage": CHAT}, body, {"usage": CHAT}) is None
+
+
+@pytest.mark.parametrize("odd", [b'"\xff"', b"[" * 3000 + b"]" * 3000, b"{"])
+def test_an_answer_that_cannot_be_read_ends_no_batch(odd: bytes) -> None:
+    """Red before: the batch could never be finished."""
+    lines = [line({"usage": CHAT}), line({"usage": {"prompt_tokens": 5}}).replace(b"5", odd)]
+    usage = BatchUsage()
+    assert list(usage.count(iter(lines))) == lines
+    assert usage.document() is None

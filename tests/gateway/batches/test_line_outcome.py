@@ -70,3 +70,19 @@ def test_what_is_no_json_is_no_answer() -> None:
     told = json.loads(judge_outcome(claim(), LineAnswer(200, "r", b"<html>")).line)
     assert (told["response"], told["error"]["code"]) == (None, "no_answer")
     assert isinstance(judge_outcome(claim(), LineAnswer(503, "r", b"<html>")), LineRetry)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"x": NaN, "text": "hi"}', {"x": None, "text": "hi"}),
+        (b'{"x": -Infinity,\n"text": "hi"}', {"x": None, "text": "hi"}),
+        (b'{"text": "a\\ud800b"}', {"text": "a\ufffdb"}),
+    ],
+)
+def test_what_only_lenient_readers_read_is_an_answer_all_the_same(body: bytes, told: dict) -> None:
+    """Red before: an answer that was paid for was told as none."""
+    verdict = judge_outcome(claim(), LineAnswer(200, "r", body))
+    assert verdict.ok
+    assert b"\n" not in verdict.line.rstrip()
+    assert json.loads(verdict.line)["response"]["body"] == told

@@ -1,12 +1,14 @@
 """Anthropic's batches through a running host: made, run, read, cancelled, deleted."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from fastapi import Request
 
+from gateway.batches.batch_maker import BatchClaim, BatchMaker
 from gateway.batches.message_batches_api import _site_of
 
 PATH = "/messages/batches"
@@ -126,6 +128,22 @@ def test_one_key_makes_one_batch(client) -> None:
     assert len(client.ask("GET", "/files?limit=10000").json()["data"]) == before + 1
     other = client.ask("POST", PATH, json={"requests": [asked("b")]}, headers=headers)
     assert other.status_code == 422
+    client.ask("POST", f"{PATH}/{first.json()['id']}/cancel")
+
+
+def test_who_comes_at_once_with_the_same_key_leaves_no_file(client, monkeypatch) -> None:
+    """Red before: the later one's requests stayed, as a file that nobody reads."""
+    real = BatchMaker.claim
+
+    async def claim(*given: Any) -> BatchClaim:
+        return replace(await real(*given), earlier=None)  # it looked before the batch was stored
+
+    headers, body = {"idempotency-key": "at once"}, {"requests": [asked("a")]}
+    before = len(client.ask("GET", "/files?limit=10000").json()["data"])
+    monkeypatch.setattr(BatchMaker, "claim", claim)
+    first, again = (client.ask("POST", PATH, json=body, headers=headers) for _ in range(2))
+    assert first.json()["id"] == again.json()["id"]
+    assert len(client.ask("GET", "/files?limit=10000").json()["data"]) == before + 1
     client.ask("POST", f"{PATH}/{first.json()['id']}/cancel")
 
 

@@ -265,3 +265,21 @@ async def test_how_many_are_done(counts: Any, completed: int) -> None:
     told = {"id": "b", "status": "completed", "request_counts": counts}
     there = await answering(200, json.dumps(told).encode()).batch("b")
     assert there.completed == completed
+
+
+@pytest.mark.parametrize("name", ["id", "output_file_id", "error_file_id"])
+@pytest.mark.parametrize(
+    "bad", [5, ["f"], {"id": "f"}, True, "a\nb", "a\0b", "f?x", "f#x", "a b", "\u00e9", "f" * 513]
+)
+async def test_an_id_that_is_none(name: str, bad: object) -> None:
+    """Red before: what no path or column takes stopped the batch there for good."""
+    told = {"id": "b", "status": "completed", name: bad}
+    with pytest.raises(ProviderUnavailable, match=name):
+        await answering(200, json.dumps(told).encode()).batch("b")
+
+
+@pytest.mark.parametrize("file_id", ["file-A1", "batches/x:y.jsonl", "f" * 512])
+async def test_ids_of_every_provider(file_id: str) -> None:
+    told = {"id": "b", "status": "completed", "output_file_id": file_id, "error_file_id": ""}
+    there = await answering(200, json.dumps(told).encode()).batch("b")
+    assert (there.output_file_id, there.error_file_id) == (file_id, None)

@@ -23,7 +23,7 @@ from gateway.batches.provider_batch_client import (
     ProviderBatchClient,
     ProviderUnavailable,
 )
-from gateway.batches.provider_batch_sync import OVERDUE_US, ProviderBatchSync
+from gateway.batches.provider_batch_sync import AT_ONCE, OVERDUE_US, ProviderBatchSync
 from ledger.batches.lines import LineStore, NewLine
 from ledger.batches.outgoing import (
     LeavingLine,
@@ -487,3 +487,75 @@ async def test_what_a_provider_never_ends_is_booked_at_its_bound(world, remote) 
     assert {row["cost_pusd"] for row in world.rows()} == {20 * 500 + 4 * 2000}
     with world.engine.connect() as connection:
         assert verify(connection).findings == ()
+
+
+class Boaster(ProviderBatchClient):
+    """It says that it did more than any number of lines, and has no result."""
+
+    async def lines(self, file_id: str):
+        for line in [line async for line in super().lines(file_id)][:0]:
+            yield line
+
+    async def batch(self, batch_id: str) -> Any:
+        return replace(await super().batch(batch_id), completed=10**30)
+
+
+async def test_no_more_was_done_than_there_are_lines(world) -> None:
+    """Red before: the batch stood still for good."""
+    world.remote = Boaster
+    await world.live()
+    assert {row["cost_pusd"] for row in world.rows()} == {20 * 500 + 4 * 2000}
+
+
+class Defective(ProviderBatchClient):
+    """Whatever it answers, something here cannot go on with it."""
+
+    looks = 0
+
+    async def batch(self, batch_id: str) -> Any:
+        type(self).looks += 1
+        raise KeyError(batch_id)
+
+
+async def test_a_batch_that_stands_still_rests_and_is_given_up_one_day(world, monkeypatch) -> None:
+    """Red before: it was tried with every look, for ever, and its lines were held."""
+    world.remote = Defective
+    monkeypatch.setattr(Defective, "looks", 0)
+    courier, _ = world.life()
+    for _ in range(20):  # at one instant
+        await courier.step(world.found())
+        await courier.settle()
+        world.clock.us = max(world.clock.us, START_US + 2_000_000)
+    assert Defective.looks == 1
+    world.clock.us += OVERDUE_US
+    await world.live()
+    assert {row["cost_pusd"] for row in world.rows()} == {20 * 500 + 4 * 2000}
+
+
+class HangingClient(ProviderBatchClient):
+    """A call that never ends."""
+
+    async def batch(self, batch_id: str) -> Any:
+        await asyncio.Event().wait()
+
+
+async def test_one_providers_slowness_keeps_no_other_from_its_turn(world) -> None:
+    """Red before: four calls that hang held up every batch of the host."""
+    courier, _ = world.life()
+    hanging = HangingClient("http://beta/v1", None, httpx.ASGITransport(app=world.jobs))
+    courier.providers = {**courier.providers, "beta": BatchProviders(hanging)}
+    for number in range(2 * AT_ONCE):
+        made = OutgoingRecord(
+            f"out_0{number}", "batch_1", "beta", "m", CHAT, ProviderBatchState.SENT, START_US,
+            lines=1, remote_id="b",
+        )  # fmt: skip
+        courier.store.create(made, until_us=START_US)
+    for _ in range(400):
+        await courier.step(world.found())
+        await asyncio.sleep(0.01)
+        world.clock.us += 2_000_000
+        if all(row["settled_us"] for row in world.rows()):
+            break
+    assert [task.get_name() for task in courier._tasks.values()].count("beta") == AT_ONCE
+    await courier.stop()
+    assert_each_once(world)

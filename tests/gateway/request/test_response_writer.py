@@ -275,6 +275,7 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
     asked = SimpleNamespace(kind=RequestKind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True)
     attempt = SimpleNamespace(
         plan=SimpleNamespace(asked=asked, route=ROUTE),
+        prefill=None,
         leads_to_stage=lambda _: False,
         own=False,
         events=0,
@@ -339,7 +340,7 @@ async def test_an_answer_whose_client_left_is_settled_as_read_on_and_sent_to_nob
     )
     attempt = SimpleNamespace(
         plan=SimpleNamespace(asked=asked, route=ROUTE), own=False, events=0, relay=None,
-        booked=None, leads_to_stage=lambda _: False,
+        booked=None, prefill=None, leads_to_stage=lambda _: False,
         observe_content=lambda *_: None, start_answer=lambda: None, first_token_s=None,
         dispatched_s=0.0,
     )  # fmt: skip
@@ -432,6 +433,7 @@ def told_of(monkeypatch):
             step=SimpleNamespace(frozen=SimpleNamespace(target=target)),
             observe_content=lambda *_: None,
             leads_on=lambda _: not last,
+            prefill=None,
             leads_to_stage=lambda _: False,
             own=own,
         )
@@ -472,6 +474,7 @@ def stream():
             events=0,
             dispatched_s=0.0,
             first_token_s=None,
+            prefill=None,
             leads_to_stage=lambda _: False,
             observe_content=lambda *what: seen.append(what),
         )

@@ -182,6 +182,6 @@ def test_one_life_at_a_time_has_it_in_hand(engine, store) -> None:
 
 def test_openings(leave, store) -> None:
     (item,) = leave(1).gone
-    found = store.find_openings([item.opened.attempt_id, "nobody"])
+    found = store.find_openings([item.opened.attempt_id, "nobody", "no\0body"])
     assert list(found) == [item.opened.attempt_id]
     assert found[item.opened.attempt_id].bound_pusd == 1000

@@ -14,16 +14,19 @@ from sqlalchemy import Engine, func, insert, select
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
+from ledger.fleet.model_routes import ModelRoute, RouteApi, record_routes
 from ledger.identity.keys import KeySpec, create_key
 from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.journals.reader import JournalOffset
-from ledger.journals.records import AttemptLeg, ComparedCost, Hold, TokenCounts
+from ledger.journals.records import AttemptLeg, CacheHit, ComparedCost, Hold, TokenCounts
 from ledger.orm import tables as orm
 from ledger.policies import PolicySet, store_policies
+from ledger.seals.annex import SealAnnex
 from ledger.seals.audit_log import AuditLog
 from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import AttemptRetirer
+from ledger.seals.retire_hits import HitRetirer
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US
 from ledger.sums.rollups import Rollups
@@ -44,6 +47,7 @@ def fill(engine: Engine, make_random_ledger, opened, settled, refused) -> None:
     _declare(engine, random.START_US)
     random.fill(engine)
     _refusals(engine, random, refused)
+    _cached(engine, random)
     _budgets(engine, random, opened, settled, random.end_us - DAY_US)
     _house(engine, random.START_US)
     _follow(engine)
@@ -66,7 +70,16 @@ def _declare(engine: Engine, at_us: int) -> None:
 
 def _refusals(engine: Engine, random: Any, refused) -> None:
     records = [
-        msgspec.structs.replace(refused(n), refused_us=random.START_US + n * DAY_US // 2)
+        msgspec.structs.replace(
+            refused(n),
+            refused_us=random.START_US + n * DAY_US // 2,
+            content="card:mask",
+            bound_pusd=9,
+            room_pusd=5,
+            limit_pusd=70,
+            since_us=1,
+            until_us=2,
+        )
         for n in range(4)
     ]
     LedgerRepository(engine, host="h").import_records(records, journal="r", at_us=random.end_us)
@@ -89,7 +102,10 @@ def _budgets(engine: Engine, random: Any, opened, settled, at_us: int) -> None:
                 bound_pusd=HELD_PUSD, target=price.name, user_id="ann", inputs=b"\x90",
             )  # fmt: skip
             cost = random._cost(start, tokens, price, None)
-            compared = (ComparedCost("acme/fee", 4, 5), ComparedCost("acme/surcharged", 3, 6))
+            compared = (
+                ComparedCost("acme/fee", 4, 5, cached_tokens=7),
+                ComparedCost("acme/surcharged", 3, 6),
+            )
             end = settled(
                 number, settled_us=at_us + number + 9, cost_pusd=cost, tokens=tokens,
                 compared=compared, claimed_pusd=cost + 9,
@@ -116,6 +132,19 @@ def _apply(engine: Engine, host: str, records: list[Any], at_us: int) -> None:
     LedgerRepository(engine, host=host).apply(items, (move,), at_us=at_us)
 
 
+def _cached(engine: Engine, random: Any) -> None:
+    """Hits of the response cache, of two days."""
+    records = [
+        CacheHit(
+            f"hit-{n}", random.START_US + n * DAY_US // 12, "k", "ann", "search", "acme", "chat",
+            False, "chat", "plain", "openai/x", "api" if n % 3 else "own", "r0", 5, 10, 3,
+            None if n % 4 == 0 else 70 + n, 7, (("app", "web"),),
+        )
+        for n in range(24)
+    ]  # fmt: skip
+    LedgerRepository(engine, host="h").import_records(records, journal="c", at_us=random.end_us)
+
+
 def _house(engine: Engine, at_us: int) -> None:
     """What people enter."""
     with engine.begin() as connection:
@@ -123,6 +152,8 @@ def _house(engine: Engine, at_us: int) -> None:
         made = create_key(connection, spec, pepper=b"p" * 32, now_us=5)
         said = {"key_id": made.key_id, "event": "made", "actor": "ann", "recorded_us": 5}
         connection.execute(insert(orm.KeyChangeRow), [said])
+    apis = (RouteApi("openai/x", "openai/x", 1_000),)
+    record_routes(engine, [ModelRoute("chat", "any", apis)], at_us=at_us)
     with engine.begin() as connection:
         connection.execute(insert(orm.OverrideRow), [
             {"number": 1, "subject": "target:a", "says": "disabled", "recorded_us": 3,
@@ -144,14 +175,18 @@ def _follow(engine: Engine) -> None:
         pass
     while pack_hours(engine, at_us=LATER_US):
         pass
-    registers = AuditLog(engine)
-    while registers.follow(at_us=10):
-        pass
+    for follower in (AuditLog(engine), SealAnnex(engine, rows_at_once=10)):
+        while follower.follow(at_us=10):
+            pass
 
 
 def _retire(engine: Engine) -> None:
     """All but what is under the last link."""
-    for of_rows in (AttemptRetirer(engine), PostingCompactor(engine, rows_at_once=20)):
+    for of_rows in (
+        AttemptRetirer(engine),
+        PostingCompactor(engine, rows_at_once=20),
+        HitRetirer(engine),
+    ):
         while not of_rows.step(before_us=LATER_US, at_us=1).waits_for:
             pass
 

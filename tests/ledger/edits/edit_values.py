@@ -39,7 +39,7 @@ def made_up(connection: Connection, table: Table) -> dict[str, Any]:
 
 def copy_of(table: Table, row: Row[Any]) -> dict[str, Any]:
     """The row once more, under a key that is not taken yet but is as near as can be."""
-    values = dict(row._mapping)
+    values = {column.key: row._mapping[column] for column in table.columns}
     for columns in _unique(table):
         column = [each_column for each_column in columns if not each_column.foreign_keys][-1]
         values[column.key] = _free(column, values[column.key])

@@ -34,10 +34,14 @@ PLANNED = "what a planner thought and did: the bill of GPU hours is posted by it
 ENTERED = "a row more is entered into the registers like any: `ledger changes` shows it"
 LATER = "a row more is sealed as what came last; what it is of is proved by other checks"
 LAST = "the last of a chain can be cut off: the exported head shows it"
-FOUND_AGAIN = "how a follower finds its cell again; sums are read by its names"
-NO_CELL = "sums of a cell that is not there: nobody reads them"
+STATED = "a statement with another time is entered as a new one, and the old stays in the annex"
+ENCRYPTED = (
+    "encrypted under a key that no database has, bound to team, id, kind and residency: what was"
+    " edited does not open; times and leases are state that ends by itself"
+)
 LENT = "whom a grant stands with moves no money: what a window grants and spends in all is proved"
 LOST_MARK = "of a lost attempt: until evidence comes its own row says the same, and is proved"
+LOST_CONTENT = "of a lost attempt, and of one under way: it is entered with what ends it"
 UNSEEN: dict[str, dict[str, str]] = {
     "batches": {ALL: CLIENTS}, "batch_lines": {ALL: CLIENTS}, "files": {ALL: CLIENTS},
     "file_chunks": {ALL: CLIENTS}, "outgoing_batches": {ALL: CLIENTS},
@@ -48,36 +52,28 @@ UNSEEN: dict[str, dict[str, str]] = {
     "hosts": {ALL: LIVE}, "grants": {"host": LENT},
     "rollup_position": {ALL: LIVE}, "rollup_packing": {ALL: LIVE},
     "rollup_tagging": {ALL: LIVE},
-    "decisions": {ALL: EVIDENCE}, "refusals": {
-        **dict.fromkeys(
-            ("decision", "bound_pusd", "room_pusd", "limit_pusd", "since_us", "until_us"), EVIDENCE
-        ),
-        ADDED: LATER,
-    },
+    "attempts": {"content": LOST_CONTENT},
+    "decisions": {ALL: EVIDENCE}, "refusals": {"decision": EVIDENCE, ADDED: LATER},
     "engine_samples": {ALL: MEASURED}, "engine_sample_hours": {ALL: MEASURED},
     "round_trips": {ALL: MEASURED},
     **{f"fleet_{name}": {ALL: PLANNED} for name in (
         "changes", "hours", "instances", "leases", "plans", "pools",
     )},
     "event_cursors": {ALL: LIVE}, "report_turns": {ALL: LIVE},
-    "cache_hits": {ALL: "what an earlier answer avoided: nothing was charged, no money moves"},
+    "cache_hits": {ADDED: LATER}, "seal_annexes": {DELETED: LAST},
+    "model_routes": {ADDED: STATED, "recorded_us": STATED},
+    "stored_objects": dict.fromkeys(
+        ("seq", "id", "kind", "parent", "residency", "status", "wrapped_key", "sealed",
+         "created_us", "expires_us", "lease_us", "cancel_us"), ENCRYPTED,
+    ),
     "spend_history": {ALL: "what another product says that it spent: it stands beside the books"},
     "gpu_types": {ALL: "the product's own catalogue: each start writes it anew"},
     "verifications": {ALL: "what a run of `verify` said then: whoever doubts it runs it again"},
-    "budget_windows": {DELETED: "a window in which nothing was spent says nothing"},
     "holds": {DELETED: "a hold that came to nothing; one under way is a worker's promise as well"},
     "retired_holds": {"holds": "how many: a number for people; what they came to is proved"},
     "condensed_postings": {"line": "its number: the order stays, and is what is chained"},
+    "condensed_hits": {"line": "its number: the order stays, and is what is chained"},
     "condensed_refusals": {"line": "its number: the order stays, and is what is chained"},
-    "rollup_cells": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
-    "rollup_comparisons": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
-    "rollup_loads": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
-    "rollup_tags": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
-    "rollup_keys": {"key": FOUND_AGAIN, ADDED: FOUND_AGAIN},
-    **{f"rollup_{name}": {ADDED: NO_CELL} for name in (
-        "hours", "days", "quarters", "compared_hours", "compared_days", "compared_quarters",
-        "load_days", "tag_hours", "tag_days", "key_hours", "key_days",
-    )},
     "keys": {ADDED: ENTERED, "revoked_us": "a revocation is entered like any"},
     "invoices": {
         ADDED: ENTERED, "posted_us": "entered as posted, and nothing is",
@@ -85,7 +81,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     },
     "price_versions": {ADDED: LATER},
     "seal_marks": dict.fromkeys((DELETED, ADDED, "number", "sealed_in"), LOST_MARK),
-    "seals": {DELETED: LAST}, "register_entries": {DELETED: LAST},
+    "register_entries": {DELETED: LAST},
     **{name: {ADDED: ENTERED} for name in (
         "budget_versions", "capacity", "catalog", "config_versions", "entered",
         "gpu_contracts", "key_changes", "organisations", "overrides", "policy_sets",
@@ -145,7 +141,7 @@ def _retired_until(connection: Connection) -> int:
 
 
 def here(table: Table, row):
-    return and_(*(column == row._mapping[column.key] for column in table.primary_key))
+    return and_(*(column == row._mapping[column] for column in table.primary_key))
 
 
 def edit(connection: Connection, table: Table, row, what: str) -> None:
@@ -155,7 +151,7 @@ def edit(connection: Connection, table: Table, row, what: str) -> None:
         connection.execute(insert(table).values(copy_of(table, row)))
         return
     else:
-        value = other(table.columns[what], row._mapping[what])
+        value = other(table.columns[what], row._mapping[table.columns[what]])
         done = connection.execute(update(table).where(here(table, row)).values({what: value}))
     assert done.rowcount == 1
 

@@ -6,6 +6,7 @@ import pytest
 from ledger.journals.layout import encode_head
 from ledger.journals.payloads import (
     RECORD_LIMIT_BYTES,
+    NewerRecordError,
     RecordTooLargeError,
     decode_payload,
     encode_payload,
@@ -25,3 +26,21 @@ def test_an_unbounded_record_is_refused_where_it_is_made(opened) -> None:
 def test_what_is_no_record_is_told() -> None:
     with pytest.raises(msgspec.MsgspecError):
         decode_payload(b"\x80")
+
+
+@pytest.mark.parametrize("changes", [
+    {"type": "unheard-of"}, {"added_later": 7}, {"basis": "guessed"},
+    {"legs": [["0", "prefill", 3, 9, 2, None, "done", "more"]]},
+])  # fmt: skip
+def test_what_a_newer_version_wrote_is_told_apart(settled, changes) -> None:
+    document = {**msgspec.to_builtins(settled(1)), **changes}
+    with pytest.raises(NewerRecordError):
+        decode_payload(msgspec.msgpack.encode(document))
+
+
+@pytest.mark.parametrize("changes", [{"cost_pusd": 1.5}, {"attempt_id": None}, {"type": 7}])
+def test_what_nobody_wrote_is_no_newer_record(settled, changes) -> None:
+    document = {**msgspec.to_builtins(settled(1)), **changes}
+    with pytest.raises(msgspec.ValidationError) as told:
+        decode_payload(msgspec.msgpack.encode(document))
+    assert not isinstance(told.value, NewerRecordError)

@@ -11,7 +11,8 @@ from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.queries.traffic import refused_requests
 from ledger.seals.compact import PostingCompactor
-from ledger.seals.retire import AttemptRetirer, SealMismatch
+from ledger.seals.link_proof import SealMismatch
+from ledger.seals.retire import AttemptRetirer
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import verify
 from ledger.writing.repository import LedgerRepository

@@ -163,6 +163,11 @@ BROKEN = {
     " VALUES (1, 1, 0, 0, 0, 0, 0, X'78', 0, X'78', X'79')",
     "registers_hold": "INSERT INTO register_entries (number, at_us, register, row, event, said,"
     " leaf, chain) VALUES (1, 0, 'keys', 'k', 'made', '{}', X'78', X'79')",
+    "annexes_hold": "INSERT INTO seal_annexes (number, at_us, kind, subject, rows, digest, chain)"
+    " VALUES (1, 0, 'later', '', 0, X'78', X'79')",
+    "cells_are_named": "INSERT INTO rollup_keys (key, team_id, key_id, backend)"
+    " VALUES ('[]', 'a', 'b', 'own')",
+    "stored_bytes_add_up": "INSERT INTO stored_bytes VALUES ('a', 1)",
     "seals_hold": "INSERT INTO seals VALUES (1, 0, 9, 0, 0, 0, 2, X'78', X'79')",
 }
 

@@ -39,7 +39,13 @@ MEMBER = ("inference", "usage", "keys:own")
 def stack(running, tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     (folder / "access.toml").write_text(PEOPLE)
+
+    def adjust(found: dict[str, Any], _ports: Any) -> None:
+        retired = {"retires": "2026-01-31", "successor": "api"}
+        found["models"]["old"] = {"same_as": "api", "retirement": retired}
+
     changes: dict[str, Any] = {
+        "adjust": adjust,
         "budgets": BUDGETS,
         "limits": [{"scope": "key:*", "requests_per_minute": 1000}],
         "dashboard": {"access_file": str(folder / "access.toml")},
@@ -113,6 +119,14 @@ def test_a_key_sees_what_it_may_and_what_it_used_and_nothing_of_others(stack, pa
     assert other.key_id not in told
     assert "bob" not in told
     assert mine.token.rpartition("_")[2] not in told
+
+
+def test_a_model_that_is_retired_is_none_that_a_key_may_use(stack) -> None:
+    """Red before: it was listed, and each request of it refused."""
+    mine = maker(stack, "has an old model", models=("api",))
+    assert stack.chat("old", mine).status_code == 404
+    for path in (f"{ORG}/key", f"{ORG}/own"):
+        assert stack.get(path, mine).json()["usable_models"] == ["api"]
 
 
 def test_a_key_of_a_key_spends_of_the_same_budget(stack, patiently) -> None:

@@ -226,3 +226,23 @@ def test_a_tier_is_told_in_anthropics_words(answer_of) -> None:
             MessagesEncoder("req_1"), json.dumps({**answer, "service_tier": tier}).encode()
         )
         assert json.loads(whole)["usage"].get("service_tier") == told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [(b'"so"', b'"s\\ud800"', "s\ufffd"), (b'"index"', b'"x":NaN,"index"', "so"),
+     (b'"index"', b'"x":1e999,"index"', "so")],
+)  # fmt: skip
+def test_an_answer_that_only_lenient_readers_read(old: bytes, new: bytes, said: str) -> None:
+    """Red before: it was a 500, and was paid for."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "so"}}
+    body = json.dumps({"choices": [{**choice, "finish_reason": "stop"}]}).encode()
+    voice = MessagesEncoder("req_1")
+    voice.read_whole(body.replace(old, new))
+    assert voice.document()["content"] == [{"type": "text", "text": said}]
+
+
+def test_an_answer_that_nobody_reads_says_nothing() -> None:
+    voice = MessagesEncoder("req_1")
+    voice.read_whole(b"<html>")
+    assert voice.document()["content"] == []

@@ -243,3 +243,37 @@ def test_an_item_whose_type_is_no_word_answers_no_call() -> None:
     refuse_orphans([], [{"type": []}])
     with pytest.raises(RequestError, match="No tool call found"):
         refuse_orphans([], [{"type": "function_call_output", "call_id": "c"}])
+
+
+async def test_an_id_that_a_client_chose_names_nothing(open_store, expand, document) -> None:
+    """Red before: beside an item of its response such a name was a 500."""
+    name, other = f"resp_{NAME}", NAME.replace("a", "b")
+    made = {**response(name), "input": [listed("own", "chosen"), listed("own", f"msg_{other}_0")]}
+    made["response"]["output"] = [{"id": f"msg_{NAME}_0", "type": "message"}]
+    stored = document(name, made, kind="response")
+    store = open_store()
+    await store.store([stored])
+    reference = {"id": f"msg_{NAME}_0"}
+    _, given, _ = await expand(store, input=[reference])
+    assert given == made["response"]["output"]
+    for chosen in ("chosen", f"msg_{other}_0"):
+        with pytest.raises(RequestError) as raised:
+            await expand(store, input=[reference, {"id": chosen}])
+        assert (raised.value.kind, raised.value.param) == ("not_found", "input[1]")
+
+
+async def test_an_item_is_its_own_responses_whatever_another_calls_its_input(
+    open_store, expand, document
+) -> None:
+    theirs, ours = f"resp_{NAME}", f"resp_{NAME.replace('a', 'b')}"
+    item = f"msg_{NAME}_0"
+    true = {**response(theirs), "input": "asked"}
+    true["response"]["output"] = [{"id": item, "type": "message", "role": "assistant"}]
+    false = {**response(ours), "input": [listed("false", item)]}
+    mine = f"msg_{ours.removeprefix('resp_')}_0"
+    false["response"]["output"] = [{"id": mine, "type": "message", "role": "assistant"}]
+    store = open_store()
+    await store.store([document(theirs, true, kind="response")])
+    await store.store([document(ours, false, kind="response")])
+    _, given, _ = await expand(store, input=[{"id": item}, {"id": mine}])
+    assert given[0] == true["response"]["output"][0]

@@ -1,0 +1,49 @@
+"""What goes after its days: single attempts, cache hits, old plans of fleets, postings, refusals.
+
+Small steps in a thread, each a transaction of its own; what all of it came to stays.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sqlalchemy import Engine
+
+from ledger.budgets.open_claims import heal_windows
+from ledger.fleet.scaling_retention import forget_scaling
+from ledger.seals.compact import CompactionResult, PostingCompactor
+from ledger.seals.link_proof import SealMismatch
+from ledger.seals.retire import AttemptRetirer, RetirementResult
+from ledger.seals.retire_hits import HitRetirement, HitRetirer
+from ledger.spans import DAY_US
+
+_Step = Callable[..., RetirementResult | CompactionResult | HitRetirement]
+
+
+class Retention(NamedTuple):
+    """How long single rows are kept; None: for good. Entries are postings and refusals."""
+
+    attempts_days: int | None = None
+    entries_days: int | None = None
+
+
+async def retire_old(engine: Engine, kept: Retention, *, now_us: int) -> None:
+    """Retire all that is old; a link that is not what was sealed is `ledger verify`'s to tell."""
+    steps: tuple[tuple[int | None, _Step], ...] = (
+        (kept.attempts_days, AttemptRetirer(engine).step),
+        (kept.attempts_days, HitRetirer(engine).step),
+        (kept.entries_days, PostingCompactor(engine).step),
+    )
+    for days, step in steps:
+        if days is None:
+            continue
+        before_us = now_us - days * DAY_US
+        with contextlib.suppress(SealMismatch):
+            while not (await asyncio.to_thread(step, before_us=before_us, at_us=now_us)).waits_for:
+                pass
+    if kept.attempts_days is not None:
+        before_us = now_us - kept.attempts_days * DAY_US
+        while await asyncio.to_thread(forget_scaling, engine, before_us=before_us):
+            pass
+    await asyncio.to_thread(heal_windows, engine)

@@ -1,0 +1,20 @@
+"""The proof that a team's limit of stored objects counts what is stored. Part of `verify`."""
+
+from sqlalchemy import Connection, func, select
+
+from ledger.orm.stored import StoredBytesRow, StoredObjectRow
+from ledger.verify.hours import Found
+
+
+def stored_bytes_add_up(connection: Connection) -> Found:
+    """What a team's stored objects are said to take is the sum of their sizes."""
+    table = StoredObjectRow
+    query = select(table.team_id, func.sum(table.size)).group_by(table.team_id)
+    sums = {team: int(size) for team, size in connection.execute(query)}
+    counted = select(StoredBytesRow.team_id, StoredBytesRow.bytes)
+    for team, size in connection.execute(counted):
+        taken = sums.pop(team, 0)
+        if size != taken:
+            yield f"stored objects of {team}", f"they take {taken} bytes, and {size} are counted"
+    for team, size in sums.items():
+        yield f"stored objects of {team}", f"they take {size} bytes, and nobody counts them"
