@@ -10,10 +10,21 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
-from gateway.content.checksums import IBAN_LENGTHS, is_iban, is_luhn
+from gateway.content.cards import cards_in, find_cards
+from gateway.content.checksums import IBAN_LENGTHS, is_iban
 from gateway.content.domains import TOP_DOMAINS
 from gateway.content.national_ids import find_country
-from gateway.content.number_hints import NumberHints
+from gateway.content.number_signs import (
+    ACCOUNT_SIGNS,
+    ACCOUNT_WORD,
+    ADDRESS_SIGN,
+    CARD_SIGNS,
+    FRENCH_SIGN,
+    NUMBER_SIGNS,
+    PERSON_SIGN,
+    TELEPHONE_SIGNS,
+    WRITTEN_SIGNS,
+)
 from gateway.content.secret_formats import (
     ASSIGNED_SIGNS,
     SECRET_FORMATS,
@@ -35,11 +46,17 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """`kinds`: what it may find. `find` gets a text, and where in it signs end."""
+    """`kinds`: what it may find. `find` gets a text, and where in it signs end.
+
+    `signs` are led by letters and marks, `digit_signs` and `word_signs` by digits and by words: each
+    sort is an engine of its own, since the engine is fast with one sort at a time.
+    """
 
     kinds: frozenset[str]
-    signs: tuple[str, ...]
     find: Callable[[str, Sequence[int]], Iterator[Span]]
+    signs: tuple[str, ...] = ()
+    digit_signs: tuple[str, ...] = ()
+    word_signs: tuple[str, ...] = ()
 
 
 _SEPARATORS: Final = r"[ \t\r\n./()_-]"
@@ -48,12 +65,6 @@ _NUMBER: Final = re.compile(rf"[+(]{{0,2}}\d(?:{_SEPARATORS}{{0,3}}\d){{6,63}}")
 _DATE: Final = re.compile(r"(?:19|20)\d\d-[01]\d-[0-3]\d(?:[ T]\d\d)?\Z")
 _CONTROL: Final = re.compile(r"\\[nrt]\Z")
 _GROUP: Final = re.compile(r"\d+")
-_CARDS: Final = re.compile(
-    r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|"
-    r"3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11}|3(?:52[89]|5[3-8]\d)\d{12}|"
-    r"(?:6011|65\d\d|64[4-9]\d|62\d\d|60\d\d|50[1-9]\d|81\d\d)\d{12}(?:\d{3})?|"
-    r"(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"
-)
 _WRITTEN: Final = re.compile(
     r"(?<![0-9A-Za-z])(?:[A-Za-z]{6}[ -]?\d\d[A-Za-z]\d\d[ -]?[A-Za-z]\d{3}[A-Za-z]|"
     r"\d{6}[-+Aa]\d{3}[0-9A-Ya-y]|"
@@ -63,7 +74,9 @@ _WRITTEN: Final = re.compile(
 _IBAN: Final = re.compile(
     r"[A-Za-z]{2}[ .\t\n-]{0,2}\d[ .\t\n-]?\d(?:[ .\t\n-]{0,2}[0-9A-Za-z]){11,30}"
 )
-_IBAN_BEGIN: Final = re.compile(r"(?<![0-9A-Za-z])[A-Za-z]{2}[ .\t\n-]{0,2}\d[ .\t\n-]?\d")
+_IBAN_BEGIN: Final = re.compile(
+    r"(?:(?<![0-9A-Za-z])|(?<=[Ii][Bb][Aa][Nn]))[A-Za-z]{2}[ .\t\n-]{0,2}\d[ .\t\n-]?\d"
+)
 _AT: Final = r"(?: ?@ ?| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
 _DOT: Final = r"(?:\.| \. | ?[\[({] ?(?:dot|\.) ?[\])}] ?)"
 _EMAIL: Final = re.compile(
@@ -87,27 +100,71 @@ _LOCAL: Final = (
     "255.255.0.0",
     "255.0.0.0",
 )
-_LINE_ENDS: Final = frozenset("\r\n")
 _BESIDE: Final = 120  # characters before a number in which a word may name it
 _SPREAD: Final = 400  # that a key may take with blanks between its characters
+
+
+_RUN: Final = "0123456789 \t\r\n./()_-+"
+_LINE: Final = re.compile(r"\s*[\r\n\t]\s*")
+_COLUMN: Final = re.compile(r"\s{2,}|[\r\n\t]")
+_BLANK: Final = re.compile(r"\s+")
+_LONGEST: Final = 80  # characters of a run of digits: a longer one is a table
+_WEAK: Final = re.compile(rf"\d(?:{_SEPARATORS}{{0,3}}\d){{8,17}}")
+_NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a number
 
 
 def _digits(text: str) -> str:
     return "".join(_GROUP.findall(text))
 
 
+def find_card_spans(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield cards."""
+    for card in find_cards(text, places):
+        yield Span("card", *card)
+
+
 def find_numbers(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield cards, numbers of people and telephone numbers among the digits of a text."""
-    hints = NumberHints(text)
-    for match in _matches(_NUMBER, text, places, (80, 100)):
-        if _DATE.match(match[0]) is not None:
+    """Yield cards, numbers of people and telephone numbers among the digits around the places."""
+    last = -1
+    for place in places:
+        if place <= last:
+            continue
+        at = place - (not text[place - 1 : place].isdigit())  # behind a digit, or a mark
+        match = _number_at(text, at)
+        if match is None or _DATE.match(match[0]) is not None:
             continue
         written, start = _whole_groups(text, match)
-        cards = list(_cards_in(written, start))
-        if cards:
-            yield from cards
-        elif text[max(0, start - 1) : start] not in ("#", ".") or start == 0:
-            yield from _named_numbers(text, written, start, hints)
+        if len(written) <= _LONGEST:
+            last = match.end()
+            cards = [Span("card", *card) for card in cards_in(written, start)]
+            if cards:
+                yield from cards
+                continue
+        if text[max(0, start - 1) : start] not in ("#", ".") or start == 0:
+            yield from _named_numbers(text, written, start, at)
+
+
+def _number_at(text: str, place: int) -> re.Match[str] | None:
+    """Return the number that a sign at the place ends in, or right behind."""
+    first = max(0, place - 80)
+    begin = first + len(text[first:place].rstrip(_RUN))
+    while begin == first > 0 and text[begin - 1].isdigit() and text[begin].isdigit():
+        first = begin = begin + 1
+    for match in _NUMBER.finditer(text, begin, place + 100):
+        if match.end() >= place:
+            return match if match.start() < place else None
+    return None
+
+
+def find_named(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield numbers around words that name a number of a person."""
+    ends = {
+        match.end()
+        for place in places
+        for match in _WEAK.finditer(text, max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND)
+    }
+    if ends:
+        yield from find_numbers(text, sorted(ends))
 
 
 def _matches(
@@ -134,19 +191,18 @@ def _whole_groups(text: str, match: re.Match[str]) -> tuple[str, int]:
     return text[start:end], start
 
 
-def _named_numbers(text: str, written: str, start: int, hints: NumberHints) -> Iterator[Span]:
-    if len(written) < 7:
-        return
-    for stretch, at in _readings(written, start):
-        number, end = _digits(stretch), at + len(stretch)
-        if not hints.may_be_named(stretch, len(number)):
+def _named_numbers(text: str, written: str, start: int, place: int) -> Iterator[Span]:
+    for begin, end in _readings(written, place - start):
+        stretch, at = written[begin:end], start + begin
+        number, finish = _digits(stretch), start + end
+        if not 7 <= len(number) <= 18:
             continue
-        beside = text[max(0, at - _BESIDE) : end + 60]
-        if 9 <= len(number) <= 18 and find_country(number, stretch.strip("+("), beside):
-            yield Span("national_id", at, end, number)
+        beside = text[max(0, at - _BESIDE) : finish + 60]
+        if len(number) >= 9 and find_country(number, stretch.strip("+("), beside):
+            yield Span("national_id", at, finish, number)
             return
-        if 7 <= len(number) <= 17 and is_telephone(stretch, text[max(0, at - 40) : at]):
-            yield Span("phone", at, end, number)
+        if len(number) <= 17 and is_telephone(stretch, text[max(0, at - 40) : at]):
+            yield Span("phone", at, finish, number)
             return
 
 
@@ -160,60 +216,27 @@ def find_written_ids(text: str, places: Sequence[int]) -> Iterator[Span]:
             yield Span("national_id", *match.span(), plain.upper())
 
 
-def _readings(written: str, start: int) -> Iterator[tuple[str, int]]:
-    """Yield the whole, then its lines: what stands in two lines may be one number or two."""
-    yield written, start
-    if "\n" in written or "  " in written or "\t" in written:
-        for match in re.finditer(r"[^\n\r\t]+?(?=\s{2}|[\n\r\t]|$)", written):
-            if len(match[0].strip()) >= 7 and match[0] != written:
-                shift = len(match[0]) - len(match[0].lstrip())
-                yield match[0].strip(), start + match.start() + shift
+def _readings(written: str, place: int) -> list[tuple[int, int]]:
+    """Return the whole, and what stands at a place in it: its line, its column, its word.
 
-
-def _cards_in(written: str, start: int) -> Iterator[Span]:
-    """Yield card numbers among groups of digits: they begin and end with a group.
-
-    Many groups are a table: there the number must be at one of its ends, and in one line.
+    What stands in two lines may be one number or two.
     """
-    total = len(_digits(written))
-    if total < 12:
-        return
-    groups = list(_GROUP.finditer(written))
-    last = -1
-    for first, group in enumerate(groups):
-        if first <= last:
-            continue
-        digits = ""
-        for final in range(first, min(first + 19, len(groups))):
-            digits += groups[final][0]
-            if len(digits) > 19:
+    readings = [(0, len(written))]
+    for border in (_LINE, _COLUMN, _BLANK):
+        begin, end = 0, len(written)
+        for match in border.finditer(written):
+            if match.end() >= place:
+                end = match.start() if match.start() >= place else end
                 break
-            if len(digits) < 12 or not _CARDS.fullmatch(digits) or not is_luhn(digits):
-                continue
-            stretch = written[group.start() : groups[final].end()]
-            whole = first == 0 and final == len(groups) - 1 and _is_one_number(stretch)
-            at_end = first == 0 or final == len(groups) - 1 or total <= 32
-            if whole or (at_end and _is_even(stretch)):
-                yield Span("card", start + group.start(), start + groups[final].end(), digits)
-                last = final
-                break
-
-
-def _is_one_number(stretch: str) -> bool:
-    """Return whether ends of lines separate all of its groups, or none."""
-    marks = set(re.sub(r"\d", "", stretch))
-    return not marks & _LINE_ENDS or marks <= _LINE_ENDS
-
-
-def _is_even(stretch: str) -> bool:
-    """Return whether one kind of mark separates the groups, of one line."""
-    marks = set(re.sub(r"\d", "", stretch))
-    return not marks & {"\n", "\r", "\t", "(", ")"} and (len(marks) < 2 or marks <= {" ", "-"})
+            begin = match.end()
+        if (begin, end) not in readings:
+            readings.append((begin, end))
+    return readings
 
 
 def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield account numbers with the length of their country and two right check digits."""
-    for begin in _matches(_IBAN_BEGIN, text, places, (26, 0)):
+    for begin in _matches(_IBAN_BEGIN, text, places, (30, 0)):
         match = _IBAN.match(text, begin.start())
         if match is None or begin[0][:2].upper() not in IBAN_LENGTHS:
             continue
@@ -347,36 +370,32 @@ def find_assignments(text: str, places: Sequence[int]) -> Iterator[Span]:
         yield Span("random_secret", start, end, text[start:end])
 
 
-# Signs are as short as they can be told by: the engine is many times faster with such ones.
-_NUMBER_SIGN: Final = r"[0-9](?:[ \t\r\n./()_-]{0,3}[0-9]){6}[^0-9]"
-_IBAN_SIGN: Final = (
-    r"[A-Za-z]{2}[ .\t\n-]?[0-9] ?[0-9][ .\t\n-]?[A-Za-z0-9](?:[ .\t\n-]?[A-Za-z0-9]){6}"
-)
+_FEW_BLANKS: Final = r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>]"
 
 DETECTORS: Final = (
-    Detector(frozenset(("card", "national_id", "phone")), (_NUMBER_SIGN,), find_numbers),
+    Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
     Detector(
-        frozenset(("national_id",)),
-        (
-            "[0-9][A-Za-z][0-9][0-9][ -]?[A-Za-z][0-9]{3}[A-Za-z]",
-            "[0-9]{6}[-+Aa][0-9]{3}",
-            "[0-9]{7}[ -]?[A-Za-z]",
-            "[0-9]{3} ?2[AaBb] ?[0-9]{3}",
-        ),
-        find_written_ids,
+        frozenset(("card", "national_id", "phone")), find_numbers,
+        signs=TELEPHONE_SIGNS, digit_signs=NUMBER_SIGNS,
     ),
-    Detector(frozenset(("iban",)), (_IBAN_SIGN,), find_ibans),
-    Detector(frozenset(("email",)), ("@", r"[\[({<] ?[aA][tT] ?[\])}>]"), find_emails),
+    Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),
     Detector(
-        frozenset(("ip",)),
-        (
-            r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
-            r"[0-9](?: ?[\[(]\.[\])] ?| \. )[0-9]",
+        frozenset(("national_id",)), find_written_ids,
+        signs=(FRENCH_SIGN,), digit_signs=WRITTEN_SIGNS,
+    ),
+    Detector(
+        frozenset(("iban",)), find_ibans, signs=(ACCOUNT_WORD,), word_signs=ACCOUNT_SIGNS
+    ),
+    Detector(frozenset(("email",)), find_emails, signs=("@", _FEW_BLANKS)),
+    Detector(
+        frozenset(("ip",)), find_addresses,
+        signs=(
+            r"[0-9] ?\[\.\] ?[0-9]", r"[0-9] ?\(\.\) ?[0-9]", r"[0-9] \. [0-9]",
             "[0-9A-Fa-f]:[0-9A-Fa-f]{1,4}:[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]",
             "[23f][0-9a-fA-F]{3}::",
         ),
-        find_addresses,
+        digit_signs=(ADDRESS_SIGN,),
     ),
-    Detector(frozenset(("secret",)), tuple(entry.sign for entry in SECRET_FORMATS), find_secrets),
-    Detector(frozenset(("random_secret",)), (*ASSIGNED_SIGNS, URL_SIGN), find_assignments),
-)
+    Detector(frozenset(("secret",)), find_secrets, signs=tuple(entry.sign for entry in SECRET_FORMATS)),
+    Detector(frozenset(("random_secret",)), find_assignments, signs=(*ASSIGNED_SIGNS, URL_SIGN)),
+)  # fmt: skip

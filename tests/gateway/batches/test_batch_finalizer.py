@@ -35,7 +35,8 @@ class Desk:
         self.batches.lease("batch_1", "me", now_us=1, until_us=10**9)
         self.batches.move("batch_1", "me", ("validating",), status="in_progress", total=total)
         for claim in self.lines.claim("own", good + bad, now_us=10, until_us=200):
-            answer = json.dumps({"custom_id": claim.custom_id}).encode()
+            body = {"usage": {"prompt_tokens": claim.number, "completion_tokens": 1}}
+            answer = json.dumps({"custom_id": claim.custom_id, "response": {"body": body}}).encode()
             self.lines.answer(claim, answer, ok=claim.number <= good)
 
     @property
@@ -65,6 +66,8 @@ def test_a_batch_that_is_answered_completes(desk) -> None:
     assert (desk.ids(done.output_file_id), desk.ids(done.error_file_id)) == (
         ["c1", "c2", "c3"], ["c4"],
     )  # fmt: skip
+    assert done.usage is not None
+    assert (done.usage["input_tokens"], done.usage["output_tokens"]) == (1 + 2 + 3, 3)
     record = desk.files.find(done.output_file_id, "search")
     assert (record.purpose, record.expires_us) == ("batch_output", 600)
     assert desk.lines.models() == []
@@ -79,6 +82,7 @@ def test_output_may_be_kept_for_another_time(desk) -> None:
 def test_what_is_not_answered_keeps_it_open(desk) -> None:
     desk.put(4, good=3)
     assert not desk.finishing.start_finalizing(desk.found)
+    assert desk.found.usage is None
 
 
 def test_time_is_over(desk) -> None:
