@@ -16,14 +16,24 @@ _CARDS: Final = re.compile(
 _LEAST, _MOST = 12, 19
 _GROUPS_MOST: Final = 19
 _LINE_ENDS: Final = frozenset("\r\n")
+_DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)")
 _RUN: Final = "0123456789 \t\r\n./()_|-"
-_MARKS: Final = frozenset(_RUN)
 _BEFORE, _BEHIND = 96, 64  # characters of a run that are looked at
 _FEW: Final = 32  # digits: more in one line are a table
 _WORD: Final = 24  # characters of a word that digits are glued to
 _GLUED: Final = frozenset((15, 16))
 _HEXADECIMAL: Final = frozenset("abcdefABCDEF")
+_BEGINS: Final = frozenset((4, 8))  # a longer group may stand behind one of these
 _FOURS: Final = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
+_JOINED: Final = frozenset(
+    joined
+    for sizes in _FOURS
+    for cut in range(len(sizes) - 1)
+    for joined in (
+        (*sizes[:cut], sizes[cut] + sizes[cut + 1], *sizes[cut + 2 :]),
+        (sum(sizes[: cut + 1]), sum(sizes[cut + 1 :])),
+    )
+)
 
 
 class CardPlace(NamedTuple):
@@ -64,18 +74,35 @@ def cards_in(written: str, start: int) -> Iterator[CardPlace]:
             stretch = written[begin:end]
             whole = first == 0 and final == len(groups) - 1 and _is_one_number(stretch)
             at_end = first == 0 or final == len(groups) - 1 or total <= _FEW
-            if whole or (at_end and _is_even(stretch) and not _is_fraction(written, begin, end)):
+            sizes = tuple(len(group[0]) for group in groups[first : final + 1])
+            even = at_end and _is_even(stretch) and _are_even(sizes)
+            if (whole and not _DATE.search(stretch)) or (
+                even and not _is_fraction(written, begin, end)
+            ):
                 yield CardPlace(start + begin, start + end, digits)
                 last = final
                 break
 
 
-def _candidates(groups: Sequence[re.Match[str]], first: int) -> Iterator[tuple[int, str]]:
-    """Yield the last group and the digits of what may be a card from a group on."""
-    digits = ""
+def _candidates(
+    groups: Sequence[re.Match[str]], first: int, *, even: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Yield the last group and the digits of what may be a card from a group on.
+
+    `even`: of groups of one size with a rest, or as American cards are written.
+    """
+    digits = groups[first][0]
+    size = len(digits)
+    if digits[0] in "0179":
+        return
     for final in range(first, min(first + _GROUPS_MOST, len(groups))):
-        digits += groups[final][0]
+        if final > first:
+            digits += groups[final][0]
+            if even and len(digits) > size * (final - first + 1) and size not in _BEGINS:
+                return
         if len(digits) > _MOST:
+            return
+        if even and len(digits) < size * (final - first + 1) and len(digits) < _LEAST:
             return
         if len(digits) >= _LEAST and _CARDS.fullmatch(digits) and is_luhn(digits):
             yield final, digits
@@ -102,7 +129,7 @@ def _is_fraction(text: str, begin: int, end: int) -> bool:
 
 def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
     """Yield cards that the run of digits and marks around a place has near the place."""
-    place -= text[place - 1 : place] not in _MARKS  # a sign ends behind a number, or in it
+    place -= not text[place - 1 : place].isdigit()  # a sign ends behind a number, or in it
     first, last = max(0, place - _BEFORE), min(len(text), place + _BEHIND)
     begin = first + len(text[first:place].rstrip(_RUN))
     behind = text[place:last]
@@ -112,15 +139,13 @@ def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
         del groups[0]
     if groups and groups[-1].end() == last < len(text) and text[last].isdigit():
         del groups[-1]
-    at = -1
     for number, group in enumerate(groups):
-        if number <= at or group[0][0] in "019":
-            continue
-        for final, digits in _candidates(groups, number):
-            if _is_card(text, groups, number, final):
+        if group.start() >= place:
+            return
+        for final, digits in _candidates(groups, number, even=True):
+            if groups[final].end() >= place and _is_card(text, groups, number, final):
                 yield CardPlace(group.start(), groups[final].end(), digits)
-                at = final
-                break
+                return
 
 
 def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int) -> bool:
@@ -131,13 +156,19 @@ def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int)
         return False
     gaps = [_gap(text, groups, number) for number in range(first, final)]
     sizes = tuple(len(group[0]) for group in groups[first : final + 1])
-    if len(set(sizes[:-1])) > 1 and sizes not in _FOURS:
-        return False
-    if len(sizes) > 2 and sizes[-1] > sizes[0] and sizes not in _FOURS:
-        return False
-    if max(map(len, gaps)) > 3 or not _are_alike(gaps, sizes):
+    if not _are_even(sizes) or max(map(len, gaps)) > 3 or not _are_alike(gaps, sizes):
         return False
     return not _goes_on(text, groups, first, final, gaps[0])
+
+
+def _are_even(sizes: tuple[int, ...]) -> bool:
+    """Return whether groups are as on cards, or of one size with a rest behind them.
+
+    Where parts of a text are put together, two groups may be one.
+    """
+    if sizes in _FOURS or (len(set(sizes[:-1])) < 2 and sizes[-1] <= sizes[0]):
+        return True
+    return sizes in _JOINED
 
 
 def _gap(text: str, groups: Sequence[re.Match[str]], number: int) -> str:

@@ -109,7 +109,13 @@ _LINE: Final = re.compile(r"\s*[\r\n\t]\s*")
 _COLUMN: Final = re.compile(r"\s{2,}|[\r\n\t]")
 _BLANK: Final = re.compile(r"\s+")
 _LONGEST: Final = 80  # characters of a run of digits: a longer one is a table
-_WEAK: Final = re.compile(rf"\d(?:{_SEPARATORS}{{0,3}}\d){{8,17}}")
+_WEAK: Final = re.compile(rf"(?<!\d)\d(?:{_SEPARATORS}{{0,3}}\d){{8,13}}(?!\d)")
+_SHAPED: Final = re.compile(
+    r"(?<!\d)(?:\d{13}|\d{15}|\d{18}|\d{3}-\d\d-\d{4}|\d{6}[-+ ]\d{4,5}|\d{6} \d{8} \d{3}|"
+    r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d|\d{3}\.\d{4}\.\d{4}\.\d\d|\d{3}\.\d{3}\.\d{3}-\d\d|"
+    r"\d{3}\)? ?[ .-]\d{3}[ .-]\d{4}|\d [ .-]?\d\d[ .-]\d\d[ .-]\d\d[ .-]\d{3}[ .-]\d{3}.*)(?!\d)"
+)
+_SHAPE_MOST: Final = 28
 _NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a number
 
 
@@ -156,15 +162,24 @@ def _number_at(text: str, place: int) -> re.Match[str] | None:
     return None
 
 
+def find_shaped(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield numbers in forms that tell by themselves what they are."""
+    for place in places:
+        if _SHAPED.search(text, max(0, place - _SHAPE_MOST), place + 6) is not None:
+            yield from find_numbers(text, (place,))
+
+
 def find_named(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield numbers around words that name a number of a person."""
-    ends = {
-        match.end()
-        for place in places
-        for match in _WEAK.finditer(text, max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND)
-    }
-    if ends:
-        yield from find_numbers(text, sorted(ends))
+    """Yield numbers of people around words that name one."""
+    seen = set[int]()
+    for place in places:
+        for match in _WEAK.finditer(text, max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND):
+            if match.start() in seen:
+                continue
+            seen.add(match.start())
+            if _DATE.match(match[0]) is None:
+                written, start = _whole_groups(text, match)
+                yield from _named_numbers(text, written, start, len(written) + start)
 
 
 def _matches(
@@ -374,10 +389,8 @@ _FEW_BLANKS: Final = r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>
 
 DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
-    Detector(
-        frozenset(("card", "national_id", "phone")), find_numbers,
-        signs=TELEPHONE_SIGNS, digit_signs=NUMBER_SIGNS,
-    ),
+    Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
+    Detector(frozenset(("card", "national_id", "phone")), find_numbers, signs=TELEPHONE_SIGNS),
     Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),
     Detector(
         frozenset(("national_id",)), find_written_ids,

@@ -32,12 +32,13 @@ CARD_SIGNS: Final = (
     f"[^0-9][2-8](?:{_MARKS}[0-9]){{5}}{_MARK}",
     _behind(
         f"[2-8]{_digits(3)}{_MARKS}(?:{_digits(4)}{_MARKS}{_digits(4)}{_MARKS}[0-9]|"
-        f"{_digits(6)}{_MARKS}{_digits(4)})",
+        f"{_digits(6)}{_MARKS}{_digits(4)}|{_digits(8)}(?:{_MARKS}|{_digits(3)}))",
+        f"[2-8]{_digits(7)}{_MARKS}{_digits(4)}",
+        f"[2-8]{_digits('9,11')}{_MARKS}{_digits(4)}",
         f"[2-8][0-9](?:{_MARK}{_digits(2)}){{5}}",
         f"[2-8]{_digits(2)}(?:{_MARK}{_digits(3)}){{3}}",
         f"[2-8]{_digits(4)}{_MARK}{_digits(5)}{_MARK}{_digits(2)}",
         f"[2-8]{_digits(5)}{_MARK}{_digits(6)}",
-        f"[2-8]{_digits(7)}{_MARK}{_digits(5)}",
     ),
 )
 """Cards in one group, digit by digit, in groups of four, six and five, and of other equal sizes."""
@@ -93,7 +94,8 @@ PERSON_WORDS: Final = (
     "rijksregister", f"niss{_WORD_END}", f"insz{_WORD_END}", f"belgian{_WORD_END}",
     f"registre{_WORD_END}", f"nhs{_WORD_END}", f"patient{_WORD_END}", f"cpf{_WORD_END}",
     f"cadastro{_WORD_END}", f"sin{_WORD_END}", f"social{_MAYBE}(?:insurance|security)",
-    f"tfn{_WORD_END}", f"australian{_WORD_END}", "aadhaar", "aadhar", f"uid(?:ai)?{_WORD_END}",
+    f"tfn{_WORD_END}", f"australian{_WORD_END}", "aadhaar", "aadhar", f"uidai{_WORD_END}",
+    r"uid[^a-z0-9][^0-9\x1e]{0,12}[0-9]{4}[ .-]?[0-9]{4}[ .-]?[0-9]{4}[^0-9.-]",
     f"tckn{_WORD_END}", "kimlik", f"turkish{_WORD_END}", f"ssn{_WORD_END}",
 )  # fmt: skip
 PERSON_SIGN: Final = f"(?i)[^a-z](?:{'|'.join(PERSON_WORDS)})"

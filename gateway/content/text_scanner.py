@@ -14,6 +14,7 @@ from gateway.content.detectors import DETECTORS, Detector
 from gateway.content.encodings import (
     ENCODED_SIGNS,
     is_file,
+    plain_until,
     read_run,
     run_around,
     unescape,
@@ -29,7 +30,7 @@ _JOINT: Final = "\x1e"  # it stands before the first text too: a number begins w
 _END: Final = "\x1f"  # where a text ends, a number in it ends
 _ESCAPE_REACH: Final = 220
 _FOLDED_REACH: Final = 160  # characters around one that may hide something
-_TOLD_MOST: Final = 64  # places in one run before the engine is stopped
+_TOLD_MOST: Final = 12  # places in one run before the engine is stopped
 _ORDER: Final = {
     kind: place
     for place, kind in enumerate(
@@ -181,6 +182,9 @@ class TextScanner:
                 told += 1
                 return told > _TOLD_MOST
             letters = letters or data.decode("latin-1")
+            if (plain := plain_until(letters, begun + end)) >= begun + end:
+                until, told = plain, 0
+                return False
             run = run_around(letters, begun + end)
             found.append(run)
             until, told = run[1], 0
