@@ -111,9 +111,9 @@ _BLANK: Final = re.compile(r"\s+")
 _LONGEST: Final = 80  # characters of a run of digits: a longer one is a table
 _WEAK: Final = re.compile(rf"(?<!\d)\d(?:{_SEPARATORS}{{0,3}}\d){{8,13}}(?!\d)")
 _SHAPED: Final = re.compile(
-    r"(?<!\d)(?:\d{13}|\d{15}|\d{18}|\d{3}-\d\d-\d{4}|\d{6}[-+ ]\d{4,5}|\d{6} \d{8} \d{3}|"
+    r"(?:(?<![0-9A-Za-z])|(?<=\\[nrt]))(?:\d{13}|\d{15}|\d{18}|\d{3}-\d\d-\d{4}|\d{6}[-+ ]\d{4,5}|\d{6} \d{8} \d{3}|"
     r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d|\d{3}\.\d{4}\.\d{4}\.\d\d|\d{3}\.\d{3}\.\d{3}-\d\d|"
-    r"\d{3}\)? ?[ .-]\d{3}[ .-]\d{4}|\d [ .-]?\d\d[ .-]\d\d[ .-]\d\d[ .-]\d{3}[ .-]\d{3}.*)(?!\d)"
+    r"\d{3}\)? ?[ .-]\d{3}[ .-]\d{4}|\d [ .-]?\d\d[ .-]\d\d[ .-]\d\d[ .-]\d{3}[ .-]\d{3}.*)(?![0-9A-Za-z])"
 )
 _SHAPE_MOST: Final = 28
 _NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a number

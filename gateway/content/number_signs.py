@@ -48,7 +48,7 @@ NUMBER_SIGNS: Final = (
     f"{_WHOLE}[1-9]{_digits(17)}{_END}",
     f"{_WHOLE}[5-9]{_digits(12)}{_END}",
     _behind(
-        f"{_digits(3)}{_INLINE}{{1,2}}{_digits('2,4')}{_INLINE}{_digits('3,4')}{_END}",
+        f"{_digits(3)}(?:{_INLINE}|[()|/_.-] ){_digits('2,4')}{_INLINE}{_digits('3,4')}{_END}",
         f"{_digits(2)}{_INLINE}{_digits(2)}{_INLINE}{_digits(2)}{_INLINE}{_digits(3)}",
         f"{_digits(6)}{_INLINE}{_digits('4,8')}{_END}",
     ),
@@ -103,12 +103,14 @@ PERSON_SIGN: Final = f"(?i)[^a-z](?:{'|'.join(PERSON_WORDS)})"
 FRENCH_SIGN: Final = "[0-9]{3} ?2[AaBb] ?[0-9]{3}"
 
 _BLANK: Final = r"[ .\t\n-]"
+_SPACE: Final = r"[ .\t\n]"  # UUIDs have dashes between small letters
 _ANY: Final = "[A-Za-z0-9]"
 ACCOUNT_SIGNS: Final = (
-    rf"{_OTHER}{_LETTER}{{2}}(?:{_digits(2)}{_ANY}{{11}}|"
-    rf"{_BLANK}?{_digits(2)}{_BLANK}{{1,2}}{_ANY}{{4}}{_BLANK}{{1,2}}{_ANY}{{4}}"
+    rf"{_OTHER}(?:{_LETTER}{{2}}(?:{_digits(2)}{_ANY}{{11}}|{_digits(2)}(?:{_BLANK}?[0-9]){{11}})|"
+    rf"[A-Z]{{2}}{_BLANK}?{_digits(2)}{_BLANK}{{1,2}}{_ANY}{{4}}{_BLANK}{{1,2}}{_ANY}{{4}}"
     rf"{_BLANK}{{1,2}}{_ANY}|"
-    rf"{_digits(2)}(?:{_BLANK}?[0-9]){{11}})",
+    rf"[a-z]{{2}}{_SPACE}?{_digits(2)}{_SPACE}{{1,2}}{_ANY}{{4}}{_SPACE}{{1,2}}{_ANY}{{4}}"
+    rf"{_SPACE}{{1,2}}{_ANY})",
 )
 """Numbers of bank accounts: in one word, in groups of four, or as digits in any groups."""
 ACCOUNT_WORD: Final = r"(?i)iban[A-Za-z]{2}[0-9]{2}"

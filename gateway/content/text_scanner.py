@@ -29,7 +29,7 @@ DERIVED_BYTES: Final = 256 * 1024  # that are read out of encodings, of one requ
 _JOINT: Final = "\x1e"  # it stands before the first text too: a number begins where a text does
 _END: Final = "\x1f"  # where a text ends, a number in it ends
 _ESCAPE_REACH: Final = 220
-_FOLDED_REACH: Final = 160  # characters around one that may hide something
+_FOLDED_REACH: Final = 80  # characters around one that may hide something
 _TOLD_MOST: Final = 12  # places in one run before the engine is stopped
 _ORDER: Final = {
     kind: place
