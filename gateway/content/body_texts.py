@@ -4,10 +4,12 @@ Names of members that APIs give are no text; any other name may hold some. A num
 digits. A string that is JSON itself, as the arguments of calls are, is opened.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
+
+from gateway.content.turn_taker import TurnTaker
 
 # Names and values of structure: they are read, but no text is split over them.
 _NAMES: Final = frozenset((
@@ -25,6 +27,7 @@ LEAST_NUMBER: Final = 10**6  # numbers of fewer digits hold nothing
 _OPENED_BYTES: Final = 1 << 20
 _MEDIA: Final = ("data:image/", "data:audio/", "data:video/", "data:application/")
 _LONG: Final = 1024
+_AT_ONCE: Final = 64  # members of a list that are read before others have a turn
 
 
 class BodyTexts:
@@ -46,6 +49,11 @@ class BodyTexts:
 
     def add(self, value: Any, name: str = "", *, spoken: bool = False) -> None:
         """Add all texts of a value that is a member of this name."""
+        for _ in self.steps(value, name, spoken=spoken):
+            pass
+
+    def steps(self, value: Any, name: str = "", *, spoken: bool = False) -> Iterator[None]:
+        """Add all texts as `add` does, and stop after each few of a list."""
         if isinstance(value, str):
             self.strings += 1
             self._add_text(value, name, spoken)
@@ -57,12 +65,18 @@ class BodyTexts:
                 if key not in _NAMES:
                     self.texts.append(key)
                 first = len(self.texts)
-                self.add(inner, key, spoken=spoken)
+                if isinstance(inner, str):
+                    self.strings += 1
+                    self._add_text(inner, key, spoken)
+                else:
+                    yield from self.steps(inner, key, spoken=spoken)
                 if key not in _NAMES and len(self.texts) == first + 1 and self.texts[-1]:
                     self.named.append((first - 1, first))
         elif isinstance(value, list):
-            for inner in value:
-                self.add(inner, name, spoken=spoken)
+            for number, inner in enumerate(value, 1):
+                yield from self.steps(inner, name, spoken=spoken)
+                if number % _AT_ONCE == 0:
+                    yield
         elif (digits := digits_of(value)) is not None:
             self._append(digits, spoken)
 
@@ -121,6 +135,19 @@ class TextRewriter:
             return value
         said = self._take(digits)
         return value if said == digits else said
+
+    async def rewrite_in_turns(self, value: Any, name: str, turns: TurnTaker) -> Any:
+        """Return what `rewrite` does; others have turns in between."""
+        if isinstance(value, dict):
+            made = {}
+            for key, inner in value.items():
+                said = key if key in _NAMES else self._take(key)
+                made[said] = await self.rewrite_in_turns(inner, key, turns)
+            return made
+        if isinstance(value, list):
+            await turns.rest()
+            return [await self.rewrite_in_turns(inner, name, turns) for inner in value]
+        return self.rewrite(value, name)
 
     def _rewrite_text(self, text: str, name: str) -> str:
         if text[:1] in ("{", "[") and (opened := open_json(text)) is not None:

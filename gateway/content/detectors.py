@@ -83,6 +83,10 @@ _EMAIL: Final = re.compile(
     rf"([\w.%+'-]{{1,64}}){_AT}((?:[\w-]{{1,63}}{_DOT}){{1,6}})(xn--[a-z0-9-]{{2,40}}|[a-z]{{2,24}})(?![\w(@]|-\w|\.\w+\()",
     re.IGNORECASE,
 )
+_BARE_DOMAIN: Final = re.compile(r"[\w.-]+")
+_DOTTED: Final = re.compile(r"[\[({] ?(?:dot|\.) ?[\])}]", re.IGNORECASE)
+_NO_DOMAIN: Final = re.compile(r"[^\w.-]")
+_SCALE: Final = re.compile(r"\d+x\.")
 _LOCAL_PART: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'-"
 _IPV4: Final = re.compile(
     r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
@@ -282,8 +286,9 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
         match = None if begin is None else _EMAIL.match(text, begin)
         if match is None or not _is_address(match):
             continue
-        domain = re.sub(r"[\[({] ?(?:dot|\.) ?[\])}]", ".", match[2], flags=re.IGNORECASE)
-        domain = re.sub(r"[^\w.-]", "", domain)
+        domain = match[2]
+        if not _BARE_DOMAIN.fullmatch(domain):
+            domain = _NO_DOMAIN.sub("", _DOTTED.sub(".", domain))
         yield Span("email", *match.span(), f"{match[1]}@{domain}{match[3]}".lower())
 
 
@@ -308,7 +313,7 @@ def _is_address(match: re.Match[str]) -> bool:
     top, whole = match[3].lower(), match[0]
     if top not in TOP_DOMAINS and not top.startswith("xn--"):
         return False
-    if re.match(r"\d+x\.", match[2]):  # icon@2x.png
+    if match[2][:1].isdigit() and _SCALE.match(match[2]):  # icon@2x.png
         return False
     if " " not in whole:
         return True

@@ -31,7 +31,7 @@ ENCODED_SIGNS: Final = (
     "[A-Za-z0-9+/]{40}",
     r"[A-Za-z0-9+/]{10}(?:==|=[\r\n\"',;.)}|<\]\x1e\x1f]|= )",
 )
-_PLAIN: Final = re.compile("[a-z/+]+|[A-Z/+]+|[0-9/+]+")
+_PLAIN: Final = re.compile("[a-z/+]+|[A-Z/+]+")
 _SIGN_SIZE: Final = 20
 _WIDE: Final = "[A-Za-z0-9+/_-]"
 _RUN: Final = re.compile(
