@@ -23,7 +23,8 @@ STRUCTURE: Final = frozenset((
     "role", "type", "id", "name", "tool_call_id", "call_id", "tool_use_id", "media_type", "detail",
     "ttl", "signature", "status", "model", "format", "object",
 ))  # fmt: skip
-LEAST_NUMBER: Final = 10**6  # numbers of fewer digits hold nothing
+LEAST_NUMBER: Final = 10**6  # smaller numbers hold nothing that is found without own patterns
+PROMPTS: Final = ("prompt", "input")  # that may be numbers of tokens
 _OPENED_BYTES: Final = 1 << 20
 _MEDIA: Final = ("data:image/", "data:audio/", "data:video/", "data:application/")
 _LONG: Final = 1024
@@ -34,12 +35,14 @@ class BodyTexts:
     """Texts of one or more values. `content`: places of those that may be parts of one text.
 
     `spoken`: of these, what the user says. `media`: how many hold a file and are not read.
-    `named`: places of a name that no API gives, and of the one text under it.
+    `named`: places of a name that no API gives, and of the one text under it. `least_number`: the
+    least number that is a text; smaller ones than usual are a part of no other text.
     """
 
-    __slots__ = ("content", "media", "named", "spoken", "strings", "texts")
+    __slots__ = ("_least_number", "content", "media", "named", "spoken", "strings", "texts")
 
-    def __init__(self) -> None:
+    def __init__(self, least_number: int = LEAST_NUMBER) -> None:
+        self._least_number = least_number
         self.texts: list[str] = []
         self.content: list[int] = []
         self.spoken: list[int] = []
@@ -77,8 +80,11 @@ class BodyTexts:
                 yield from self.steps(inner, name, spoken=spoken)
                 if number % _AT_ONCE == 0:
                     yield
-        elif (digits := digits_of(value)) is not None:
-            self._append(digits, spoken)
+        elif (digits := digits_of(value, name, self._least_number)) is not None:
+            if abs(value) < LEAST_NUMBER:
+                self.texts.append(digits)
+            else:
+                self._append(digits, spoken)
 
     def count(self, value: Any) -> None:
         """Count the strings of a value, and read none."""
@@ -114,8 +120,9 @@ class BodyTexts:
 class TextRewriter:
     """Puts other texts in their places, in the order in which `BodyTexts` counts them."""
 
-    def __init__(self, texts: Mapping[int, str]) -> None:
+    def __init__(self, texts: Mapping[int, str], least_number: int = LEAST_NUMBER) -> None:
         self._texts = texts
+        self._least_number = least_number
         self._next = 0
 
     def rewrite(self, value: Any, name: str = "") -> Any:
@@ -130,7 +137,7 @@ class TextRewriter:
             return made
         if isinstance(value, list):
             return [self.rewrite(inner, name) for inner in value]
-        digits = digits_of(value)
+        digits = digits_of(value, name, self._least_number)
         if digits is None:
             return value
         said = self._take(digits)
@@ -164,15 +171,15 @@ class TextRewriter:
         return self._texts.get(place, text)
 
 
-def digits_of(value: Any) -> str | None:
-    """Return a number's digits where they may be more than an amount."""
+def digits_of(value: Any, name: str = "", least: int = LEAST_NUMBER) -> str | None:
+    """Return a number's digits where they may be more than an amount, or a token of a prompt."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float):
         if not value.is_integer():
             return None
         value = int(value)
-    return str(value) if abs(value) >= LEAST_NUMBER else None
+    return str(value) if abs(value) >= (LEAST_NUMBER if name in PROMPTS else least) else None
 
 
 def is_media(text: str) -> bool:

@@ -9,7 +9,13 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
+from gateway.content.body_texts import (
+    LEAST_NUMBER,
+    PROMPTS,
+    BodyTexts,
+    TextRewriter,
+    is_all,
+)
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
 from gateway.content.seams import REACH, SplitFind, find_across
@@ -29,7 +35,6 @@ _UNSPOKEN: Final = frozenset((
     "max_completion_tokens", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs",
     "parallel_tool_calls", "service_tier", "store", "priority", "encoding_format", "dimensions",
 ))  # fmt: skip
-_PROMPTS: Final = ("prompt", "input")  # that may be numbers of tokens
 _NEAR: Final = 8 * REACH  # of an end of a text: no window has more of a long one
 _MOST_CHOICES: Final = 1 << 20  # the request was read once with the real limit
 
@@ -49,12 +54,13 @@ class RequestReader:
 
     def __init__(self, scanner: TextScanner) -> None:
         self._scanner = scanner
+        self._least_number = 0 if scanner.has_patterns else LEAST_NUMBER
         self._memory = ScannedBeginnings()
 
     async def read(self, asked: InferenceRequest) -> dict[str, int]:
         """Return how much of each kind a request holds, in all of its parts."""
         found: Counter[str] = Counter()
-        rest = BodyTexts()
+        rest = BodyTexts(self._least_number)
         for name, raw in _members_of(asked).items():
             if _is_unspoken(name, raw):
                 continue
@@ -127,7 +133,7 @@ class RequestReader:
         known = self._memory.find(raw)
         end, before = (0, None) if known is None else known
         rest = b"[" + raw[end:].lstrip(b" \t\r\n,") if end else raw
-        texts = BodyTexts()
+        texts = BodyTexts(self._least_number)
         values: Sequence[Any] = msgspec.json.decode(rest)
         if not values and before is not None:
             return {**before.found, UNKNOWN: before.unread}
@@ -215,12 +221,13 @@ class RequestReader:
             if _is_unspoken(name, raw):
                 continue
             value = msgspec.json.decode(raw)
-            body = BodyTexts()
+            body = BodyTexts(self._least_number)
             await _add(body, value, name)
             read = await self._scan(body, None, every=True)
             masked = await mask_texts(body.texts, read.finds, read.splits, kinds, names)
             if masked:
-                made = await TextRewriter(masked).rewrite_in_turns(value, name, TurnTaker())
+                rewriter = TextRewriter(masked, self._least_number)
+                made = await rewriter.rewrite_in_turns(value, name, TurnTaker())
                 changed[name] = encode_raw(made)
         return {**members, **changed} if changed else members
 
@@ -228,7 +235,7 @@ class RequestReader:
 async def _add(body: BodyTexts, value: Any, name: str) -> None:
     """Add the texts of a member, and let others have turns in between."""
     turns = TurnTaker()
-    for _ in body.steps(value, name, spoken=name in _PROMPTS):
+    for _ in body.steps(value, name, spoken=name in PROMPTS):
         await turns.rest()
 
 
@@ -294,7 +301,7 @@ def _check_all(raw: bytes, strings: int, name: str) -> None:
 
 def _is_tokens(name: str, value: Any) -> bool:
     """Return whether a prompt is numbers of tokens, which say nothing without the tokenizer."""
-    if name not in _PROMPTS or not isinstance(value, list) or not value:
+    if name not in PROMPTS or not isinstance(value, list) or not value:
         return False
     first = value[0][0] if isinstance(value[0], list) and value[0] else value[0]
     return isinstance(first, int)

@@ -131,6 +131,11 @@ class TextScanner:
             compile_patterns([pattern for _, pattern in patterns]) if patterns else None
         )
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether an operator's own patterns are looked for."""
+        return self._patterns is not None
+
     def scan(self, texts: Sequence[str]) -> ScanResult:
         """Return what the texts hold, each find once."""
         return self._scan(texts, 0, [DERIVED_BYTES])
