@@ -265,11 +265,12 @@ def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
                 plain += letter.upper()
                 spots.append(place)
         size = IBAN_LENGTHS[plain[:2]]
-        if "-" in match[0] and not _is_in_fours(match[0]):
-            continue
         if len(plain) < size or not is_iban(plain[:size]):
             continue
         ends = spots[size - 1] + 1
+        written = text[match.start() : ends]
+        if "-" in written and not _is_in_fours(written):
+            continue
         if not text[ends : ends + 1].isalnum():
             yield Span("iban", match.start(), ends, plain[:size])
 
