@@ -18,6 +18,8 @@ _GROUPS_MOST: Final = 19
 _LINE_ENDS: Final = frozenset("\r\n")
 _DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)")
 _RUN: Final = "0123456789 \t\r\n./()_|-"
+_LINED: Final = "0123456789 \t./()_|-"
+_SIGN_MOST: Final = 5  # marks behind the last digit of a sign
 _BEFORE, _BEHIND = 96, 64  # characters of a run that are looked at
 _FEW: Final = 32  # digits: more in one line are a table
 _WORD: Final = 24  # characters of a word that digits are glued to
@@ -56,6 +58,23 @@ def find_cards(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
                 done = card.end
 
 
+def find_runs(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
+    """Yield cards in uneven groups, which are all that stands around the places in their lines."""
+    done = -1
+    for place in places:
+        groups = _groups_around(text, place, _LINED) if place > done else []
+        digits = "".join(group[0] for group in groups)
+        if len(groups) < 2 or not _CARDS.fullmatch(digits) or not is_luhn(digits):
+            continue
+        if _is_decimal(text[groups[0].start() : groups[-1].end()]):
+            continue
+        begin, done = groups[0].start(), groups[-1].end()
+        gaps = {_gap(text, groups, number) for number in range(len(groups) - 1)}
+        even = len(gaps) == 1 or all(gap.strip(" -") == "" for gap in gaps)
+        if even and not _DATE.search(text, begin, done):
+            yield CardPlace(begin, done, digits)
+
+
 def cards_in(written: str, start: int) -> Iterator[CardPlace]:
     """Yield card numbers among groups of digits: they begin and end with a group.
 
@@ -76,6 +95,8 @@ def cards_in(written: str, start: int) -> Iterator[CardPlace]:
             at_end = first == 0 or final == len(groups) - 1 or total <= _FEW
             sizes = tuple(len(group[0]) for group in groups[first : final + 1])
             even = at_end and _is_even(stretch) and _are_even(sizes)
+            if _is_decimal(stretch):
+                continue
             if (whole and not _DATE.search(stretch)) or (
                 even and not _is_fraction(written, begin, end)
             ):
@@ -127,18 +148,38 @@ def _is_fraction(text: str, begin: int, end: int) -> bool:
     )
 
 
-def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
-    """Yield cards that the run of digits and marks around a place has near the place."""
-    place -= not text[place - 1 : place].isdigit()  # a sign ends behind a number, or in it
+def _is_decimal(stretch: str) -> bool:
+    """Return whether two groups and a point are one number."""
+    return stretch.count(".") == 1 and stretch.replace(".", "", 1).isdigit()
+
+
+def _groups_around(text: str, place: int, run: str) -> list[re.Match[str]]:
+    """Return the whole groups of the run of digits and marks that a sign at a place ends in."""
+    place = _last_digit(text, place)
     first, last = max(0, place - _BEFORE), min(len(text), place + _BEHIND)
-    begin = first + len(text[first:place].rstrip(_RUN))
+    begin = first + len(text[first:place].rstrip(run))
     behind = text[place:last]
-    end = place + len(behind) - len(behind.lstrip(_RUN))
+    end = place + len(behind) - len(behind.lstrip(run))
     groups = list(_GROUP.finditer(text, begin, end))
     if groups and groups[0].start() == first > 0 and text[first - 1].isdigit():
         del groups[0]
     if groups and groups[-1].end() == last < len(text) and text[last].isdigit():
         del groups[-1]
+    return groups
+
+
+def _last_digit(text: str, place: int) -> int:
+    """Return where the last digit before a place ends: a sign ends behind one, or in a number."""
+    least = max(0, place - _SIGN_MOST)
+    while place > least and not text[place - 1 : place].isdigit():
+        place -= 1
+    return place
+
+
+def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
+    """Yield cards that the run of digits and marks around a place has near the place."""
+    groups = _groups_around(text, place, _RUN)
+    place = _last_digit(text, place)
     for number, group in enumerate(groups):
         if group.start() >= place:
             return
@@ -150,6 +191,8 @@ def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
 
 def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int) -> bool:
     begin, end = groups[first].start(), groups[final].end()
+    if _is_decimal(text[begin:end]):
+        return False
     if first == final:
         return not _is_fraction(text, begin, end) and _stands_alone(text, begin, end)
     if _is_letter(text, begin - 1) or _is_letter(text, end):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
-from gateway.content.cards import cards_in, find_cards
+from gateway.content.cards import cards_in, find_cards, find_runs
 from gateway.content.checksums import IBAN_LENGTHS, is_iban
 from gateway.content.domains import TOP_DOMAINS
 from gateway.content.national_ids import find_country
@@ -22,6 +22,7 @@ from gateway.content.number_signs import (
     FRENCH_SIGN,
     NUMBER_SIGNS,
     PERSON_SIGN,
+    RUN_SIGN,
     TELEPHONE_SIGNS,
     WRITTEN_SIGNS,
 )
@@ -48,8 +49,8 @@ class Span(NamedTuple):
 class Detector:
     """`kinds`: what it may find. `find` gets a text, and where in it signs end.
 
-    `signs` are led by letters and marks, `digit_signs` and `word_signs` by digits and by words: each
-    sort is an engine of its own, since the engine is fast with one sort at a time.
+    `signs` are led by letters and marks, `digit_signs` by digits, `word_signs` by words, `run_signs`
+    by runs of digits: each sort has an engine of its own, since it is fast with one sort alone.
     """
 
     kinds: frozenset[str]
@@ -57,6 +58,7 @@ class Detector:
     signs: tuple[str, ...] = ()
     digit_signs: tuple[str, ...] = ()
     word_signs: tuple[str, ...] = ()
+    run_signs: tuple[str, ...] = ()
 
 
 _SEPARATORS: Final = r"[ \t\r\n./()_-]"
@@ -130,6 +132,12 @@ def _digits(text: str) -> str:
 def find_card_spans(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield cards."""
     for card in find_cards(text, places):
+        yield Span("card", *card)
+
+
+def find_uneven_cards(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield cards in uneven groups."""
+    for card in find_runs(text, places):
         yield Span("card", *card)
 
 
@@ -395,6 +403,7 @@ _FEW_BLANKS: Final = r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>
 
 DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
+    Detector(frozenset(("card",)), find_uneven_cards, run_signs=(RUN_SIGN,)),
     Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
     Detector(frozenset(("card", "national_id", "phone")), find_numbers, signs=TELEPHONE_SIGNS),
     Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),

@@ -43,6 +43,13 @@ CARD_SIGNS: Final = (
 )
 """Cards in one group, digit by digit, in groups of four, six and five, and of other equal sizes."""
 
+_LINED: Final = r"[ \t./()_|-]"
+_UNLINED: Final = r"[^0-9 \t./()_|-]"
+RUN_SIGN: Final = (
+    f"{_UNLINED}{_LINED}{{0,3}}[2-8](?:{_LINED}{{0,3}}[0-9]){{11,18}}{_LINED}{{0,3}}{_UNLINED}"
+)
+"""All digits of a stretch of one line, in whatever groups, if they are as many as a card has."""
+
 NUMBER_SIGNS: Final = (
     f"{_WHOLE}[1-8]{_digits(14)}{_END}",
     f"{_WHOLE}[1-9]{_digits(17)}{_END}",
@@ -111,6 +118,7 @@ ACCOUNT_SIGNS: Final = (
     rf"{_BLANK}{{1,2}}{_ANY}|"
     rf"[a-z]{{2}}{_SPACE}?{_digits(2)}{_SPACE}{{1,2}}{_ANY}{{4}}{_SPACE}{{1,2}}{_ANY}{{4}}"
     rf"{_SPACE}{{1,2}}{_ANY})",
+    rf"{_OTHER}[A-Z]{{2}}{_BLANK}?[0-9]{_BLANK}?[0-9](?:{_BLANK}{{0,2}}[0-9A-Z]){{11}}",
 )
-"""Numbers of bank accounts: in one word, in groups of four, or as digits in any groups."""
+"""Numbers of bank accounts: in one word, in groups of four, or in any groups of capitals and digits."""
 ACCOUNT_WORD: Final = r"(?i)iban[A-Za-z]{2}[0-9]{2}"

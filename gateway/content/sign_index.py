@@ -1,6 +1,7 @@
 """Where signs end in a text, by whose they are: a pass of an engine for each sort of signs."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.config.content_patterns import compile_signs
@@ -11,6 +12,7 @@ from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, form_signs
 if TYPE_CHECKING:
     import hyperscan
 
+_SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs", "run_signs")))
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors
 
 
@@ -18,17 +20,14 @@ class SignIndex:
     """Tells signs of detectors and of escapes apart; one sort of signs is one engine."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        led = [(sign, place) for place, entry in enumerate(detectors) for sign in entry.signs]
+        led, digits, words, runs = (
+            [(sign, place) for place, entry in enumerate(detectors) for sign in signs_of(entry)]
+            for signs_of in _SORTS
+        )
         led += [(sign, ESCAPED) for sign in ESCAPE_SIGNS]
-        digits = [
-            (sign, place) for place, entry in enumerate(detectors) for sign in entry.digit_signs
-        ]
-        words = [
-            (sign, place) for place, entry in enumerate(detectors) for sign in entry.word_signs
-        ]
         self._engines = [
             (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
-            for signs in (led, digits, words)
+            for signs in (led, digits, words, runs)
             if signs
         ]
 
