@@ -18,7 +18,8 @@ _GROUPS_MOST: Final = 19
 _LINE_ENDS: Final = frozenset("\r\n")
 _DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)")
 _RUN: Final = "0123456789 \t\r\n./()_|-"
-_LINED: Final = "0123456789 \t./()_|-"
+_LINED: Final = "0123456789 \t/()_|-"
+_DATED: Final = 48  # characters before a sign in which a date makes it a line of a log
 _SIGN_MOST: Final = 5  # marks behind the last digit of a sign
 _BEFORE, _BEHIND = 96, 64  # characters of a run that are looked at
 _FEW: Final = 32  # digits: more in one line are a table
@@ -62,16 +63,15 @@ def find_runs(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
     """Yield cards in uneven groups, which are all that stands around the places in their lines."""
     done = -1
     for place in places:
-        groups = _groups_around(text, place, _LINED) if place > done else []
+        if place <= done or _DATE.search(text, max(0, place - _DATED), place):
+            continue
+        groups = _groups_around(text, place, _LINED)
         digits = "".join(group[0] for group in groups)
         if len(groups) < 2 or not _CARDS.fullmatch(digits) or not is_luhn(digits):
             continue
-        if _is_decimal(text[groups[0].start() : groups[-1].end()]):
-            continue
         begin, done = groups[0].start(), groups[-1].end()
         gaps = {_gap(text, groups, number) for number in range(len(groups) - 1)}
-        even = len(gaps) == 1 or all(gap.strip(" -") == "" for gap in gaps)
-        if even and not _DATE.search(text, begin, done):
+        if len(gaps) == 1 or all(gap.strip(" -") == "" for gap in gaps):
             yield CardPlace(begin, done, digits)
 
 

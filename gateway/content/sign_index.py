@@ -8,6 +8,7 @@ from gateway.config.content_patterns import compile_signs
 from gateway.content.detectors import Detector
 from gateway.content.encodings import ESCAPE_SIGNS
 from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, form_signs
+from gateway.content.number_signs import RUN_GATE
 
 if TYPE_CHECKING:
     import hyperscan
@@ -27,14 +28,23 @@ class SignIndex:
         led += [(sign, ESCAPED) for sign in ESCAPE_SIGNS]
         self._engines = [
             (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
-            for signs in (led, digits, words, runs)
+            for signs in (led, digits, words)
             if signs
         ]
+        self._runs = [
+            (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
+            for signs in (runs,)
+            if signs
+        ]
+        self._run_gate = compile_signs([RUN_GATE])
 
     def find(self, data: bytes) -> dict[int, list[int]]:
         """Return by owner where its signs end, in order."""
         found: dict[int, list[int]] = {}
-        for engine, owners in self._engines:
+        engines = self._engines
+        if self._runs and is_any(self._run_gate, data):
+            engines = [*engines, *self._runs]
+        for engine, owners in engines:
             for sign, end in ends_in(engine, data):
                 found.setdefault(owners[sign], []).append(end)
         for places in found.values():
@@ -46,9 +56,6 @@ class FoldingIndex:
     """Tells where characters stand that may hide something."""
 
     def __init__(self) -> None:
-        import hyperscan  # noqa: PLC0415  (3 MB that only installations with detectors need)
-
-        self._stopped: type[Exception] = hyperscan.ScanTerminated
         self._forms = compile_signs(form_signs())
         self._beside = compile_signs(BESIDE_SIGNS)
         self._mixed = compile_signs(MIXED_SIGNS)
@@ -56,17 +63,20 @@ class FoldingIndex:
     def find(self, data: bytes) -> list[int]:
         """Return where they end in UTF-8, in order."""
         found = {end for _, end in ends_in(self._forms, data)}
-        if self._is_mixed(data):
+        if is_any(self._beside, data):  # beyond ASCII, beside a Latin letter or a digit
             found.update(end for _, end in ends_in(self._mixed, data))
         return sorted(found)
 
-    def _is_mixed(self, data: bytes) -> bool:
-        """Return whether something beyond ASCII stands beside a Latin letter or a digit."""
-        try:
-            self._beside.scan(data, match_event_handler=_stop)
-        except self._stopped:
-            return True
-        return False
+
+def is_any(database: "hyperscan.Database", data: bytes) -> bool:
+    """Return whether a sign is anywhere."""
+    import hyperscan  # noqa: PLC0415  (3 MB that only installations with detectors need)
+
+    try:
+        database.scan(data, match_event_handler=_stop)
+    except hyperscan.ScanTerminated:
+        return True
+    return False
 
 
 def _stop(*_: object) -> bool:
