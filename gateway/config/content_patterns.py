@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _WORD: Final = r"0-9A-Za-z_\x{80}-\x{10ffff}"
 # An escape, a class, a bracket with its options, a repetition, or one character.
-_TOKEN: Final = re.compile(
+_PIECE: Final = re.compile(
     r"\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\w+:\]|[^\]\\])*\]|\(\?[a-zA-Z^-]*[:)]?|"
     r"\{\d*,?\d*\}|[\s\S]"
 )
@@ -55,40 +55,42 @@ def compile_patterns(patterns: Sequence[str]) -> "hyperscan.Database":
 
 
 def _in_ascii(pattern: str) -> str:
-    """Return a pattern in which letters beyond ASCII are parts of words, and `\\b` is ASCII's.
+    """Return a pattern in which letters beyond ASCII are parts of words, whose ends are ASCII's.
 
     An end of a word beside what may be such a letter is left out: more is found, and nothing less.
     """
-    tokens = _TOKEN.findall(pattern)
+    pieces = _PIECE.findall(pattern)
     made = []
-    for number, token in enumerate(tokens):
-        if token == r"\b":
-            beside = (_before(tokens[:number]), _behind(tokens[number + 1 :]))
-            if any(_may_be_other(other) for other in beside):
-                continue
-        if token == r"\w":
-            token = f"[{_WORD}]"
-        elif token == r"\W":
-            token = f"[^{_WORD}]"
-        elif token.startswith("["):
-            token = token.replace(r"\w", _WORD)
-        made.append(token)
+    for number, piece in enumerate(pieces):
+        beside = (_before(pieces[:number]), _behind(pieces[number + 1 :]))
+        if piece != r"\b" or not any(map(_may_be_other, beside)):
+            made.append(_widened(piece))
     return "".join(made)
 
 
-def _before(tokens: Sequence[str]) -> str:
-    """Return what must stand last of what these tokens match, if one token says so."""
-    return next((token for token in reversed(tokens) if not _REPEATED.fullmatch(token)), "")
+def _widened(piece: str) -> str:
+    """Return a piece whose letters of words are also those beyond ASCII."""
+    if piece.startswith("["):
+        return piece.replace(r"\w", _WORD)
+    return {r"\w": f"[{_WORD}]", r"\W": f"[^{_WORD}]"}.get(piece, piece)
 
 
-def _behind(tokens: Sequence[str]) -> str:
-    return next((token for token in tokens if not _OPENED.fullmatch(token)), "")
+def _before(pieces: Sequence[str]) -> str:
+    """Return what must stand last of what these pieces match, if one piece says so."""
+    return next((piece for piece in reversed(pieces) if not _REPEATED.fullmatch(piece)), "")
 
 
-def _may_be_other(token: str) -> bool:
-    """Return whether a token may match a letter beyond ASCII."""
-    return not token.isascii() or token == "." or token[:2] in (r"\w", r"\p", r"\x", "[^") or (
-        token.startswith("[") and any(mark in token for mark in (r"\w", r"\p", r"\x"))
+def _behind(pieces: Sequence[str]) -> str:
+    return next((piece for piece in pieces if not _OPENED.fullmatch(piece)), "")
+
+
+def _may_be_other(piece: str) -> bool:
+    """Return whether a piece may match a letter beyond ASCII."""
+    return (
+        not piece.isascii()
+        or piece == "."
+        or piece[:2] in (r"\w", r"\p", r"\x", "[^")
+        or (piece.startswith("[") and any(mark in piece for mark in (r"\w", r"\p", r"\x")))
     )
 
 

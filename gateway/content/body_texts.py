@@ -61,20 +61,7 @@ class BodyTexts:
             self.strings += 1
             self._add_text(value, name, spoken)
         elif isinstance(value, dict):
-            self.strings += len(value)
-            if "role" in value:
-                spoken = value["role"] == "user"
-            for key, inner in value.items():
-                if key not in _NAMES:
-                    self.texts.append(key)
-                first = len(self.texts)
-                if isinstance(inner, str):
-                    self.strings += 1
-                    self._add_text(inner, key, spoken)
-                else:
-                    yield from self.steps(inner, key, spoken=spoken)
-                if key not in _NAMES and len(self.texts) == first + 1 and self.texts[-1]:
-                    self.named.append((first - 1, first))
+            yield from self._member_steps(value, spoken)
         elif isinstance(value, list):
             for number, inner in enumerate(value, 1):
                 yield from self.steps(inner, name, spoken=spoken)
@@ -85,6 +72,22 @@ class BodyTexts:
                 self.texts.append(digits)
             else:
                 self._append(digits, spoken)
+
+    def _member_steps(self, value: dict[str, Any], spoken: bool) -> Iterator[None]:
+        self.strings += len(value)
+        if "role" in value:
+            spoken = value["role"] == "user"
+        for key, inner in value.items():
+            if key not in _NAMES:
+                self.texts.append(key)
+            first = len(self.texts)
+            if isinstance(inner, str):
+                self.strings += 1
+                self._add_text(inner, key, spoken)
+            else:
+                yield from self.steps(inner, key, spoken=spoken)
+            if key not in _NAMES and len(self.texts) == first + 1 and self.texts[-1]:
+                self.named.append((first - 1, first))
 
     def count(self, value: Any) -> None:
         """Count the strings of a value, and read none."""

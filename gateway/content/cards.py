@@ -143,8 +143,11 @@ def _is_even(stretch: str) -> bool:
 
 def _is_fraction(text: str, begin: int, end: int) -> bool:
     """Return whether one group is what stands behind the point of a number."""
-    return begin > 1 and text[begin - 1] == "." and text[begin - 2].isdigit() and (
-        text[begin:end].isdigit()
+    return (
+        begin > 1
+        and text[begin - 1] == "."
+        and text[begin - 2].isdigit()
+        and (text[begin:end].isdigit())
     )
 
 
@@ -229,9 +232,7 @@ def _are_alike(gaps: Sequence[str], sizes: tuple[int, ...]) -> bool:
     return sizes in _FOURS and len(broken) == 1 and len(kinds) == 2
 
 
-def _goes_on(
-    text: str, groups: Sequence[re.Match[str]], first: int, final: int, gap: str
-) -> bool:
+def _goes_on(text: str, groups: Sequence[re.Match[str]], first: int, final: int, gap: str) -> bool:
     """Return whether more groups of this size and between these marks stand beside: a table."""
     size = len(groups[first][0])
     if first and _gap(text, groups, first - 1) == gap and len(groups[first - 1][0]) == size:

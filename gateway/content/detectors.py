@@ -8,12 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import Final, NamedTuple
+from typing import Final
 
-from gateway.content.cards import cards_in, find_cards, find_runs
 from gateway.content.checksums import IBAN_LENGTHS, is_iban
 from gateway.content.domains import TOP_DOMAINS
-from gateway.content.national_ids import find_country
 from gateway.content.number_signs import (
     ACCOUNT_SIGNS,
     ACCOUNT_WORD,
@@ -26,31 +24,29 @@ from gateway.content.number_signs import (
     TELEPHONE_SIGNS,
     WRITTEN_SIGNS,
 )
+from gateway.content.numbers import (
+    find_card_spans,
+    find_named,
+    find_numbers,
+    find_shaped,
+    find_uneven_cards,
+    find_written_ids,
+)
 from gateway.content.secret_formats import (
     ASSIGNED_SIGNS,
     SECRET_FORMATS,
     URL_SIGN,
     find_assigned,
 )
-from gateway.content.stretches import stretches
-from gateway.content.telephone import is_telephone
-
-
-class Span(NamedTuple):
-    """A find from `start` to `end` of a stretch; `value`: the same for each way to write it."""
-
-    kind: str
-    start: int
-    end: int
-    value: str
+from gateway.content.spans import Span, matches_around
 
 
 @dataclass(frozen=True, slots=True)
 class Detector:
     """`kinds`: what it may find. `find` gets a text, and where in it signs end.
 
-    `signs` are led by letters and marks, `digit_signs` by digits, `word_signs` by words, `run_signs`
-    by runs of digits: each sort has an engine of its own, since it is fast with one sort alone.
+    `signs` are led by letters and marks, `digit_signs` by digits, `word_signs` by words,
+    `run_signs` by runs of digits: each sort has an engine, which is fast with one sort alone.
     """
 
     kinds: frozenset[str]
@@ -61,18 +57,6 @@ class Detector:
     run_signs: tuple[str, ...] = ()
 
 
-_SEPARATORS: Final = r"[ \t\r\n./()_-]"
-_NUMBER: Final = re.compile(rf"[+(]{{0,2}}\d(?:{_SEPARATORS}{{0,3}}\d){{6,63}}")
-# A day, and a time behind it that ends the digits of a line of a log.
-_DATE: Final = re.compile(r"(?:19|20)\d\d-[01]\d-[0-3]\d(?:[ T]\d\d)?\Z")
-_CONTROL: Final = re.compile(r"\\[nrt]\Z")
-_GROUP: Final = re.compile(r"\d+")
-_WRITTEN: Final = re.compile(
-    r"(?<![0-9A-Za-z])(?:[A-Za-z]{6}[ -]?\d\d[A-Za-z]\d\d[ -]?[A-Za-z]\d{3}[A-Za-z]|"
-    r"\d{6}[-+Aa]\d{3}[0-9A-Ya-y]|"
-    r"[XYZxyz][ -]?\d{7}[ -]?[A-Za-z]|\d{8}[ -]?[A-Za-z]|\d{17}[Xx]|\d{6} \d{8} \d{3}[Xx]|"
-    r"[12] ?\d\d ?\d\d ?2[AaBb] ?\d{3} ?\d{3} ?\d\d)(?![0-9A-Za-z])"
-)
 _IBAN: Final = re.compile(
     r"[A-Za-z]{2}[ .\t\n-]{0,2}\d[ .\t\n-]?\d(?:[ .\t\n-]{0,2}[0-9A-Za-z]){11,30}"
 )
@@ -106,164 +90,12 @@ _LOCAL: Final = (
     "255.255.0.0",
     "255.0.0.0",
 )
-_BESIDE: Final = 120  # characters before a number in which a word may name it
 _SPREAD: Final = 400  # that a key may take with blanks between its characters
-
-
-_RUN: Final = "0123456789 \t\r\n./()_-+"
-_LINE: Final = re.compile(r"\s*[\r\n\t]\s*")
-_COLUMN: Final = re.compile(r"\s{2,}|[\r\n\t]")
-_BLANK: Final = re.compile(r"\s+")
-_LONGEST: Final = 80  # characters of a run of digits: a longer one is a table
-_WEAK: Final = re.compile(rf"(?<!\d)\d(?:{_SEPARATORS}{{0,3}}\d){{8,13}}(?!\d)")
-_SHAPED: Final = re.compile(
-    r"(?:(?<![0-9A-Za-z])|(?<=\\[nrt]))(?:\d{13}|\d{15}|\d{18}|\d{3}-\d\d-\d{4}|\d{6}[-+ ]\d{4,5}|\d{6} \d{8} \d{3}|"
-    r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d|\d{3}\.\d{4}\.\d{4}\.\d\d|\d{3}\.\d{3}\.\d{3}-\d\d|"
-    r"\d{3}\)? ?[ .-]\d{3}[ .-]\d{4}|\d [ .-]?\d\d[ .-]\d\d[ .-]\d\d[ .-]\d{3}[ .-]\d{3}.*)(?![0-9A-Za-z])"
-)
-_SHAPE_MOST: Final = 28
-_NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a number
-
-
-def _digits(text: str) -> str:
-    return "".join(_GROUP.findall(text))
-
-
-def find_card_spans(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield cards."""
-    for card in find_cards(text, places):
-        yield Span("card", *card)
-
-
-def find_uneven_cards(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield cards in uneven groups."""
-    for card in find_runs(text, places):
-        yield Span("card", *card)
-
-
-def find_numbers(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield cards, numbers of people and telephone numbers among the digits around the places."""
-    last = -1
-    for place in places:
-        if place <= last:
-            continue
-        at = place - (not text[place - 1 : place].isdigit())  # behind a digit, or a mark
-        match = _number_at(text, at)
-        if match is None or _DATE.match(match[0]) is not None:
-            continue
-        written, start = _whole_groups(text, match)
-        if len(written) <= _LONGEST:
-            last = match.end()
-            cards = [Span("card", *card) for card in cards_in(written, start)]
-            if cards:
-                yield from cards
-                continue
-        if text[max(0, start - 1) : start] not in ("#", ".") or start == 0:
-            yield from _named_numbers(text, written, start, at)
-
-
-def _number_at(text: str, place: int) -> re.Match[str] | None:
-    """Return the number that a sign at the place ends in, or right behind."""
-    first = max(0, place - 80)
-    begin = first + len(text[first:place].rstrip(_RUN))
-    while begin == first > 0 and text[begin - 1].isdigit() and text[begin].isdigit():
-        first = begin = begin + 1
-    for match in _NUMBER.finditer(text, begin, place + 100):
-        if match.end() >= place:
-            return match if match.start() < place else None
-    return None
-
-
-def find_shaped(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield numbers in forms that tell by themselves what they are."""
-    for place in places:
-        if _SHAPED.search(text, max(0, place - _SHAPE_MOST), place + 6) is not None:
-            yield from find_numbers(text, (place,))
-
-
-def find_named(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield numbers of people around words that name one."""
-    seen = set[int]()
-    for place in places:
-        for match in _WEAK.finditer(text, max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND):
-            if match.start() in seen:
-                continue
-            seen.add(match.start())
-            if _DATE.match(match[0]) is None:
-                written, start = _whole_groups(text, match)
-                yield from _named_numbers(text, written, start, len(written) + start)
-
-
-def _matches(
-    pattern: re.Pattern[str], text: str, places: Sequence[int], reach: tuple[int, int]
-) -> Iterator[re.Match[str]]:
-    """Yield what matches around the places."""
-    for begin, end in stretches(places, *reach):
-        yield from pattern.finditer(text, begin, end)
-
-
-def _whole_groups(text: str, match: re.Match[str]) -> tuple[str, int]:
-    """Return what was matched without groups of digits that are a part of a longer word."""
-    start, end = match.span()
-    if start and text[start - 1].isalnum() and not _CONTROL.search(text, max(0, start - 2), start):
-        first = _GROUP.search(text, start)
-        start = end if first is None else first.end()
-        while start < end and not text[start].isdigit():
-            start += 1
-    if text[end : end + 1].isalnum():
-        while end > start and text[end - 1].isdigit():
-            end -= 1
-        while end > start and not text[end - 1].isdigit():
-            end -= 1
-    return text[start:end], start
-
-
-def _named_numbers(text: str, written: str, start: int, place: int) -> Iterator[Span]:
-    for begin, end in _readings(written, place - start):
-        stretch, at = written[begin:end], start + begin
-        number, finish = _digits(stretch), start + end
-        if not 7 <= len(number) <= 18:
-            continue
-        beside = text[max(0, at - _BESIDE) : finish + 60]
-        if len(number) >= 9 and find_country(number, stretch.strip("+("), beside):
-            yield Span("national_id", at, finish, number)
-            return
-        if len(number) <= 17 and is_telephone(stretch, text[max(0, at - 40) : at]):
-            yield Span("phone", at, finish, number)
-            return
-
-
-def find_written_ids(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield numbers of people that have letters in them."""
-    for match in _matches(_WRITTEN, text, places, (24, 16)):
-        number = re.sub(r"[ -](?!\d{3}[0-9A-Ya-y]$)", "", match[0])
-        if find_country(number, match[0], ""):
-            yield Span("national_id", *match.span(), number.upper())
-        elif find_country(plain := re.sub("[ -]", "", match[0]), match[0], ""):
-            yield Span("national_id", *match.span(), plain.upper())
-
-
-def _readings(written: str, place: int) -> list[tuple[int, int]]:
-    """Return the whole, and what stands at a place in it: its line, its column, its word.
-
-    What stands in two lines may be one number or two.
-    """
-    readings = [(0, len(written))]
-    for border in (_LINE, _COLUMN, _BLANK):
-        begin, end = 0, len(written)
-        for match in border.finditer(written):
-            if match.end() >= place:
-                end = match.start() if match.start() >= place else end
-                break
-            begin = match.end()
-        if (begin, end) not in readings:
-            readings.append((begin, end))
-    return readings
 
 
 def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield account numbers with the length of their country and two right check digits."""
-    for begin in _matches(_IBAN_BEGIN, text, places, (30, 0)):
+    for begin in matches_around(_IBAN_BEGIN, text, places, (30, 0)):
         match = _IBAN.match(text, begin.start())
         if match is None or begin[0][:2].upper() not in IBAN_LENGTHS:
             continue
@@ -331,7 +163,7 @@ def _is_address(match: re.Match[str]) -> bool:
 
 def find_addresses(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield addresses of hosts by number, but for the host itself and masks."""
-    for match in _matches(_IPV4, text, places, (40, 24)):
+    for match in matches_around(_IPV4, text, places, (40, 24)):
         plain = re.sub(r"[^\d.]", "", match[0])
         if plain in _LOCAL or _VERSION.search(text, max(0, match.start() - 16), match.start()):
             continue
@@ -340,7 +172,7 @@ def find_addresses(text: str, places: Sequence[int]) -> Iterator[Span]:
         except AddressValueError:
             continue
         yield Span("ip", *match.span(), plain)
-    for match in _matches(_IPV6, text, places, (24, 40)):
+    for match in matches_around(_IPV6, text, places, (24, 40)):
         if not any(map(str.isdigit, match[0])) or match[0].count(":") < 3:
             continue
         try:
@@ -424,6 +256,8 @@ DETECTORS: Final = (
         ),
         digit_signs=(ADDRESS_SIGN,),
     ),
-    Detector(frozenset(("secret",)), find_secrets, signs=tuple(entry.sign for entry in SECRET_FORMATS)),
+    Detector(
+        frozenset(("secret",)), find_secrets, signs=tuple(entry.sign for entry in SECRET_FORMATS)
+    ),
     Detector(frozenset(("random_secret",)), find_assignments, signs=(*ASSIGNED_SIGNS, URL_SIGN)),
 )  # fmt: skip

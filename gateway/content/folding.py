@@ -42,7 +42,7 @@ _WIDTHLESS: Final = (
     "\u206c\u206d\u206e\u206f\u2800\u3164\ufeff\uffa0\ufff9\ufffa\ufffb"
 )
 ASCII: Final = bytes(range(128))
-# In UTF-8: what stands beside a Latin letter or a digit. Text of one other script has few of those,
+# In UTF-8: what stands beside a Latin letter or a digit. Text of one other script has few such,
 # so the first tells at once that there is none; the second leaves out letters with accents and marks
 # of quotation, which fold to nothing else.
 _WORD: Final = "[0-9A-Za-z@]"

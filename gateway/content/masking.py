@@ -46,15 +46,17 @@ async def mask_texts(
             if part.kind in kinds:
                 name = names.name(part.kind, part.value)
                 marks.setdefault(part.text, []).append((part.start, part.end, name))
-    masked = {}
-    for place, spans in marks.items():
-        text, at, parts = texts[place], 0, list[str]()
-        spans.sort()
-        for number, (start, end, name) in enumerate(spans):
-            if number % _AT_ONCE == 0:
-                await turns.rest()
-            if start >= at:
-                parts += (text[at:start], name)
-            at = max(at, end)  # what overlaps another is hidden with it
-        masked[place] = "".join((*parts, text[at:]))
-    return masked
+    return {place: await _mask(texts[place], spans, turns) for place, spans in marks.items()}
+
+
+async def _mask(text: str, spans: list[tuple[int, int, str]], turns: TurnTaker) -> str:
+    """Return a text with names for spans of it."""
+    at, parts = 0, list[str]()
+    spans.sort()
+    for number, (start, end, name) in enumerate(spans):
+        if number % _AT_ONCE == 0:
+            await turns.rest()
+        if start >= at:
+            parts += (text[at:start], name)
+        at = max(at, end)  # what overlaps another is hidden with it
+    return "".join((*parts, text[at:]))

@@ -248,6 +248,7 @@ STEMS: Final = (
     "social", "tfn", "austral", "aadha", "tckn", "kimlik", "turk", "ssn",
 )  # fmt: skip
 
+
 def find_country(number: str, written: str, beside: str) -> str | None:
     """Return whose number it is, or None.
 

@@ -114,13 +114,16 @@ FRENCH_SIGN: Final = "[0-9]{3} ?2[AaBb] ?[0-9]{3}"
 _BLANK: Final = r"[ .\t\n-]"
 _SPACE: Final = r"[ .\t\n]"  # UUIDs have dashes between small letters
 _ANY: Final = "[A-Za-z0-9]"
-ACCOUNT_SIGNS: Final = (
-    rf"{_OTHER}(?:{_LETTER}{{2}}(?:{_digits(2)}{_ANY}{{11}}|{_digits(2)}(?:{_BLANK}?[0-9]){{11}})|"
-    rf"[A-Z]{{2}}{_BLANK}?{_digits(2)}{_BLANK}{{1,2}}{_ANY}{{4}}{_BLANK}{{1,2}}{_ANY}{{4}}"
-    rf"{_BLANK}{{1,2}}{_ANY}|"
-    rf"[a-z]{{2}}{_SPACE}?{_digits(2)}{_SPACE}{{1,2}}{_ANY}{{4}}{_SPACE}{{1,2}}{_ANY}{{4}}"
-    rf"{_SPACE}{{1,2}}{_ANY})",
-    rf"{_OTHER}[A-Z]{{2}}{_BLANK}?[0-9]{_BLANK}?[0-9](?:{_BLANK}{{0,2}}[0-9A-Z]){{11}}",
+_ALIKE_CASE: Final = (
+    f"[{letters}]{{2}}{mark}?{_digits(2)}{mark}{{1,2}}{_ANY}{{4}}{mark}{{1,2}}{_ANY}{{4}}"
+    f"{mark}{{1,2}}{_ANY}"
+    for letters, mark in (("A-Z", _BLANK), ("a-z", _SPACE))
 )
-"""Numbers of bank accounts: in one word, in groups of four, or in any groups of capitals and digits."""
+_ONE_WORD: Final = f"{_LETTER}{{2}}{_digits(2)}(?:{_ANY}{{11}}|(?:{_BLANK}?[0-9]){{11}})"
+_CAPITALS: Final = f"[A-Z]{{2}}{_BLANK}?[0-9]{_BLANK}?[0-9](?:{_BLANK}{{0,2}}[0-9A-Z]){{11}}"
+ACCOUNT_SIGNS: Final = (
+    f"{_OTHER}(?:{'|'.join((_ONE_WORD, *_ALIKE_CASE))})",
+    f"{_OTHER}{_CAPITALS}",
+)
+"""Numbers of bank accounts: in one word, in groups of four, or capitals and digits in any groups."""
 ACCOUNT_WORD: Final = r"(?i)iban[A-Za-z]{2}[0-9]{2}"

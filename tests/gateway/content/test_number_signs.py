@@ -22,8 +22,8 @@ SIGNS = {
     [
         ("cards", "4111111111111111"), ("cards", "4111-1111-1111-1111"), ("cards", "4 1 1 1 1 1 1"),
         ("runs", "41 111111-11111111"), ("numbers", "123-45-6789"), ("numbers", "180126955222380"),
-        ("written", "12345678Z"), ("written", "131052-308T"), ("accounts", "DE89370400440532013000"),
-        ("accounts", "DE89 3704 0044 0532"), ("accounts", "LU3 727 9XZ FS1 XO0"),
+        ("written", "12345678Z"), ("written", "131052-308T"),
+        ("accounts", "DE89370400440532013000"), ("accounts", "DE89 3704 0044 0532"), ("accounts", "LU3 727 9XZ FS1 XO0"),
         ("telephones", "+49 30 1234567"), ("telephones", "phone 0301234567"),
         ("persons", "SSN:"), ("persons", "tax id"), ("addresses", "10.1.2.3"),
     ],
