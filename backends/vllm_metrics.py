@@ -6,7 +6,9 @@ weighted by each rank's blocks. vLLM reserves one block per rank; it holds no re
 
 A page without the KV usage gauge (`kv_cache_usage_perc`, in old releases `gpu_cache_usage_perc`)
 is a failed probe: read as zero it would say "empty" of an engine nobody can see into. So is one
-with a figure that is none (NaN, infinite) or below nothing.
+with a figure that is none (NaN, infinite) or below nothing. A time in the queue below nothing is
+merely unknown: a request that fails before its first step (its KV could not be loaded) counts in
+vLLM (0.32) as started at time zero, and its engine is none the worse for it.
 """
 
 import math
@@ -58,6 +60,7 @@ _REQUIRED = (
 )  # fmt: skip
 _CACHE_CONFIG = "vllm:cache_config_info"
 _SLEEP_STATE = "vllm:engine_sleep_state"
+_QUEUE_SUM = "vllm:request_queue_time_seconds_sum"
 _WANTED = (
     *_REQUIRED, KV_USAGE, KV_USAGE_OLD, _CACHE_CONFIG, _SLEEP_STATE,
     "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
@@ -82,8 +85,11 @@ def _collect(
     usage: dict[str, dict[str, float]] = {}
     cache: dict[str, dict[str, str]] = {}
     asleep = False
+    is_queue_known = True
     for name, labels, text in _wanted_lines(page):
         value = _number(text)
+        if name == _QUEUE_SUM and -math.inf < value < 0.0:
+            value, is_queue_known = 0.0, False
         if not 0.0 <= value < math.inf:
             raise ProbeFailed(f"{name} has the value {text!r}")
         if name in (KV_USAGE, KV_USAGE_OLD):
@@ -94,6 +100,8 @@ def _collect(
             asleep = asleep or ('sleep_state="awake"' in labels and value == 0.0)
         else:
             sums[name] += value
+    if not is_queue_known:
+        sums[_QUEUE_SUM] = math.nan
     return sums, usage, cache, asleep
 
 
@@ -139,5 +147,8 @@ def _weighted_usage(usage: dict[str, float], blocks: dict[str, int]) -> float:
     return sum(value * weights[engine] for engine, value in usage.items()) / total
 
 
-def _histogram(sums: dict[str, float], name: str) -> HistogramTotals:
-    return HistogramTotals(sums.get(f"{name}_sum", 0.0), int(sums.get(f"{name}_count", 0.0)))
+def _histogram(sums: dict[str, float], name: str) -> HistogramTotals | None:
+    seconds = sums.get(f"{name}_sum", 0.0)
+    if math.isnan(seconds):
+        return None
+    return HistogramTotals(seconds, int(sums.get(f"{name}_count", 0.0)))

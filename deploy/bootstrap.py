@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.installer import Installer, InstallError, find_installer, make_environment
+from deploy.installer import BootstrapError, Installer, find_installer, make_environment
 from deploy.parts import UNAVAILABLE
 from deploy.partsinstall import install_parts
 from gateway.host.stages import StartStages
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     stages = StartStages(clock=time.monotonic, say=print_line)
     try:
         return perform_verb(options.verb, [word for word in rest if word != "--"], stages)
-    except InstallError as error:
+    except BootstrapError as error:
         print(f"breakeven: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

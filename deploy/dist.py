@@ -21,7 +21,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from deploy.installer import InstallError, find_installer, make_environment
+from deploy.installer import BootstrapError, find_installer, make_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "dist"
@@ -63,7 +63,7 @@ def differences(first: Path, second: Path) -> list[str]:
 def try_wheel(wheel: Path, folder: Path) -> Iterator[str]:
     """Install the wheel below `folder` and run it; yield a line for each step that passed.
 
-    Raises `DistError` for a command that failed, `InstallError` where it cannot be installed.
+    Raises `DistError` for a command that failed, `BootstrapError` where it cannot be installed.
     """
     python = folder / "venv" / "bin" / "python"
     make_environment(python)
@@ -166,7 +166,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             for line in try_wheel(wheel, Path(folder)):
                 print(f"ok  {line}", flush=True)
-    except (DistError, InstallError) as error:
+    except (DistError, BootstrapError) as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1
     return 0

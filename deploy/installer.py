@@ -24,7 +24,7 @@ DEBIAN_WHEELS = Path("/usr/share/python-wheels")
 UV_OLDEST = (0, 5)
 
 
-class InstallError(Exception):
+class BootstrapError(Exception):
     """One line for a person: what is missing and how to get it."""
 
 
@@ -58,7 +58,7 @@ class Installer:
         if pip:
             failed = run([*pip, "--python", str(python), "install", *arguments], dict(os.environ))
         if failed or not pip:
-            raise InstallError(f"{explain(failed)}\n{failed}".strip())
+            raise BootstrapError(f"{explain(failed)}\n{failed}".strip())
 
 
 def make_environment(python: Path, base: Path | None = None) -> Path:
@@ -70,7 +70,7 @@ def make_environment(python: Path, base: Path | None = None) -> Path:
         shutil.rmtree(folder)
     failed = run([str(base or sys.executable), "-m", "venv", "--without-pip", str(folder)], None)
     if failed:
-        raise InstallError(f"cannot make {folder}: sudo apt-get install python3\n{failed}")
+        raise BootstrapError(f"cannot make {folder}: sudo apt-get install python3\n{failed}")
     return python
 
 
@@ -83,7 +83,7 @@ def find_installer(python: Path) -> Installer:
             return Installer(Path(candidate), None, places)
     pip = find_pip(places)
     if pip is None:
-        raise InstallError(
+        raise BootstrapError(
             "no pip, no uv and no configured package index: sudo apt-get install python3-pip "
             "(or set PIP_INDEX_URL to your index)"
         )

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from deploy import parts
 from deploy.installer import (
+    BootstrapError,
     Installer,
-    InstallError,
     find_installer,
     make_environment,
     run,
@@ -67,7 +67,7 @@ def install_parts(
     """
     known = {part.name for part in parts.PARTS}
     if unknown := [name for name in names if name not in known]:
-        raise InstallError(f"no part named {unknown[0]}: {', '.join(sorted(known))}")
+        raise BootstrapError(f"no part named {unknown[0]}: {', '.join(sorted(known))}")
     wanted = [part for part in parts.PARTS if not names or part.name in names]
     wanted = [part for part in wanted if late or not part.late]
     missing = [part for part in wanted if part.find() is None]
@@ -121,7 +121,7 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
             return unpack_debian("prometheus", ROOT / "build" / "promtool")
         elif part.name == "vllm":
             return install_engine(python)
-    except InstallError as error:
+    except BootstrapError as error:
         return str(error)
     return "" if part.find() else f"{part.what} is missing: {part.install}"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.batches.batch_usage import BatchUsage
 from gateway.batches.shapes import CANCELLED, EXPIRED, unanswered_line
 from ledger.batches.files import CHUNK_BYTES, FileRecord, FileStore
 from ledger.batches.lines import LineStore
@@ -48,19 +49,20 @@ class BatchFinalizer:
     def end(self, record: BatchRecord, hold: Callable[[], None]) -> None:
         """Write a `finalizing` batch's files and end it; `hold` renews the lease or raises."""
         self._close(record, hold)
-        files = [
-            self._write(record, ok=ok, hold=hold, name=f"{record.id}_{word}.jsonl")
-            for ok, word in ((True, "output"), (False, "error"))
-        ]
+        usage = BatchUsage()
+        output, error = (
+            self._write(record, count(self.lines.answers(record.id, ok=ok)), hold, word)
+            for ok, word, count in ((True, "output", usage.count), (False, "error", iter))
+        )
         if record.cancelling_us is not None:
             status = "cancelled"
         else:
             status = "completed" if record.expired_us is None else "expired"
         values: dict[str, Any] = {"status": status, f"{status}_us": self.now_us()}
-        output, error = files
+        values["usage"] = usage.document()
         values["output_file_id"] = output[0] if output else None
         values["error_file_id"] = error[0] if error else None
-        self.batches.end(record.id, self.owner, [file for file in files if file], **values)
+        self.batches.end(record.id, self.owner, list(filter(None, (output, error))), **values)
 
     def _close(self, record: BatchRecord, hold: Callable[[], None]) -> None:
         """Every line without an answer gets its line of the error file."""
@@ -74,14 +76,14 @@ class BatchFinalizer:
             self.lines.close(record.id, answers)
 
     def _write(
-        self, record: BatchRecord, *, ok: bool, hold: Callable[[], None], name: str
+        self, record: BatchRecord, answers: Iterator[bytes], hold: Callable[[], None], word: str
     ) -> tuple[str, int] | None:
         """(id, size) of a file that nobody sees yet; `None` when no line belongs in it."""
         file_id, size = "", 0
-        for number, chunk in enumerate(_chunks(self.lines.answers(record.id, ok=ok))):
+        for number, chunk in enumerate(_chunks(answers)):
             hold()
             if not file_id:
-                file_id = self._create_output_file(record, name)
+                file_id = self._create_output_file(record, f"{record.id}_{word}.jsonl")
             self.files.append(file_id, number, chunk)
             size += len(chunk)
         return (file_id, size) if file_id else None

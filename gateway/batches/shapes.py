@@ -61,6 +61,7 @@ def batch_object(record: BatchRecord) -> dict[str, Any]:
         "request_counts": {
             "total": record.total, "completed": record.completed, "failed": record.failed,
         },
+        "usage": record.usage,
         "metadata": record.labels,
     }  # fmt: skip
 

@@ -23,12 +23,19 @@ def check_reports(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault((*place, "name"), words)
         if report.folder is None and report.webhook_env is None and not report.mail_to:
             yield ConfigFault(place, "goes nowhere: set `folder`, `webhook_env` or `mail_to`")
-        if report.mail_to and (settings.mail.server is None or settings.mail.sender is None):
-            words = "is mailed by no server: set `mail.server` and `mail.sender`"
-            yield ConfigFault((*place, "mail_to"), words)
+        yield from _unmailed(settings, report.mail_to, place)
+    yield from _unmailed(settings, settings.alerts.mail_to, ("alerts",))
     if settings.mail.user is not None and settings.mail.password_env is None:
         words = "has no password: set `mail.password_env`"
         yield ConfigFault(("mail", "user"), words)
     if settings.mail.user is not None and settings.mail.tls == "none":
         words = "a password would go in the clear: set `mail.tls` to `starttls` or `tls`"
         yield ConfigFault(("mail", "tls"), words)
+
+
+def _unmailed(
+    settings: Settings, mail_to: tuple[str, ...], place: tuple[str | int, ...]
+) -> Iterator[ConfigFault]:
+    if mail_to and (settings.mail.server is None or settings.mail.sender is None):
+        words = "is mailed by no server: set `mail.server` and `mail.sender`"
+        yield ConfigFault((*place, "mail_to"), words)

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from gateway.config.sections import HOST, ConfigSection, Named, Positive, Variable
 
+Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$", max_length=300)]
+
 
 class LogsSection(ConfigSection):
     format: Literal["text", "json"] = Field(
@@ -39,6 +41,9 @@ class AlertsSection(ConfigSection):
         description="form of a message: `json` has all members, `slack` the text alone, as Slack's "
         "and Mattermost's incoming webhooks take it",
     )
+    mail_to: tuple[Address, ...] = Field(
+        (), description="addresses that budget alerts are mailed to, by `mail.server`"
+    )
 
 
 class EventsSection(ConfigSection):
@@ -55,14 +60,11 @@ class EventsSection(ConfigSection):
     batch: int = Field(500, ge=1, le=2000, description="most messages in one post")
 
 
-Address = Annotated[str, Field(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$", max_length=300)]
-
-
 class MailSection(ConfigSection):
     server: Annotated[str, Field(pattern=HOST)] | None = Field(
-        None, description="SMTP server that reports are sent by: smtp.example.com:587"
+        None, description="SMTP server that reports and alerts are sent by: smtp.example.com:587"
     )
-    sender: Address | None = Field(None, description="address that reports come from")
+    sender: Address | None = Field(None, description="address that reports and alerts come from")
     tls: Literal["starttls", "tls", "none"] = Field(
         "starttls",
         description="`starttls`: after the greeting; `tls`: from the first byte; `none`: in the "

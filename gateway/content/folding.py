@@ -43,8 +43,8 @@ _WIDTHLESS: Final = (
 )
 ASCII: Final = bytes(range(128))
 # In UTF-8: what stands beside a Latin letter or a digit. Text of one other script has few such,
-# so the first tells at once that there is none; the second leaves out letters with accents and marks
-# of quotation, which fold to nothing else.
+# so the first tells at once that there is none; the second leaves out letters with accents and
+# quotation marks, which fold to nothing else.
 _WORD: Final = "[0-9A-Za-z@]"
 _LEADS: Final = r"\xc2\xc6\xc9-\xe1\xea\xef-\xf3"
 _DRAWN: Final = r"[\xe2\xe3][\x80-\x93\xa0][\x80-\x97\xa0-\xa5\xa7-\xbf]"

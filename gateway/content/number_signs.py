@@ -125,5 +125,5 @@ ACCOUNT_SIGNS: Final = (
     f"{_OTHER}(?:{'|'.join((_ONE_WORD, *_ALIKE_CASE))})",
     f"{_OTHER}{_CAPITALS}",
 )
-"""Numbers of bank accounts: in one word, in groups of four, or capitals and digits in any groups."""
+"""Numbers of bank accounts: one word, groups of four, or capitals and digits in any groups."""
 ACCOUNT_WORD: Final = r"(?i)iban[A-Za-z]{2}[0-9]{2}"

@@ -1,7 +1,8 @@
-"""Budgets that reach a threshold: said in the log, and to a webhook where one is configured.
+"""Budgets that reach a threshold: said in the log, and to a webhook and by mail where configured.
 
 The message is JSON with a `text` that chat services show as it is. What is not heard
 (`signed_webhook`) is told again, at first after half a minute, then ever more seldom for two days.
+A place that has it is not told again by the same host for the sake of the other.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from gateway.clock import Clock, next_tick
 from gateway.config.credentials import webhook
 from gateway.config.settings import Settings
+from gateway.control.mail import NotTaken, PartlyTaken, send_mail
 from gateway.control.signed_webhook import SignedWebhook, webhook_client
 from ledger.budgets.alerts import Alert, claim_due, mark_delivered, record_alerts
 from ledger.budgets.escrow import budget_key
@@ -55,6 +57,9 @@ class BudgetAlerter:
         self._webhook = (
             None if address is None else SignedWebhook("the alerts webhook", address, secret, clock)
         )
+        self._mail, self._mail_to = settings.mail, settings.alerts.mail_to
+        self._password = environ.get(settings.mail.password_env or "") or None
+        self._heard: dict[str, set[str]] = {}  # by alert: the places that have it, not yet all
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -84,14 +89,43 @@ class BudgetAlerter:
             log.warning("%s", alert_text(alert))
 
     async def deliver_alerts(self, client: "httpx.AsyncClient") -> None:
-        """Tell what nobody has heard."""
+        """Tell what somebody has not heard."""
         at_us = self._clock.wall_us()
-        if self._webhook is None:
+        if self._webhook is None and not self._mail_to:
             return
         for alert in await asyncio.to_thread(claim_due, self._ledger, at_us=at_us):
-            if await self._webhook.post(client, alert.id, self._form(alert)):
+            if await self._tell(client, alert):
                 now_us = self._clock.wall_us()
                 await asyncio.to_thread(mark_delivered, self._ledger, alert, at_us=now_us)
+
+    async def _tell(self, client: "httpx.AsyncClient", alert: Alert) -> bool:
+        """Tell each place that has not heard it; return whether all have."""
+        heard, wanted = self._heard.setdefault(alert.id, set()), set()
+        if self._webhook is not None:
+            wanted.add("webhook")
+            if "webhook" not in heard and await self._webhook.post(
+                client, alert.id, self._form(alert)
+            ):
+                heard.add("webhook")
+        if self._mail_to:
+            wanted.add("mail")
+            if "mail" not in heard and await asyncio.to_thread(self._mail_alert, alert):
+                heard.add("mail")
+        if heard < wanted:
+            return False
+        del self._heard[alert.id]
+        return True
+
+    def _mail_alert(self, alert: Alert) -> bool:
+        text = alert_text(alert)
+        try:
+            send_mail(self._mail, self._mail_to, f"Breakeven: {text}", f"{text}\n", self._password)
+        except PartlyTaken as error:  # who has it must not get it again for others' sake
+            log.warning("an alert was mailed in part: %s", error)
+        except NotTaken as error:
+            log.warning("an alert was not mailed: %s", error)
+            return False
+        return True
 
 
 def alert_text(alert: Alert) -> str:

@@ -18,7 +18,8 @@ from gateway.clock import Clock, next_tick
 from gateway.config.credentials import posted_to, webhook
 from gateway.config.schema_reports import ReportSection
 from gateway.config.settings import Settings
-from gateway.control.report_delivery import NotTaken, PartlyTaken, mail_report, write_report
+from gateway.control.mail import NotTaken, PartlyTaken, send_mail
+from gateway.control.report_delivery import write_report
 from gateway.control.signed_webhook import SignedWebhook, webhook_client
 from ledger.database import reading
 from ledger.reporting_zone import ReportingZone, reporting_zone
@@ -153,7 +154,7 @@ class ReportSender:
         else:
             subject = f"Breakeven {report.name}: {made.title}"
             await asyncio.to_thread(
-                mail_report, self._mail, report.mail_to, subject, made.text(), self._password
+                send_mail, self._mail, report.mail_to, subject, made.text(), self._password
             )
 
 

@@ -7,6 +7,7 @@ freed by having it fetched: a request of one token on any engine that can.
 """
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -131,7 +132,7 @@ class PromptReader:
         """Have the KV fetched by an engine that can; where none can, its lease ends."""
         assert leg.params is not None, "nothing is kept without it"
         path, asked = body
-        wanted = with_params(one_token(asked), leg.params)
+        wanted = freeing_body(asked, leg.params)
         mine = attempt.step.frozen.target
         decoders = [each for each in leg.target.partners if each.role == "decode"]
         for target in sorted(decoders, key=lambda each: each.name == mine.name and leg.handed):
@@ -170,6 +171,16 @@ def one_token(body: bytes) -> bytes:
 def with_params(body: bytes, params: Mapping[str, Any]) -> bytes:
     """The request with where its prompt's KV is."""
     return _encode({**_decode(body), MEMBER: params})
+
+
+def freeing_body(body: bytes, params: Mapping[str, Any]) -> bytes:
+    """The request that only fetches, under a salt that no other has.
+
+    What it fetches may have been freed and filled anew meanwhile: an engine's prefix cache must
+    never give that to anybody as the KV of this prompt.
+    """
+    members = _decode(with_params(one_token(body), params))
+    return _encode({**members, "cache_salt": secrets.token_hex(16)})
 
 
 def without_params(body: bytes) -> bytes:

@@ -28,6 +28,7 @@ CANCELLABLE = (VALIDATING, IN_PROGRESS)
 class BatchRecord:
     """`labels` is the client's `metadata`; `completed` and `failed` count lines out of `total`.
 
+    `usage` adds up what its answers say they used: `None` until it ends, or where one says nothing.
     `unanswered` counts those of `failed` that ended without an answer: None in rows of before.
     """
 
@@ -56,6 +57,7 @@ class BatchRecord:
     expired_us: int | None = None
     cancelling_us: int | None = None
     cancelled_us: int | None = None
+    usage: dict[str, Any] | None = None
 
 
 _COLUMNS = [getattr(BatchRow, name).label(name) for name in BatchRecord.__dataclass_fields__]

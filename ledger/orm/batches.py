@@ -59,6 +59,7 @@ class BatchRow(LedgerBase):
     output_seconds: Stored[int | None] = define_column(BigInteger)  # the output files are kept
     errors: Stored[list[dict[str, Any]] | None] = define_column(Json)
     labels: Stored[dict[str, str] | None] = define_column("metadata", Json)
+    usage: Stored[dict[str, Any] | None] = define_column(Json)  # what its answers say
     total: Stored[int] = define_column(default=0)
     completed: Stored[int] = define_column(default=0)
     failed: Stored[int] = define_column(default=0)

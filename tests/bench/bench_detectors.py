@@ -72,12 +72,12 @@ def texts() -> dict[str, str]:
     rows = (
         f"{at},{rng.random():.3f},{rng.randrange(10**6)},n{at},{rng.random()}" for at in range(900)
     )
-    mixed = "Привет Python 3.11, версия 2. Für naïve café “quoted” text… 使用Python编程，很好。"
+    mixed = "Привет Python 3.11, версия 2. Für naïve café “quoted” text… 使用Python编程"
     return {
         "prose": PROSE * 200, "source code": code, "documents": guide * 4, "logs": logs,
         "dated logs": "\n".join(
             f"2026-11-{rng.randint(10, 28)} 10:{rng.randint(10, 59)}:22,{rng.randrange(1000)} INFO "
-            f"[worker-{rng.randrange(10)}] request {rng.randrange(10**10)} took {rng.random():.2f} ms"
+            f"[pool-{rng.randrange(10)}] request {rng.randrange(10**10)} took {rng.random():.2f} ms"
             for _ in range(600)
         ),
         "JSON": json.dumps(items, indent=1), "CSV": "\n".join(rows),
@@ -85,7 +85,7 @@ def texts() -> dict[str, str]:
         "numbers in columns": "\n".join(list(clean_prompts(rng, sources, 400))[4::5]),
         "Chinese": "\u8fd9\u662f\u4e00\u4e2a\u6587\u672c\uff0c\u6807\u70b9\u3002" * 2000,
         "Russian": "Привет, это обычный текст на русском языке. " * 2000,
-        "German": "Überraschung für Größe – Straße, schön. Die Prüfung läuft „gut“. " * 300,
+        "German": "Überraschung für Größe, Straße, schön. Die Prüfung läuft „gut“. " * 300,
         "mixed scripts": mixed * 300,
     }  # fmt: skip
 

@@ -174,6 +174,8 @@ def measure(options: argparse.Namespace, engine: Mapping[str, Any], log: WorkLog
                 entry = log.add(f"{layout}/{mix}/{run}", {**figures(found), "ways_so_far": ways})
                 print(layout, mix, run, entry, flush=True)
             print(serve.verify(), flush=True)
+        except SystemExit as error:  # the next layout is tried all the same
+            print(layout, "failed:", str(error)[-3000:], flush=True)
         finally:
             serve.interrupt()
             shutil.rmtree(folder, ignore_errors=True)
@@ -204,10 +206,11 @@ def main() -> int:
         place = Environment(options.engine.resolve())
         model = gpumodel.make(ROOT / "build" / "gpuroles-model", options.shape)
         engine = {"kind": "vllm", "environment": str(options.engine.resolve()),
-                  "model": str(model), "flags": list(FLAGS)}  # fmt: skip
+                  "model": str(model), "flags": [*FLAGS, *options.flags]}  # fmt: skip
         version = str(vllm_version(place))
     about = {"roles": 1, "engine": version, "hardware": hardware(), "rate": options.rate,
-             "seconds": options.seconds, "shape": options.shape}  # fmt: skip
+             "seconds": options.seconds, "shape": options.shape,
+             "flags": options.flags}  # fmt: skip
     with open_log(options.log):
         log = WorkLog(options.log, about)
         measure(options, engine, log)
@@ -220,6 +223,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--engine", type=Path, default=ROOT / ".breakeven" / "engine")
     parser.add_argument("--simulated", action="store_true", help="no GPU: to try this")
     parser.add_argument("--shape", choices=sorted(gpumodel.SHAPES), default="8b")
+    parser.add_argument("--flags", action="append", default=[], help="one of every engine's")
     parser.add_argument("--rate", type=float, default=10.0, help="requests a second")
     parser.add_argument("--seconds", type=float, default=60.0, help="of one run")
     parser.add_argument("--runs", type=int, default=3)

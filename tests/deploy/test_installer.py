@@ -9,7 +9,7 @@ import pytest
 
 from deploy import installer
 from deploy.indexes import Places
-from deploy.installer import Installer, InstallError, explain
+from deploy.installer import BootstrapError, Installer, explain
 
 
 def fake(path: Path, script: str) -> Path:
@@ -33,7 +33,7 @@ def poor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nothing_at_all_is_said_in_one_line(poor: Path) -> None:
-    with pytest.raises(InstallError, match="apt-get install python3-pip") as caught:
+    with pytest.raises(BootstrapError, match="apt-get install python3-pip") as caught:
         installer.find_installer(poor / ".venv" / "bin" / "python")
     assert "\n" not in str(caught.value)
 
@@ -45,7 +45,7 @@ def test_uv_on_path_is_taken(poor: Path) -> None:
 
 def test_an_old_uv_is_not_taken(poor: Path) -> None:
     fake(poor / "bin" / "uv", 'echo "uv 0.4.30"')
-    with pytest.raises(InstallError):
+    with pytest.raises(BootstrapError):
         installer.find_installer(poor / ".venv" / "bin" / "python")
 
 
@@ -71,7 +71,7 @@ def test_uv_fails_and_pip_goes_on(tmp_path: Path) -> None:
 
 def test_both_fail_and_the_cause_is_named(tmp_path: Path) -> None:
     broken = fake(tmp_path / "pip", 'echo "error: command gcc failed"; exit 1')
-    with pytest.raises(InstallError, match=r"^a compiler is missing: sudo apt-get install"):
+    with pytest.raises(BootstrapError, match=r"^a compiler is missing: sudo apt-get install"):
         Installer(None, (str(broken),), Places()).install(Path("/env/bin/python"), [])
 
 
@@ -123,7 +123,7 @@ def test_a_locked_hash_is_really_checked(tmp_path: Path, monkeypatch: pytest.Mon
     tool = Installer(uv, None, Places(find_links=(str(tmp_path),)))
     lock = tmp_path / "requirements.lock"
     lock.write_text(f"thing==1.0 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(InstallError, match="not the locked one"):
+    with pytest.raises(BootstrapError, match="not the locked one"):
         tool.install(python, [lock])
     lock.write_text(f"thing==1.0 --hash=sha256:{digest}\n")
     tool.install(python, [lock])

@@ -8,7 +8,7 @@ import pytest
 
 from deploy import parts, partsinstall
 from deploy.indexes import Places
-from deploy.installer import Installer, InstallError
+from deploy.installer import BootstrapError, Installer
 from gateway.host.stages import StartStages
 
 INSTALLER = Installer(None, None, Places())
@@ -39,7 +39,7 @@ def test_only_what_is_named_is_installed(
 
 
 def test_an_unknown_name_is_refused(stages: StartStages) -> None:
-    with pytest.raises(InstallError, match="no part named nonsense: agents, anthropic"):
+    with pytest.raises(BootstrapError, match="no part named nonsense: agents, anthropic"):
         partsinstall.install_parts(["nonsense"], Path("python"), stages, INSTALLER)
 
 

@@ -20,6 +20,7 @@ WIRE = {
     "ledger/economics/usageanthropic.py": "Anthropic's usage export",
     "ledger/economics/usagefile.py": "OpenAI's usage export",
     "ledger/reports/usage.py": "the fields of the usage pages",
+    "gateway/batches/batch_usage.py": "usage of a batch, as OpenAI's",
     "gateway/control/organization/pages.py": "the usage pages, as OpenAI's",
     "gateway/request/dialects/responses_encoder.py": "usage in a response of the Responses API",
     "gateway/telemetry/otel/vocabularies.py": "counts in OpenInference's and Langfuse's words",

@@ -71,7 +71,7 @@ class QuoteCurrencyInput(msgspec.Struct, forbid_unknown_fields=True):
 
 @verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", NoInput)
 def projects_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return list_document([entry_document(entry) for entry in current_entries(place, PROJECT)])
+    return entries_document(place, PROJECT)
 
 
 @verb(
@@ -92,7 +92,7 @@ def projects_map(place: OperationContext, given: MapProjectInput) -> dict[str, A
 
 @verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", NoInput)
 def scenarios_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return list_document([entry_document(entry) for entry in current_entries(place, SCENARIO)])
+    return entries_document(place, SCENARIO)
 
 
 @verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", SaveScenarioInput)
@@ -163,6 +163,11 @@ def current_entries(place: OperationContext, kind: str) -> list[ManualEntry]:
     with place.ledger.connect() as connection:
         found = entries_in_force(entries(connection, kind), place.now_us)
     return [entry for _, entry in sorted(found.items()) if entry.says is not None]
+
+
+def entries_document(place: OperationContext, kind: str) -> dict[str, Any]:
+    """Return what is entered of a kind and counts now, as a list in JSON."""
+    return list_document([entry_document(entry) for entry in current_entries(place, kind)])
 
 
 def enter_entry(

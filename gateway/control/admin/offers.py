@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import APPLY, CONTRACTS
-from gateway.control.admin.entries import current_entries, enter_entry, entry_document
+from gateway.control.admin.entries import current_entries, enter_entry, entries_document
 from gateway.control.admin.verb import (
     NoInput,
     Note,
@@ -61,7 +61,7 @@ class DropReservedInput(msgspec.Struct, forbid_unknown_fields=True):
 
 @verb("GET /gpu-prices", CONTRACTS, None, "What GPUs of the catalogue cost, as entered", NoInput)
 def gpu_prices_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return list_document([entry_document(entry) for entry in current_entries(place, GPU_PRICE)])
+    return entries_document(place, GPU_PRICE)
 
 
 @verb(
@@ -95,7 +95,7 @@ def gpu_prices_enter(place: OperationContext, given: EnterGpuPricesInput) -> dic
 
 @verb("GET /reserved", CONTRACTS, None, "Reserved API capacity that is offered", NoInput)
 def reserved_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return list_document([entry_document(entry) for entry in current_entries(place, RESERVED)])
+    return entries_document(place, RESERVED)
 
 
 @verb(

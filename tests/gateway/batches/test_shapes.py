@@ -27,7 +27,8 @@ def test_a_batch() -> None:
     assert told["errors"] == {"object": "list", "data": [{"code": "c"}]}
     assert told["request_counts"] == {"total": 3, "completed": 0, "failed": 1}
     assert {"in_progress_at", "finalizing_at", "failed_at", "expired_at", "cancelling_at",
-            "cancelled_at", "output_file_id", "error_file_id", "metadata", "usage"} <= set(told)  # fmt: skip
+            "cancelled_at", "output_file_id", "error_file_id", "metadata", "usage",
+    } <= set(told)  # fmt: skip
 
 
 def test_a_page_says_where_the_next_begins() -> None:

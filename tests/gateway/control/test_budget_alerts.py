@@ -87,8 +87,8 @@ def look(alerts, hook):
     asyncio.run(once())
 
 
-def of(ledger, clock, **environ):
-    settings = parse(json.dumps(CONFIG), name="test")
+def of(ledger, clock, config=CONFIG, **environ):
+    settings = parse(json.dumps(config), name="test")
     return BudgetAlerter(settings, ledger, clock, {"HOOK": URL, "HOOK_SECRET": "k", **environ})
 
 
@@ -215,3 +215,49 @@ async def test_budgets_are_looked_at_again_after_a_commit_and_not_before(ledger,
     await until(lambda: len(looks) > before and len(turns) >= looks[-1] + 60)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def mailed_to(mailbox, *to, **alerts):
+    server = f"127.0.0.1:{mailbox.server_address[1]}"
+    mail = {"server": server, "sender": "books@example.com", "tls": "none"}
+    return CONFIG | {"mail": mail, "alerts": {"mail_to": to, **alerts}}
+
+
+def test_a_threshold_is_mailed_in_words_once(ledger, hook, mailbox):
+    alerts = of(ledger, Noon(), mailed_to(mailbox, "fay@example.com", "nobody@example.com"))
+    look(alerts, hook)
+    look(alerts, hook)
+    words = "team:search has spent $80.00 (80 %) of its hard budget of $100.00 per month"
+    assert mailbox.got.count(words) == 1
+    assert "To: fay@example.com, nobody@example.com" in mailbox.got
+    assert hook.heard == []
+
+
+def test_a_place_that_has_it_is_not_told_again_for_the_other(ledger, hook, mailbox):
+    clock = Noon()
+    alerts = of(ledger, clock, mailed_to(mailbox, "fay@example.com", **CONFIG["alerts"]))
+    hook.status = 500
+    look(alerts, hook)
+    assert (len(hook.heard), mailbox.got.count("To: fay@example.com")) == (1, 1)
+    clock.at_us += 10 * LEASE_US
+    hook.status = 200
+    for _ in range(2):
+        look(alerts, hook)
+    assert (len(hook.heard), mailbox.got.count("To: fay@example.com")) == (2, 1)
+    assert alerts._heard == {}
+
+
+def test_mail_that_no_server_takes_is_tried_again(ledger, hook, mailbox, caplog):
+    clock = Noon()
+    config = mailed_to(mailbox, "nobody@example.com")
+    alerts = of(ledger, clock, config | {"mail": config["mail"] | {"server": "127.0.0.1:1"}})
+    look(alerts, hook)
+    assert "an alert was not mailed: the mail server did not take it" in caplog.text
+    clock.at_us += 10 * LEASE_US
+    look(of(ledger, clock, mailed_to(mailbox, "fay@example.com")), hook)
+    assert "To: fay@example.com" in mailbox.got
+
+
+def test_alerts_that_no_server_mails_are_refused():
+    with pytest.raises(ConfigError, match=r"alerts\.mail_to: is mailed by no server"):
+        parse(json.dumps(CONFIG | {"alerts": {"mail_to": ["fay@example.com"]}}), name="test")

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import insert
 
 from gateway.config.settings import parse
-from gateway.control.report_delivery import PartlyTaken
+from gateway.control.mail import PartlyTaken
 from gateway.control.report_sender import ReportSender
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.orm import tables as orm
@@ -171,7 +171,7 @@ def test_mail_that_one_of_several_refuses_is_not_sent_to_all_again(
         posted.append(given)
         raise PartlyTaken("the mail server refused 1 of 2 addresses")
 
-    monkeypatch.setattr("gateway.control.report_sender.mail_report", refused_by_one)
+    monkeypatch.setattr("gateway.control.report_sender.send_mail", refused_by_one)
     document = {"reports": [{"name": "w", "mail_to": ["a@b.example", "c@b.example"]}],
                 "mail": {"server": "m.example:25", "sender": "books@b.example"}}  # fmt: skip
     sender = ReportSender(parse(json.dumps(document), name="t"), ledger, clock, {})

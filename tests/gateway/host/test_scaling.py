@@ -1,8 +1,5 @@
 """Engines of a running host started and stopped by a plan: real processes, no stream cut."""
 
-import contextlib
-import threading
-
 import pytest
 
 from gateway.clock import Clock
@@ -21,7 +18,6 @@ from ledger.verify.checks import verify
 from router.scaling.plan import EngineWorth, ScalePlan, ScaleReason
 from router.types import TargetHealth
 
-STREAM = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
 ENGINES = 4
 
 
@@ -43,31 +39,6 @@ class ScriptedPlan:
             "main", state.at_us, self.wanted, len(state.engines), (), 600.0, None, worth, (), (),
             ScaleReason.EARNS_RENT, "as the test wants", state.at_us,
         )  # fmt: skip
-
-
-@contextlib.contextmanager
-def crowd(served, clients: int = 4):
-    """Streams one after the other; yields what broke, and how many were whole."""
-    over, broken, whole = threading.Event(), [], []
-
-    def ask() -> None:
-        while not over.is_set():
-            try:
-                answer = served.ask(**STREAM, max_tokens=120)
-            except Exception as error:  # noqa: BLE001  (whatever breaks is what is looked for)
-                broken.append(repr(error))
-                continue
-            (whole if answer.text.rstrip().endswith("[DONE]") else broken).append(answer.text[-99:])
-
-    threads = [threading.Thread(target=ask) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield broken, whole
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
 
 
 class SizedHost:
@@ -122,11 +93,11 @@ def sized(make_host, patiently, monkeypatch):
     found.ledger.dispose()
 
 
-def test_engines_come_and_go_and_no_stream_is_cut(sized, patiently):
+def test_engines_come_and_go_and_no_stream_is_cut(sized, crowd, patiently):
     patiently(lambda: sized.serving() and len([row for row in sized.rows() if row.ready_us]) == 4)
     adopted = sized.rows()
     assert [row.owned for row in adopted] == [True] * ENGINES
-    with crowd(sized.host) as (broken, whole):
+    with crowd(sized.host, clients=4) as (broken, whole):
         patiently(lambda: len(whole) >= 4)
         sized.plan.wanted = 1
         patiently(lambda: len(sized.serving()) == 1 and sized.words().count("resting") == 3)

@@ -1,6 +1,5 @@
 """Upkeep beside a running host: nothing fails, one engine at a time, and operators go first."""
 
-import contextlib
 import threading
 
 import pytest
@@ -21,8 +20,6 @@ from ledger.database import make_engine
 from ledger.fleet.upkeepnotes import ACTOR, read_notes
 from ledger.overrides import overrides
 from router.types import TargetHealth
-
-STREAM = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
 
 
 @pytest.fixture
@@ -59,40 +56,15 @@ def author(by: str) -> OverrideAuthor:
     return OverrideAuthor(by, None, Clock().wall_us())
 
 
-@contextlib.contextmanager
-def crowd(served, clients: int = 3):
-    """Streams one after the other; yields what broke, and how many were whole."""
-    over, broken, whole = threading.Event(), [], []
-
-    def ask() -> None:
-        while not over.is_set():
-            try:
-                answer = served.ask(**STREAM, max_tokens=120)
-            except Exception as error:  # noqa: BLE001  (whatever breaks is what is looked for)
-                broken.append(repr(error))
-                continue
-            (whole if answer.text.rstrip().endswith("[DONE]") else broken).append(answer.text[-99:])
-
-    threads = [threading.Thread(target=ask) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield broken, whole
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-
-
 def test_what_the_calendar_asks_is_done_one_by_one_and_no_request_fails(
-    served, keeping, patiently, monkeypatch
+    served, crowd, keeping, patiently, monkeypatch
 ):
     before = [look.life for look in looks(keeping)]
     keeping.step()
     assert [look.life for look in looks(keeping)] == before  # the control: nothing was due
     due_us = Clock().wall_us()
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
-    with crowd(served) as (broken, whole):
+    with crowd(served, clients=3) as (broken, whole):
         patiently(lambda: len(whole) >= 3)
         keeping.step()
         assert [look.life for look in looks(keeping)] == [before[0] + 1, before[1]]
@@ -168,7 +140,9 @@ def test_an_engine_that_lost_its_pace_is_restarted_once_for_it(keeping, monkeypa
     assert isinstance(keeping._readings("pool:main/0", (0, 10**8))[0], DecayReading)
 
 
-def test_a_pool_is_drained_stopped_and_started_again(served, keeping, patiently, monkeypatch):
+def test_a_pool_is_drained_stopped_and_started_again(
+    served, keeping, stream, patiently, monkeypatch
+):
     since_us = Clock().wall_us()
     monkeypatch.setattr(schedules, "stopped_since_us", lambda *_: since_us)
     monkeypatch.setattr(schedules, "starts_us", lambda *_: since_us + 3600 * 10**6)
@@ -178,7 +152,7 @@ def test_a_pool_is_drained_stopped_and_started_again(served, keeping, patiently,
         return all(look.word == "resting" for look in looks(keeping))
 
     answers = []
-    asking = threading.Thread(target=lambda: answers.append(served.ask(**STREAM, max_tokens=300)))
+    asking = threading.Thread(target=lambda: answers.append(served.ask(**stream, max_tokens=300)))
     asking.start()
     patiently(lambda: sum(look.in_flight for look in looks(keeping)) == 1)
     patiently(stopped)

@@ -6,6 +6,7 @@ import pytest
 
 from backends.errors import InvalidResponse
 from gateway.request.prompt_reader import (
+    freeing_body,
     one_token,
     prompt_body,
     transfer_params,
@@ -35,6 +36,24 @@ def test_the_engine_that_answers_gets_the_request_and_where_its_kv_is() -> None:
     assert json.loads(with_params(body, PARAMS)) == {**BODY, "kv_transfer_params": PARAMS}
     freeing = json.loads(with_params(one_token(body), PARAMS))
     assert (freeing["max_tokens"], freeing["kv_transfer_params"]) == (1, PARAMS)
+
+
+def test_what_only_fetches_is_no_prefix_of_anybody() -> None:
+    """Freed blocks may hold another KV by then, which would be cached as this prompt's."""
+    body = json.dumps(BODY).encode()
+    made = [json.loads(freeing_body(body, PARAMS)) for _ in range(2)]
+    salts = {told.pop("cache_salt") for told in made}
+    assert len(salts) == 2
+    assert "salt" not in salts
+    assert (
+        made[0]
+        == made[1]
+        == {
+            key: value
+            for key, value in json.loads(with_params(one_token(body), PARAMS)).items()
+            if key != "cache_salt"
+        }
+    )
 
 
 def test_what_a_client_says_of_kv_goes_nowhere() -> None:
