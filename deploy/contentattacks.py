@@ -21,7 +21,7 @@ def _digits_of(text: str) -> str:
 
 def _grouped(text: str, mark: str, *sizes: int) -> str:
     """Return the text in groups of these sizes, the last of them again and again."""
-    parts, at = [], 0
+    parts, at = list[str](), 0
     while at < len(text):
         size = sizes[min(len(parts), len(sizes) - 1)]
         parts.append(text[at : at + size])

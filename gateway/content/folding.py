@@ -139,7 +139,7 @@ class FoldedText:
     def __init__(self, source: str, stretches: Iterable[tuple[int, int]]) -> None:
         self._source = source
         self._stretches = tuple(stretches)
-        parts, at = [], 0
+        parts, at = list[str](), 0
         for begin, end in self._stretches:
             parts += (source[at:begin], fold(source[begin:end]))
             at = end

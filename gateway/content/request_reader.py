@@ -16,6 +16,7 @@ from gateway.content.body_texts import (
     TextRewriter,
     is_all,
 )
+from gateway.content.long_json import decode_long
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
 from gateway.content.seams import REACH, SplitFind, find_across
@@ -68,7 +69,7 @@ class RequestReader:
             if len(encoded) >= LEAST_BYTES and encoded[:1] == b"[":
                 found.update(await self._read_remembered(name, encoded))
                 continue
-            value = msgspec.json.decode(encoded)
+            value = await decode_long(encoded, TurnTaker())
             found[UNKNOWN] += _is_tokens(name, value)
             before = rest.strings
             await _add(rest, value, name)
@@ -134,7 +135,7 @@ class RequestReader:
         end, before = (0, None) if known is None else known
         rest = b"[" + raw[end:].lstrip(b" \t\r\n,") if end else raw
         texts = BodyTexts(self._least_number)
-        values: Sequence[Any] = msgspec.json.decode(rest)
+        values: Sequence[Any] = await decode_long(rest, TurnTaker())
         if not values and before is not None:
             return {**before.found, UNKNOWN: before.unread}
         await _add(texts, values, name)
@@ -220,7 +221,7 @@ class RequestReader:
         for name, raw in members.items():
             if _is_unspoken(name, raw):
                 continue
-            value = msgspec.json.decode(raw)
+            value = await decode_long(raw, TurnTaker())
             body = BodyTexts(self._least_number)
             await _add(body, value, name)
             read = await self._scan(body, None, every=True)

@@ -158,6 +158,7 @@ async def pauses(reader: RequestReader, large_mb: int) -> dict[str, float]:
     many = asked(parts)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(2_000, 1_250, 1_000)  # as in a worker
     return {
         "conversation": await longest_pause_ms(
             reader, 10, lambda number: asked(conversation(60, f"{number} {PROSE}" * 3000))
