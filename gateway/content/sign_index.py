@@ -8,7 +8,6 @@ from gateway.config.content_patterns import compile_signs
 from gateway.content.detectors import Detector
 from gateway.content.encodings import ESCAPE_SIGNS
 from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, form_signs
-from gateway.content.number_signs import RUN_GATE
 
 if TYPE_CHECKING:
     import hyperscan
@@ -28,23 +27,14 @@ class SignIndex:
         led += [(sign, ESCAPED) for sign in ESCAPE_SIGNS]
         self._engines = [
             (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
-            for signs in (led, digits, words)
+            for signs in (led, digits, words, runs)
             if signs
         ]
-        self._runs = [
-            (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
-            for signs in (runs,)
-            if signs
-        ]
-        self._run_gate = compile_signs([RUN_GATE])
 
     def find(self, data: bytes) -> dict[int, list[int]]:
         """Return by owner where its signs end, in order."""
         found: dict[int, list[int]] = {}
-        engines = self._engines
-        if self._runs and is_any(self._run_gate, data):
-            engines = [*engines, *self._runs]
-        for engine, owners in engines:
+        for engine, owners in self._engines:
             for sign, end in ends_in(engine, data):
                 found.setdefault(owners[sign], []).append(end)
         for places in found.values():
