@@ -186,10 +186,23 @@ def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
     for number, group in enumerate(groups):
         if group.start() >= place:
             return
+        if not _may_begin(groups, number):
+            continue
         for final, digits in _candidates(groups, number, even=True):
             if groups[final].end() >= place and _is_card(text, groups, number, final):
                 yield CardPlace(group.start(), groups[final].end(), digits)
                 return
+
+
+def _may_begin(groups: Sequence[re.Match[str]], number: int) -> bool:
+    """Return whether a group may be the first of a card: in a table most are none."""
+    first = groups[number][0]
+    if first[0] in "0179":
+        return False
+    if len(first) >= _LEAST:
+        return True
+    behind = groups[number + 1][0] if number + 1 < len(groups) else ""
+    return behind != "" and (len(behind) <= len(first) or len(first) in _BEGINS)
 
 
 def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int) -> bool:
