@@ -4,10 +4,12 @@ Names of members that APIs give are no text; any other name may hold some. A num
 digits. A string that is JSON itself, as the arguments of calls are, is opened.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
+
+from gateway.content.turn_taker import TurnTaker
 
 # Names and values of structure: they are read, but no text is split over them.
 _NAMES: Final = frozenset((
@@ -21,22 +23,26 @@ STRUCTURE: Final = frozenset((
     "role", "type", "id", "name", "tool_call_id", "call_id", "tool_use_id", "media_type", "detail",
     "ttl", "signature", "status", "model", "format", "object",
 ))  # fmt: skip
-LEAST_NUMBER: Final = 10**6  # numbers of fewer digits hold nothing
+LEAST_NUMBER: Final = 10**6  # smaller numbers hold nothing that is found without own patterns
+PROMPTS: Final = ("prompt", "input")  # that may be numbers of tokens
 _OPENED_BYTES: Final = 1 << 20
 _MEDIA: Final = ("data:image/", "data:audio/", "data:video/", "data:application/")
 _LONG: Final = 1024
+_AT_ONCE: Final = 64  # members of a list that are read before others have a turn
 
 
 class BodyTexts:
     """Texts of one or more values. `content`: places of those that may be parts of one text.
 
     `spoken`: of these, what the user says. `media`: how many hold a file and are not read.
-    `named`: places of a name that no API gives, and of the one text under it.
+    `named`: places of a name that no API gives, and of the one text under it. `least_number`: the
+    least number that is a text; smaller ones than usual are a part of no other text.
     """
 
-    __slots__ = ("content", "media", "named", "spoken", "strings", "texts")
+    __slots__ = ("_least_number", "content", "media", "named", "spoken", "strings", "texts")
 
-    def __init__(self) -> None:
+    def __init__(self, least_number: int = LEAST_NUMBER) -> None:
+        self._least_number = least_number
         self.texts: list[str] = []
         self.content: list[int] = []
         self.spoken: list[int] = []
@@ -46,25 +52,42 @@ class BodyTexts:
 
     def add(self, value: Any, name: str = "", *, spoken: bool = False) -> None:
         """Add all texts of a value that is a member of this name."""
+        for _ in self.steps(value, name, spoken=spoken):
+            pass
+
+    def steps(self, value: Any, name: str = "", *, spoken: bool = False) -> Iterator[None]:
+        """Add all texts as `add` does, and stop after each few of a list."""
         if isinstance(value, str):
             self.strings += 1
             self._add_text(value, name, spoken)
         elif isinstance(value, dict):
-            self.strings += len(value)
-            if "role" in value:
-                spoken = value["role"] == "user"
-            for key, inner in value.items():
-                if key not in _NAMES:
-                    self.texts.append(key)
-                first = len(self.texts)
-                self.add(inner, key, spoken=spoken)
-                if key not in _NAMES and len(self.texts) == first + 1 and self.texts[-1]:
-                    self.named.append((first - 1, first))
+            yield from self._member_steps(value, spoken)
         elif isinstance(value, list):
-            for inner in value:
-                self.add(inner, name, spoken=spoken)
-        elif (digits := digits_of(value)) is not None:
-            self._append(digits, spoken)
+            for number, inner in enumerate(value, 1):
+                yield from self.steps(inner, name, spoken=spoken)
+                if number % _AT_ONCE == 0:
+                    yield
+        elif (digits := digits_of(value, name, self._least_number)) is not None:
+            if abs(value) < LEAST_NUMBER:
+                self.texts.append(digits)
+            else:
+                self._append(digits, spoken)
+
+    def _member_steps(self, value: dict[str, Any], spoken: bool) -> Iterator[None]:
+        self.strings += len(value)
+        if "role" in value:
+            spoken = value["role"] == "user"
+        for key, inner in value.items():
+            if key not in _NAMES:
+                self.texts.append(key)
+            first = len(self.texts)
+            if isinstance(inner, str):
+                self.strings += 1
+                self._add_text(inner, key, spoken)
+            else:
+                yield from self.steps(inner, key, spoken=spoken)
+            if key not in _NAMES and len(self.texts) == first + 1 and self.texts[-1]:
+                self.named.append((first - 1, first))
 
     def count(self, value: Any) -> None:
         """Count the strings of a value, and read none."""
@@ -100,8 +123,9 @@ class BodyTexts:
 class TextRewriter:
     """Puts other texts in their places, in the order in which `BodyTexts` counts them."""
 
-    def __init__(self, texts: Mapping[int, str]) -> None:
+    def __init__(self, texts: Mapping[int, str], least_number: int = LEAST_NUMBER) -> None:
         self._texts = texts
+        self._least_number = least_number
         self._next = 0
 
     def rewrite(self, value: Any, name: str = "") -> Any:
@@ -116,11 +140,24 @@ class TextRewriter:
             return made
         if isinstance(value, list):
             return [self.rewrite(inner, name) for inner in value]
-        digits = digits_of(value)
+        digits = digits_of(value, name, self._least_number)
         if digits is None:
             return value
         said = self._take(digits)
         return value if said == digits else said
+
+    async def rewrite_in_turns(self, value: Any, name: str, turns: TurnTaker) -> Any:
+        """Return what `rewrite` does; others have turns in between."""
+        if isinstance(value, dict):
+            made = {}
+            for key, inner in value.items():
+                said = key if key in _NAMES else self._take(key)
+                made[said] = await self.rewrite_in_turns(inner, key, turns)
+            return made
+        if isinstance(value, list):
+            await turns.rest()
+            return [await self.rewrite_in_turns(inner, name, turns) for inner in value]
+        return self.rewrite(value, name)
 
     def _rewrite_text(self, text: str, name: str) -> str:
         if text[:1] in ("{", "[") and (opened := open_json(text)) is not None:
@@ -137,15 +174,15 @@ class TextRewriter:
         return self._texts.get(place, text)
 
 
-def digits_of(value: Any) -> str | None:
-    """Return a number's digits where they may be more than an amount."""
+def digits_of(value: Any, name: str = "", least: int = LEAST_NUMBER) -> str | None:
+    """Return a number's digits where they may be more than an amount, or a token of a prompt."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if isinstance(value, float):
         if not value.is_integer():
             return None
         value = int(value)
-    return str(value) if abs(value) >= LEAST_NUMBER else None
+    return str(value) if abs(value) >= (LEAST_NUMBER if name in PROMPTS else least) else None
 
 
 def is_media(text: str) -> bool:

@@ -24,18 +24,28 @@ ESCAPE_SIGNS: Final = (
     r"\\x[0-9A-Fa-f]{2}",
     r"\\[nrt][0-9]{4}",
 )
-ENCODED_SIGNS: Final = ("[A-Za-z0-9+/]{20}", "[A-Za-z0-9+/]{10}={1,2}")
+# Base64 of ASCII has a slash for a question mark alone, and paths are full of them.
+# An equals sign alone is everywhere in code and logs: what may stand behind one is a part of it.
+ENCODED_SIGNS: Final = (
+    "[A-Za-z0-9+]{20}",
+    "[A-Za-z0-9+/]{40}",
+    r"[A-Za-z0-9+/]{10}(?:==|=[\r\n\"',;.)}|<\]\x1e\x1f]|= )",
+)
+_PLAIN: Final = re.compile("[a-z/+]+|[A-Z/+]+")
+_SIGN_SIZE: Final = 20
 _WIDE: Final = "[A-Za-z0-9+/_-]"
 _RUN: Final = re.compile(
     rf"{_WIDE}*(?:[\r\n]{{1,2}}{_WIDE}{{16,}})*(?:[\r\n]{{1,2}}{_WIDE}+(?==))?={{0,2}}"
 )
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_RUN_LETTERS: Final = frozenset(_LETTERS + "=")
 _PADDING: Final = re.compile("={0,2}")
 _LINE_ENDS: Final = re.compile(r"[\r\n]+")
 _HEXADECIMAL: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 _SEARCHED: Final = 512  # characters before a sign in which its run begins
 _UNREAD_LEAST: Final = 256  # characters that decode to no text: a file, not an identifier
 _TEXT_SHARE: Final = 0.97
+_CONTROLS: Final = bytes({*range(1, 32), 127} - set(b"\t\n\r"))
 
 
 class DecodedText(NamedTuple):
@@ -84,9 +94,20 @@ def _plain_of(match: re.Match[str]) -> str | None:
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else None
 
 
+def plain_until(text: str, place: int) -> int:
+    """Return where a path or a word ends, which has one sort of letters, that a sign ends in.
+
+    It is nothing encoded. Returns less than `place` where more than one sort stands before it.
+    """
+    match = _PLAIN.match(text, max(0, place - _SIGN_SIZE))
+    return -1 if match is None else match.end()
+
+
 def run_around(text: str, place: int) -> tuple[int, int]:
     """Return where the run begins and ends that has a sign before `place`."""
     last = place
+    if text[last - 1] not in _RUN_LETTERS:
+        place = last = last - 1  # what stands behind an equals sign
     while text[last - 1] == "=":
         last -= 1
     first = max(0, last - _SEARCHED)
@@ -123,6 +144,8 @@ def _decode(run: str) -> str | None:
 
 def _text_of(data: bytes) -> str | None:
     """Return what the bytes say, if they are text."""
+    if len(data.translate(None, _CONTROLS)) < _TEXT_SHARE * len(data):
+        return None
     try:
         text = data.decode(_width_of(data))
     except UnicodeDecodeError:

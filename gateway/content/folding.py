@@ -4,6 +4,7 @@ Characters without width vanish, all others stay one for one, so that places are
 """
 
 import unicodedata
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final
 
@@ -41,31 +42,18 @@ _WIDTHLESS: Final = (
     "\u206c\u206d\u206e\u206f\u2800\u3164\ufeff\uffa0\ufff9\ufffa\ufffb"
 )
 ASCII: Final = bytes(range(128))
-# Where folding may change what is found, in UTF-8: other digits and forms of letters, what has no
-# width inside of a word, letters of other scripts beside Latin ones, blanks and dashes in numbers.
-_WORD: Final = r"[0-9A-Za-z@._-]"
-_SCRIPTS: Final = (
-    r"(?:[\xcd-\xd6][\x80-\xbf]|\xc9[\x80-\xbf]|\xca[\x80-\xbf]|\xe1[\x8e\xb4-\xb7][\x80-\xbf]|"
-    r"\xe2[\x84\x88][\x80-\xbf])"
+# In UTF-8: what stands beside a Latin letter or a digit. Text of one other script has few such,
+# so the first tells at once that there is none; the second leaves out letters with accents and
+# quotation marks, which fold to nothing else.
+_WORD: Final = "[0-9A-Za-z@]"
+_LEADS: Final = r"\xc2\xc6\xc9-\xe1\xea\xef-\xf3"
+_DRAWN: Final = r"[\xe2\xe3][\x80-\x93\xa0][\x80-\x97\xa0-\xa5\xa7-\xbf]"
+BESIDE_SIGNS: Final = (rf"{_WORD}[._-]?[\x80-\xff]", rf"[\x80-\xff][._-]?{_WORD}")
+MIXED_SIGNS: Final = (
+    rf"{_WORD}[._-]?(?:[{_LEADS}]|{_DRAWN})",
+    rf"(?:[{_LEADS}][\x80-\xbf]{{1,3}}|{_DRAWN})[._-]?{_WORD}",
 )
-_FORMS: Final = (
-    r"(?:\xef(?:\xbc[\x85\x86\x8b\x8d-\x99\xa0-\xba\xbf]|\xbd[\x81-\x9a])|\xf0\x9d[\x90-\x9f][\x80-\xbf]|\xf0\x9f[\x84-\x85][\x80-\xbf]|"
-    r"\xe2[\x82\x91-\x93][\x80-\xbf]|\xc2[\xb2\xb3\xb9]|\xd9[\xa0-\xa9]|\xdb[\xb0-\xb9]|\xdf[\x80-\x89]|"
-    r"\xe0[\xa5-\xbc][\x80-\xbf]|\xe1[\x81-\xad][\x80-\xbf]|\xea[\x98-\xaf][\x80-\xbf])"
-)
-_GONE: Final = (
-    r"(?:\xc2\xad|\xcc[\x80-\xbf]|\xcd[\x80-\xaf]|\xd8\x9c|\xe1\x85[\x9f\xa0]|\xe1\x9e[\xb4\xb5]|\xe1\xa0[\x8b-\x8f]|"
-    r"\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xe2\x83[\x90-\xbf]|\xe2\xa0\x80|\xe3\x85\xa4|\xef\xb8[\x80-\x8f]|"
-    r"\xef\xbb\xbf|\xef\xbe\xa0|\xef\xbf[\xb9-\xbb]|\xf3\xa0[\x80-\x87][\x80-\xbf])"
-)
-_SPACED: Final = (
-    r"(?:\xc2[\xa0\xb7]|\xc2\x85|\xe1\x9a\x80|\xe2\x80[\x80-\x95\xa4\xa7-\xa9\xaf]|\xe2\x81[\x83\x9f]|\xe2\x88\x92|"
-    r"\xcb\x97|\xd6\x8a|\xe3\x80[\x80\x82]|\xe3\x83[\xbb\xbc]|\xef\xb9[\x92\x98\xa3]|\xef\xbd\xa1|\xef\xbc[\x8d\x8e])"
-)
-FOLDING_SIGNS: Final = (
-    f"{_WORD}{_SCRIPTS}", f"{_SCRIPTS}{_WORD}", _FORMS, f"{_WORD}{_GONE}", f"{_GONE}{_WORD}",
-    rf"[0-9A-Za-z]{_SPACED}+[0-9A-Za-z]",
-)  # fmt: skip
+_ALONE: Final = (r"\xe2\x83[\x90-\xbf]", r"\xe3\x85\xa4", r"\xc4\xb1")
 _TAGS: Final = range(0xE0000, 0xE0080)  # letters that no font draws
 _SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x0300, 0x0370),
               range(0x20D0, 0x2100))  # fmt: skip
@@ -100,6 +88,27 @@ def folded_characters() -> dict[int, str | None]:
     return table
 
 
+@cache
+def form_signs() -> tuple[str, ...]:
+    """Return signs in UTF-8 of letters and digits in other forms, which may stand alone."""
+    alike = {ord(letter) for others, _ in _ALIKE for letter in others}
+    marks = set(map(ord, _BLANKS + _DASHES + _DOTS))
+    ends: dict[bytes, list[int]] = {}
+    for code, plain in sorted(folded_characters().items()):
+        is_form = plain is not None and (plain.isalnum() or plain == "@")
+        if is_form and code not in alike and code not in marks and not 0xD800 <= code < 0xE000:
+            encoded = chr(code).encode()
+            ends.setdefault(encoded[:-1], []).append(encoded[-1])
+    return (
+        *(f"{_escaped(begin)}[{_escaped(bytes(last))}]" for begin, last in sorted(ends.items())),
+        *_ALONE,
+    )
+
+
+def _escaped(data: bytes) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in data)
+
+
 def fold(text: str) -> str:
     """Return the text in one spelling."""
     if text.isascii():
@@ -120,3 +129,29 @@ def places_of(text: str) -> list[int]:
         place for place, letter in enumerate(text) if table.get(ord(letter), letter) is not None
     ]
     return [*places, len(text)]
+
+
+class FoldedText:
+    """A text that is folded in some stretches alone, which rise and do not touch."""
+
+    __slots__ = ("_source", "_stretches", "text")
+
+    def __init__(self, source: str, stretches: Iterable[tuple[int, int]]) -> None:
+        self._source = source
+        self._stretches = tuple(stretches)
+        parts, at = list[str](), 0
+        for begin, end in self._stretches:
+            parts += (source[at:begin], fold(source[begin:end]))
+            at = end
+        self.text = "".join((*parts, source[at:]))
+
+    def places(self) -> Sequence[int]:
+        """Return for each of its characters its place in the source, and the source's end."""
+        if len(self.text) == len(self._source):
+            return range(len(self._source) + 1)
+        places, at = list[int](), 0
+        for begin, end in self._stretches:
+            places += range(at, begin)
+            places += (begin + place for place in places_of(self._source[begin:end])[:-1])
+            at = min(end, len(self._source))
+        return [*places, *range(at, len(self._source) + 1)]

@@ -1,9 +1,13 @@
 """Placeholders in place of what was found: `[card-1]`, the same for the same value in a request."""
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from gateway.content.seams import SplitFind
 from gateway.content.text_scanner import TextFind
+from gateway.content.turn_taker import TurnTaker
+
+_AT_ONCE: Final = 256  # finds that are masked before others have a turn
 
 
 class Placeholders:
@@ -21,7 +25,7 @@ class Placeholders:
         return known
 
 
-def mask_texts(
+async def mask_texts(
     texts: list[str],
     finds: Iterable[TextFind],
     splits: Iterable[SplitFind],
@@ -30,7 +34,10 @@ def mask_texts(
 ) -> dict[int, str]:
     """Return by place the texts in which something of these kinds is masked."""
     marks: dict[int, list[tuple[int, int, str]]] = {}
-    for find in finds:
+    turns = TurnTaker()
+    for number, find in enumerate(finds):
+        if number % _AT_ONCE == 0:
+            await turns.rest()
         if find.kind in kinds:
             name = names.name(find.kind, find.value)
             marks.setdefault(find.text, []).append((find.start, find.end, name))
@@ -39,10 +46,17 @@ def mask_texts(
             if part.kind in kinds:
                 name = names.name(part.kind, part.value)
                 marks.setdefault(part.text, []).append((part.start, part.end, name))
-    masked = {}
-    for place, spans in marks.items():
-        text = texts[place]
-        for start, end, name in sorted(spans, reverse=True):
-            text = text[:start] + name + text[end:]
-        masked[place] = text
-    return masked
+    return {place: await _mask(texts[place], spans, turns) for place, spans in marks.items()}
+
+
+async def _mask(text: str, spans: list[tuple[int, int, str]], turns: TurnTaker) -> str:
+    """Return a text with names for spans of it."""
+    at, parts = 0, list[str]()
+    spans.sort()
+    for number, (start, end, name) in enumerate(spans):
+        if number % _AT_ONCE == 0:
+            await turns.rest()
+        if start >= at:
+            parts += (text[at:start], name)
+        at = max(at, end)  # what overlaps another is hidden with it
+    return "".join((*parts, text[at:]))

@@ -9,12 +9,21 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
+from gateway.content.body_texts import (
+    LEAST_NUMBER,
+    PROMPTS,
+    BodyTexts,
+    TextRewriter,
+    is_all,
+)
+from gateway.content.long_json import decode_long
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
-from gateway.content.seams import REACH, WINDOW, SplitFind, find_across
-from gateway.content.slices import SlicePace, slices_of
+from gateway.content.seams import REACH, SplitFind, find_across
+from gateway.content.secret_formats import LONGEST
+from gateway.content.slices import SlicePace, TextPiece, slices_of
 from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
+from gateway.content.turn_taker import TurnTaker
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_members, encode, encode_raw
 from gateway.http.forms import FormRequest
@@ -27,7 +36,7 @@ _UNSPOKEN: Final = frozenset((
     "max_completion_tokens", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs",
     "parallel_tool_calls", "service_tier", "store", "priority", "encoding_format", "dimensions",
 ))  # fmt: skip
-_PROMPTS: Final = ("prompt", "input")  # that may be numbers of tokens
+_NEAR: Final = 8 * REACH  # of an end of a text: no window has more of a long one
 _MOST_CHOICES: Final = 1 << 20  # the request was read once with the real limit
 
 
@@ -46,12 +55,13 @@ class RequestReader:
 
     def __init__(self, scanner: TextScanner) -> None:
         self._scanner = scanner
+        self._least_number = 0 if scanner.has_patterns else LEAST_NUMBER
         self._memory = ScannedBeginnings()
 
     async def read(self, asked: InferenceRequest) -> dict[str, int]:
         """Return how much of each kind a request holds, in all of its parts."""
         found: Counter[str] = Counter()
-        rest = BodyTexts()
+        rest = BodyTexts(self._least_number)
         for name, raw in _members_of(asked).items():
             if _is_unspoken(name, raw):
                 continue
@@ -59,10 +69,10 @@ class RequestReader:
             if len(encoded) >= LEAST_BYTES and encoded[:1] == b"[":
                 found.update(await self._read_remembered(name, encoded))
                 continue
-            value = msgspec.json.decode(encoded)
+            value = await decode_long(encoded, TurnTaker())
             found[UNKNOWN] += _is_tokens(name, value)
             before = rest.strings
-            rest.add(value, name, spoken=name in _PROMPTS)
+            await _add(rest, value, name)
             _check_all(encoded, rest.strings - before, name)
         if asked.form is not None:
             found[UNKNOWN] += _add_form(rest, asked.form)
@@ -124,11 +134,11 @@ class RequestReader:
         known = self._memory.find(raw)
         end, before = (0, None) if known is None else known
         rest = b"[" + raw[end:].lstrip(b" \t\r\n,") if end else raw
-        texts = BodyTexts()
-        values: Sequence[Any] = msgspec.json.decode(rest)
+        texts = BodyTexts(self._least_number)
+        values: Sequence[Any] = await decode_long(rest, TurnTaker())
         if not values and before is not None:
             return {**before.found, UNKNOWN: before.unread}
-        texts.add(values, name)
+        await _add(texts, values, name)
         _check_all(rest, texts.strings, name)
         read = await self._scan(texts, before)
         found, unread = Counter(read.found), read.found.pop(UNKNOWN, 0)
@@ -145,56 +155,63 @@ class RequestReader:
         self._memory.keep(raw, kept)
         return {**found, UNKNOWN: unread}
 
-    async def _scan(self, body: BodyTexts, before: ReadPrefix | None) -> MemberReading:
-        """Scan texts slice by slice, then what stands across their ends."""
-        finds: dict[tuple[int, int, int, str], TextFind] = {}
+    async def _scan(
+        self, body: BodyTexts, before: ReadPrefix | None, *, every: bool = False
+    ) -> MemberReading:
+        """Scan texts slice by slice, then what stands across their ends.
+
+        `every`: the finds of the reading are all; else those that a seam may be near of.
+        """
+        found, near = Counter[str](), list[TextFind]()
         unread = body.media
         pace, began_s = SlicePace(), perf_counter()
         for number, group in enumerate(slices_of(body.texts, pace)):
             if number:
                 await asyncio.sleep(0)
                 began_s = perf_counter()
-            result = self._scanner.scan([piece.piece for piece in group])
-            pace.record(perf_counter() - began_s)
+            result = self._scan_group(group, body.texts)
             unread += result.unread
             for find in result.finds:
-                owner = group[find.text]
-                placed = find._replace(
-                    text=owner.text, start=owner.start + find.start, end=owner.start + find.end
-                )
-                finds[placed.text, placed.start, placed.end, placed.kind] = placed
+                found[find.kind] += 1
+                if every or _is_near(find, len(body.texts[find.text])):
+                    near.append(find)
+            pace.record(perf_counter() - began_s)
         texts, orders = body.texts, [body.content]
         if body.spoken != body.content:
             orders.append(body.spoken)
         if before is not None:
             texts = [*texts, before.tail, before.spoken]
             orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
-        single = tuple(finds.values())
-        splits, absorbed = await find_across(texts, orders, self._scan_windows, single, body.named)
+        splits, absorbed = await find_across(texts, orders, self._scan_windows, near, body.named)
         own = len(body.texts)  # what stands in an earlier turn alone was counted there
         splits = [split for split in splits if any(part.text < own for part in split)]
-        single = tuple(find for find in single if find not in absorbed)
-        found = Counter(find.kind for find in single)
+        found.subtract(find.kind for find in absorbed)
         found.update(split[0].kind for split in splits)
         found[UNKNOWN] += unread
-        return MemberReading(body.texts, list(single), splits, dict(found), unread)
+        single = [find for find in near if find not in absorbed] if absorbed else near
+        return MemberReading(body.texts, single, splits, dict(found), unread)
+
+    def _scan_group(self, group: Sequence[TextPiece], texts: Sequence[str]) -> ScanResult:
+        """Scan a slice; a find that goes on behind it is looked at whole."""
+        result = self._scanner.scan([piece.piece for piece in group])
+        last = group[-1]
+        end = last.start + len(last.piece)
+        if end < len(texts[last.text]) and any(
+            find.end == len(last.piece) and last.start + find.start < last.last
+            for find in result.finds
+        ):
+            whole = texts[last.text][last.start : end + LONGEST]
+            result = self._scanner.scan([whole])
+        placed = []
+        for kind, number, start, finish, value in result.finds:
+            owner = group[number]
+            if owner.first <= owner.start + start < owner.last:
+                at = owner.start
+                placed.append(TextFind(kind, owner.text, at + start, at + finish, value))
+        return ScanResult(placed, result.unread)
 
     async def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
-        """Scan windows some at a time, so that others have a turn in between."""
-        finds: list[TextFind] = []
-        unread = first = 0
-        while first < len(texts):
-            if first:
-                await asyncio.sleep(0)
-            last, size = first, 0
-            while last < len(texts) and (last == first or size + len(texts[last]) <= WINDOW):
-                size += len(texts[last])
-                last += 1
-            result = self._scanner.scan(texts[first:last])
-            finds += [find._replace(text=first + find.text) for find in result.finds]
-            unread += result.unread
-            first = last
-        return ScanResult(finds, unread)
+        return self._scanner.scan(texts)
 
     async def _mask_members(
         self, members: Members, kinds: Collection[str], names: Placeholders
@@ -204,14 +221,28 @@ class RequestReader:
         for name, raw in members.items():
             if _is_unspoken(name, raw):
                 continue
-            value = msgspec.json.decode(raw)
-            body = BodyTexts()
-            body.add(value, name, spoken=name in _PROMPTS)
-            read = await self._scan(body, None)
-            masked = mask_texts(body.texts, read.finds, read.splits, kinds, names)
+            value = await decode_long(raw, TurnTaker())
+            body = BodyTexts(self._least_number)
+            await _add(body, value, name)
+            read = await self._scan(body, None, every=True)
+            masked = await mask_texts(body.texts, read.finds, read.splits, kinds, names)
             if masked:
-                changed[name] = encode_raw(TextRewriter(masked).rewrite(value, name))
+                rewriter = TextRewriter(masked, self._least_number)
+                made = await rewriter.rewrite_in_turns(value, name, TurnTaker())
+                changed[name] = encode_raw(made)
         return {**members, **changed} if changed else members
+
+
+async def _add(body: BodyTexts, value: Any, name: str) -> None:
+    """Add the texts of a member, and let others have turns in between."""
+    turns = TurnTaker()
+    for _ in body.steps(value, name, spoken=name in PROMPTS):
+        await turns.rest()
+
+
+def _is_near(find: TextFind, size: int) -> bool:
+    """Return whether a find stands near an end of its text, where a seam may be."""
+    return find.start < _NEAR or find.end > size - _NEAR
 
 
 def _replaced(members: Members, texts: Mapping[str, str]) -> Members:
@@ -271,7 +302,7 @@ def _check_all(raw: bytes, strings: int, name: str) -> None:
 
 def _is_tokens(name: str, value: Any) -> bool:
     """Return whether a prompt is numbers of tokens, which say nothing without the tokenizer."""
-    if name not in _PROMPTS or not isinstance(value, list) or not value:
+    if name not in PROMPTS or not isinstance(value, list) or not value:
         return False
     first = value[0][0] if isinstance(value[0], list) and value[0] else value[0]
     return isinstance(first, int)

@@ -1,12 +1,12 @@
 """Texts that are one only when they are put together: what stands across the ends of parts."""
 
-import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Sequence
-from itertools import accumulate
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Final
 
 from gateway.content.text_scanner import ScanResult, TextFind, is_surer
+from gateway.content.turn_taker import TurnTaker
 
 REACH: Final = 160  # characters on each side of a seam
 CARRIED: Final = 4096  # characters that a window has of the one before: no find is longer
@@ -14,7 +14,7 @@ WINDOW: Final = 3 * CARRIED
 _VALUE: Final = 4 * REACH  # characters of a value that are looked at under its name
 _PAIRS: Final = 16  # names and values in one window
 _MARK: Final = -1  # in place of a text: a mark between two
-_AT_ONCE: Final = 256  # finds that are placed before others have a turn
+_AT_ONCE: Final = 16  # finds that are placed before others have a turn
 
 
 class SeamWindow:
@@ -57,12 +57,11 @@ class SeamWindow:
         return (at_begin or at_end) and end - start < CARRIED
 
 
-def seam_windows(texts: Sequence[str], places: Sequence[int]) -> list[SeamWindow]:
-    """Return windows over the seams of the texts at these places.
+def seam_windows(texts: Sequence[str], places: Sequence[int]) -> Iterator[SeamWindow]:
+    """Yield windows over the seams of the texts at these places.
 
     Short texts are in one window, up to its size: many of them are in several that overlap.
     """
-    windows: list[SeamWindow] = []
     pieces: list[tuple[int, int, str]] = []
     size, follows = 0, False
     for number, place in enumerate(places):
@@ -71,19 +70,19 @@ def seam_windows(texts: Sequence[str], places: Sequence[int]) -> list[SeamWindow
         if len(text) > 2 * REACH and not (first and last):
             if not first:
                 pieces.append((place, 0, text[:REACH]))
-                windows.append(SeamWindow(pieces, follows=follows))
+                yield SeamWindow(pieces, follows=follows)
             begin = len(text) - REACH
             pieces, size, follows = [(place, begin, text[begin:])], REACH, False
             continue
         pieces.append((place, 0, text))
         size += len(text)
         if size >= WINDOW and not last:
-            windows.append(SeamWindow(pieces, follows=follows, goes_on=True))
+            if len(pieces) > 1:
+                yield SeamWindow(pieces, follows=follows, goes_on=True)
             pieces, size = _end_of(pieces)
             follows = True
     if len(pieces) > 1:
-        windows.append(SeamWindow(pieces, follows=follows))
-    return [window for window in windows if len(window.pieces) > 1]
+        yield SeamWindow(pieces, follows=follows)
 
 
 def _end_of(pieces: Sequence[tuple[int, int, str]]) -> tuple[list[tuple[int, int, str]], int]:
@@ -95,9 +94,8 @@ def _end_of(pieces: Sequence[tuple[int, int, str]]) -> tuple[list[tuple[int, int
     return list(pieces[first:]), size
 
 
-async def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) -> list[SeamWindow]:
-    """Return windows over names and the values under them, as JSON would show them."""
-    windows = []
+def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) -> Iterator[SeamWindow]:
+    """Yield windows over names and the values under them, as JSON would show them."""
     for first in range(0, len(named), _PAIRS):
         pieces: list[tuple[int, int, str]] = []
         for name, value in named[first : first + _PAIRS]:
@@ -106,16 +104,51 @@ async def named_windows(texts: Sequence[str], named: Sequence[tuple[int, int]]) 
                 (_MARK, 0, '"'), (name, begin, texts[name][begin:]), (_MARK, 0, '": "'),
                 (value, 0, texts[value][:_VALUE]), (_MARK, 0, '",\n'),
             )  # fmt: skip
-        windows.append(SeamWindow(pieces))
-        if len(windows) % _AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return windows
+        yield SeamWindow(pieces)
 
 
 class SplitFind(tuple[TextFind, ...]):
     """The parts of one find that stands in several texts."""
 
     __slots__ = ()
+
+
+class SeamFinds:
+    """What only texts together tell, and finds inside of one text that a larger one takes in.
+
+    `known`: finds inside of one text, where a window may have more of it.
+    """
+
+    def __init__(self, known: Sequence[TextFind]) -> None:
+        self.absorbed: set[TextFind] = set()
+        self._by_text = _by_text(known)
+        self._found: dict[tuple[int, int], SplitFind] = {}
+
+    @property
+    def splits(self) -> list[SplitFind]:
+        return list(self._found.values())
+
+    def add(self, window: SeamWindow, find: TextFind) -> None:
+        """Add what was found in a window, unless another has more of it or it is nothing new."""
+        if window.is_cut(find.start, find.end):
+            return
+        parts = window.parts_of(find.start, find.end)
+        if len(parts) < 2 and (find.start == 0 or find.end == len(window.text)):
+            return  # a part of something longer
+        within = {
+            other
+            for text, begin, end in parts
+            for other in _around(self._by_text.get(text, ()), begin, end)
+            if begin < other.end and other.start < end
+        }
+        size = sum(end - begin for _, begin, end in parts)
+        if len(parts) < 2 and within:
+            return
+        if any(other.end - other.start >= size and not is_surer(find, other) for other in within):
+            return
+        self.absorbed |= within
+        split = SplitFind(TextFind(find.kind, *part, find.value) for part in parts)
+        self._found.setdefault((parts[0][0], parts[0][1]), split)
 
 
 async def find_across(
@@ -130,40 +163,33 @@ async def find_across(
     `known`: finds inside of one text, of which the second are those that a larger one takes in.
     `named`: names and the values under them.
     """
-    windows = [
-        window for places in orders if len(places) > 1 for window in seam_windows(texts, places)
-    ]
-    windows += await named_windows(texts, named)
-    if not windows:
-        return [], set()
-    by_text = _by_text(known)
-    found: dict[tuple[int, int], SplitFind] = {}
-    absorbed: set[TextFind] = set()
-    scanned = await scan([window.text for window in windows])
-    for number, find in enumerate(scanned.finds, 1):
-        if number % _AT_ONCE == 0:
-            await asyncio.sleep(0)
-        window = windows[find.text]
-        if window.is_cut(find.start, find.end):
-            continue
-        parts = window.parts_of(find.start, find.end)
-        if len(parts) < 2 and (find.start == 0 or find.end == len(window.text)):
-            continue  # a part of something longer
-        within = {
-            other
-            for text, begin, end in parts
-            for other in _around(by_text.get(text, ()), begin, end)
-            if begin < other.end and other.start < end
-        }
-        size = sum(end - begin for _, begin, end in parts)
-        if len(parts) < 2 and within:
-            continue
-        if any(other.end - other.start >= size and not is_surer(find, other) for other in within):
-            continue
-        absorbed |= within
-        split = SplitFind(TextFind(find.kind, *part, find.value) for part in parts)
-        found.setdefault((parts[0][0], parts[0][1]), split)
-    return list(found.values()), absorbed
+    finds, turns = SeamFinds(known), TurnTaker()
+    windows = chain(
+        *(seam_windows(texts, places) for places in orders if len(places) > 1),
+        named_windows(texts, named),
+    )
+    for group in _in_groups(windows):
+        scanned = await scan([window.text for window in group])
+        await turns.rest()
+        for number, find in enumerate(scanned.finds, 1):
+            finds.add(group[find.text], find)
+            if number % _AT_ONCE == 0:
+                await turns.rest()
+    return finds.splits, finds.absorbed
+
+
+def _in_groups(windows: Iterable[SeamWindow]) -> Iterator[list[SeamWindow]]:
+    """Yield as many windows as are scanned at once."""
+    group: list[SeamWindow] = []
+    size = 0
+    for window in windows:
+        if group and size + len(window.text) > WINDOW:
+            yield group
+            group, size = [], 0
+        group.append(window)
+        size += len(window.text)
+    if group:
+        yield group
 
 
 def _by_text(known: Sequence[TextFind]) -> dict[int, list[TextFind]]:

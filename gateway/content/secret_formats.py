@@ -115,13 +115,11 @@ def find_assigned(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
 
 def is_bare_secret(run: str, before: str) -> bool:
     """Return whether a long random word that nothing names is no digest; `before`: its text."""
-    if len(run) < _BARE_LEAST or run.islower() or _BARE.fullmatch(run) is None:
+    if len(run) < _BARE_LEAST or run.islower() or before[-1:] in _PART_OF_PATH:
         return False
-    if not _is_random(run):
+    if _BARE.fullmatch(run) is None or _DIGEST_BEGIN.match(run) or _DIGEST.search(before[-12:]):
         return False
-    if before[-1:] in _PART_OF_PATH or _DIGEST_BEGIN.match(run):
-        return False
-    return _DIGEST.search(before[-12:]) is None
+    return _is_random(run)
 
 
 def _looks_secret(value: str) -> bool:

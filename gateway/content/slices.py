@@ -4,18 +4,23 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 SLICE: Final = 32 * 1024  # characters that are scanned at once, at most
-LEAST: Final = 2 * 1024
-FIRST: Final = 8 * 1024
+LEAST: Final = 1024
+FIRST: Final = 2 * 1024
 OVERLAP: Final = 512  # characters that two pieces of one text share
 _LONG_S, _SHORT_S = 1e-3, 2.5e-4
 
 
 class TextPiece(NamedTuple):
-    """A piece of the text at place `text`, from `start` on."""
+    """A piece of the text at place `text`, from `start` on.
+
+    It owns what begins from `first` on and before `last`: what two pieces have, one of them owns.
+    """
 
     text: int
     start: int
     piece: str
+    first: int
+    last: int
 
 
 class SlicePace:
@@ -43,13 +48,14 @@ def slices_of(texts: Sequence[str], pace: SlicePace) -> Iterator[list[TextPiece]
             yield group
             group, size = [], 0
         if len(text) > pace.characters:
-            start = 0
+            start = first = 0
             while start == 0 or start + OVERLAP < len(text):
-                length = pace.characters
-                yield [TextPiece(place, start, text[start : start + length])]
-                start += length - OVERLAP
+                end = start + pace.characters
+                last = end - OVERLAP // 2 if end < len(text) else len(text)
+                yield [TextPiece(place, start, text[start:end], first, last)]
+                start, first = end - OVERLAP, last
             continue
-        group.append(TextPiece(place, 0, text))
+        group.append(TextPiece(place, 0, text, 0, len(text)))
         size += len(text) + 1
     if group:
         yield group

@@ -5,40 +5,32 @@ stretch around it alone, so the whole takes time in proportion to the text, what
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
 
 from gateway.config.content_patterns import compile_patterns, compile_signs
 from gateway.content.detectors import DETECTORS, Detector
 from gateway.content.encodings import (
     ENCODED_SIGNS,
-    ESCAPE_SIGNS,
     is_file,
+    plain_until,
     read_run,
     run_around,
     unescape,
 )
-from gateway.content.folding import (
-    ASCII,
-    FOLDING_SIGNS,
-    fold,
-    folded_characters,
-    places_of,
-)
+from gateway.content.folding import FoldedText
 from gateway.content.secret_formats import is_bare_secret
+from gateway.content.sign_index import FoldingIndex, SignIndex
 from gateway.content.stretches import stretches
-
-if TYPE_CHECKING:
-    import hyperscan
 
 DEPTH: Final = 3  # of encodings inside of each other
 DERIVED_BYTES: Final = 256 * 1024  # that are read out of encodings, of one request
-_ESCAPED: Final = -1  # beside places of detectors
-_JOINT: Final = "\x1e"
-_END: Final = b"\x1f"  # where a text ends, a number in it ends
+_JOINT: Final = "\x1e"  # it stands before the first text too: a number begins where a text does
+_END: Final = "\x1f"  # where a text ends, a number in it ends
 _ESCAPE_REACH: Final = 220
-_FEW_BYTES: Final = 4096  # of characters beyond ASCII: fewer are told apart one by one
-_TOLD_MOST: Final = 64  # places in one run before the engine is stopped
+_FOLDED_REACH: Final = 80  # characters around one that may hide something
+_TOLD_MOST: Final = 12  # places in one run before the engine is stopped
 _ORDER: Final = {
     kind: place
     for place, kind in enumerate(
@@ -69,6 +61,58 @@ class ScanResult(NamedTuple):
     unread: int
 
 
+class SourceTexts:
+    """Texts as the engines read them, in one piece of UTF-8, and where each place of it is."""
+
+    __slots__ = ("_starts", "data", "is_ascii", "joined", "texts")
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self.joined = f"{_JOINT}{_JOINT.join(texts)}{_END}"
+        self.is_ascii = self.joined.isascii()
+        self.data = self.joined.encode("utf-8", "replace")
+        self._starts = list(accumulate((len(text) + 1 for text in texts), initial=1))[:-1]
+
+    def by_text(self, ends: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+        """Yield each text that signs end in, by ends in the bytes, and where they do there."""
+        text, inside = -1, list[int]()
+        for place in self._characters(ends):
+            owner = max(0, bisect_right(self._starts, place - 1) - 1)
+            if owner != text:
+                if inside:
+                    yield text, inside
+                text, inside = owner, []
+            inside.append(place - self._starts[owner])
+        if inside:
+            yield text, inside
+
+    def place(self, begin: int, end: int) -> tuple[int, int, int]:
+        """Return the text that a stretch of characters begins in, and begin and end there."""
+        text = max(0, bisect_right(self._starts, begin) - 1)
+        return text, begin - self._starts[text], end - self._starts[text]
+
+    def characters_of(self, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return stretches of bytes, by where they begin, as stretches of characters."""
+        if self.is_ascii:
+            return list(spans)
+        begins = self._characters([begin for begin, _ in spans])
+        return [
+            (start, start + len(self.data[begin:end].decode("utf-8", "ignore")))
+            for start, (begin, end) in zip(begins, spans, strict=True)
+        ]
+
+    def _characters(self, places: Sequence[int]) -> Sequence[int]:
+        """Return places in the bytes, which rise, as places in the characters."""
+        if self.is_ascii:
+            return places
+        found, at, character = [], 0, 0
+        for place in places:
+            character += len(self.data[at:place].decode("utf-8", "ignore"))
+            found.append(character)
+            at = place
+        return found
+
+
 class TextScanner:
     """Finds kinds of content and an operator's own patterns. Raises `PatternError`."""
 
@@ -79,97 +123,74 @@ class TextScanner:
         wanted = frozenset(kinds)
         self._kinds = wanted
         self._detectors = [entry for entry in DETECTORS if entry.kinds & wanted]
-        signs: list[tuple[str, int]] = [
-            (sign, place) for place, entry in enumerate(self._detectors) for sign in entry.signs
-        ]
-        signs += [(sign, _ESCAPED) for sign in ESCAPE_SIGNS]
-        self._owners = [owner for _, owner in signs]
-        self._signs = compile_signs([sign for sign, _ in signs])
+        self._signs = SignIndex(self._detectors)
+        self._folding = FoldingIndex()
         self._encoded = compile_signs(ENCODED_SIGNS)
-        self._folding = compile_signs(FOLDING_SIGNS)
         self._names = [name for name, _ in patterns]
         self._patterns = (
             compile_patterns([pattern for _, pattern in patterns]) if patterns else None
         )
+
+    @property
+    def has_patterns(self) -> bool:
+        """Whether an operator's own patterns are looked for."""
+        return self._patterns is not None
 
     def scan(self, texts: Sequence[str]) -> ScanResult:
         """Return what the texts hold, each find once."""
         return self._scan(texts, 0, [DERIVED_BYTES])
 
     def _scan(self, texts: Sequence[str], depth: int, room: list[int]) -> ScanResult:
-        joined = _JOINT.join(texts)
-        plain: Sequence[str] = texts
-        folded: Collection[int] = ()
-        if not joined.isascii():
-            starts = _starts_of(texts)
-            folded = self._texts_to_fold(joined, starts)
-            if folded:
-                plain = [
-                    fold(text) if place in folded else text for place, text in enumerate(texts)
-                ]
-                joined = _JOINT.join(plain)
-        finds, unread = self._scan_plain(joined, plain, depth, room)
+        source = SourceTexts(texts)
+        folded: Mapping[int, FoldedText] = {}
+        if not source.is_ascii and (places := self._folding.find(source.data)):
+            folded = {
+                text: FoldedText(texts[text], stretches(inside, _FOLDED_REACH, _FOLDED_REACH))
+                for text, inside in source.by_text(places)
+            }
+            source = SourceTexts([
+                folded[place].text if place in folded else text for place, text in enumerate(texts)
+            ])  # fmt: skip
+        finds, unread = self._scan_plain(source, depth, room)
         if self._patterns is not None:
-            finds += self._match_patterns(joined, plain)
-        return ScanResult(_unfolded(_without_overlaps(finds), texts, folded), unread)
-
-    def _texts_to_fold(self, joined: str, starts: Sequence[int]) -> Collection[int]:
-        """Return which texts have characters that may hide something."""
-        data = joined.encode("utf-8", "replace")
-        if len(others := data.translate(None, ASCII)) <= _FEW_BYTES:
-            letters = set(map(ord, set(others.decode())))
-            hides = not letters.isdisjoint(folded_characters())
-            return range(len(starts)) if hides else ()
-        ends = _ends(self._folding, data)
-        if len(starts) == 1 or not ends:
-            return range(bool(ends))
-        found, at, place = set(), 0, 0
-        for _, end in ends:  # bytes to characters, from sign to sign
-            place += len(data[at:end].decode("utf-8", "ignore"))
-            at = end
-            found.add(bisect_right(starts, max(0, place - 2)) - 1)
-            found.add(bisect_right(starts, place) - 1)
-        return found
+            finds += self._match_patterns(source)
+        return ScanResult(_unfolded(_without_overlaps(finds), folded), unread)
 
     def _scan_plain(
-        self, joined: str, plain: Sequence[str], depth: int, room: list[int]
+        self, source: SourceTexts, depth: int, room: list[int]
     ) -> tuple[list[TextFind], int]:
-        data = joined.encode("latin-1", "replace") + _END
-        ends = _ends(self._signs, data)
-        runs = self._runs(data, joined)
-        if not ends and not runs:
-            return [], 0
-        starts = _starts_of(plain)
-        by_owner: dict[int, list[int]] = {}
-        for sign, end in ends:
-            by_owner.setdefault(self._owners[sign], []).append(end)
         finds: list[TextFind] = []
         unread = 0
-        for owner, places in by_owner.items():
+        for owner, places in self._signs.find(source.data).items():
             if owner >= 0:
-                finds += self._find(self._detectors[owner], places, plain, starts)
+                finds += self._find(self._detectors[owner], places, source)
             else:
-                more = self._read_escapes(places, plain, starts, depth, room)
+                more = self._read_escapes(places, source, depth, room)
                 finds, unread = finds + more.finds, unread + more.unread
-        if runs:
-            more = self._read_runs(runs, joined, starts, depth, room)
+        if runs := self._runs(source.data):
+            more = self._read_runs(source.characters_of(runs), source, depth, room)
             finds, unread = finds + more.finds, unread + more.unread
         return finds, unread
 
-    def _runs(self, data: bytes, joined: str) -> list[tuple[int, int]]:
+    def _runs(self, data: bytes) -> list[tuple[int, int]]:
         """Return where runs of base64 and the like stand.
 
         The engine tells each place in a run; in a long one it is stopped, and goes on behind it.
         """
         found: list[tuple[int, int]] = []
         begun = until = told = 0
+        letters = ""
 
         def on_match(_sign: int, _start: int, end: int, _flags: int, _context: Any) -> bool:
-            nonlocal until, told
+            nonlocal until, told, letters
             if begun + end <= until:
                 told += 1
                 return told > _TOLD_MOST
-            run = run_around(joined, begun + end)
+            letters = letters or data.decode("latin-1")
+            if (plain := plain_until(letters, begun + end)) >= begun + end:
+                until, told = plain, 0
+                return False
+            run = run_around(letters, begun + end)
             found.append(run)
             until, told = run[1], 0
             return False
@@ -183,32 +204,25 @@ class TextScanner:
                 begun, told = until, 0
         return found
 
-    def _find(
-        self, entry: Detector, places: list[int], plain: Sequence[str], starts: Sequence[int]
-    ) -> list[TextFind]:
+    def _find(self, entry: Detector, places: list[int], source: SourceTexts) -> list[TextFind]:
         return [
             TextFind(span.kind, text, span.start, span.end, span.value)
-            for text, inside in _by_text(places, starts)
-            for span in entry.find(plain[text], inside)
+            for text, inside in source.by_text(places)
+            for span in entry.find(source.texts[text], inside)
             if span.kind in self._kinds
         ]
 
     def _read_escapes(
-        self,
-        places: list[int],
-        plain: Sequence[str],
-        starts: Sequence[int],
-        depth: int,
-        room: list[int],
+        self, places: list[int], source: SourceTexts, depth: int, room: list[int]
     ) -> ScanResult:
         """Read stretches with escapes as what they stand for."""
         readings, owners = [], []
         for text, begin, end in (
             (text, *stretch)
-            for text, inside in _by_text(places, starts)
+            for text, inside in source.by_text(places)
             for stretch in stretches(inside, _ESCAPE_REACH, _ESCAPE_REACH)
         ):
-            stretch = plain[text][begin:end]
+            stretch = source.texts[text][begin:end]
             reading = unescape(stretch)
             if reading is None or reading.text == stretch:
                 continue
@@ -228,20 +242,15 @@ class TextScanner:
         return ScanResult(finds, inner.unread)
 
     def _read_runs(
-        self,
-        runs: list[tuple[int, int]],
-        joined: str,
-        starts: Sequence[int],
-        depth: int,
-        room: list[int],
+        self, runs: list[tuple[int, int]], source: SourceTexts, depth: int, room: list[int]
     ) -> ScanResult:
         """Read runs of base64 and hexadecimal; a find in one is the whole run."""
         texts, owners, unread = [], [], 0
         finds: list[TextFind] = []
+        joined = source.joined
         for begin, end in runs:
             run = joined[begin:end]
-            text = bisect_right(starts, begin) - 1
-            place = text, begin - starts[text], end - starts[text]
+            place = source.place(begin, end)
             plain = read_run(run)
             if plain is None:
                 if "random_secret" in self._kinds and is_bare_secret(
@@ -262,9 +271,9 @@ class TextScanner:
             unread += inner.unread
         return ScanResult(finds, unread)
 
-    def _match_patterns(self, joined: str, plain: Sequence[str]) -> list[TextFind]:
+    def _match_patterns(self, source: SourceTexts) -> list[TextFind]:
         """Find an operator's own patterns; of matches that begin together the longest."""
-        data = joined.encode("utf-8", "replace")
+        data = source.data[1:-1]
         longest: dict[tuple[int, int], int] = {}
 
         def on_match(sign: int, start: int, end: int, _flags: int, _context: Any) -> None:
@@ -273,51 +282,16 @@ class TextScanner:
         assert self._patterns is not None
         vectors: Any = [data]  # the stubs know one block alone
         self._patterns.scan(vectors, match_event_handler=on_match)
-        starts, ascii_ = _starts_of(plain), len(data) == len(joined)
+        matches = sorted(longest.items(), key=lambda match: match[0][1])
+        spans = source.characters_of([(start + 1, end + 1) for (_, start), end in matches])
         finds = []
-        for (sign, start), end in sorted(longest.items()):
-            begin = start if ascii_ else len(data[:start].decode("utf-8", "ignore"))
-            size = end - start if ascii_ else len(data[start:end].decode("utf-8", "ignore"))
-            text = bisect_right(starts, begin) - 1
-            at = begin - starts[text]
-            finish = min(at + size, len(plain[text]))
-            if finish > at:
-                value = plain[text][at:finish]
-                finds.append(TextFind(self._names[sign], text, at, finish, value))
+        for ((sign, _), _), (begin, end) in zip(matches, spans, strict=True):
+            text, start, finish = source.place(begin, end)
+            finish = min(finish, len(source.texts[text]))
+            if finish > start:
+                value = source.texts[text][start:finish]
+                finds.append(TextFind(self._names[sign], text, start, finish, value))
         return finds
-
-
-def _ends(database: "hyperscan.Database", data: bytes) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    add: Callable[[tuple[int, int]], None] = found.append
-
-    def on_match(sign: int, _start: int, end: int, _flags: int, _context: Any) -> None:
-        add((sign, end))
-
-    database.scan(data, match_event_handler=on_match)
-    return found
-
-
-def _starts_of(texts: Sequence[str]) -> list[int]:
-    starts, at = [], 0
-    for text in texts:
-        starts.append(at)
-        at += len(text) + 1
-    return starts
-
-
-def _by_text(places: Sequence[int], starts: Sequence[int]) -> Iterable[tuple[int, list[int]]]:
-    """Yield each text that signs end in, and where they do there."""
-    text, inside = -1, list[int]()
-    for place in places:
-        owner = bisect_right(starts, place - 1) - 1
-        if owner != text:
-            if inside:
-                yield text, inside
-            text, inside = owner, []
-        inside.append(place - starts[owner])
-    if inside:
-        yield text, inside
 
 
 def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:
@@ -336,15 +310,9 @@ def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:
     return sorted(kept, key=lambda each: (each.text, each.start))
 
 
-def _unfolded(
-    finds: list[TextFind], texts: Sequence[str], folded: Collection[int]
-) -> list[TextFind]:
+def _unfolded(finds: list[TextFind], folded: Mapping[int, FoldedText]) -> list[TextFind]:
     """Return the finds with their places in the texts as they were sent."""
-    if not folded:
-        return finds
-    places = {
-        text: places_of(texts[text]) for text in {find.text for find in finds} if text in folded
-    }
+    places = {text: folded[text].places() for text in {find.text for find in finds} & folded.keys()}
     return [
         find
         if find.text not in places

@@ -7,16 +7,20 @@ is all text for the first time, by what it is; `further turn` one more turn of a
 
 import argparse
 import asyncio
+import base64
+import gc
 import json
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from deploy.contentattacks import ATTACKS, attack, clean_lookalikes
 from deploy.contentcases import (
     EVASIONS,
     KINDS,
@@ -60,10 +64,29 @@ def texts() -> dict[str, str]:
     code = "\n".join(sources).encode("ascii", "ignore").decode()
     guide = (ROOT / "CONTRIBUTING.md").read_text() + (ROOT / "README.md").read_text()
     logs = "\n".join(list(clean_prompts(rng, sources, 400))[1::5])
+    items = [
+        {"id": rng.randrange(10**8), "name": f"item {at}", "price": rng.random() * 100,
+         "tags": ["a", "new"], "at": "2026-11-28T10:22:33Z", "active": True}
+        for at in range(300)
+    ]  # fmt: skip
+    rows = (
+        f"{at},{rng.random():.3f},{rng.randrange(10**6)},n{at},{rng.random()}" for at in range(900)
+    )
+    mixed = "Привет Python 3.11, версия 2. Für naïve café “quoted” text… 使用Python编程"
     return {
         "prose": PROSE * 200, "source code": code, "documents": guide * 4, "logs": logs,
+        "dated logs": "\n".join(
+            f"2026-11-{rng.randint(10, 28)} 10:{rng.randint(10, 59)}:22,{rng.randrange(1000)} INFO "
+            f"[pool-{rng.randrange(10)}] request {rng.randrange(10**10)} took {rng.random():.2f} ms"
+            for _ in range(600)
+        ),
+        "JSON": json.dumps(items, indent=1), "CSV": "\n".join(rows),
+        "base64": base64.b64encode(rng.randbytes(20_000)).decode(),
+        "numbers in columns": "\n".join(list(clean_prompts(rng, sources, 400))[4::5]),
         "Chinese": "\u8fd9\u662f\u4e00\u4e2a\u6587\u672c\uff0c\u6807\u70b9\u3002" * 2000,
         "Russian": "Привет, это обычный текст на русском языке. " * 2000,
+        "German": "Überraschung für Größe, Straße, schön. Die Prüfung läuft „gut“. " * 300,
+        "mixed scripts": mixed * 300,
     }  # fmt: skip
 
 
@@ -79,7 +102,7 @@ def cold(scanner: TextScanner, times: int) -> dict[str, float]:
     return found
 
 
-def conversation(turns: int, text: str) -> list[dict[str, str]]:
+def conversation(turns: int, text: str) -> list[dict[str, Any]]:
     return [
         {"role": "assistant" if turn % 2 else "user",
          "content": text[turn * 311 : turn * 311 + 400 * 1024 // turns]}
@@ -87,7 +110,7 @@ def conversation(turns: int, text: str) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
-def asked(messages: list[dict[str, str]]) -> InferenceRequest:
+def asked(messages: list[dict[str, Any]]) -> InferenceRequest:
     body = json.dumps({"model": "m", "messages": messages}).encode()
     return read_chat(decode_members(body), max_n=1, session=None)
 
@@ -107,19 +130,56 @@ async def further_turn_ms(reader: RequestReader, times: int) -> float:
     return best * 1e3
 
 
-async def longest_pause_ms(reader: RequestReader, times: int) -> float:
+async def longest_pause_ms(
+    reader: RequestReader, times: int, make: Callable[[int], InferenceRequest]
+) -> float:
     """The least, over several runs, of the longest time between two turns of the loop."""
     least = float("inf")
     for number in range(times):
-        request = asked(conversation(60, f"{number} {PROSE}" * 3000))
-        task = asyncio.create_task(reader.read(request))
+        task = asyncio.create_task(reader.read(make(number)))
         worst = 0.0
         while not task.done():
-            began_s = time.perf_counter()
+            began_s = time.thread_time()
             await asyncio.sleep(0)
-            worst = max(worst, time.perf_counter() - began_s)
+            worst = max(worst, time.thread_time() - began_s)
         least = min(least, worst)
     return least * 1e3
+
+
+async def pauses(reader: RequestReader, large_mb: int) -> dict[str, float]:
+    """Of a conversation of 400 KB, and of bodies that a gateway accepts at most."""
+    size = large_mb << 20
+
+    def of_one(text: str) -> Callable[[int], InferenceRequest]:
+        request = asked([{"role": "user", "content": text * (size // len(text))}])
+        return lambda _number: request
+
+    parts: Any = [{"role": "user", "content": [{"type": "text", "text": "a@b.co "}] * (size // 40)}]
+    many = asked(parts)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(2_000, 1_250, 1_000)  # as in a worker
+    return {
+        "conversation": await longest_pause_ms(
+            reader, 10, lambda number: asked(conversation(60, f"{number} {PROSE}" * 3000))
+        ),
+        f"{large_mb} MB of prose": await longest_pause_ms(reader, 2, of_one(PROSE)),
+        f"{large_mb} MB of finds": await longest_pause_ms(reader, 1, of_one("a@b.co ")),
+        f"{large_mb} MB of parts": await longest_pause_ms(reader, 1, lambda _number: many),
+    }
+
+
+def recall_of_attacks(scanner: TextScanner, each: int) -> dict[str, float]:
+    rng = random.Random(21)
+    return {
+        kind: sum(
+            any(find.kind == kind for find in scanner.scan([attack(rng, kind, name)]).finds)
+            for name in names
+            for _ in range(each)
+        )
+        / (len(names) * each)
+        for kind, names in ATTACKS.items()
+    }
 
 
 def recall(scanner: TextScanner, each: int) -> dict[str, float]:
@@ -152,7 +212,11 @@ def changed_prompts(scanner: TextScanner, count: int) -> int:
     return sum(
         bool(result.finds or result.unread)
         for result in (
-            scanner.scan([text]) for text in clean_prompts(random.Random(13), sources, count)
+            scanner.scan([text])
+            for text in (
+                *clean_prompts(random.Random(13), sources, count),
+                *clean_lookalikes(random.Random(14), count),
+            )
         )
     )
 
@@ -163,11 +227,12 @@ async def main(given: argparse.Namespace) -> dict[str, object]:
     return {
         "cold_us_per_kb": cold(scanner, given.times),
         "further_turn_ms": await further_turn_ms(reader, given.times),
-        "longest_pause_ms": await longest_pause_ms(reader, 10),
+        "longest_pause_ms": await pauses(reader, given.large),
         "recall": recall(scanner, given.each),
+        "recall_of_attacks": recall_of_attacks(scanner, given.each),
         "recall_of_split": await split_recall(reader, given.each * 4),
         "clean_changed": changed_prompts(scanner, given.clean),
-        "clean": given.clean,
+        "clean": 2 * given.clean,
     }
 
 
@@ -189,6 +254,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=100, help="runs of which the least counts")
     parser.add_argument("--each", type=int, default=20, help="texts of each kind and evasion")
+    parser.add_argument("--large", type=int, default=10, help="MB of the largest bodies")
     parser.add_argument("--clean", type=int, default=1000, help="clean prompts")
     figures = asyncio.run(main(parser.parse_args()))
     OUTPUT.parent.mkdir(exist_ok=True)

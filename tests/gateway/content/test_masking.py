@@ -5,12 +5,12 @@ from gateway.content.seams import SplitFind
 from gateway.content.text_scanner import TextFind
 
 
-def test_the_same_value_has_the_same_name() -> None:
+async def test_the_same_value_has_the_same_name() -> None:
     names = Placeholders()
     texts = ["x 1234 y 12-34", "12", "34 z"]
     finds = [TextFind("card", 0, 2, 6, "1234"), TextFind("card", 0, 9, 14, "1234"),
              TextFind("email", 0, 0, 1, "x")]  # fmt: skip
     split = SplitFind([TextFind("card", 1, 0, 2, "1234"), TextFind("card", 2, 0, 2, "1234")])
-    masked = mask_texts(texts, finds, [split], ["card"], names)
+    masked = await mask_texts(texts, finds, [split], ["card"], names)
     assert masked == {0: "x [card-1] y [card-1]", 1: "[card-1]", 2: "[card-1] z"}
     assert names.name("card", "other") == "[card-2]"

@@ -163,3 +163,16 @@ async def test_an_own_pattern_holds_over_a_name_and_its_value() -> None:
         assert await reader.read(said) == {"staff": 1}, content
         masked = await reader.mask(said, ["staff"], Placeholders())
         assert b"1234567" not in encode(masked.members)
+
+
+async def test_an_own_pattern_is_found_in_a_small_number() -> None:
+    section = ContentSection(patterns={"badge": r"\b[0-9]{5}\b"})
+    reader = await ReaderSet(section).reader(content_terms({"badge": "mask"}))
+    for content in ('{"badge": 12345}', '[1, {"who": [54321]}]', '{"n": 7, "big": 100}'):
+        said = asked(messages=[{"role": "user", "content": content}], seed=12345)
+        assert await reader.read(said) == ({"badge": 1} if "big" not in content else {}), content
+        masked = await reader.mask(said, ["badge"], Placeholders())
+        assert b"12345" not in bytes(masked.members["messages"])
+        assert b"54321" not in bytes(masked.members["messages"])
+    tokens = asked("/v1/completions", prompt=[12345, 54321])
+    assert await reader.read(tokens) == {"unknown": 1}

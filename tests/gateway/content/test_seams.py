@@ -43,7 +43,7 @@ def test_windows_hold_the_ends_of_long_texts_and_all_of_short_ones() -> None:
     (window,) = seam_windows(texts, range(3))
     assert window.text == "a" * REACH + "bb" + "c" * REACH
     assert window.parts_of(REACH - 1, REACH + 3) == [(0, 999, 1000), (1, 0, 2), (2, 0, 1)]
-    assert seam_windows(["alone"], [0]) == []
+    assert list(seam_windows(["alone"], [0])) == []
 
 
 async def test_what_is_cut_in_parts_is_found_wherever_a_window_ends(scanner) -> None:
@@ -58,7 +58,7 @@ async def test_what_is_cut_in_parts_is_found_wherever_a_window_ends(scanner) -> 
 
 def test_many_short_texts_stand_in_windows_of_bounded_size() -> None:
     texts = ["ab"] * 50_000
-    windows = seam_windows(texts, range(len(texts)))
+    windows = list(seam_windows(texts, range(len(texts))))
     assert max(len(window.text) for window in windows) <= WINDOW + 2
     assert len(windows) > 10
     for window, later in pairwise(windows):

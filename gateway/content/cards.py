@@ -1,0 +1,283 @@
+"""Cards among digits: in one group, in groups of a card, on two lines, and in cells of a table."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from gateway.content.checksums import is_luhn
+
+_GROUP: Final = re.compile(r"\d+")
+_CARDS: Final = re.compile(
+    r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|"
+    r"3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11}|3(?:52[89]|5[3-8]\d)\d{12}|"
+    r"(?:6011|65\d\d|64[4-9]\d|62\d\d|60\d\d|50[1-9]\d|81\d\d)\d{12}(?:\d{3})?|"
+    r"(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"
+)
+_LEAST, _MOST = 12, 19
+_GROUPS_MOST: Final = 19
+_LINE_ENDS: Final = frozenset("\r\n")
+_DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)")
+_RUN: Final = "0123456789 \t\r\n./()_|-"
+_LINED: Final = "0123456789 \t/()_|-"
+_DATED: Final = 48  # characters before a sign in which a date makes it a line of a log
+_SIGN_MOST: Final = 5  # marks behind the last digit of a sign
+_BEFORE, _BEHIND = 96, 64  # characters of a run that are looked at
+_FEW: Final = 32  # digits: more in one line are a table
+_WORD: Final = 24  # characters of a word that digits are glued to
+_GLUED: Final = frozenset(range(13, 17))
+_HEXADECIMAL: Final = frozenset("abcdefABCDEF")
+_BEGINS: Final = frozenset((4, 8))  # a longer group may stand behind one of these
+_FOURS: Final = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
+_JOINED: Final = frozenset(
+    joined
+    for sizes in _FOURS
+    for cut in range(len(sizes) - 1)
+    for joined in (
+        (*sizes[:cut], sizes[cut] + sizes[cut + 1], *sizes[cut + 2 :]),
+        (sum(sizes[: cut + 1]), sum(sizes[cut + 1 :])),
+    )
+)
+
+
+class CardPlace(NamedTuple):
+    """A card from `start` to `end`, and its digits alone."""
+
+    start: int
+    end: int
+    digits: str
+
+
+def find_cards(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
+    """Yield cards in the runs of digits around the places, which rise."""
+    done = -1
+    for place in places:
+        if place <= done:
+            continue
+        for card in _cards_around(text, place):
+            if card.end > done:
+                yield card
+                done = card.end
+
+
+def find_runs(text: str, places: Sequence[int]) -> Iterator[CardPlace]:
+    """Yield cards in uneven groups, which are all that stands around the places in their lines."""
+    done = -1
+    for place in places:
+        if place <= done or _DATE.search(text, max(0, place - _DATED), place):
+            continue
+        groups = _groups_around(text, place, _LINED)
+        digits = "".join(group[0] for group in groups)
+        if len(groups) < 2 or not _CARDS.fullmatch(digits) or not is_luhn(digits):
+            continue
+        begin, done = groups[0].start(), groups[-1].end()
+        gaps = {_gap(text, groups, number) for number in range(len(groups) - 1)}
+        if len(gaps) == 1 or all(gap.strip(" -") == "" for gap in gaps):
+            yield CardPlace(begin, done, digits)
+
+
+def cards_in(written: str, start: int) -> Iterator[CardPlace]:
+    """Yield card numbers among groups of digits: they begin and end with a group.
+
+    Many groups are a table: there the number must be at one of its ends, and in one line.
+    """
+    groups = list(_GROUP.finditer(written))
+    total = sum(group.end() - group.start() for group in groups)
+    if total < _LEAST:
+        return
+    last = -1
+    for first in range(len(groups)):
+        if first <= last:
+            continue
+        for final, digits in _candidates(groups, first):
+            begin, end = groups[first].start(), groups[final].end()
+            stretch = written[begin:end]
+            whole = first == 0 and final == len(groups) - 1 and _is_one_number(stretch)
+            at_end = first == 0 or final == len(groups) - 1 or total <= _FEW
+            sizes = tuple(len(group[0]) for group in groups[first : final + 1])
+            even = at_end and _is_even(stretch) and _are_even(sizes)
+            if _is_decimal(stretch):
+                continue
+            if (whole and not _DATE.search(stretch)) or (
+                even and not _is_fraction(written, begin, end)
+            ):
+                yield CardPlace(start + begin, start + end, digits)
+                last = final
+                break
+
+
+def _candidates(
+    groups: Sequence[re.Match[str]], first: int, *, even: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Yield the last group and the digits of what may be a card from a group on.
+
+    `even`: of groups of one size with a rest, or as American cards are written.
+    """
+    digits = groups[first][0]
+    size = len(digits)
+    if digits[0] in "0179":
+        return
+    for final in range(first, min(first + _GROUPS_MOST, len(groups))):
+        if final > first:
+            digits += groups[final][0]
+            if even and len(digits) > size * (final - first + 1) and size not in _BEGINS:
+                return
+        if len(digits) > _MOST:
+            return
+        if even and len(digits) < size * (final - first + 1) and len(digits) < _LEAST:
+            return
+        if len(digits) >= _LEAST and _CARDS.fullmatch(digits) and is_luhn(digits):
+            yield final, digits
+
+
+def _is_one_number(stretch: str) -> bool:
+    """Return whether ends of lines separate all of its groups, or none."""
+    marks = set(re.sub(r"\d", "", stretch))
+    return not marks & _LINE_ENDS or marks <= _LINE_ENDS
+
+
+def _is_even(stretch: str) -> bool:
+    """Return whether one kind of mark separates the groups, of one line."""
+    marks = set(re.sub(r"\d", "", stretch))
+    return not marks & {"\n", "\r", "\t", "(", ")"} and (len(marks) < 2 or marks <= {" ", "-"})
+
+
+def _is_fraction(text: str, begin: int, end: int) -> bool:
+    """Return whether one group is what stands behind the point of a number."""
+    return (
+        begin > 1
+        and text[begin - 1] == "."
+        and text[begin - 2].isdigit()
+        and (text[begin:end].isdigit())
+    )
+
+
+def _is_decimal(stretch: str) -> bool:
+    """Return whether two groups and a point are one number."""
+    return stretch.count(".") == 1 and stretch.replace(".", "", 1).isdigit()
+
+
+def _groups_around(text: str, place: int, run: str) -> list[re.Match[str]]:
+    """Return the whole groups of the run of digits and marks that a sign at a place ends in."""
+    place = _last_digit(text, place)
+    first, last = max(0, place - _BEFORE), min(len(text), place + _BEHIND)
+    begin = first + len(text[first:place].rstrip(run))
+    behind = text[place:last]
+    end = place + len(behind) - len(behind.lstrip(run))
+    groups = list(_GROUP.finditer(text, begin, end))
+    if groups and groups[0].start() == first > 0 and text[first - 1].isdigit():
+        del groups[0]
+    if groups and groups[-1].end() == last < len(text) and text[last].isdigit():
+        del groups[-1]
+    return groups
+
+
+def _last_digit(text: str, place: int) -> int:
+    """Return where the last digit before a place ends: a sign ends behind one, or in a number."""
+    least = max(0, place - _SIGN_MOST)
+    while place > least and not text[place - 1 : place].isdigit():
+        place -= 1
+    return place
+
+
+def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
+    """Yield cards that the run of digits and marks around a place has near the place."""
+    groups = _groups_around(text, place, _RUN)
+    place = _last_digit(text, place)
+    for number, group in enumerate(groups):
+        if group.start() >= place:
+            return
+        if not _may_begin(groups, number):
+            continue
+        for final, digits in _candidates(groups, number, even=True):
+            if groups[final].end() >= place and _is_card(text, groups, number, final):
+                yield CardPlace(group.start(), groups[final].end(), digits)
+                return
+
+
+def _may_begin(groups: Sequence[re.Match[str]], number: int) -> bool:
+    """Return whether a group may be the first of a card: in a table most are none."""
+    first = groups[number][0]
+    if first[0] in "0179":
+        return False
+    if len(first) >= _LEAST:
+        return True
+    behind = groups[number + 1][0] if number + 1 < len(groups) else ""
+    return behind != "" and (len(behind) <= len(first) or len(first) in _BEGINS)
+
+
+def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int) -> bool:
+    begin, end = groups[first].start(), groups[final].end()
+    if _is_decimal(text[begin:end]):
+        return False
+    if first == final:
+        return not _is_fraction(text, begin, end) and _stands_alone(text, begin, end)
+    if _is_letter(text, begin - 1) or _is_letter(text, end):
+        return False
+    gaps = [_gap(text, groups, number) for number in range(first, final)]
+    sizes = tuple(len(group[0]) for group in groups[first : final + 1])
+    if not _are_even(sizes) or max(map(len, gaps)) > 3 or not _are_alike(gaps, sizes):
+        return False
+    return not _goes_on(text, groups, first, final, gaps[0])
+
+
+def _are_even(sizes: tuple[int, ...]) -> bool:
+    """Return whether groups are as on cards, or of one size with a rest behind them.
+
+    Where parts of a text are put together, two groups may be one.
+    """
+    if sizes in _FOURS or (len(set(sizes[:-1])) < 2 and sizes[-1] <= sizes[0]):
+        return True
+    return sizes in _JOINED
+
+
+def _gap(text: str, groups: Sequence[re.Match[str]], number: int) -> str:
+    return text[groups[number].end() : groups[number + 1].start()]
+
+
+def _are_alike(gaps: Sequence[str], sizes: tuple[int, ...]) -> bool:
+    """Return whether the same marks stand between groups; a card in fours may go on in a line."""
+    kinds = set(gaps)
+    if len(kinds) == 1:
+        return True
+    if all(gap.strip(" -") == "" for gap in gaps):
+        return True
+    broken = [gap for gap in gaps if not _LINE_ENDS.isdisjoint(gap)]
+    return sizes in _FOURS and len(broken) == 1 and len(kinds) == 2
+
+
+def _goes_on(text: str, groups: Sequence[re.Match[str]], first: int, final: int, gap: str) -> bool:
+    """Return whether more groups of this size and between these marks stand beside: a table."""
+    size = len(groups[first][0])
+    if first and _gap(text, groups, first - 1) == gap and len(groups[first - 1][0]) == size:
+        return True
+    behind = final + 1 < len(groups) and _gap(text, groups, final) == gap
+    return behind and len(groups[final + 1][0]) == size == len(groups[final][0])
+
+
+def _is_letter(text: str, place: int) -> bool:
+    return 0 <= place < len(text) and text[place].isalpha()
+
+
+def _stands_alone(text: str, begin: int, end: int) -> bool:
+    """Return whether digits are a word, or at an end of one that is no hexadecimal number."""
+    before, behind = text[max(0, begin - _WORD) : begin], text[end : end + _WORD]
+    front, rear = _last_word(before), _first_word(behind)
+    if not front and not rear:
+        return True
+    if end - begin not in _GLUED or any(map(str.isdigit, front + rear)):
+        return False
+    return not _HEXADECIMAL.issuperset(front + rear)
+
+
+def _last_word(text: str) -> str:
+    at = len(text)
+    while at and text[at - 1].isalnum():
+        at -= 1
+    return text[at:]
+
+
+def _first_word(text: str) -> str:
+    at = 0
+    while at < len(text) and text[at].isalnum():
+        at += 1
+    return text[:at]

@@ -1,0 +1,127 @@
+"""Signs of numbers, made so that the engine follows all of them as one automaton.
+
+A sign that begins or ends with one of few characters is looked for by that character, and text full
+of digits has those everywhere: that takes ten times as long. So what separates digits is a class of
+many characters here, also where a form has one of them, and the Python that makes sure is strict.
+"""
+
+from typing import Final
+
+_MARK: Final = r"[ \t\r\n./()_|-]"
+_MARKS: Final = _MARK + "{1,3}"
+_INLINE: Final = r"[ ./()_|+-]"
+_END: Final = "[^0-9]"
+_OTHER: Final = "[^0-9A-Za-z]"
+_LETTER: Final = "[A-Za-z]"
+_WORD_END: Final = "[^a-z]"
+
+
+def _behind(*forms: str) -> str:
+    """Return forms that begin with a group's first digit."""
+    return f"[^0-9](?:{'|'.join(forms)})"
+
+
+def _digits(count: int | str) -> str:
+    return f"[0-9]{{{count}}}"
+
+
+# Thousandths behind a point are no card: a group right behind a digit and a point is passed over.
+_WHOLE: Final = r"(?:[^0-9.]|[^0-9]\.)"
+CARD_SIGNS: Final = (
+    f"{_WHOLE}[2-8]{_digits('11,18')}{_END}",
+    f"[^0-9][2-8](?:{_MARKS}[0-9]){{5}}{_MARK}",
+    _behind(
+        f"[2-8]{_digits(3)}{_MARKS}(?:{_digits(4)}{_MARKS}{_digits(4)}{_MARKS}[0-9]|"
+        f"{_digits(6)}{_MARKS}{_digits(4)}|{_digits(8)}(?:{_MARKS}|{_digits(3)}))",
+        f"[2-8]{_digits(7)}{_MARKS}{_digits(4)}",
+        f"[2-8]{_digits('9,11')}{_MARKS}{_digits(4)}",
+        f"[2-8][0-9](?:{_MARK}{_digits(2)}){{5}}",
+        f"[2-8]{_digits(2)}(?:{_MARK}{_digits(3)}){{3}}",
+        f"[2-8]{_digits(4)}{_MARK}{_digits(5)}{_MARK}{_digits(2)}",
+        f"[2-8]{_digits(5)}{_MARK}{_digits(6)}",
+    ),
+)
+"""Cards in one group, digit by digit, in groups of four, six and five, and of other equal sizes."""
+
+_LINED: Final = r"[ \t/()_|-]"  # points stand in fractions
+_UNLINED: Final = r"[^0-9 \t./()_|-]"
+RUN_SIGN: Final = (
+    f"{_UNLINED}{_LINED}{{0,3}}[2-8](?:{_LINED}{{0,3}}[0-9]){{11,18}}{_LINED}{{0,3}}{_UNLINED}"
+)
+"""All digits of a stretch of one line, in whatever groups, if they are as many as a card has."""
+
+NUMBER_SIGNS: Final = (
+    f"{_WHOLE}[1-8]{_digits(14)}{_END}",
+    f"{_WHOLE}[1-9]{_digits(17)}{_END}",
+    f"{_WHOLE}[5-9]{_digits(12)}{_END}",
+    _behind(
+        f"{_digits(3)}(?:{_INLINE}|[()|/_.-] ){_digits('2,4')}{_INLINE}{_digits('3,4')}{_END}",
+        f"{_digits(2)}{_INLINE}{_digits(2)}{_INLINE}{_digits(2)}{_INLINE}{_digits(3)}",
+        f"{_digits(6)}{_INLINE}{_digits('4,8')}{_END}",
+    ),
+)
+"""Numbers of persons that need no word beside them, and telephones in American punctuation."""
+
+WRITTEN_SIGNS: Final = (
+    _behind(
+        f"{_digits(8)}[ -]?{_LETTER}{_OTHER}",
+        f"{_digits(7)}[ -]?{_LETTER}{_OTHER}",
+        f"{_digits(6)}[ ./()_|+Aa-]{_digits(3)}[0-9A-Ya-y]{_OTHER}",
+        f"{_digits(17)}[Xx]{_OTHER}",
+        f"{_digits(2)}{_LETTER}{_digits(2)}[ -]?{_LETTER}{_digits(3)}{_LETTER}{_OTHER}",
+    ),
+)
+"""Numbers of persons with letters in them."""
+
+ADDRESS_SIGN: Final = _behind(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]")
+"""Addresses of hosts in version 4."""
+
+_SPREAD: Final = r"[ \t\r\n./()_|-]{0,3}"
+_SEVEN: Final = rf"[0-9](?:{_SPREAD}[0-9]){{6}}"
+_TELEPHONE: Final = (
+    "tel|tele|telephone|telefon|phone|mobil|mobile|mob|cell|cellular|fax|call|sms|text|whatsapp|"
+    "handy|rufnummer|portable|ring|dial|reach|hotline"
+)
+TELEPHONE_SIGNS: Final = (
+    rf"\+ ?\(?[0-9](?:{_SPREAD}[0-9]){{7}}",
+    rf"[^0-9.]00[1-9](?:{_SPREAD}[0-9]){{7}}",
+    *(rf"(?i)[^a-z]{word}[^a-z][^\x1e]{{0,30}}{_SEVEN}" for word in _TELEPHONE.split("|")),
+)
+"""Telephones with a country's code, and numbers that a word before them calls so."""
+
+_MAYBE: Final = "[^a-z0-9]?"
+PERSON_WORDS: Final = (
+    f"tax{_MAYBE}(?:id|no|nr|number|file|payer)", f"tin{_WORD_END}",
+    f"national{_MAYBE}(?:id|insurance|number)", f"personal{_MAYBE}(?:id|number|code|no)",
+    f"id(?:entity)?{_MAYBE}(?:card|number|no|nr){_WORD_END}",
+    f"identification{_MAYBE}(?:number|no|code)", "citizen", "steuer", "idnr",
+    f"german{_WORD_END}", f"bsn{_WORD_END}", "burgerservice", "sofi", f"dutch{_WORD_END}", "pesel",
+    f"polish{_WORD_END}", f"nif{_WORD_END}", "contribuinte", "personnummer",
+    f"swedish{_WORD_END}", r"f(?:o|\xf8|\xc3\xb8)dselsnummer", f"norwegian{_WORD_END}",
+    "rijksregister", f"niss{_WORD_END}", f"insz{_WORD_END}", f"belgian{_WORD_END}",
+    f"registre{_WORD_END}", f"nhs{_WORD_END}", f"patient{_WORD_END}", f"cpf{_WORD_END}",
+    f"cadastro{_WORD_END}", f"sin{_WORD_END}", f"social{_MAYBE}(?:insurance|security)",
+    f"tfn{_WORD_END}", f"australian{_WORD_END}", "aadhaar", "aadhar", f"uidai{_WORD_END}",
+    r"uid[^a-z0-9][^0-9\x1e]{0,12}[0-9]{4}[ .-]?[0-9]{4}[ .-]?[0-9]{4}[^0-9.-]",
+    f"tckn{_WORD_END}", "kimlik", f"turkish{_WORD_END}", f"ssn{_WORD_END}",
+)  # fmt: skip
+PERSON_SIGN: Final = f"(?i)[^a-z](?:{'|'.join(PERSON_WORDS)})"
+"""Words that name a number of a person within a line or two."""
+FRENCH_SIGN: Final = "[0-9]{3} ?2[AaBb] ?[0-9]{3}"
+
+_BLANK: Final = r"[ .\t\n-]"
+_SPACE: Final = r"[ .\t\n]"  # UUIDs have dashes between small letters
+_ANY: Final = "[A-Za-z0-9]"
+_ALIKE_CASE: Final = (
+    f"[{letters}]{{2}}{mark}?{_digits(2)}{mark}{{1,2}}{_ANY}{{4}}{mark}{{1,2}}{_ANY}{{4}}"
+    f"{mark}{{1,2}}{_ANY}"
+    for letters, mark in (("A-Z", _BLANK), ("a-z", _SPACE))
+)
+_ONE_WORD: Final = f"{_LETTER}{{2}}{_digits(2)}(?:{_ANY}{{11}}|(?:{_BLANK}?[0-9]){{11}})"
+_CAPITALS: Final = f"[A-Z]{{2}}{_BLANK}?[0-9]{_BLANK}?[0-9](?:{_BLANK}{{0,2}}[0-9A-Z]){{11}}"
+ACCOUNT_SIGNS: Final = (
+    f"{_OTHER}(?:{'|'.join((_ONE_WORD, *_ALIKE_CASE))})",
+    f"{_OTHER}{_CAPITALS}",
+)
+"""Numbers of bank accounts: one word, groups of four, or capitals and digits in any groups."""
+ACCOUNT_WORD: Final = r"(?i)iban[A-Za-z]{2}[0-9]{2}"

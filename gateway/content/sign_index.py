@@ -1,0 +1,85 @@
+"""Where signs end in a text, by whose they are: a pass of an engine for each sort of signs."""
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.config.content_patterns import compile_signs
+from gateway.content.detectors import Detector
+from gateway.content.encodings import ESCAPE_SIGNS
+from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, form_signs
+
+if TYPE_CHECKING:
+    import hyperscan
+
+_SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs", "run_signs")))
+ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors
+
+
+class SignIndex:
+    """Tells signs of detectors and of escapes apart; one sort of signs is one engine."""
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        led, digits, words, runs = (
+            [(sign, place) for place, entry in enumerate(detectors) for sign in signs_of(entry)]
+            for signs_of in _SORTS
+        )
+        led += [(sign, ESCAPED) for sign in ESCAPE_SIGNS]
+        self._engines = [
+            (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
+            for signs in (led, digits, words, runs)
+            if signs
+        ]
+
+    def find(self, data: bytes) -> dict[int, list[int]]:
+        """Return by owner where its signs end, in order."""
+        found: dict[int, list[int]] = {}
+        for engine, owners in self._engines:
+            for sign, end in ends_in(engine, data):
+                found.setdefault(owners[sign], []).append(end)
+        for places in found.values():
+            places.sort()
+        return found
+
+
+class FoldingIndex:
+    """Tells where characters stand that may hide something."""
+
+    def __init__(self) -> None:
+        self._forms = compile_signs(form_signs())
+        self._beside = compile_signs(BESIDE_SIGNS)
+        self._mixed = compile_signs(MIXED_SIGNS)
+
+    def find(self, data: bytes) -> list[int]:
+        """Return where they end in UTF-8, in order."""
+        found = {end for _, end in ends_in(self._forms, data)}
+        if is_any(self._beside, data):  # beyond ASCII, beside a Latin letter or a digit
+            found.update(end for _, end in ends_in(self._mixed, data))
+        return sorted(found)
+
+
+def is_any(database: "hyperscan.Database", data: bytes) -> bool:
+    """Return whether a sign is anywhere."""
+    import hyperscan  # noqa: PLC0415  (3 MB that only installations with detectors need)
+
+    try:
+        database.scan(data, match_event_handler=_stop)
+    except hyperscan.ScanTerminated:
+        return True
+    return False
+
+
+def _stop(*_: object) -> bool:
+    return True
+
+
+def ends_in(database: "hyperscan.Database", data: bytes) -> list[tuple[int, int]]:
+    """Return each sign and where it ends."""
+    found: list[tuple[int, int]] = []
+    add: Callable[[tuple[int, int]], None] = found.append
+
+    def on_match(sign: int, _start: int, end: int, _flags: int, _context: Any) -> None:
+        add((sign, end))
+
+    database.scan(data, match_event_handler=on_match)
+    return found
