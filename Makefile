@@ -23,7 +23,7 @@ parts:  ## every real part that the tests use and this machine can have
 	@$(BOOTSTRAP) parts
 
 test:  ## all tests, with every real part that this machine can have (ARGS="-k name", LANES=2)
-	@$(BOOTSTRAP) test -n $(or $(LANES),3) $(ARGS)
+	@$(BOOTSTRAP) test -n $(or $(LANES),4) $(ARGS)
 
 tidy:  ## the rules of the tree, and what `make check` looks at
 	@$(BOOTSTRAP) tools

@@ -1,8 +1,9 @@
 """Lanes of tests side by side (`pytest -n 2`, as `make test` runs them), by pytest-xdist.
 
 A file stays in one lane, and so does all that shares the real engines, which start once, all that
-looks at the whole tree, which is parsed once, and all that imports LiteLLM, which takes five
-seconds. Most tests wait more than they work, so two fit on two cores. One marked `quiet` measures,
+looks at the whole tree, which is parsed once, all that imports LiteLLM, which takes five seconds,
+the clients of one gateway with a dozen providers, and what draws dashboards of one month. Most
+tests wait more than they work, so four fit on two cores. One marked `quiet` measures,
 or loads the machine on purpose, and has it alone: the other lane ends the test that it is at, and
 waits.
 """
@@ -24,15 +25,18 @@ from deploy.secondlook import SecondLook
 TOGETHER = {
     "engines": ("tests/real/",),
     "tree": ("tests/tidy/",),
+    "dashboard": ("tests/dashboard/",),
+    "clients": ("tests/sdk/",),
     "LiteLLM": (
         "tests/backends/test_litellm", "tests/deploy/test_provider_table.py",
         "tests/gateway/faults/test_adapter.py",
         "tests/gateway/field/", "tests/gateway/request/dialects/test_translated_response.py",
     ),
 }  # fmt: skip
-# Files that take a minute or more, so that none begins when the others are about to end.
+# Files that take half a minute or more, so that none begins when the others are about to end.
 LONGEST = (
-    "tests/sdk/test_openapi.py", "tests/dashboard/test_app.py", "tests/sdk/test_frameworks.py",
+    "tests/gateway/demo/test_start.py", "tests/gateway/host/test_serve.py",
+    "tests/gateway/faults/", "tests/gateway/cli/test_engineops.py",
     "tests/backends/engine/test_tunerun.py", "tests/adversary/", "tests/chaos/", "tests/security/",
 )  # fmt: skip
 ALMOST_DONE = 2  # tests: a lane begins the last of its tests when it is told another, or to end

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import uvicorn
 
+from backends.event_server import EventServer
+
 
 class UpstreamServer(ABC):
     """Serves what a subclass answers, from `with` on until its end."""
@@ -22,7 +24,7 @@ class UpstreamServer(ABC):
             lifespan="off",
             timeout_graceful_shutdown=1,
         )
-        self._server = uvicorn.Server(config)
+        self._server = EventServer(config)
         self._thread = threading.Thread(target=self._serve, name="upstream", daemon=True)
 
     def __enter__(self) -> Self:

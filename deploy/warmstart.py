@@ -283,8 +283,9 @@ def open_program(
 
     `within`: the command that runs it; `program`: what `python -c` runs; `root`: whose code.
     """
-    if warm and not within and root == ROOT and program == BREAKEVEN and is_plain(environ):
-        return programs().open(words, environ=environ)
+    plain = warm and not within and root == ROOT and is_plain(environ)
+    if plain and program.endswith(BREAKEVEN):  # what stands before it changes what is imported
+        return programs().open(words, environ=environ, program=program)
     command = [*within, sys.executable, "-c", program, *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
 
@@ -340,7 +341,7 @@ def _import_ahead() -> None:
 def _run_program(folder: str, program: str, words: list[str]) -> None:
     os.chdir(folder)
     sys.argv = ["-c", *words]
-    if program == BREAKEVEN:
+    if program.endswith(BREAKEVEN):
         sys.argv[0] = str(Path(sys.executable).with_name("breakeven"))
         if words and words[0] in preload.COMMANDS:
             _prepare_host()

@@ -67,6 +67,51 @@ async def test_it_is_told_to_end_and_does_not_look_before(server) -> None:
     assert server.should_exit
 
 
+async def test_who_is_idle_is_hung_up_on_without_a_pause(server, monkeypatch) -> None:
+    """Uvicorn's own sleeps for a tenth of a second, also where nobody is connected."""
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def sleep_and_note(pause_s: float) -> None:
+        slept.append(pause_s)
+        await sleep(pause_s)
+
+    task = await started(server)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    while not server.server_state.connections:
+        await sleep(0.001)
+    monkeypatch.setattr(event_server.asyncio, "sleep", sleep_and_note)
+    server.should_exit = True
+    server.application.fail.set()
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
+        await task
+    writer.close()
+    assert sum(slept) < 0.1
+
+
+@pytest.mark.parametrize("grace_s", [None, 1])
+async def test_who_is_served_is_waited_for_as_long_as_the_end_may_take(server, grace_s) -> None:
+    """Without a bound: until it has its answer. With one it is cancelled, and not waited for."""
+    server.config.timeout_graceful_shutdown = grace_s
+    task = await started(server)
+    answered = asyncio.Event()
+    served = asyncio.create_task(answered.wait())
+    server.server_state.tasks.add(served)
+    served.add_done_callback(server.server_state.tasks.discard)
+    server.application.fail.set()
+    server.should_exit = True
+    if grace_s is None:
+        await asyncio.sleep(0.2)
+        assert not task.done()
+        answered.set()
+    async with asyncio.timeout(20):
+        await task
+        await asyncio.wait([served])
+    assert served.cancelled() is (grace_s is not None)
+
+
 async def test_the_end_of_the_lifespan_is_seen_at_once(server) -> None:
     task = await started(server)
     server.application.fail.set()

@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from scripted_desk import ScriptedDesk
 
+from backends.event_server import EventServer
 from backends.simulator.running import bind
 from dashboard import admin_client
 from dashboard.viewer import Viewer
@@ -536,7 +537,7 @@ class ServedAdmin:
         guard_routes(app, keys, Clock(), known, people_of(settings, Clock()))
         listener = bind("127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="critical"))
+        self._server = EventServer(uvicorn.Config(app, access_log=False, log_level="critical"))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]})
         self._thread.start()
 

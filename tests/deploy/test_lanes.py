@@ -112,6 +112,8 @@ def test_a_crash_fails_one_test_and_the_others_run(
     [
         ("tests/real/test_engine.py::test_it", "engines"),
         ("tests/tidy/test_sizes.py::test_it[a]", "tree"),
+        ("tests/sdk/test_openapi.py::test_it", "clients"),
+        ("tests/dashboard/page/test_budgets.py::test_it", "dashboard"),
         ("tests/backends/test_litellm_sent.py::test_it", "LiteLLM"),
         ("tests/gateway/field/test_money.py::test_it[a]", "LiteLLM"),
         ("tests/router/test_real.py::test_it", None),
@@ -122,6 +124,6 @@ def test_what_shares_engines_or_the_tree_stays_together(nodeid: str, group: str 
 
 
 def test_long_files_come_first_and_are_there(pytestconfig: pytest.Config) -> None:
-    names = ["tests/router/test_a.py", "tests/sdk/test_openapi.py", "tests/tidy/test_b.py"]
+    names = ["tests/router/test_a.py", "tests/adversary/test_a.py", "tests/tidy/test_b.py"]
     assert sorted(names, key=lanes.rank) == names[::-1]
     assert all((pytestconfig.rootpath / name).exists() for name in lanes.LONGEST)

@@ -16,7 +16,7 @@ from ledger.event_cursors import (
 def engine(tmp_path):
     url = sqlite_url(tmp_path / "ledger.db")
     migrate(url)
-    found = make_engine(url)
+    found = make_engine(url, keep_open=True)
     yield found
     found.dispose()
 

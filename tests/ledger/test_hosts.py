@@ -10,6 +10,7 @@ from sqlalchemy import insert, select
 
 from deploy import warmstart
 from ledger import hosts
+from ledger.budgets import broker
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
 from ledger.database import make_engine
@@ -159,7 +160,8 @@ class Worker:
     async def borrow(self, pusd):
         self._writer.write(wire.frame(wire.LoanRequest(1, (wire.amount(KEY, pusd),), pusd)))
         while not isinstance(answer := await self._hear(), (wire.Loan, wire.LoanRefusal)):
-            pass
+            if isinstance(answer, wire.LoanRecall):  # all of it is in use
+                self._writer.write(wire.frame(wire.LoanReturn((), answer.number)))
         if isinstance(answer, wire.Loan):
             self.lent += sum(loan.pusd for loan in answer.loans)
 
@@ -169,6 +171,12 @@ class Worker:
     async def _hear(self):
         async with asyncio.timeout(30):
             return wire.ANSWERS.decode(await anext(self._payloads))
+
+
+@pytest.fixture(autouse=True)
+def nothing_idle(monkeypatch):
+    """Before it refuses, a desk waits for what others leave idle: here nobody leaves anything."""
+    monkeypatch.setattr(broker, "LEFT_AFTER_S", 0.01)
 
 
 async def lent_by_two(shared, tmp_path, names):

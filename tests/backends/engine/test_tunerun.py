@@ -59,7 +59,7 @@ def tuning(tmp_path: Path) -> TuneRun:
         tmp_path / "tiny",
         environment,
         "cpu",
-        PromptShape(32, 12),
+        PromptShape(32, 6),
         THROUGHPUT,
         6,
         tmp_path / "logs",

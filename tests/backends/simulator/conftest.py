@@ -7,6 +7,7 @@ import httpx
 import pytest
 import uvicorn
 
+from backends.event_server import EventServer
 from backends.simulator.journal import RequestJournal
 from backends.simulator.running import bind
 from backends.simulator.server import SimulatedEngineApp
@@ -18,7 +19,7 @@ from backends.stepmodel import FittedStepModel
 async def serving(application):
     listener = bind("127.0.0.1", 0)
     config = uvicorn.Config(application, lifespan="on", log_level="critical")
-    server = uvicorn.Server(config)
+    server = EventServer(config)
     task = asyncio.create_task(server._serve([listener]))
     while not server.started:  # noqa: ASYNC110 - uvicorn offers no event for it
         await asyncio.sleep(0.005)

@@ -191,7 +191,7 @@ class PlanningWorker:
 
 class Desk:
     def __init__(self, url: str) -> None:
-        self.engine = make_engine(url)
+        self.engine = make_engine(url, keep_open=True)
         self.lines, self.batches = LineStore(self.engine, OWNER), BatchStore(self.engine)
         self.store, self.planning = OutgoingStore(self.engine, OWNER), PlanningWorker()
         numbers = iter(range(1, 99))

@@ -203,7 +203,7 @@ def engine(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """One for all lives here: each knows its statements anew otherwise."""
     path = tmp_path_factory.mktemp("courier") / "ledger.db"
     shutil.copyfile(migrated, path)
-    made = make_engine(sqlite_url(path))
+    made = make_engine(sqlite_url(path), keep_open=True)
     listen(made, "connect", _without_disk)
     yield made
     made.dispose()

@@ -41,7 +41,7 @@ class Noon:
 def ledger(tmp_path):
     url = sqlite_url(tmp_path / "ledger.db")
     migrate(url)
-    engine = make_engine(url)
+    engine = make_engine(url, keep_open=True)
     window = window_at("month", "UTC", NOON_S).start_s
     with engine.begin() as connection:
         connection.execute(

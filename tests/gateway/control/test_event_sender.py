@@ -62,7 +62,7 @@ class Hook:
 def ledger(tmp_path):
     url = sqlite_url(tmp_path / "ledger.db")
     migrate(url)
-    engine = make_engine(url)
+    engine = make_engine(url, keep_open=True)
     yield engine
     engine.dispose()
 

@@ -17,7 +17,7 @@ ANN = OverrideAuthor("ann", "why", 1)
 def engine(tmp_path):
     url = sqlite_url(tmp_path / "ledger.db")
     migrate(url)
-    made = make_engine(url)
+    made = make_engine(url, keep_open=True)
     yield made
     made.dispose()
 

@@ -36,7 +36,7 @@ class Clock:
 def ledger(tmp_path):
     url = sqlite_url(tmp_path / "ledger.db")
     migrate(url)
-    engine = make_engine(url)
+    engine = make_engine(url, keep_open=True)
     with engine.begin() as connection:
         connection.execute(
             insert(orm.GpuContractRow),

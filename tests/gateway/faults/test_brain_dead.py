@@ -31,21 +31,20 @@ STALE_S = 2.0
 # In the workers, for as long as a file is there, `router.decide` fails.
 RAISES = """
 from pathlib import Path
-try:
-    import router.decide as brain
-except ImportError:
-    brain = None
-if brain is not None:
-    usual, failing = brain.decide, Path({mark!r})
+from gateway.request.degraded_decider import DegradedDecider
+begin, failing = DegradedDecider.__init__, Path({mark!r})
+def begin_failing(self, *given):
+    begin(self, *given)
+    usual = self._decide
     def decide(*given):
         if failing.exists():
             raise ZeroDivisionError("a defect")
         return usual(*given)
-    brain.decide = decide
+    self._decide = decide
+DegradedDecider.__init__ = begin_failing
 """
 UNSAFE = """
-    from gateway.request import degraded_decider
-    degraded_decider.DegradedDecider.decide = lambda self, *given: (decide(*given[:3]), False)
+DegradedDecider.decide = lambda self, *given: (self._decide(*given[:3]), False)
 """
 TRUSTS = """
 from router import static_order
@@ -65,13 +64,12 @@ NONSENSE: list[dict[EngineCell, float]] = [
 
 
 @pytest.fixture
-def sabotaged(make_host, tmp_path):
-    """`sabotaged(code, **changes)`: a started host whose processes run the code first."""
+def sabotaged(make_host):
+    """`sabotaged(code, **changes)`: a started host that runs the code before it forks others."""
 
     def make(code: str, **changes: Any):
-        (tmp_path / "sitecustomize.py").write_text(code)
         host = make_host(**{"telemetry": {"scrape_s": 0.1, "stale_s": STALE_S}, **changes})
-        host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
+        host.serve = code + host.serve
         host.start()
         return host
 

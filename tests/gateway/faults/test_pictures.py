@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 MIB = 1024 * 1024
+STALL_S = 1.0
 MESSAGES = [{"role": "user", "content": "draw"}]
 USAGE = '"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1290,"total_tokens":1297}'
 
@@ -74,8 +75,8 @@ def test_other_dialects_say_the_rest_of_such_an_answer(
 
 @pytest.fixture(scope="module")
 def brief(faulty_with):
-    """A host that waits for clients for two seconds."""
-    return faulty_with(server={"timeouts": {"client_stall_s": 2.0}})
+    """A host that does not wait for clients for long."""
+    return faulty_with(server={"timeouts": {"client_stall_s": STALL_S}})
 
 
 def reader(stack, path: str = "/v1/chat/completions") -> socket.socket:
@@ -99,8 +100,8 @@ def test_who_reads_a_picture_slowly_gets_all_of_it(brief, rule, answers, sketchi
         piece = client.recv(256 * 1024)
         assert piece, "cut off"
         read += piece
-        time.sleep(len(piece) / (2.5 * MIB))
-    assert time.monotonic() - begun > 2 * 2.0
+        time.sleep(len(piece) / (5 * MIB))
+    assert time.monotonic() - begun > 2 * STALL_S
     assert b"[DONE]" in read
     client.close()
 
@@ -110,7 +111,7 @@ def test_a_trickle_is_no_stall(brief, rule, answers, sketching) -> None:
     word = f"data: {{{answers.CHOICE % ('x' * 900)}}}\n\n".encode()
     body = drawn(12 * MIB) + word * 100 + sketching(1000, last=False)
     brief.alpha.rule = rule(answer=answers.stream(body))
-    client, until = reader(brief.stack), time.monotonic() + 4 * 2.0
+    client, until = reader(brief.stack), time.monotonic() + 4 * STALL_S
     while time.monotonic() < until:
         assert client.recv(2048), "cut off"
         time.sleep(0.05)
@@ -134,7 +135,7 @@ def test_the_time_of_a_whole_request_holds_for_who_reads_a_picture_slowly(
     faulty_with, rule, answers, patiently
 ) -> None:
     """Behind it there is nothing more to send but why it ends."""
-    short = faulty_with(server={"timeouts": {"client_stall_s": 2.0, "total_s": 3.0}})
+    short = faulty_with(server={"timeouts": {"client_stall_s": STALL_S, "total_s": 1.5 * STALL_S}})
     since, body = short.last_row(), answers.HEAD + b"connection: close\r\n\r\n" + drawn(12 * MIB)
     short.alpha.rule = rule(answer=body, ending="hole")
     client = reader(short.stack)

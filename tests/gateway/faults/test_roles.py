@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from sqlalchemy import text
 
+from backends.event_server import EventServer
 from backends.simulator.journal import RequestJournal
 from backends.simulator.profiles import PROFILES
 from backends.simulator.running import bind
@@ -45,7 +46,7 @@ class RoleEngine:
 
     def start(self) -> None:
         how = {"access_log": False, "log_level": "critical", "timeout_graceful_shutdown": 1}
-        self._server = uvicorn.Server(uvicorn.Config(self, lifespan="on", **how))
+        self._server = EventServer(uvicorn.Config(self, lifespan="on", **how))
         work = functools.partial(self._server.run, sockets=[self._listener])
         self._thread = threading.Thread(target=work, name="role", daemon=True)
         self._thread.start()

@@ -36,8 +36,8 @@ def idle_reader(stack, body, requests: int = 1) -> socket.socket:
 
 @pytest.fixture(scope="module")
 def brief(faulty_with):
-    """A host that waits for clients for three seconds."""
-    waits = {"client_stall_s": 3.0, "receive_s": 3.0, "keep_alive_s": 3.0}
+    """A host that waits for clients for one and a half seconds."""
+    waits = dict.fromkeys(("client_stall_s", "receive_s", "keep_alive_s"), 1.5)
     return faulty_with(server={"timeouts": waits})
 
 
@@ -158,7 +158,7 @@ def test_who_takes_it_slowly_gets_all_of_it(long_answers) -> None:
         part = client.recv(65536)
         assert part, f"cut off after {size} bytes"
         size, last = size + len(part), (last + part)[-64:]
-        time.sleep(max(0.0, began_s + size / len(LONG) * 8 - time.monotonic()))
+        time.sleep(max(0.0, began_s + size / len(LONG) * 5 - time.monotonic()))
     assert size > len(LONG)
     client.close()
 

@@ -137,7 +137,7 @@ class FleetWorld:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Engine:
-    engine = make_engine(put_ledger(tmp_path / "ledger.db"))
+    engine = make_engine(put_ledger(tmp_path / "ledger.db"), keep_open=True)
     # Processes die here, machines do not: what was committed need not be on the disk.
     event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
     yield engine

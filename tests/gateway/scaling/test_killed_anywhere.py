@@ -28,6 +28,7 @@ class KillSwitch:
 
     def __init__(self, at: int | None) -> None:
         self.at, self.count, self.where = at, 0, ""
+        self.by_step: list[int] = []  # the moments until the end of each step
 
     def tick(self, where: str) -> None:
         self.count += 1
@@ -64,6 +65,7 @@ def play(world, at: int | None) -> tuple[KillSwitch, list[str]]:
                 world.now_us += 61 * 1_000_000  # the lease of the dead runs out
                 world.new_scaler()
             lacking += world.unseen()
+            switch.by_step.append(switch.count)
     finally:
         event.remove(world.ledger, "commit", dies_before_a_commit)
     return switch, lacking
@@ -104,13 +106,15 @@ def anew(world, ledger) -> Callable:
     return make
 
 
-def test_killed_at_every_moment_it_leaves_nothing_unnamed_and_no_rent_unseen(anew):
+@pytest.mark.parametrize("calm", [2, pytest.param(CALM, marks=pytest.mark.long)])
+def test_killed_at_every_moment_it_leaves_nothing_unnamed_and_no_rent_unseen(anew, calm):
+    """Calm steps are alike: at every commit it dies in the first two of them only."""
     whole = anew()
     undisturbed, lacking = play(whole, None)
     assert lacking == []
     judge(whole, "undisturbed")
-    kinds = set()
-    for at in range(1, undisturbed.count + 1):
+    kinds, last = set(), undisturbed.by_step[len(WANTED) + calm - 1]
+    for at in range(1, last + 1):
         world = anew()
         switch, lacking = play(world, at)
         assert lacking == [], f"killed at {at}, {switch.where}"

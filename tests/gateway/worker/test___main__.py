@@ -154,11 +154,10 @@ def test_a_killed_host_loses_no_finished_answer(make_host, patiently) -> None:
     assert host.terminate() == 0
 
 
-def test_settling_after_the_answer_would_lose_rows(make_host, patiently, tmp_path) -> None:
+def test_settling_after_the_answer_would_lose_rows(make_host, patiently) -> None:
     """The control: the same kill finds what is not durable before the last byte."""
-    (tmp_path / "sitecustomize.py").write_text(SABOTAGE)
     host = make_host(workers=1, engines=1)
-    host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
+    host.serve = SABOTAGE + host.serve
     host.start()
 
     def strike(_cycle: int) -> None:

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 from sqlalchemy import select
 
+from ledger.budgets import broker
 from ledger.budgets.binding import (
     BoundBudgets,
     binding,
@@ -149,7 +150,9 @@ class House:
 
 
 @pytest.fixture
-async def house(engine, tmp_path):
+async def house(engine, tmp_path, monkeypatch):
+    """Before it refuses, a desk waits for what the other leaves idle: here all of it is held."""
+    monkeypatch.setattr(broker, "LEFT_AFTER_S", 0.05)
     say(engine, EACH)
     made = House(engine, tmp_path)
     async with AsyncExitStack() as stack:

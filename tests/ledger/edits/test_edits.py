@@ -95,7 +95,7 @@ IN_EVERY_RUN = ("budget_windows", "grants", "capacity", "catalog")
 def on_sqlite(migrated_sqlite, filled, tmp_path_factory):
     path = tmp_path_factory.mktemp("edits") / "ledger.db"
     shutil.copyfile(migrated_sqlite, path)
-    engine = make_engine(sqlite_url(path))
+    engine = make_engine(sqlite_url(path), keep_open=True)
     filled(engine)
     yield engine
     engine.dispose()

@@ -78,7 +78,7 @@ class World:
     """A ledger of one file, its configuration, and a ring that reads keys as workers do."""
 
     def __init__(self, folder: Any) -> None:
-        self.engine = make_engine(sqlite_url(folder / "ledger.db"))
+        self.engine = make_engine(sqlite_url(folder / "ledger.db"), keep_open=True)
         migrate(sqlite_url(folder / "ledger.db"))
         self.folder, self.teams = folder, itertools.count()
         self.settings = parse(
