@@ -14,7 +14,8 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM :reader;
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :reader;
 GRANT SELECT ON
     alembic_version, attempt_legs, attempts, batches, budget_alerts, budget_versions, budget_windows, budgets,
-    cache_hits, capacity, catalog, claims, compared, condensed_postings, condensed_refusals, condensings,
+    cache_hits, capacity, catalog, claims, compared, condensed_hits, condensed_postings,
+    condensed_refusals, condensings,
     config_versions, decisions, engine_sample_hours, engine_samples, entered,
     fleet_changes, fleet_hours, fleet_instances, fleet_leases, fleet_plans, fleet_pools,
     gpu_contracts,
@@ -27,6 +28,8 @@ GRANT SELECT ON
     rollup_compared_weeks, rollup_comparisons, rollup_days, rollup_hours, rollup_key_days,
     rollup_key_hours, rollup_keys, rollup_load_days, rollup_load_hours, rollup_loads,
     rollup_packing, rollup_position, rollup_quarters, rollup_tag_days, rollup_tag_hours,
-    rollup_tagging, rollup_tags, rollup_waiting, rollup_weeks, round_trips, seal_marks, seals,
-    spend_history, teams, users, verifications
+    rollup_tagging, rollup_tags, rollup_waiting, rollup_weeks, round_trips, seal_annexes, seal_marks, seals,
+    spend_history, stored_bytes, teams, users, verifications
     TO :reader;
+-- Of stored conversations how much each team has: `ledger verify` adds the sizes up.
+GRANT SELECT (team_id, size) ON stored_objects TO :reader;
