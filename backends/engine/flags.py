@@ -19,7 +19,7 @@ from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 from backends.engine.tasks import TASKS, TaskName
 
-_MODULE = "vllm.entrypoints.openai.api_server"
+_SERVE = ("-m", "vllm.entrypoints.cli.main", "serve")  # `vllm serve`, whatever PATH has
 _CACHE = "breakeven-flags.json"
 _HELP_TIMEOUT_S = 180.0
 
@@ -61,7 +61,7 @@ def known_flags(environment: Environment) -> frozenset[str]:
         pass
     stamp = environment.stamp()
     flavour: Flavour = stamp.flavour if stamp else "cpu"
-    command = [str(environment.python), "-m", _MODULE, "--help=all"]
+    command = [str(environment.python), *_SERVE, "--help=all"]
     environ = variables(os.environ, flavour=flavour)
     code, text = run(command, environ, keep_lines=20_000, timeout_s=_HELP_TIMEOUT_S)
     flags = read_help(text)
@@ -86,7 +86,9 @@ def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]
     for wrong in unknown_flags(launch.flags, known):
         raise BadFlags(wrong)
     given = _flag_names(launch.flags)
-    words = [str(launch.environment.python), "-m", _MODULE]
+    words = [str(launch.environment.python), *_SERVE]
+    if "--model" not in given:
+        words.append(str(launch.model))
     for flag, values in _ours(launch, port):
         if flag in known and flag not in given and flag.replace("--", "--no-", 1) not in given:
             words += [flag, *values]
@@ -110,7 +112,6 @@ def _flag_names(flags: Sequence[str]) -> set[str]:
 
 def _ours(launch: EngineLaunch, port: int) -> list[tuple[str, Sequence[str]]]:
     ours: list[tuple[str, Sequence[str]]] = [
-        ("--model", [str(launch.model)]),
         ("--served-model-name", [launch.served_name]),
         ("--host", ["127.0.0.1"]),
         ("--port", [str(port)]),

@@ -35,7 +35,8 @@ _LEAST_MARKS = 5  # a step time from fewer reads is mostly this side's own laten
 # arrive in one burst, which says nothing of how fast they were made.
 _LEAST_SHARE = 0.1
 _MOST_IN_FIRST = 2  # tokens in the first read; more, and the first came earlier than it was read
-_FIRST_WORDS = 16  # whose tokens are counted: a small vocabulary spells a word in four or five
+_FIRST_WORDS = 256  # whose tokens are counted: a small vocabulary spells a word in four or five
+_MOST_TOKENS_A_WORD = 8  # of a context that is short
 _LONGER = 1.2  # a word may be than those were
 
 
@@ -164,8 +165,9 @@ async def _series(
     kv_tokens = await free_kv_tokens(
         client, workload
     )  # before our own streams could look like others'
-    first = spent.add(await measure(client, workload, prompt_words=_FIRST_WORDS, output_tokens=2))
-    a_word = _LONGER * first.prompt_tokens / _FIRST_WORDS
+    words = max(1, min(_FIRST_WORDS, longest // _MOST_TOKENS_A_WORD))
+    first = spent.add(await measure(client, workload, prompt_words=words, output_tokens=2))
+    a_word = _LONGER * first.prompt_tokens / words
     room = longest - limits.output_tokens
     prompts = [length for length in limits.prompts if length * a_word < room] or [8]
     plan = [(1, length) for length in prompts]

@@ -27,7 +27,7 @@ if "--help=all" in words:
         print("  " + flag)
     sys.exit(0)
 option = lambda name, default: words[words.index(name) + 1] if name in words else default
-behave, state = option("--behave", "well"), os.path.dirname(option("--model", "."))
+behave, state = option("--behave", "well"), os.path.dirname(words[words.index("serve") + 1])
 lives = os.path.join(state, "lives")
 with open(lives, "a") as file:
     file.write("x")

@@ -37,6 +37,8 @@ def words_of(launch, port=8100) -> list[str]:
 
 def test_only_flags_that_exist_are_added(launch):
     words = words_of(launch)
+    assert words[words.index("serve") + 1] == str(launch.model)
+    assert "--model" not in words  # vLLM is to drop it
     assert words[words.index("--port") + 1] == "8100"
     assert words[words.index("--host") + 1] == "127.0.0.1"
     assert "--enforce-eager" in words
