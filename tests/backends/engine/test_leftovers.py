@@ -53,7 +53,7 @@ def test_only_who_was_recorded_is_ended(tmp_path, sleeper, changes, is_ended):
 async def started(fake_spec, tmp_path):
     """The engine, and its worker, which has a session of its own and is in the record."""
     launch = fake_spec().launch
-    words = [str(launch.environment.python), "-m", "x", "--model", str(launch.model)]
+    words = [str(launch.environment.python), "-m", "x", "serve", str(launch.model)]
     process = await EngineProcess.start(words, launch, log=tmp_path / "log", cpu=CpuOptions())
     pid_file, tree = launch.model.parent / "worker.pid", tree_of(tmp_path / "log")
 

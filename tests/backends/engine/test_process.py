@@ -90,7 +90,7 @@ def worker_lives(folder: Path) -> bool:
 
 async def test_hang_up_kills_at_once(fake_spec, tmp_path):
     launch = fake_spec().launch
-    words = [str(launch.environment.python), "-m", "x", "--model", str(launch.model)]
+    words = [str(launch.environment.python), "-m", "x", "serve", str(launch.model)]
     process = await EngineProcess.start(words, launch, log=tmp_path / "log", cpu=CpuOptions())
     process.send(signal.SIGHUP)
     # Either the guard was ready and killed the engine, or it died before it started anything.
@@ -131,7 +131,7 @@ async def test_hang_up_kills_a_guard_that_was_started_under_nohup(fake_spec, tmp
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         launch = fake_spec().launch
-        words = [str(launch.environment.python), "-m", "x", "--model", str(launch.model)]
+        words = [str(launch.environment.python), "-m", "x", "serve", str(launch.model)]
         process = await EngineProcess.start(words, launch, log=tmp_path / "log", cpu=CpuOptions())
         process.send(signal.SIGHUP)
         assert await process.wait() in (128 + signal.SIGKILL, -signal.SIGHUP)
