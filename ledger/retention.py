@@ -1,4 +1,4 @@
-"""What goes after its days: single attempts, cache hits, old plans of fleets, postings, refusals.
+"""Retires what is old: single attempts, cache hits, old plans of fleets, postings, refusals.
 
 Small steps in a thread, each a transaction of its own; what all of it came to stays.
 """

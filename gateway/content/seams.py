@@ -114,7 +114,7 @@ class SplitFind(tuple[TextFind, ...]):
 
 
 class SeamFinds:
-    """What only texts together tell, and finds inside of one text that a larger one takes in.
+    """Collects finds that only texts together tell, and those inside of one that a larger takes in.
 
     `known`: finds inside of one text, where a window may have more of it.
     """

@@ -60,6 +60,11 @@ class BudgetAlerter:
         self._mail, self._mail_to = settings.mail, settings.alerts.mail_to
         self._password = environ.get(settings.mail.password_env or "") or None
         self._heard: dict[str, set[str]] = {}  # by alert: the places that have it, not yet all
+        wanted = {
+            "webhook": (self._webhook is not None, self._post_alert),
+            "mail": (bool(self._mail_to), self._mail_alert),
+        }
+        self._places = {place: tell for place, (is_set, tell) in wanted.items() if is_set}
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -91,7 +96,7 @@ class BudgetAlerter:
     async def deliver_alerts(self, client: "httpx.AsyncClient") -> None:
         """Tell what somebody has not heard."""
         at_us = self._clock.wall_us()
-        if self._webhook is None and not self._mail_to:
+        if not self._places:
             return
         for alert in await asyncio.to_thread(claim_due, self._ledger, at_us=at_us):
             if await self._tell(client, alert):
@@ -100,26 +105,27 @@ class BudgetAlerter:
 
     async def _tell(self, client: "httpx.AsyncClient", alert: Alert) -> bool:
         """Tell each place that has not heard it; return whether all have."""
-        heard, wanted = self._heard.setdefault(alert.id, set()), set()
-        if self._webhook is not None:
-            wanted.add("webhook")
-            if "webhook" not in heard and await self._webhook.post(
-                client, alert.id, self._form(alert)
-            ):
-                heard.add("webhook")
-        if self._mail_to:
-            wanted.add("mail")
-            if "mail" not in heard and await asyncio.to_thread(self._mail_alert, alert):
-                heard.add("mail")
-        if heard < wanted:
-            return False
-        del self._heard[alert.id]
-        return True
+        heard, all_heard = self._heard.setdefault(alert.id, set()), True
+        for place, tell in self._places.items():
+            if place in heard:
+                continue
+            if await tell(client, alert):
+                heard.add(place)
+            else:
+                all_heard = False
+        if all_heard:
+            del self._heard[alert.id]
+        return all_heard
 
-    def _mail_alert(self, alert: Alert) -> bool:
+    async def _post_alert(self, client: "httpx.AsyncClient", alert: Alert) -> bool:
+        assert self._webhook is not None  # it is a place only where there is one
+        return await self._webhook.post(client, alert.id, self._form(alert))
+
+    async def _mail_alert(self, _client: "httpx.AsyncClient", alert: Alert) -> bool:
         text = alert_text(alert)
+        words = f"Breakeven: {text}", f"{text}\n"
         try:
-            send_mail(self._mail, self._mail_to, f"Breakeven: {text}", f"{text}\n", self._password)
+            await asyncio.to_thread(send_mail, self._mail, self._mail_to, *words, self._password)
         except PartlyTaken as error:  # who has it must not get it again for others' sake
             log.warning("an alert was mailed in part: %s", error)
         except NotTaken as error:

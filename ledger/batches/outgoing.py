@@ -285,7 +285,7 @@ class OutgoingStore:
         return None if row is None else _line_of(row)
 
     def find_openings(self, attempts: Sequence[str]) -> dict[str, AttemptOpening]:
-        """What the books say of these attempts since they were opened.
+        """Return what the books say of these attempts since they were opened.
 
         A provider may call one by any name: PostgreSQL refuses to look for a zero character.
         """

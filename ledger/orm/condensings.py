@@ -1,4 +1,4 @@
-"""What stands for rows that went: holds by window, postings by account and day, others by hour.
+"""Tables that stand for rows that went: holds by window, postings by day, others by hour.
 
 Written by `retire` and `condense`; read by `condensed` and by the checks of `verify`.
 """
@@ -72,7 +72,7 @@ class CondensedRefusalRow(LedgerBase):
 
 
 class CondensedHitRow(LedgerBase):
-    """What cache hits of an hour avoided that went, by team; `number` is their entry's."""
+    """A team's cache hits of an hour that went, in all; `number` is their entry's."""
 
     __tablename__ = "condensed_hits"
     __table_args__ = (Index(None, "hour_us"),)

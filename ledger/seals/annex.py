@@ -35,7 +35,7 @@ LINK, REFUSED, HITS, HITS_GONE, ROUTE = "link", "refused", "hits", "hits gone", 
 
 
 class AnnexText(NamedTuple):
-    """What an entry proves: so many rows of a subject, by the digest of their leaves."""
+    """An entry proves so many rows of a subject, by the digest of their leaves."""
 
     kind: str
     subject: str
@@ -160,7 +160,7 @@ def last_link(connection: Connection) -> int | None:
 
 
 def last_subject(connection: Connection, kind: str) -> str | None:
-    """Of the newest entry of a kind."""
+    """Return the subject of the newest entry of a kind."""
     query = select(SealAnnexRow.subject).where(SealAnnexRow.kind == kind)
     subject: str | None = connection.execute(
         query.order_by(SealAnnexRow.number.desc()).limit(1)
@@ -169,7 +169,7 @@ def last_subject(connection: Connection, kind: str) -> str | None:
 
 
 def entered_rows(connection: Connection, kind: str) -> dict[str, tuple[int, bytes]]:
-    """What was entered of each subject of a kind: how many rows, and their digest."""
+    """Return how many rows were entered of each subject of a kind, and their digest."""
     columns = (SealAnnexRow.subject, SealAnnexRow.rows, SealAnnexRow.digest)
     query = select(*columns).where(SealAnnexRow.kind == kind)
     return {subject: (rows, bytes(kept)) for subject, rows, kept in connection.execute(query)}
@@ -229,7 +229,7 @@ def _link_texts(connection: Connection) -> Iterator[AnnexText]:
 def _leaves_of_link(
     connection: Connection, number: int, since: SealRanges, to: SealRanges
 ) -> Iterator[bytes]:
-    """What came later of the attempts whose last word a link seals, in order."""
+    """Yield in order what the annex proves of the attempts whose last word a link seals."""
     marks = select(SealMarkRow.attempt_seq)
     resolved = list(connection.execute(marks.where(SealMarkRow.sealed_in == number)).scalars())
     open_then = set(connection.execute(marks.where(SealMarkRow.number == number)).scalars())

@@ -102,7 +102,7 @@ def _marks(connection: Connection, seqs: Sequence[int]) -> dict[int, dict[int, b
 
 
 def beside_of(leaves: Iterable[LinkLeaf], kind: str) -> list[bytes]:
-    """What the annex holds of these leaves of one table."""
+    """Return what the annex holds of these leaves of one table."""
     return [row.beside for row in leaves if row.kind == kind and row.beside is not None]
 
 

@@ -94,7 +94,7 @@ def attempts(
 def _beside_attempt(
     name: str, content: str | None, compared: Sequence[Any], legs: Sequence[Any]
 ) -> bytes | None:
-    """What the annex proves of an attempt: its content, its legs, what comparators had cached."""
+    """Return what the annex proves: content, legs, what comparators had cached; None: nothing."""
     cached = [(row[_COMPARATOR], row[-1]) for row in compared if row[-1] is not None]
     if content is None and not cached and not legs:
         return None
@@ -171,7 +171,7 @@ def _with_content(
 def _by_attempt(
     connection: Connection, inside: Sequence[ColumnElement[bool]]
 ) -> Iterator[tuple[int, list[Any]]]:
-    """What comparators would have charged for each attempt that has any, by its seq."""
+    """Yield what comparators would have charged for each attempt that has any, by its seq."""
     query = (
         select(AttemptRow.seq, *_COMPARED)
         .join(ComparedCostRow, ComparedCostRow.attempt_id == AttemptRow.attempt_id)

@@ -85,7 +85,7 @@ def _hits(connection: Connection, entries: list[AnnexEntry]) -> Found:
 
 
 def _lines(connection: Connection, entries: list[AnnexEntry]) -> Found:
-    """What hits that were retired came to is what was entered then."""
+    """Sums of retired hits are those that were entered when they went."""
     lines = lines_by_entry(connection)
     for entry in entries:
         if entry.text.kind != HITS_GONE:

@@ -221,7 +221,7 @@ class _Proof:
         return found
 
     def beside(self, number: int) -> tuple[list[bytes], list[bytes]]:
-        """What the annex has of the link whose leaves were asked for last: attempts, refusals."""
+        """Return what the annex has of the link that was asked for last: attempts, refusals."""
         inside = [leaf for _, leaf in sorted(self._beside.pop(number, ()))]
         refused, self._refused = self._refused, []
         return inside, refused

@@ -7,7 +7,7 @@ from ledger.verify.hours import Found
 
 
 def stored_bytes_add_up(connection: Connection) -> Found:
-    """What a team's stored objects are said to take is the sum of their sizes."""
+    """The bytes that a team is said to store are the sum of its objects' sizes."""
     table = StoredObjectRow
     query = select(table.team_id, func.sum(table.size)).group_by(table.team_id)
     sums = {team: int(size) for team, size in connection.execute(query)}

@@ -291,7 +291,7 @@ class JournalTailer:
 
 
 def _known_part(chunk: JournalChunk) -> tuple[JournalChunk, str | None]:
-    """What lies before the first record that a newer version wrote, and why that is none of ours.
+    """Return what lies before the first record of a newer version, and why that is none of ours.
 
     It is neither applied nor set aside: the version that knows it reads on from there.
     """

@@ -42,6 +42,9 @@ def test_signs_and_patterns_tell_where_they_match() -> None:
 )  # fmt: skip
 def test_ends_of_words_and_words_of_any_script_are_taken(pattern, text, found) -> None:
     data, longest = text.encode(), {}
-    note = lambda _sign, start, end, *_: longest.update({start: end})  # noqa: E731  (a callback)
+
+    def note(_sign: int, start: int, end: int, *_: object) -> None:
+        longest[start] = end
+
     compile_patterns([pattern]).scan([data], match_event_handler=note)
     assert [data[start:end].decode() for start, end in sorted(longest.items())] == found

@@ -47,7 +47,7 @@ def test_one_that_fails_leaves_the_others_alone(monkeypatch) -> None:
             told.set()
 
     async def watch() -> None:
-        task = asyncio.create_task(run_senders(None, None, None))  # type: ignore[arg-type]
+        task = asyncio.create_task(run_senders(None, None, None))  # type: ignore[arg-type]  # none is asked
         await asyncio.wait_for(told.wait(), 5.0)
         assert not task.done()
         task.cancel()
