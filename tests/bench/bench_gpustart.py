@@ -3,14 +3,16 @@
 `make bench-gpustart ARGS="--engine FOLDER"` on a host with a GPU: `breakeven serve` starts one
 engine of a real shape with dummy weights and vLLM's own defaults; where it does not come up, once
 more without compilation, so that one is told from the other. Then a chat completion, one user
-(`alone`: time to the first token and for each other), and closed loops of 512 in and 256 out
-straight at the engine. All is kept in `--out` as it comes. `--shape tiny --cpu` tries it.
+(`alone`: time to the first token and for each other), `gateway` (pairs of one prompt, straight and
+through the gateway in turn: what it adds to the first token), and closed loops of 512 in and 256
+out straight at the engine. All is kept in `--out` as it comes. `--shape tiny --cpu` tries it.
 """
 
 import argparse
 import asyncio
 import json
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -79,6 +81,9 @@ def rates(keep: StartResults, serve: Serve, options: argparse.Namespace) -> None
     tpot = sorted(1e3 * answer.tpot_s for answer in alone)
     keep("alone", ttft_ms_p50=round(ttft[2], 2), tpot_ms_p50=round(tpot[2], 3),
          failed=sum(not answer.ok for answer in alone))  # fmt: skip
+    ours = serve.clients("bench")
+    for run in range(4):
+        keep("gateway", **{f"added_ttft_ms_{run}": asyncio.run(added_ttft_ms(direct, ours))})
     for count in options.at_once:
         began_s = time.monotonic()
         loop = direct.closed_loop(count, options.seconds + 3, mix, spread_s=2.0)
@@ -86,6 +91,19 @@ def rates(keep: StartResults, serve: Serve, options: argparse.Namespace) -> None
         end_s = began_s + 3 + options.seconds
         keep("loops", **{str(count): figures(answers, began_s + 3, end_s)})
     keep("engine", counters=counters(serve.engine_url))
+
+
+async def added_ttft_ms(direct: Clients, ours: Clients, pairs: int = 60) -> dict[str, float]:
+    """Percentiles of both ways' time to the first token, and the difference of the medians, ms."""
+    prompt, ways = gpumodel.prompt(60), (direct, ours)
+    ttft: dict[Clients, list[float]] = {way: [] for way in ways}
+    for number in range(pairs):
+        for way in ways if number % 2 else ways[::-1]:
+            ttft[way].append(1e3 * (await way.ask(prompt, 4)).ttft_s)
+    at = {way: statistics.quantiles(ttft[way], n=100) for way in ways}
+    return {"direct_p50": round(at[direct][49], 3), "ours_p50": round(at[ours][49], 3),
+            "added_p50": round(at[ours][49] - at[direct][49], 3),
+            "direct_p95": round(at[direct][94], 3), "ours_p95": round(at[ours][94], 3)}  # fmt: skip
 
 
 def started(
