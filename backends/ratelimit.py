@@ -1,4 +1,4 @@
-"""What a provider says in headers of the room that is left: for requests, for tokens, until when.
+"""Rate-limit headers of a provider: requests and tokens that are left, and until when.
 
 OpenAI and those who follow it tell a reset as a duration (`6m0s`), Anthropic as a time of day
 (RFC 3339). A limit that refills evenly, as OpenAI's and Anthropic's do, tells when it is full
@@ -31,7 +31,7 @@ class Allowance:
 
     @property
     def refill_per_s(self) -> float:
-        """What comes back evenly until the reset; 0 where that cannot be told."""
+        """Return the room that comes back per second until the reset; 0 if unknown."""
         if self.limit is None or self.left is None or not self.reset_s:
             return 0.0
         spent = self.limit - self.left

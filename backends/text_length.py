@@ -110,7 +110,7 @@ def voice_bytes(voice: Any) -> int:
 
 
 def _is_text(kind: Any) -> bool:
-    """Whether a part of such a type has the model's own words; parts without one do."""
+    """Return whether a part of such a type has the model's own words; parts without one do."""
     if not isinstance(kind, str):
         return kind is None
     return kind.endswith("text") or kind in _PART_WORDS or kind.startswith("reasoning")
@@ -142,7 +142,7 @@ def text_bytes(text: str) -> int:
 
 
 def said_of_encoded(raw: bytes, measure: Any) -> SaidBytes:
-    """Both measures of encoded JSON, the lower one by `measure`, a function of this module.
+    """Return both measures of encoded JSON, the lower one by `measure`, a function of this module.
 
     What cannot be read may be said from end to end.
     """

@@ -161,7 +161,7 @@ def _leaned(cell: RunningMoments, mean: float, square: float) -> tuple[float, fl
 
 
 def _most_told(cell: RunningMoments, mean: float, square: float) -> float:
-    """The longest answer that moves a cell's leaned mean and mean square by `_PART_STEP`."""
+    """Return the longest answer that moves a cell's leaned mean and mean square by `_PART_STEP`."""
     mean, square = _leaned(cell, mean, square)
     room = (_PART_STEP - 1.0) * (cell.weight + SHRINK) + _PART_STEP
     return min(mean * room, sqrt(square * room))

@@ -106,7 +106,7 @@ def _detail(verdict: Verdict) -> str:
 
 
 def _kv(verdict: Verdict) -> dict[str, Any]:
-    """What the KV figure was, and what it was made of beside the capacity."""
+    """Return the KV figure of a verdict and what it consists of, beside the capacity."""
     engine = verdict.candidate.engine
     assert engine is not None
     return {

@@ -1,4 +1,4 @@
-"""Whose turn it is among tenants that wait: shares by weight, and within a tenant the least slack.
+"""The order of waiting tenants: shares by weight, and within a tenant the least slack first.
 
 Start-time fair queuing. Each tenant has a clock that moves on by tokens over weight with whatever
 it is served, and the tenant whose clock is furthest behind is next. Whoever was silent takes part
@@ -77,14 +77,14 @@ class FairQueue(Generic[T]):
         self._forget()
 
     def serve(self, waiter: QueuedRequest[T]) -> None:
-        """It is served: its tenant's clock moves on."""
+        """Record that a waiter is served: its tenant's clock moves on."""
         tenant = self._tenants[waiter.tenant]
         self._clock = max(self._clock, tenant.clock)
         tenant.clock += waiter.tokens / tenant.weight
         self.remove(waiter)
 
     def heads(self) -> list[QueuedRequest[T]]:
-        """Each tenant's first, the tenant that is furthest behind first."""
+        """Return each tenant's first, the tenant that is furthest behind first."""
         backlogged = [tenant for tenant in self._tenants.values() if tenant.waiting]
         backlogged.sort(key=lambda tenant: (tenant.clock, tenant.waiting[0].rank))
         return [tenant.waiting[0] for tenant in backlogged]

@@ -73,7 +73,7 @@ def _seconds(seconds: float) -> str:
 
 
 def context(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    """The estimate with room for its error, and all of `max_tokens`, must fit.
+    """Reject where the estimate, with room for its error and all of `max_tokens`, does not fit.
 
     The bound is a worst case for money and would keep every longer prompt away. A prompt that is
     too long after all is refused by the engine before any work, and the next candidate gets it.
@@ -103,7 +103,7 @@ def residency(request: RoutingRequest, policy: Policy, candidate: Candidate) -> 
 
 
 def barred(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    """What the policy says of this target itself: names, shares, quality."""
+    """Reject a target that the policy itself excludes: by name, share or quality."""
     return request.barred.get(candidate.name) if request.barred else None
 
 
@@ -157,7 +157,7 @@ def rate_limit(request: RoutingRequest, _policy: Policy, candidate: Candidate) -
 
 
 def counted_tokens(request: RoutingRequest) -> int:
-    """What providers count against a limit: the prompt and what it may answer."""
+    """Return the tokens that providers count against a limit: the prompt and the longest answer."""
     if not KIND_TRAITS[request.kind].decoded:
         return request.prompt_tokens
     output = request.output.mean if request.max_tokens is None else request.max_tokens
@@ -165,7 +165,7 @@ def counted_tokens(request: RoutingRequest) -> int:
 
 
 def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """What stays free after admission, promises kept, against the policy's floor."""
+    """Reject where the KV cache that stays free after admission is below the policy's floor."""
     floor, engine = policy.kv_headroom_floor, candidate.engine
     if floor is None or engine is None or engine.kv_capacity_tokens <= 0:
         return None
@@ -217,7 +217,7 @@ FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
 def first_rejection(
     request: RoutingRequest, policy: Policy, candidate: Candidate
 ) -> Rejection | None:
-    """The first answer of `FILTERS`.
+    """Return the first answer of `FILTERS`.
 
     Most candidates pass them all, and a call costs more than what most filters look at: the
     condition says of many that no filter can reject them, and never so where one would.
@@ -256,7 +256,7 @@ def first_rejection(
 def forecast_rejection(
     policy: Policy, candidate: Candidate, forecast: Forecast
 ) -> Rejection | None:
-    """The first answer of `FORECAST_FILTERS`, with a condition as in `first_rejection`."""
+    """Return the first answer of `FORECAST_FILTERS`, with a condition as in `first_rejection`."""
     engine, floor = candidate.engine, policy.kv_headroom_floor
     if engine is None:
         if not policy.slo.strict:
@@ -290,7 +290,7 @@ def _likely_miss(
 
 
 def _is_promised(policy: Policy, engine: EngineState) -> bool:
-    """Whether a latency depends on this admission: the request's, or a resident's."""
+    """Return whether a latency depends on this admission: the request's, or a resident's."""
     slo = policy.slo
     return not (
         slo.ttft_ms is None

@@ -1,4 +1,4 @@
-"""What a request would meet on an own engine, were it admitted: seconds, KV, load, engine time.
+"""The forecast of a request on an own engine: seconds, KV, load and engine time if admitted.
 
 The fitted step model `step = a + b*n + c*context + d*prefill`, scaled by the observed-over-
 predicted feedback factor, gives TTFT and TPOT. KV and compute collapse into one scarce resource,
@@ -124,7 +124,7 @@ def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineSta
 
 
 def max_kv_tokens(work: RequestWork, candidate: Candidate) -> int:
-    """The context of one choice at its longest."""
+    """Return the context of one choice at its longest."""
     if work.promise is None:
         return max(work.prompt, candidate.context_tokens)
     return work.promise
@@ -133,7 +133,7 @@ def max_kv_tokens(work: RequestWork, candidate: Candidate) -> int:
 def kv_free_tokens(
     work: RequestWork, candidate: Candidate, engine: EngineState, promise: int
 ) -> float:
-    """The least KV that stays free after admission, with all promises kept.
+    """Return the least KV that stays free after admission, with all promises kept.
 
     Sequences grow by a token a step and end one after the other, so they never hold all their
     promises at once: of the residents that are followed, the highest sum over time counts.

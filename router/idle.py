@@ -108,7 +108,7 @@ def reason_to_preempt(engine: EngineState, promised: TightestSlo) -> str | None:
 
 
 def _explain_order(order: list[Verdict]) -> tuple[Verdict, ...]:
-    """The first is chosen: as the cheapest of several, or the only one."""
+    """Return the order with its reasons: the first is the cheapest of several, or the only one."""
     if not order:
         return ()
     word = Reason.CHEAPEST if len(order) > 1 else Reason.ONLY

@@ -1,4 +1,4 @@
-"""What a candidate is worth: dollars and the price of a likely miss, value per engine-second.
+"""The value of a candidate: dollars, the price of a likely miss, value per engine-second.
 
 Everything is minimised in one unit, pico-USD: an API costs its expected price plus the policy's
 penalty times the probability that it misses the SLO (lognormal latency, learned). An own engine's
@@ -80,7 +80,7 @@ def api_objective(candidate: Candidate, penalty_pusd: int, forecast: Forecast) -
 
 
 def prefill_saved(engine: EngineState, slo: Slo) -> float:
-    """What the prefix cache saves of a prompt, in units of load: its part of the TTFT's limit.
+    """Return the load that the prefix cache saves: the saved prefill's part of the TTFT limit.
 
     So an engine that has the prompt's beginning may be fuller than another by as much as reading
     it there would take.

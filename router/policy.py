@@ -33,7 +33,7 @@ class RoutingRule:
 
 @dataclass(frozen=True, slots=True)
 class MatchInput:
-    """What rules may ask about a request."""
+    """The facts of a request that rules may test."""
 
     model: str
     team: str
@@ -46,7 +46,7 @@ def is_match(rule: RoutingRule, facts: MatchInput) -> bool:
 
 
 def is_covering(upper: RoutingRule, lower: RoutingRule) -> bool:
-    """Whether all that falls under `lower` ends at `upper`, standing above it.
+    """Return whether all that falls under `lower` ends at `upper`, standing above it.
 
     What is asked of each request may say no, and below a shadow other rules act on.
     """

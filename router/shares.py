@@ -39,7 +39,7 @@ class Canary(NamedTuple):
 
 
 class TrafficSplit(NamedTuple):
-    """How a rule shares out its requests: first the canary, the others by weight."""
+    """The shares of a rule's requests: first the canary, the others by weight."""
 
     salt: str
     canary: Canary | None = None

@@ -52,7 +52,7 @@ def cause_of(reason: Reason) -> StageCause:
 
 
 def is_due(after: Collection[StageCause], causes: Collection[StageCause]) -> bool:
-    """Whether a stage's turn has come, once nobody before it answered."""
+    """Return whether a stage's turn has come, once nobody before it answered."""
     return any(cause is _ANY or cause in causes for cause in after)
 
 

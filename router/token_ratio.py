@@ -92,7 +92,7 @@ class TokenRatio:
         return min(max(1, tokens), bound), bound
 
     def text_tokens(self, key: RowKey, size_bytes: int) -> int:
-        """The estimate of a text with nothing around it."""
+        """Return the estimate of a text with nothing around it."""
         row = self._look(key)
         return ceil(size_bytes * (1.0 / PRIOR_BYTES_PER_TOKEN if row is None else _ratio(row)))
 

@@ -98,7 +98,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Any], int]:
 
 
 def _unserved_reason(document: Mapping[str, Any]) -> str:
-    """What it asks for that vLLM does not serve, or lacks that vLLM needs."""
+    """Return the reason why vLLM cannot serve this adapter, empty if it can."""
     asks = [field for field in _UNSERVED if document.get(field)]
     asks += ["bias"] if document.get("bias", "none") != "none" else []
     if asks:
@@ -122,7 +122,7 @@ def _unserved_reason(document: Mapping[str, Any]) -> str:
 
 
 def _largest(document: Mapping[str, Any], place: str) -> int:
-    """Of the rank of all layers and those of single ones."""
+    """Return the largest rank among that of all layers and those of single ones."""
     pattern = document.get("rank_pattern") or {}
     single = pattern if isinstance(pattern, Mapping) else {"rank_pattern": pattern}
     most = 0

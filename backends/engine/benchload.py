@@ -1,4 +1,4 @@
-"""What a benchmark asks, and when: arrivals, lengths, prompts that share what they are told to.
+"""The load of a benchmark: arrivals, lengths, and prompts that share a beginning.
 
 Open loops send at their own times, whatever the engine does; closed loops keep so many requests in
 flight. Chance comes in by argument, so that the same seed asks the same.
@@ -50,7 +50,7 @@ class LoadProfile:
 
     @property
     def name(self) -> str:
-        """As files of measurements name their runs: the rate, where there is one."""
+        """Return the name that measurement files give a run: its rate, where there is one."""
         if self.rate is not None:
             return f"{self.rate:g}"
         return f"{self.at_once} at once" if self.at_once else "recorded"

@@ -58,7 +58,7 @@ class BenchReport:
 
     @property
     def best(self) -> BenchRun | None:
-        """The run with the most good requests per second."""
+        """Return the run with the most good requests per second."""
         made = [run for run in self.runs if run.point is not None]
         return max(made, key=_good, default=None)
 

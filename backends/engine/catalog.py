@@ -61,7 +61,7 @@ class GpuSpec:
 
     @property
     def bandwidth_basis(self) -> str:
-        """Where `best_bandwidth_bytes_s` is from, and what else is stated."""
+        """Return the source of `best_bandwidth_bytes_s`, and other stated figures."""
         sheet = f"data sheet ({self.source})"
         if self.measured_bandwidth_bytes_s is None:
             return f"{sheet}; not measured here"
@@ -69,7 +69,7 @@ class GpuSpec:
         return f"measured ({self.measured_source}); {stated}"
 
     def flops_basis(self, number: Number) -> str:
-        """The same for `best_flops`."""
+        """Return the source of `best_flops`: measured, or the data sheet."""
         note = f", {self.flops_note}" if self.flops_note else ""
         sheet = f"data sheet ({self.source}{note})"
         if number not in self.measured_flops:

@@ -1,4 +1,4 @@
-"""How many tokens of prompts a step may read so that nobody's next token comes late.
+"""The prompt tokens of a step for which no running answer's next token comes late.
 
 A chunked-prefill engine fills each step with prompt tokens up to `max_num_batched_tokens`; whoever
 decodes meanwhile waits for that step. Where a full one is longer than the promised time per token,
@@ -24,7 +24,7 @@ def full_step_s(step: FittedStepModel, budget_tokens: int) -> float:
 def prefill_budget(
     step: FittedStepModel, *, tpot_s: float, kv_tokens: int, max_sequences: int
 ) -> int | None:
-    """The most tokens that fit into the promised time beside a cache that is half full.
+    """Return the most tokens that fit into the promised time beside a cache that is half full.
 
     A multiple of `GRAIN`; `None` where not even `LEAST` do, then the promise is the wrong one.
     """

@@ -23,7 +23,7 @@ _Load = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class DecayReading:
-    """Of one life of an engine: `at_s` in order; totals since its start."""
+    """One reading in an engine's life, ordered by `at_s`; totals since its start."""
 
     at_s: float
     running: int

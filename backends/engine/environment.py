@@ -57,7 +57,7 @@ class Environment:
         raise FileNotFoundError(f"{self.directory} is not a virtual environment")
 
     def stamp(self) -> EnvironmentStamp | None:
-        """What is installed; `None` when nothing whole is."""
+        """Return the record of the installed environment, `None` if none is complete."""
         try:
             document = json.loads((self.directory / _STAMP).read_text(encoding="utf-8"))
             stamp = EnvironmentStamp(**document)
@@ -115,7 +115,7 @@ _ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True, slots=True)
 class CpuOptions:
-    """What a CPU engine is told through its environment variables."""
+    """The environment variables of a CPU engine."""
 
     kv_cache_gib: int = 1
     omp_binding: str = "auto"
@@ -125,7 +125,7 @@ class CpuOptions:
 def variables(
     base: Mapping[str, str], *, flavour: Flavour, cpu: CpuOptions | None = None
 ) -> dict[str, str]:
-    """The engine processes' environment: offline, unreported, and none of the gateway's own.
+    """Return the engine processes' environment: offline, unreported, and none of the gateway's own.
 
     Only what `backends.environ` allows: an engine needs no provider's key and no ledger.
     """

@@ -72,7 +72,7 @@ def subject(words: str, name: str | None = None) -> EvalSubject:
 
 
 def _digest(folder: Path, flags: tuple[str, ...]) -> str:
-    """Of what the files hold; of large ones, of when they were written."""
+    """Return a digest of files' contents; of large files, of the time they were written."""
     found = hashlib.sha256(json.dumps([str(folder), flags]).encode())
     for path in sorted(folder.glob("*.*")):
         stat = path.stat()
@@ -204,7 +204,7 @@ async def _run_prompts(
     at_once: int,
     say: Callable[[str], None],
 ) -> str:
-    """All prompts, so many at once; a fault leaves its prompt out and is said at the end."""
+    """Run all prompts, `at_once` at a time. Return the faults; a failed prompt is left out."""
     waiting, fault, done = iter(prompts), "", 0
 
     async def run_waiting() -> None:
@@ -226,7 +226,7 @@ async def _run_prompts(
 def _baseline_step(
     side: EvalModel, asked: EvaluationRun, log: WorkLog, key: str
 ) -> Callable[[Prompt], Awaitable[None]]:
-    """The baseline: its answer, what it thinks of it, and its score."""
+    """Return the baseline: its answer, what it thinks of it, and its score."""
 
     async def step(prompt: Prompt) -> None:
         answer = await side.answer(prompt.messages)

@@ -53,7 +53,7 @@ class EngineLaunch:
 
 
 def known_flags(environment: Environment) -> frozenset[str]:
-    """Every `--flag` of the installed vLLM; the first call starts it once. Blocking."""
+    """Return every `--flag` of the installed vLLM; the first call starts it once. Blocking."""
     cache = environment.directory / _CACHE
     try:
         return frozenset(json.loads(cache.read_text(encoding="utf-8")))
@@ -79,7 +79,7 @@ def read_help(text: str) -> frozenset[str]:
 
 
 def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]:
-    """The whole command; raises `BadFlags` for a flag of the person's that is not `known`.
+    """Return the whole command; raises `BadFlags` for a flag of the person's that is not `known`.
 
     And `BadAdapter`, for a folder that is none.
     """

@@ -8,7 +8,7 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def gpu_ids() -> tuple[str, ...]:
-    """What CUDA_VISIBLE_DEVICES names, else the index of every GPU; none without a driver."""
+    """Return the names in CUDA_VISIBLE_DEVICES, else every GPU's index; none without a driver."""
     named = os.environ.get(_VISIBLE)
     if named is not None:
         return tuple(word.strip() for word in named.split(",") if word.strip())

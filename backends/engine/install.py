@@ -68,7 +68,7 @@ class NotAvailable:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """What to install where; every default is what a plain `breakeven engine install` means."""
+    """The parts and place of an installation; the defaults are those of the plain command."""
 
     directory: Path
     flavour: Flavour | None = None

@@ -1,4 +1,4 @@
-"""What a torch profiler's trace says of its kernels: which took the time, and how often each ran.
+"""Kernels in a torch profiler's trace: which took the time, and how often each ran.
 
 Traces are Chrome's format, as vLLM writes them. On a GPU its kernels and copies count; without one
 the processor's operations, each by its own time: what it called in turn is left out, so that the
@@ -88,7 +88,7 @@ def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
 
 
 def _own_us(ran: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    """An operation's time without that of the operations it called, thread by thread."""
+    """Return an operation's time without that of the operations it called, thread by thread."""
     own = {id(entry): float(entry["dur"]) for entry in ran}
     threads: defaultdict[tuple[Any, Any], list[Mapping[str, Any]]] = defaultdict(list)
     for entry in ran:

@@ -1,4 +1,4 @@
-"""How vLLM is told to hand KV from one engine to another: NixlConnector's flag and environment.
+"""Settings by which vLLM hands KV to another engine: NixlConnector's flag and environment.
 
 Every engine in a role is started as `kv_both`: which of the two it is for a request, the request
 says (`kv_transfer_params`), and each can serve alone where the other side is gone. The layout of
@@ -18,7 +18,7 @@ HOST_VARIABLE, PORT_VARIABLE = "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CH
 
 
 def transfer_flags(lease_s: int) -> tuple[str, ...]:
-    """The flag of an engine in a role."""
+    """Return the flag of an engine in a role."""
     said = {
         "kv_connector": CONNECTOR,
         "kv_role": "kv_both",
@@ -29,7 +29,7 @@ def transfer_flags(lease_s: int) -> tuple[str, ...]:
 
 
 def side_channel(address: str) -> tuple[tuple[str, str], ...]:
-    """The environment of an engine that offers its KV at HOST:PORT. Raises `ValueError`."""
+    """Return the environment of an engine that offers its KV at HOST:PORT. Raises `ValueError`."""
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     if not is_private_host(host):
@@ -48,5 +48,5 @@ def is_private_host(host: str) -> bool:
 
 
 def names_transfer(flags: Sequence[str]) -> bool:
-    """Whether a person's own flags say how KV is handed on."""
+    """Return whether a person's own flags say how KV is handed on."""
     return any(word.partition("=")[0].replace("_", "-") == FLAG for word in flags)

@@ -47,7 +47,7 @@ class LadderRun:
 
 
 def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHost:
-    """What of the rungs can be had here."""
+    """Return the facts of this host that decide which rungs can run."""
     try:
         folder = environment.packages
         modules = frozenset(name for name in MODULES if (folder / name).is_dir())

@@ -50,7 +50,7 @@ def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
 
 
 def _surviving_pids(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
-    """Who of them lives; adds to both what is found to belong to them."""
+    """Return the live processes of these and of their sessions; extend both arguments by them."""
     seen = processes()
     first = min(ours.values())
     proved = [pid for pid, start in ours.items() if pid in seen and seen[pid].start == start]

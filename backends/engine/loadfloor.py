@@ -1,4 +1,4 @@
-"""What serving so many users costs at least, by the same physics as the other floors of a plan.
+"""The least cost of serving a number of users, by the same physics as a plan's floors.
 
 A request is its prefill at full compute and its share of decode steps, each of which reads the
 weights once and every user's KV cache at its mean length. Nothing else is counted: no attention

@@ -1,4 +1,4 @@
-"""What a GPU can do with a model, before renting it: memory, KV room, floors; arithmetic shown.
+"""The plan of a model on a GPU before renting it: memory, KV room, floors, arithmetic.
 
 Floors are what physics allows, not promises: a decode step reads every active weight once, a
 prompt costs two operations per parameter and token. Real engines are 1.2 to 2.4 times slower at

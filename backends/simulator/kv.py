@@ -38,7 +38,7 @@ class BlockPool:
         return len(self._idle)
 
     def hits(self, hashes: Sequence[int]) -> int:
-        """How many leading blocks are in the cache, held or idle."""
+        """Return how many leading blocks are in the cache, held or idle."""
         if not self._caching:
             return 0
         count = 0

@@ -45,7 +45,7 @@ class MeasuredRequest:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementSummary:
-    """What is compared: medians over requests, output tokens per second over the run."""
+    """The compared figures: medians over requests, output tokens per second over the run."""
 
     ttft_s: float
     tpot_s: float

@@ -143,7 +143,7 @@ class SimulatedEngine:
         return self._batch.context_tokens
 
     def held_tokens(self) -> list[tuple[str, int]]:
-        """What each decoding sequence attends to, by request."""
+        """Return the tokens that each decoding sequence attends to, by request."""
         return self._batch.held_tokens()
 
     @property

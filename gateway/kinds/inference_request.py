@@ -107,7 +107,7 @@ class IncomingBody(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class BodyReader:
-    """How the body of a path is read.
+    """The reader of a path's body.
 
     `media_type` is what the body's `content-type` must contain, `fix` what a client is told that
     sends another. `read` raises `RequestError` with the member that is wrong.

@@ -120,7 +120,7 @@ def _is_too_low(
 
 
 def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
-    """Whether a target that counts tokens of texts counts fewer than it must have read.
+    """Return whether a target that counts tokens of texts counts fewer than it must have read.
 
     It may cut each text to its context, which may be stated nowhere.
     """
@@ -158,7 +158,7 @@ def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCount
 
 
 def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCounts | None, bool]:
-    """The most of each count that the target told, and whether its figures contradict."""
+    """Return the most of each count that the target told, and whether its figures contradict."""
     usage = outcome.usage
     if usage is None:
         return None, False
@@ -173,7 +173,7 @@ def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCount
 
 
 def _charged_counts(tokens: TokenCounts, price: Price) -> tuple[int, ...]:
-    """What of it the price looks at; the length of a sound that is charged by tokens is none."""
+    """Return the counts that a price charges, without the length of sound priced by tokens."""
     by_tokens = tokens.audio_input and price.terms.rates.audio_input
     return (
         tokens.input, tokens.audio_input, tokens.output, tokens.searches, tokens.pictures,

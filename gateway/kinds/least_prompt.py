@@ -93,7 +93,7 @@ def _least_tokens(size: int) -> int:
 
 
 def _may_shorten(members: Members) -> bool:
-    """Whether a member may ask for a prompt to be cut."""
+    """Return whether a member may ask for a prompt to be cut."""
     return any(
         name not in _READ
         and (_SHORTENS.search(name.encode()) or _SHORTENS.search(bytes(value))) is not None
@@ -126,7 +126,7 @@ def _visible_bytes(string: bytes, enough: int) -> int:
 
 
 def _has_data(string: bytes) -> bool:
-    """Whether some of the text may be a picture's data, which are no text."""
+    """Return whether some of the text may be a picture's data, which are no text."""
     return b"base64" in string
 
 

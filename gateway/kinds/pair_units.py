@@ -92,7 +92,7 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """The most that an API can charge: for tokens and for searches."""
+    """Return the most that an API can charge: for tokens and for searches."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     tokens_pusd = bound_pusd(
         price, prompt_tokens=prompt, output_tokens=output_tokens, media=TEXT_ALONE

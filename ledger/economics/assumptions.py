@@ -18,7 +18,7 @@ VERSION_DIGITS = 12
 
 
 class AssumptionSource(StrEnum):
-    """Where a value comes from; `UNKNOWN` has no value."""
+    """The source of a value; `UNKNOWN` has no value."""
 
     CONTRACT = "contract"
     MEASURED = "measured"

@@ -42,7 +42,7 @@ class FleetConfiguration:
 
 
 class CostDriver(StrEnum):
-    """What could make a configuration break even."""
+    """A change that could make a configuration break even."""
 
     GPU_RATE = "gpu_rate"  # pay at most this per GPU-hour, pico-USD
     OPS = "ops"  # spend at most this on ops and overhead in the period, pico-USD
@@ -74,7 +74,7 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenPosition:
-    """Where a period stands: `ratio` is volume over V*, `result_pusd` what it made (< 0: lost)."""
+    """A period's position: `ratio` is volume over V*, `result_pusd` its profit (< 0: a loss)."""
 
     volume: Volume
     ratio: Fraction | None
@@ -119,7 +119,7 @@ def position(
 def gpus_to_break_even(
     configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> int | None:
-    """The least N with V*(N) <= C(N); `None` when no number of GPUs suffices.
+    """Return the least N with V*(N) <= C(N); `None` when no number of GPUs suffices.
 
     Each GPU adds `C1 x (a - v)` of earnings at full load and one GPU's cost; more of them help
     only while the first exceeds the second, by spreading ops and spares.

@@ -57,7 +57,7 @@ class UnitPrice:
 
 @dataclass(frozen=True, slots=True)
 class FixedCost:
-    """What a period costs whether or not a token is served."""
+    """The cost of a period that is owed whether or not a token is served."""
 
     gpu_pusd: Exact
     ops_pusd: Exact = 0
@@ -69,7 +69,7 @@ class FixedCost:
 
 
 def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
-    """The one basis of all figures, or `BasisMismatchError`."""
+    """Return the one basis of all figures. Raises `BasisMismatchError` where they differ."""
     basis = figures[0].basis
     for figure in figures[1:]:
         if figure.basis is not basis:
@@ -78,7 +78,7 @@ def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
 
 
 def gpu_cost(*, gpus: Exact, pusd_per_hour: Exact, hours: Exact) -> Exact:
-    """What GPUs cost over a period: every hour of the contract counts, busy or not."""
+    """Return the cost of GPUs over a period: every hour of the contract counts, busy or not."""
     return gpus * pusd_per_hour * hours
 
 
@@ -100,7 +100,7 @@ def peak_unit_cost(*, pusd_per_hour: Exact, tokens_per_s: Exact, basis: TokenBas
 
 
 def tokens_per_usd(*, pusd_per_hour: Exact, tokens_per_s: Exact) -> Fraction:
-    """The inverse of the peak unit cost: tokens that one dollar buys at full load."""
+    """Return the inverse of the peak unit cost: tokens that one dollar buys at full load."""
     if pusd_per_hour <= 0:
         raise ValueError("a rate must be above zero")
     return Fraction(tokens_per_s) * SECONDS_PER_HOUR * PUSD_PER_USD / Fraction(pusd_per_hour)
@@ -117,7 +117,7 @@ def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | No
 
 
 def capacity(*, tokens_per_s: Exact, hours: Exact, duty: Exact, basis: TokenBasis) -> Volume:
-    """What an engine can serve inside its SLO in a period, at the share of hours it can be used."""
+    """Return the volume that an engine serves inside its SLO in a period, at its usable share."""
     if not 0 <= duty <= 1:
         raise ValueError("duty is a share of the period, 0 to 1")
     return Volume(Fraction(tokens_per_s) * SECONDS_PER_HOUR * Fraction(hours) * duty, basis)

@@ -57,7 +57,7 @@ def decode_tokens_per_s(*, batch: Exact, itl_ms: Exact) -> Fraction:
 
 
 def times(*, larger: Exact, smaller: Exact) -> Fraction:
-    """How many times one figure is another: a speed-up, a growth, a saving "by a factor"."""
+    """Return how many times one figure is another: a speed-up, a growth, a saving by a factor."""
     return Fraction(larger) / Fraction(smaller)
 
 

@@ -1,4 +1,4 @@
-"""What a calendar month will have cost at its end, with an interval, from the days that are over.
+"""The cost of a calendar month at its end, with an interval, forecast from its past days.
 
 Each weekday has a level of its own, drawn towards the mean of all while it was seen few times; what
 days are beside their weekday is fitted by a straight line, which is damped and which counts only as

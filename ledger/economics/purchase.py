@@ -114,7 +114,7 @@ class PurchaseOption:
         return npv_pusd(self.flows, discount_per_year)
 
     def cumulative(self) -> list[Fraction]:
-        """What was paid until the end of each month; what comes back at the end is left out."""
+        """Return the sum paid by the end of each month, without what comes back at the end."""
         paid = [*self.flows[:-1], self.flows[-1] + self.returned_pusd]
         return list(accumulate(paid))
 
@@ -148,7 +148,7 @@ def stay(demand: DemandProfile, *, months: int) -> PurchaseOption:
 
 
 def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> PurchaseOption:
-    """The number of GPUs follows the traffic; a month without any buys all from the API."""
+    """Return the option to rent as many GPUs as each month's traffic pays for, else none."""
     costs = _Costs(demand, engine)
     found = [costs.cheapest(number) for number in range(1, months + 1)]
     flows = (Fraction(0), *(cost for _, cost in found))
@@ -160,7 +160,7 @@ def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> Purchase
 def rent_spot(
     demand: DemandProfile, engine: EngineOffer, *, lost: Fraction, months: int
 ) -> PurchaseOption:
-    """As `rent`; in a share `lost` of the hours no GPU is there or paid, and the API serves all.
+    """Return `rent` where GPUs are missing, unpaid, for a share `lost` of the hours.
 
     Ops are paid in every month with a GPU, also for the hours that are taken away.
     """
@@ -224,7 +224,7 @@ def buy(
 def _best(
     option: Callable[[int], PurchaseOption], gpus: int | None, discount: Fraction
 ) -> PurchaseOption:
-    """Each GPU more takes over less than the one before: the cost has one lowest point."""
+    """Return the option of least cost: each further GPU takes over less, so there is one lowest."""
     if gpus is not None:
         return option(gpus)
     found, least = option(1), option(1).npv_pusd(discount)
@@ -238,7 +238,7 @@ def _best(
 
 
 class _Costs:
-    """What months cost with some GPUs, overflow included."""
+    """The cost of months with a number of GPUs, overflow included."""
 
     def __init__(self, demand: DemandProfile, engine: EngineOffer) -> None:
         self._demand = demand
@@ -253,7 +253,7 @@ class _Costs:
         )
 
     def of(self, gpus: int, month: int) -> Fraction:
-        """The curve's own period at the month's traffic, restated for a month."""
+        """Return the curve's own period at the month's traffic, restated for a month."""
         volume = Volume(self._demand.month(month) / self._share, self._demand.api.basis)
         return Fraction(self._stairs.total_pusd(gpus, volume)) * self._share
 

@@ -27,7 +27,7 @@ class ReservedOffer:
 
     @property
     def text(self) -> str:
-        """The unit's terms, as the sheet has them."""
+        """Return the unit's terms, as the sheet has them."""
         return (
             f"USD per unit-hour, {self.tokens_per_minute} tokens a minute, at least "
             f"{self.least_units} in steps of {self.step}, by the {self.term}"

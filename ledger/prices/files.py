@@ -86,7 +86,7 @@ def read_price_file(path: Path) -> str:
 
 
 def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
-    """The file's prices and aliases; raises `PriceError` with every fault and its place."""
+    """Return the file's prices and aliases; raises `PriceError` with every fault and its place."""
     try:
         document = yaml.load(text, Loader=_DecimalLoader)  # noqa: S506  (a SafeLoader)
     except yaml.YAMLError as error:
@@ -264,7 +264,7 @@ def _day(row: Mapping[str, object], name: str) -> date | None:
 
 
 def _day_us(row: Mapping[str, object], name: str) -> int | None:
-    """The first microsecond of a UTC day."""
+    """Return the first microsecond of a UTC day."""
     day = _day(row, name)
     if day is None:
         return None

@@ -1,4 +1,4 @@
-"""What a person should look at before trusting a price: stale, expired, source-less, implausible.
+"""Doubts about prices for a person to check: stale, expired, without source, implausible.
 
 `flags` judges names; which names matter (those that a configuration uses, or all) is the caller's
 to say. Pure: the date comes in.
@@ -26,7 +26,7 @@ _NO_DATES: Mapping[str, str] = {}
 
 
 class PriceDoubt(StrEnum):
-    """What there is to doubt.
+    """The kind of a doubt about a price.
 
     `STALE`: the source was last read long ago, or nobody wrote when. `PENDING`: the bundled map
     states another price, which nobody has approved. `PARTLY_KNOWN`: its source states charges that

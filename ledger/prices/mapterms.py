@@ -96,7 +96,7 @@ Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row st
 
 
 def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> PriceTerms:
-    """The row's terms; `noise` receives the fields that were rounded. Raises `PriceError`.
+    """Return the row's terms; `noise` receives the fields that were rounded. Raises `PriceError`.
 
     `name`: of the model, which tells whether it searches for every request.
     """
@@ -210,7 +210,7 @@ def _complete(base: Kinds, *, beside: int) -> None:
 
 
 def _request_pusd(row: Mapping[str, object], noise: list[str], name: str) -> tuple[int, int]:
-    """The fee of a request, and the price of a search where searches are counted."""
+    """Return the fee of a request, and the price of a search where searches are counted."""
     fee, depths = _pusd(row, _REQUEST, noise) or 0, _searches(row)
     if not depths or not _searches_always(row, name):
         return fee, 0
@@ -239,7 +239,7 @@ def _searches(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _searches_always(row: Mapping[str, object], name: str) -> bool:
-    """Whether the model searches for every request."""
+    """Return whether the model searches for every request."""
     if row.get("mode") in _WRITING and _ALWAYS_SEARCHES.fullmatch(name.lower()):
         return True
     return row.get("litellm_provider") in SEARCH_PROVIDERS and bool(_searches(row))

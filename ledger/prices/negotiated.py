@@ -78,7 +78,7 @@ class _Row:
 
     @property
     def tier(self) -> str:
-        """The tier in the price book's words."""
+        """Return the tier in the price book's words."""
         return tier_of(self.words["tier"])
 
 
@@ -183,7 +183,7 @@ def _row(line: CsvLine, book: str, faults: list[str]) -> _Row:
 
 
 def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDraft]:
-    """The price that these rows of one name and one beginning make, if they make one."""
+    """Yield the price that these rows of one name and one beginning make, if they make one."""
     where = f"{book}: line {rows[0].line.number}"
     standard = [row for row in rows if _order_of(row) == (STANDARD, 0)]
     if len(standard) != 1:

@@ -1,4 +1,4 @@
-"""How many tokens a vendor counts for a picture of a prompt, by its published rule.
+"""The number of tokens that a vendor counts for a picture, by its published rule.
 
 A price names its rule (`image_tokens`); a few families of models have theirs by name. Each rule
 never counts less than its vendor: a picture may be turned (EXIF), so no rule depends on which side
@@ -106,7 +106,7 @@ def _openai_patches(
 
 
 def _anthropic(most: int) -> PictureRule:
-    """The area / 750, or patches of 28 pixels where a thin picture has more of those."""
+    """Return the area / 750, or patches of 28 pixels where a thin picture has more of those."""
 
     def count(longer: int, shorter: int, _detail: str) -> int:
         return max(-(-longer * shorter // 750), _grid(longer, shorter, 28))

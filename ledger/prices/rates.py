@@ -1,4 +1,4 @@
-"""What a price is made of, and the only functions that multiply tokens by a price.
+"""The parts of a price, and the only functions that multiply tokens by a price.
 
 Every kind of token has a rate in pico-USD, so a cost is exact. Rates that a provider does not
 list are the ones it charges instead: cached reads and cache writes as input, reasoning as output,
@@ -135,7 +135,7 @@ def rates_from(listed: Mapping[str, int]) -> TokenRates:
 
 
 def overlay_rates(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, int]:
-    """What a schedule states over the rates below it; its output price is reasoning's, too."""
+    """Return the rates of a schedule over those below; its output price covers reasoning too."""
     full = {**below, **stated}
     if "output" in stated and "reasoning" not in stated:
         full.pop("reasoning", None)
@@ -157,13 +157,13 @@ TEXT_ALONE = ReachableMedia(audio_input=False, audio_output=False, images=False)
 
 
 def is_unlisted(rates: TokenRates, kind: str) -> bool:
-    """Whether a kind costs just what the one it falls back on costs."""
+    """Return whether a kind costs just what the one it falls back on costs."""
     instead = _FALLBACK.get(kind)
     return instead is not None and getattr(rates, kind) == getattr(rates, instead)
 
 
 def cost_pusd(tokens: TokenCounts, price: Price, *, tier: str = STANDARD) -> int:
-    """What the attempt costs, exact. Raises `UnpricedTierError` for a tier without rates."""
+    """Return an attempt's exact cost. Raises `UnpricedTierError` for a tier without rates."""
     terms = price.terms
     rates = terms.rates
     if terms.schedules:
@@ -218,7 +218,7 @@ def bound_pusd(
 
 
 def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
-    """An upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
+    """Return an upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
 
     `counts` are fields of `TokenCounts`; `tiers`: as in `bound_pusd`.
     """
@@ -270,7 +270,7 @@ def _dearest_unit_pusd(terms: PriceTerms, kind: TokenKind, tiers: Collection[str
 
 
 def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
-    """The rates that all tokens of a request with this prompt pay in this tier."""
+    """Return the rates that all tokens of a request with this prompt pay in this tier."""
     terms = price.terms
     found = terms.rates if tier == STANDARD else None
     for schedule in terms.schedules:  # ascending thresholds within a tier: the last that fits wins
@@ -286,12 +286,12 @@ def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
 
 
 def prompt_tokens(tokens: TokenCounts) -> int:
-    """The whole prompt, as context limits and thresholds count it."""
+    """Return the whole prompt, as context limits and thresholds count it."""
     return tokens.whole_prompt
 
 
 def dearest_input(rates: TokenRates, *, audio: bool) -> int:
-    """The most that a token of the prompt can cost; without `audio`, a token of its text."""
+    """Return the most that a token of the prompt can cost; without `audio`, a token of its text."""
     return max(_of_prompt(rates) if audio else _of_text_prompt(rates))
 
 
@@ -316,7 +316,7 @@ def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates, tier
 
 
 def is_charged(field: str | None, tokens: TokenCounts, rates: TokenRates) -> bool:
-    """Whether a kind is both counted and priced by the token."""
+    """Return whether a kind is both counted and priced by the token."""
     return field is not None and bool(getattr(tokens, field) and getattr(rates, field))
 
 

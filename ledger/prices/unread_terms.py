@@ -152,7 +152,7 @@ def _speaks_of_money(name: str) -> bool:
 
 
 def _is_charge(name: str, value: object) -> bool:
-    """Whether there is an amount above zero in it."""
+    """Return whether there is an amount above zero in it."""
     if name == "off_peak_pricing":
         return bool(value)
     if isinstance(value, Mapping):  # the `us` of a provider's own entry is a regional surcharge

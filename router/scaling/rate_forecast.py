@@ -57,12 +57,12 @@ class RateForecaster:
 
     @property
     def last(self) -> float:
-        """The logarithm of the last rate."""
+        """Return the logarithm of the last rate."""
         return self._last
 
     @property
     def resting(self) -> float:
-        """The logarithm that the rate is pulled to over hours."""
+        """Return the logarithm that the rate is pulled to over hours."""
         return self._long
 
     @property
@@ -82,7 +82,7 @@ class RateForecaster:
         self.seen += 1
 
     def expected(self) -> float:
-        """The logarithm of the next window's rate."""
+        """Return the logarithm of the next window's rate."""
         moves = zip(self._betas, self._features(), strict=True)
         move = sum(beta * feature for beta, feature in moves)
         return self._last + max(-_LARGEST_MOVE, min(_LARGEST_MOVE, move))
@@ -172,7 +172,7 @@ class RateForecaster:
 
 
 def member(memory: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """A part of a memory. Raises `ValueError` that names it."""
+    """Return a part of a memory. Raises `ValueError` that names it."""
     part = memory.get(name)
     if isinstance(part, Mapping):
         return part

@@ -35,7 +35,7 @@ Rows = list[tuple[tuple[float, ...], Callable[[Sequence[float]], tuple[float, ..
 
 @dataclass(frozen=True, slots=True)
 class RateMotion:
-    """How the logarithm of the rate moves in one step of `step_s`."""
+    """The motion of the rate's logarithm in one step of `step_s`."""
 
     step_s: float
     resting: float
@@ -85,7 +85,7 @@ class SwitchValue:
         return values[cell] * (1 - part) + values[cell + 1] * part
 
     def mean(self, level: float, points: Points) -> float:
-        """The mean of D a step after a forecast `level`, over its errors."""
+        """Return the mean of D a step after a forecast `level`, over its errors."""
         last, found = len(self.on) - 1, 0.0
         for error, probability in points:
             place = (level + error - self.low) / self.spacing
@@ -192,7 +192,7 @@ class SwitchSolver:
         return SwitchValue(self._low, self._spacing, kept, renewing, starting)
 
     def _forward(self, values: Sequence[float]) -> list[float]:
-        """The mean of `values` one step later, from each cell of the grid."""
+        """Return the mean of `values` one step later, from each cell of the grid."""
         return _mean(self._rows, values)
 
     def _transitions(self, motion: RateMotion) -> Rows:

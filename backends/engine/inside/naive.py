@@ -132,7 +132,7 @@ def load(options: argparse.Namespace, devices: list[Any]) -> Any:
 
 
 def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) -> Any:
-    """Each layer is made where it will stand: no single device need hold all of them."""
+    """Make each layer on its own device, so that no device needs to hold all of them."""
     if len(devices) == 1:
         with devices[0]:
             return family.from_config(config, **told)
@@ -270,7 +270,7 @@ def application(engine: NaiveEngine, name: str) -> fastapi.FastAPI:
 
 
 async def stream(engine: NaiveEngine, job: NaiveJob, name: str) -> AsyncIterator[str]:
-    """An event a token, then the usage, then the end."""
+    """Yield an event a token, then the usage, then the end."""
     head = {"object": "text_completion", "model": name}
     while (item := await job.out.get()) is not None:
         if isinstance(item, Exception):

@@ -1,4 +1,4 @@
-"""What this machine's GPU (else its processor) does, measured with torch: one JSON document.
+"""Measurements of this machine's GPU, else processor, by torch, as one JSON document.
 
 Copy bandwidth, matrix products by number format, launches, attention of prompts and of decode
 steps, all-reduce where there is more than one GPU. Each figure is the median of repeats, with the
@@ -161,7 +161,7 @@ class DeviceProbe:
 
 
 def plain(query: Any, key: Any, value: Any) -> Any:
-    """Every score in memory, as first implementations had it."""
+    """Compute attention with every score in memory, as first implementations did."""
     many = HEADS // KV_HEADS
     key, value = key.repeat_interleave(many, dim=1), value.repeat_interleave(many, dim=1)
     scores = query @ key.transpose(-1, -2) / HEAD**0.5

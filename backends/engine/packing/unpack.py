@@ -26,7 +26,7 @@ Say = Callable[[str, "float | None"], None]
 
 
 class UnpackError(Exception):
-    """What keeps the bundle from being unpacked here, and what to do about it."""
+    """The reason why the bundle cannot be unpacked here, with what to do about it."""
 
 
 def unpack(
@@ -160,7 +160,7 @@ def _check_disk_space(manifest: dict[str, Any], to: Path, files_bytes: int) -> N
 
 
 def files_with_offsets(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Each file with where it begins in all parts, one after the other."""
+    """Yield each file with where it begins in all parts, one after the other."""
     offset = 0
     for entry in manifest["files"]:
         yield entry, offset
@@ -170,7 +170,7 @@ def files_with_offsets(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any
 def part_spans(
     manifest: dict[str, Any], offset: int, size: int
 ) -> list[tuple[dict[str, Any], int, int]]:
-    """The parts that hold a stretch: part, where in it, how many bytes."""
+    """Return the parts that hold a stretch: part, where in it, how many bytes."""
     found, begins = [], 0
     for part in manifest["parts"]:
         first = max(offset, begins)
@@ -327,7 +327,7 @@ def _drawn() -> Say:
 
 
 def closing_text(manifest: dict[str, Any], to: Path) -> str:
-    """What is where, and how it is used."""
+    """Return the closing text: where everything is, and how to use it."""
     lines = [
         f"vLLM {manifest['vllm']} ({manifest['flavour']}) is in {to / 'engine'}",
         f"breakeven is in {to / 'venv' / 'bin' / 'breakeven'}",
