@@ -285,7 +285,7 @@ class ValueCurve:
         return total / unit
 
     def _leaving_pro_rata(self, engines: int) -> Fraction:
-        """Return the leaving work where each movable class gives the same share of a window's work."""
+        """Return the leaving work if each movable class gives an equal share of a window."""
         priced = [place for place, traffic in enumerate(self.classes) if traffic.leaves]
         prices = [Fraction(self.classes[place].pusd_per_token or 0) for place in priced]
         scale = lcm(*(price.denominator for price in prices)) if prices else 1
