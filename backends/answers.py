@@ -108,7 +108,7 @@ def refuse_text(body: bytes, _media: str) -> AnswerUsage:
 
 
 def read_object(body: bytes) -> AnswerUsage:
-    """Usage of an answer that is an object; raises `InvalidResponse` for anything else."""
+    """Return usage of an answer that is an object; raises `InvalidResponse` for anything else."""
     return AnswerUsage(_usage_of(_decode_members(body)))
 
 

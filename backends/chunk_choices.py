@@ -102,7 +102,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
         return self.delta is not None and is_given(self.delta.audio)
 
     def said(self) -> tuple[int, int]:
-        """Bytes of text that it said for certain, and that it may have said at most."""
+        """Return bytes of text that it said for certain, and that it may have said at most."""
         said = text_bytes(self.text) if self.text else 0
         delta = self.delta
         if delta is None:

@@ -68,7 +68,7 @@ def rate_limit_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_retry_after(headers: Mapping[str, str], *, wall_s: float) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
+    """Return seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, _LONGEST_WAIT_S)
@@ -115,7 +115,7 @@ def _anthropic(headers: Mapping[str, str], kind: str, wall_s: float) -> Allowanc
 
 
 def _seconds_until(text: str | None, wall_s: float) -> float | None:
-    """Seconds to a time of day that names its zone."""
+    """Return seconds to a time of day that names its zone."""
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:

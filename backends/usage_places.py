@@ -136,7 +136,7 @@ def sum_choices(told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _repeated_prompts(told: list[dict[str, Any]], whole: Mapping[str, Any]) -> int:
-    """Tokens of prompts that the choices' totals have more often than once."""
+    """Return tokens of prompts that the choices' totals have more often than once."""
     for name in whole:
         is_prompt = _COUNT.search(name) and name.lower().startswith(("prompt", "input"))
         if is_prompt and (prompts := _counts_of(told, name)) is not None:

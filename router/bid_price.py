@@ -193,7 +193,7 @@ class DemandWindow:
 
 
 def _price(seconds: Sequence[float], room_s: float) -> float:
-    """The density at which the densest first have taken all the room; 0 when it is enough."""
+    """Return the density at which the densest first take all the room; 0 if there is enough."""
     if sum(seconds) <= room_s:
         return 0.0
     for place in range(len(seconds) - 1, -1, -1):
@@ -205,7 +205,7 @@ def _price(seconds: Sequence[float], room_s: float) -> float:
 
 
 def _quantile(asked: Sequence[tuple[int, float]], rank: float) -> float:
-    """The place on the scale below which `rank` requests lie, of those in each bin that has any."""
+    """Return the place on the scale below which `rank` of the requests lie."""
     for place, here in asked:
         if here >= rank:
             return place + rank / here

@@ -196,7 +196,7 @@ def _overfull(
 
 
 def _by_pool(accepted: list[Ranked]) -> None:
-    """Pools by what their least loaded engine's time costs, then by its load; stable within."""
+    """Sort pools by the time price of the least loaded engine, then by its load."""
     places: dict[str, tuple[float, int]] = {}
     for candidate, _, _, dollars, _ in accepted:
         places.setdefault(candidate.pool or candidate.name, (dollars or 0.0, len(places)))
@@ -298,7 +298,7 @@ def _may_be_served(request: RoutingRequest, policy: Policy, rejected: list[Verdi
 
 
 def main_reason(rejected: list[Verdict]) -> Reason:
-    """The commonest reason of those who may soon serve it; else a budget; else what stays so."""
+    """Return the commonest reason of those that may soon serve, else a budget, else any."""
     counts = Counter(verdict.reason for verdict in rejected)
     passing = counts.keys() - PERMANENT - {Reason.BUDGET}
     if not passing and Reason.BUDGET in counts:
@@ -308,7 +308,7 @@ def main_reason(rejected: list[Verdict]) -> Reason:
 
 
 def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> bool:
-    """Nothing speaks against it but what a best effort disregards, later filters included."""
+    """Return whether every rejection is one that a best effort disregards."""
     if verdict.reason not in DISREGARDED:
         return False
     answers = (check(request, policy, verdict.candidate) for check in FILTERS)
@@ -316,7 +316,7 @@ def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> boo
 
 
 def _badness(verdict: Verdict) -> tuple[bool, bool, float, str]:
-    """Own engines by predicted TTFT, then APIs that would at least answer, by dollars."""
+    """Return the sort key: own engines by predicted TTFT, then APIs that answer, by dollars."""
     candidate = verdict.candidate
     if candidate.engine is not None:
         return False, False, inf if verdict.ttft_ms is None else verdict.ttft_ms, candidate.name

@@ -94,7 +94,7 @@ class EstimateRows:
 
     @property
     def mark(self) -> float:
-        """Another number after each `touch` and each row that was placed, by any process."""
+        """Return a number that changes after each `touch` and each placed row, by any process."""
         return self._cells[_CHANGED]
 
     def touch(self) -> None:

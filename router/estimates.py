@@ -91,7 +91,7 @@ class OutputLengths:
         return None if whole is None else whole.moments.mean
 
     def moments(self, key: CellKey, prompt_tokens: int) -> OutputMoments:
-        """Mean and mean square lean on the key's; p95 is the longer one's until it is known."""
+        """Return the moments, which lean on the key's; p95 is the longer one until known."""
         whole, all_lengths = (self._cells.get((key, _WHOLE)) or _UNSEEN).parts
         cell, lengths = (self._cells.get((key, prompt_bucket(prompt_tokens))) or _UNSEEN).parts
         mean, square = _leaned(cell, *_leaned(whole, *_PRIOR))
@@ -156,7 +156,7 @@ def prompt_bucket(prompt_tokens: int) -> int:
 
 
 def _leaned(cell: RunningMoments, mean: float, square: float) -> tuple[float, float]:
-    """Mean and mean square of a cell that leans on wider ones."""
+    """Return mean and mean square of a cell that leans on wider ones."""
     return cell.lean(cell.mean, mean), cell.lean(cell.square, square)
 
 

@@ -53,7 +53,7 @@ class FairQueue(Generic[T]):
         return self._length
 
     def add(self, waiter: QueuedRequest[T]) -> bool:
-        """False: all places are taken."""
+        """Add a waiter. Return False if all places are taken."""
         if self._length >= self._most:
             return False
         tenant = self._tenants.get(waiter.tenant)
@@ -68,7 +68,7 @@ class FairQueue(Generic[T]):
         return True
 
     def remove(self, waiter: QueuedRequest[T]) -> None:
-        """Without having been served; does nothing when it is not here."""
+        """Remove a waiter that was not served; do nothing if it is not here."""
         tenant = self._tenants.get(waiter.tenant)
         if tenant is None or waiter not in tenant.waiting:
             return
@@ -93,7 +93,7 @@ class FairQueue(Generic[T]):
         return [waiter for tenant in self._tenants.values() for waiter in tenant.waiting]
 
     def ahead(self, waiter: QueuedRequest[T]) -> float:
-        """Tokens that will be served before it at most, were nobody else to come."""
+        """Return tokens that will be served before it at most, were nobody else to come."""
         tenant = self._tenants[waiter.tenant]
         own = sum(request.tokens for request in tenant.waiting if request.rank < waiter.rank)
         others = 0.0

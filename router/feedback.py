@@ -69,7 +69,7 @@ class PrefixHitTrust:
         return min(1.0, self._found / self._expected)
 
     def fold(self, expected_total: float, found_total: float) -> None:
-        """The newest sums; each only grows, but for a worker's death and an engine's."""
+        """Fold the newest sums; each only grows, except at the death of a worker or an engine."""
         if self._before is not None:
             expected = max(0.0, expected_total - self._before[0])
             kept = exp(-expected / TRUST_TOKENS)
@@ -107,7 +107,7 @@ class SafetyFactor:
             self._move(SAFETY_GAIN * (warmer if self.value < WARM_TO else pulled))
 
     def cut(self) -> None:
-        """Too many promises were broken."""
+        """Lower the factor at once after too many broken promises."""
         self.value = _within(BROKEN_CUT * self.value, SAFETY_RANGE)
 
     def forget(self, gain: float) -> None:

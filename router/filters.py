@@ -48,7 +48,7 @@ def features(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> 
 
 
 def health(request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
-    """Healthy, with a state that makes sense; with an SLO also with a step model."""
+    """Reject an unhealthy target, one in an impossible state, or with an SLO and no step model."""
     engine = candidate.engine
     if engine is None:
         api = candidate.api
@@ -114,7 +114,7 @@ def salt(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Reje
 
 
 def priced(_request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
-    """Without a price no limit on money can be kept; without a limit it is flagged, and last."""
+    """Reject a target without a price where a limit on money holds; elsewhere it comes last."""
     if candidate.bound_pusd is not None and candidate.expected_pusd is not None:
         return None
     if candidate.budget_room_pusd is None and policy.max_cost_pusd is None:
@@ -180,7 +180,7 @@ def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rej
 
 
 def ttft(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """Own engines: the prediction inside the safe SLO. APIs: only when the policy is strict."""
+    """Reject own engines beyond the safe TTFT; APIs only under a strict policy."""
     limit = forecast.ttft_limit_ms
     if limit is None or forecast.ttft_ms is None:
         return None
@@ -196,7 +196,7 @@ def ttft(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection 
 
 
 def tpot(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """Own engines: also against the tightest resident's SLO, whom this admission would slow."""
+    """Reject engines beyond the TPOT promise of the request or of the tightest resident."""
     limit = forecast.tpot_limit_ms
     if limit is None or forecast.tpot_ms is None:
         return None
@@ -279,7 +279,7 @@ def forecast_rejection(
 def _likely_miss(
     policy: Policy, forecast: Forecast, reason: Reason, share: float
 ) -> Rejection | None:
-    """TTFT and TPOT together miss oftener than the attainment allows.
+    """Reject where TTFT and TPOT together miss oftener than the attainment allows.
 
     `share` is the part of the misses that `reason` explains; the greater part names it.
     """

@@ -60,7 +60,7 @@ class RuleCalendar:
 
 
 def minute_of(text: str) -> int:
-    """`22:30` as minutes after midnight; raises `ValueError`. `24:00` is the day's end."""
+    """Return the minutes after midnight of `22:30`, up to `24:00`. Raises `ValueError`."""
     hours, colon, minutes = text.partition(":")
     if not (colon and len(hours) == len(minutes) == 2 and (hours + minutes).isdecimal()):
         raise ValueError(text)

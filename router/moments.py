@@ -41,7 +41,7 @@ class RunningMoments:
         self.weight *= share
 
     def lean(self, own: float, wider: float) -> float:
-        """`own` as far as this cell has seen enough, `wider` for the rest."""
+        """Return a mean of `own` and `wider`, weighted by how much this cell has seen."""
         share = self.weight / (self.weight + SHRINK)
         return share * own + (1.0 - share) * wider
 

@@ -44,7 +44,7 @@ _UNSEEN = ApiState()
 
 
 def forecast_api(work: RequestWork, candidate: Candidate) -> Forecast:
-    """Latency medians and the probability of missing the SLO; the prior before any observation."""
+    """Return an API's latency medians and miss probability; the prior before any observation."""
     api = candidate.api or _UNSEEN
     ttft, tpot = api.ttft_median_ms, api.tpot_median_ms
     if ttft is None:
@@ -63,7 +63,7 @@ def forecast_api(work: RequestWork, candidate: Candidate) -> Forecast:
 
 
 def miss_probability(median_ms: float, sigma: float, limit_ms: float) -> float:
-    """P(lognormal latency > limit). Nonsense in the learned values counts as a certain miss."""
+    """Return P(lognormal latency > limit). Impossible learned values count as a certain miss."""
     if not 0.0 < median_ms < inf or not sigma >= 0.0:
         return 1.0
     if sigma == 0.0:

@@ -89,7 +89,7 @@ def pack_bounded(
     asked: tuple[RoutingRequest, Policy, Decision],
     stage: StageNote | None = None,
 ) -> bytes:
-    """Encoded in at most so many bytes, or empty, never cut.
+    """Return the encoded record, or nothing if it has more than `limit` bytes.
 
     If need be without what earlier stages said, then without residents: in that order what is
     packed again from what was kept is the same.
@@ -111,7 +111,7 @@ def pack(
     stage: StageNote | None = None,
     residents: bool = True,
 ) -> tuple[Any, ...]:
-    """The frozen inputs and the verdicts of one decision; behind them its stage, if it has one."""
+    """Return the inputs and verdicts of one decision, followed by its stage if it has one."""
     verdicts = decision.verdicts
     shares = () if request.preferred is None and not request.barred else _shares(request, verdicts)
     return (

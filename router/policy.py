@@ -63,7 +63,7 @@ def is_covering(upper: RoutingRule, lower: RoutingRule) -> bool:
 
 
 def rules_for(rules: Sequence[RoutingRule], facts: MatchInput) -> tuple[RoutingRule, ...]:
-    """The rules that requests of this model and team can fall under, the last of them for certain.
+    """Return the rules that requests of this model and team can match; the last always matches.
 
     What remains to be asked of each request is `when` and `calendar`; a shadow never ends it.
     """
@@ -120,7 +120,7 @@ def tighten_policy(policy: Policy, unknown: Sequence[RoutingRule]) -> Policy:
 
 
 def tighten(*residencies: Residency) -> Residency:
-    """The strictest of what team, key, model, policy and request say: nobody can loosen it."""
+    """Return the strictest residency of team, key, model, policy and request."""
     return Residency.INTERNAL_ONLY if Residency.INTERNAL_ONLY in residencies else Residency.ANY
 
 

@@ -31,7 +31,7 @@ def bend_price(
 
 
 def gate_price(bid_price: float, load: float) -> float:
-    """Linear from nothing at `GATE_FROM` to the bid price at `GATE_FULL`."""
+    """Return a price that rises linearly from 0 at `GATE_FROM` to the bid price at `GATE_FULL`."""
     if load <= GATE_FROM:
         return 0.0
     if load >= GATE_FULL:

@@ -91,7 +91,7 @@ def encode(
     candidates: Sequence[Candidate],
     parts: SnapshotParts = PLAIN,
 ) -> tuple[Any, ...]:
-    """Everything that `decide` is given."""
+    """Encode everything that `decide` is given."""
     asked, rule = list(_of_request(request)), list(_of_policy(policy))
     asked[_OUTPUT] = _of_output(request.output)
     if request.extent is not None:

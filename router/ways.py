@@ -64,7 +64,7 @@ def choose_way(
 
 
 def order_ways(work: RequestWork, rows: Sequence[WayRow]) -> list[WayRow]:
-    """Own engines in their order, those of pools with roles by what each one's way is worth.
+    """Return own engines in their order, those of pools with roles by what each one's way is worth.
 
     They keep the places that they have among others. A place of -1 says that its load is no place.
     """

@@ -44,7 +44,7 @@ class BenchClient:
         self._target = target
 
     async def calibrate(self, shared: int, rng: random.Random) -> BenchPrompts:
-        """Two prompts tell how many tokens a word is; they also warm the engine up."""
+        """Measure the tokens of a word with two prompts, which also warm the engine up."""
         usual, shorter = CALIBRATION_WORDS
         short = await self._counted(usual[0], rng)
         try:
@@ -120,7 +120,7 @@ class BenchClient:
         return found
 
     async def send_request(self, prompt: str, tokens: int, *, began: float) -> RequestSample:
-        """One stream; a failure is a sample, too, with its reason."""
+        """Send one stream. Return its sample; a failure is a sample with its reason."""
         call = self._call(prompt, tokens)
         reader = _Reader(_HEAD_BYTES + tokens * _TOKEN_BYTES)
         sent = time.monotonic()

@@ -107,7 +107,7 @@ class RunSummary:
 
 
 def point(samples: Sequence[RequestSample], promise: BenchSlo) -> RunSummary | None:
-    """`None` when nothing was answered."""
+    """Return the summary of a run, `None` when nothing was answered."""
     done = [sample for sample in samples if sample.error is None]
     if not done:
         return None
@@ -155,7 +155,7 @@ def percentiles(groups: Sequence[Sequence[float]]) -> tuple[Percentile, ...]:
 
 
 def sorted_columns(pairs: Sequence[tuple[float, int]], owners: int) -> list[list[float]]:
-    """For each percentile its values over all resamples, ascending."""
+    """Return for each percentile its values over all resamples, ascending."""
     rng = random.Random(20)  # noqa: S311  (chance that can be repeated, no secret)
     columns: list[list[float]] = [[] for _ in PERCENTILES]
     for _ in range(RESAMPLES):
@@ -190,7 +190,7 @@ def saturation(points: Sequence[tuple[float, RunSummary]], *, offered: bool) -> 
 
 
 def cost_pusd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> int | None:
-    """Pico-USD of a million tokens at that pace; `None` when no token came."""
+    """Return pico-USD of a million tokens at that pace; `None` when no token came."""
     if tokens_per_s <= 0:
         return None
     hourly = Decimal(str(tokens_per_s)) * 3600

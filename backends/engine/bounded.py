@@ -50,7 +50,7 @@ async def fetch_page(
     limit_bytes: int = PAGE_BYTES,
     seconds: float | None = PAGE_S,
 ) -> FetchedPage:
-    """GET, or POST where there is a body; redirects are not followed.
+    """Fetch a page by GET, or POST with a body; redirects are not followed.
 
     Raises `NoPage`, of which `NobodyThere` where no connection was had.
     """

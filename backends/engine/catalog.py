@@ -52,11 +52,11 @@ class GpuSpec:
 
     @property
     def best_bandwidth_bytes_s(self) -> float:
-        """Measured where it was, else the data sheet's."""
+        """Return the measured bandwidth in bytes/s, else the data sheet's."""
         return self.measured_bandwidth_bytes_s or self.bandwidth_bytes_s
 
     def best_flops(self, number: Number) -> float | None:
-        """Measured where it was, else the data sheet's; `None` where the card has no such unit."""
+        """Return the measured FLOP/s, else the data sheet's; `None` without such a unit."""
         return self.measured_flops.get(number) or self.flops.get(number)
 
     @property
@@ -83,7 +83,7 @@ class UnknownGpu(LookupError):
 
 
 def find_gpu(name: str) -> GpuSpec:
-    """By name, whatever the case, blanks and dashes, or as a driver writes it out.
+    """Return a GPU by name, in any case, blanks and dashes, or as a driver writes it.
 
     `NVIDIA H100 80GB HBM3` holds all words of `H100`; of several the one with most words counts.
     """

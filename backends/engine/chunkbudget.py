@@ -17,7 +17,7 @@ SEQUENCE_TOKENS = 1_000  # held by each of those that fill half of the cache
 
 
 def full_step_s(step: FittedStepModel, budget_tokens: int) -> float:
-    """A step that is full of prompts beside one sequence with next to no context: the shortest."""
+    """Return the seconds of a step full of prompts beside one sequence almost without context."""
     return step.step_s(sequences=1, context_tokens=0, prefill_tokens=budget_tokens)
 
 

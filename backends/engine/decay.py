@@ -62,7 +62,7 @@ def pace(
 
 
 def _rates(readings: Sequence[DecayReading]) -> Mapping[_Load, list[float]]:
-    """Output tokens a second, by load; where nothing was written there was no decoding."""
+    """Return output tokens a second, by load; where nothing was written there was no decoding."""
     found: defaultdict[_Load, list[float]] = defaultdict(list)
     for before, after in pairwise(readings):
         seconds = after.at_s - before.at_s

@@ -51,7 +51,7 @@ class Environment:
 
     @property
     def packages(self) -> Path:
-        """site-packages; raises `FileNotFoundError` when this is no environment."""
+        """Return site-packages. Raises `FileNotFoundError` when this is no environment."""
         for folder in sorted(self.directory.glob("lib/python3.*/site-packages")):
             return folder
         raise FileNotFoundError(f"{self.directory} is not a virtual environment")
@@ -70,7 +70,7 @@ class Environment:
 
 
 def vllm_version(environment: Environment) -> str | None:
-    """The installed vLLM's version, from its metadata; starting it to ask would take seconds."""
+    """Return the installed vLLM's version from its metadata, without starting it."""
     try:
         folders = [path.name for path in environment.packages.glob("vllm*.dist-info")]
     except FileNotFoundError:
@@ -83,13 +83,13 @@ def vllm_version(environment: Environment) -> str | None:
 
 
 def flavour_here(devices: Path = Path("/dev")) -> Flavour:
-    """`cuda` where an NVIDIA GPU and its driver are present."""
+    """Return `cuda` where an NVIDIA GPU and its driver are present, else `cpu`."""
     has_device = any(devices.glob("nvidia[0-9]*"))
     return "cuda" if has_device and shutil.which("nvidia-smi") else "cpu"
 
 
 def mend_cpu(environment: Environment, version: str) -> None:
-    """Additions to the CPU build: metadata under the name vLLM asks for, AMX, waiting by sleep."""
+    """Mend the CPU build: metadata under the name vLLM asks for, AMX, waiting by sleep."""
     folder = environment.packages / f"vllm-{version}+cpu.dist-info"
     folder.mkdir(exist_ok=True)
     metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n"

@@ -47,7 +47,7 @@ class EvalModel:
     plain: int = 0
 
     async def answer(self, messages: Sequence[Mapping[str, Any]]) -> ModelAnswer:
-        """Greedy. Raises `NoAnswer`."""
+        """Return the greedy answer. Raises `NoAnswer`."""
         body: dict[str, Any] = {
             "model": self.model, "messages": list(messages), "temperature": 0,
             "max_tokens": self.tokens,
@@ -149,7 +149,7 @@ def answer_of(document: Mapping[str, Any]) -> ModelAnswer:
 def parse_logprobs(
     listed: Sequence[Mapping[str, Mapping[str, Any]]], answer: Sequence[int]
 ) -> tuple[TokenLogprob, ...]:
-    """From vLLM's lists: the likeliest tokens by id and, wherever it ranks, the text's own."""
+    """Parse vLLM's lists: the likeliest tokens by id, and the text's own at any rank."""
     found = []
     for entry, token in zip(listed, answer, strict=True):
         own = entry[str(token)]

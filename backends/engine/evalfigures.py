@@ -132,7 +132,7 @@ def compare_free(
 
 
 def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> float:
-    """KL in nats over the tokens that both list, and one bucket for all others."""
+    """Return the KL in nats over tokens that both list, and one bucket for all others."""
     shared = baseline.keys() & candidate.keys()
     mine = {token: math.exp(baseline[token]) for token in shared}
     theirs = {token: math.exp(candidate[token]) for token in shared}
@@ -177,7 +177,7 @@ def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigur
 
 
 def verdict(found: EvaluationFigures, limit: float, missing: int = 0) -> EvalConclusion:
-    """By the checker's score where there is one: what a task needs goes before how a text reads.
+    """Return the verdict: by the checker's score if there is one, else by the text.
 
     Otherwise by agreement, and by perplexity where it is known. `missing`: prompts not compared.
     """

@@ -52,7 +52,7 @@ class EvalSubject:
 
 
 def subject(words: str, name: str | None = None) -> EvalSubject:
-    """`[NAME=]TARGET [flags]`. Raises `ValueError` with what is wrong."""
+    """Parse `[NAME=]TARGET [flags]`. Raises `ValueError` with what is wrong."""
     parts = shlex.split(words)
     if not parts:
         raise ValueError("a model is a directory with its flags, or an address")
@@ -108,7 +108,7 @@ async def evaluate(
     log: WorkLog,
     say: Callable[[str], None],
 ) -> dict[str, str]:
-    """Everything that the log lacks; gives the last fault of each side that has one, by name."""
+    """Evaluate what the log lacks. Return the last fault of each side by name."""
     baseline, candidates = sides
     faults: dict[str, str] = {}
     for candidate in (baseline, *candidates):
@@ -142,7 +142,7 @@ async def evaluate(
 def items(
     asked: EvaluationRun, sides: tuple[EvalSubject, EvalSubject], log: WorkLog
 ) -> tuple[list[PromptComparison], str, int]:
-    """A candidate's prompts as compared, how ("forced" or "freely"), and how many are missing.
+    """Return a candidate's comparisons, their kind ("forced" or "freely"), and missing ones.
 
     One prompt that could only be compared freely makes it "freely" for all.
     """

@@ -73,7 +73,7 @@ def known_flags(environment: Environment) -> frozenset[str]:
 
 
 def read_help(text: str) -> frozenset[str]:
-    """Long options as argparse lists them: at the start of a line, with their aliases."""
+    """Return the long options that argparse lists at line starts, with their aliases."""
     lines = re.findall(r"^\s{1,4}(-{1,2}[A-Za-z][^\n]*)", text, re.MULTILINE)
     return frozenset(flag for line in lines for flag in re.findall(r"--[a-z][a-z0-9-]*", line))
 

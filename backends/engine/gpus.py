@@ -16,7 +16,7 @@ def gpu_ids() -> tuple[str, ...]:
 
 
 def bytes_in_use() -> int | None:
-    """On all GPUs that engines may see together; `None` where there is no GPU."""
+    """Return the bytes in use on all GPUs that engines may see; `None` without a GPU."""
     lines = _query_smi("memory.used")
     try:
         return None if lines is None else sum(int(line) for line in lines) << 20

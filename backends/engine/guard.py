@@ -112,7 +112,7 @@ def _drain(output: int, log: "RotatingLog") -> None:
 
 
 def kill_descendants() -> dict[int, int]:
-    """SIGKILL the tree below this process until nothing of it is left; exit codes by id.
+    """Kill the tree below this process until nothing is left. Return exit codes by id.
 
     Python's trackers of shared memory go last: each ends by itself when nobody lives whose memory
     it has to give back, and what it does not give back stays until the machine is started anew.

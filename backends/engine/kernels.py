@@ -41,7 +41,7 @@ class KernelProfile:
 
 
 def traces(folder: Path, since_s: float) -> list[Path]:
-    """Those written since then, each once, largest first: the worker's before the front end's."""
+    """Return traces written since then, each once, largest first."""
     found = [
         path for name in NAMES for path in folder.rglob(name) if path.stat().st_mtime >= since_s
     ]
@@ -62,7 +62,7 @@ def read(path: Path) -> KernelProfile:
 
 
 def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
-    """By name, the dearest first. Raises `ProfilerTraceError` where nothing ran."""
+    """Return kernels by name, the dearest first. Raises `ProfilerTraceError` if nothing ran."""
     whole = [event for event in events if event.get("ph") == "X" and "dur" in event]
     ran = [part for part in whole if part.get("cat") in GPU]
     device = "gpu" if ran else "cpu"

@@ -38,7 +38,7 @@ class LadderLoad:
 
     @property
     def context(self) -> int:
-        """Room for a prompt that came out longer than it was meant, and for those that count."""
+        """Return the context tokens that hold the prompts, also longer ones than intended."""
         room = self.prompt + self.prompt // 4 + self.output + 64
         return max(LEAST_CONTEXT, -(-room // 256) * 256)
 

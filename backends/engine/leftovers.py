@@ -23,7 +23,7 @@ class GuardRecord(NamedTuple):
 
 
 def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
-    """SIGKILL all of it and wait until it is gone; returns what would not go in time.
+    """Kill a tree and wait until it is gone. Return the processes that remain.
 
     `died_now`: the guard ended a moment ago, so that the sessions in its record are the engine's
     even where nobody lives who proves it.

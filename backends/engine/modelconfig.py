@@ -290,7 +290,7 @@ def _quantization(config: Mapping[str, Any]) -> Weights:
 
 
 def safetensors_bytes(directory: Path) -> int | None:
-    """Bytes of all tensors; `None` where neither their files nor an index of them are there.
+    """Return bytes of all tensors; `None` where neither their files nor an index of them are there.
 
     Files that the index does not name are no part of the model: vLLM leaves them out, too. While
     one that it names is missing, as before the weights are fetched, its own sum counts.

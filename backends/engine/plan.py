@@ -47,7 +47,7 @@ def plan(model_directory: Path, gpu: GpuSpec, question: PlanRequest | None = Non
 
 
 def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanRequest) -> EnginePlan:
-    """On one kind of GPU, or on a mixed set, which counts as its weakest."""
+    """Plan a model on one kind of GPU, or on a mixed set, which counts as its weakest."""
     gpu = weakest_gpu(gpus)
     layout, fits, figures = _plan_layout(model, gpu, question)
     refused = refusals(model, layout)

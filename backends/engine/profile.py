@@ -257,7 +257,7 @@ def median_runs(found: Sequence[ProfiledRun]) -> list[ProfiledRun]:
 
 
 def observe(streams: Sequence[ProbeStream]) -> list[ProfiledRun]:
-    """First token of a single stream; the mean step while all streams were decoding."""
+    """Return first token of a single stream; the mean step while all streams were decoding."""
     found: list[ProfiledRun] = []
     if len(streams) == 1 and streams[0].marks[0].tokens <= _MOST_IN_FIRST:
         only = streams[0]

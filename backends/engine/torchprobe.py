@@ -100,7 +100,7 @@ def gpu_of(document: Mapping[str, Any]) -> GpuSpec | None:
 
 
 def compare_rates(document: Mapping[str, Any]) -> list[ComparedRate]:
-    """Rates beside the data sheet's: bytes/s and FLOP/s."""
+    """Return rates beside the data sheet's: bytes/s and FLOP/s."""
     gpu = gpu_of(document)
     found = []
     if item := document.get("bandwidth"):

@@ -173,7 +173,7 @@ async def meter(
 
 
 def _held(pid: int) -> int:
-    """Bytes that are a process's own share, or 0 when it is gone."""
+    """Return bytes that are a process's own share, or 0 when it is gone."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:

@@ -122,7 +122,7 @@ class DecodingBatch:
         ]
 
     def growth(self, steps: int) -> int:
-        """Blocks that the batch needs for its next `steps` steps."""
+        """Return blocks that the batch needs for its next `steps` steps."""
         if steps == 1:
             return self._fills[self._counter % self._size]
         rounds, rest = divmod(steps, self._size)

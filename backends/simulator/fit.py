@@ -78,7 +78,7 @@ def compare(
 
 
 def loss(shape: EngineShape, runs: Runs) -> float:
-    """Mean absolute log ratio over all figures that count; throughput counts twice."""
+    """Return mean absolute log ratio over all figures that count; throughput counts twice."""
     total = weights = 0.0
     for name, (observed, simulated) in compare(shape, runs).items():
         ttft, tpot, rate, *prefill = simulated.ratios(observed)

@@ -158,7 +158,7 @@ class Generation:
         return sum(progress.cached_tokens for progress in self._running[:: self._ask.n])
 
     def _fresh(self) -> bytes:
-        """Events for what was generated since the last look."""
+        """Return events for what was generated since the last look."""
         parts: list[bytes] = []
         for place, (choice, progress) in enumerate(
             zip(self._ask.choices, self._running, strict=True)

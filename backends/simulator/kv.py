@@ -29,12 +29,12 @@ class BlockPool:
 
     @property
     def free(self) -> int:
-        """Blocks nobody holds, cached ones included."""
+        """Return blocks nobody holds, cached ones included."""
         return self.capacity - self.used
 
     @property
     def cached(self) -> int:
-        """Blocks nobody holds that a prompt could still hit."""
+        """Return blocks nobody holds that a prompt could still hit."""
         return len(self._idle)
 
     def hits(self, hashes: Sequence[int]) -> int:

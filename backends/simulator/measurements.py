@@ -76,7 +76,7 @@ def summarise(requests: Sequence[MeasuredRequest]) -> MeasurementSummary:
 
 
 def read(path: Path) -> dict[str, list[MeasuredRequest]]:
-    """Runs by offered rate, in the order of the rates. Raises `MeasurementError`."""
+    """Return runs by offered rate, in the order of the rates. Raises `MeasurementError`."""
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")

@@ -110,7 +110,7 @@ def whole_answer(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
 
 
 def events(heard: TranscriptionForm) -> Iterator[bytes]:
-    """OpenAI's stream: a word each, then all of it with its usage."""
+    """Yield OpenAI's stream: a word each, then all of it with its usage."""
     for place in range(heard.output_tokens):
         piece = words.cut_text(heard.text, place, place + 1)
         yield _event({"type": "transcript.text.delta", "delta": piece, "logprobs": []})

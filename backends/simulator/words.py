@@ -29,7 +29,7 @@ _CYCLE = _cycle()
 
 
 def count(data: bytes) -> int:
-    """Tokens of a text."""
+    """Return tokens of a text."""
     return -(-len(data) // TOKEN_BYTES)
 
 

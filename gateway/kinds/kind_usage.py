@@ -48,7 +48,7 @@ def usage_of(
     *,
     sent: SentRequest | None,
 ) -> tuple[TokenCounts, Basis, bool]:
-    """The attempt's use at its end, in every unit that its price lists; own engines have none.
+    """Return the attempt's usage at its end, in every unit of its price; none of own engines.
 
     `sent` is `None` for an own engine, whose figures nobody bills.
     Without a count, that of the request: of a file that does not tell its length, and of what was
@@ -132,7 +132,7 @@ def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:
-    """With what the price lists and the target did not count."""
+    """Return the counts, completed by those that the price lists and the target left out."""
     whole = counted
     if not whole.audio_ms and guess.audio_ms:
         whole = replace(whole, audio_ms=guess.audio_ms)

@@ -102,7 +102,7 @@ def _may_shorten(members: Members) -> bool:
 
 
 def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
-    """Bytes of text of each prompt: a conversation is one, read until it has enough."""
+    """Return bytes of text of each prompt: a conversation is one, read until it has enough."""
     if name == "prompt":
         return _text_sizes(raw)
     found = 0
@@ -177,5 +177,5 @@ def _text_sizes(raw: bytes) -> list[int]:
 
 
 def _drawn_bytes(text: str) -> int:
-    """Bytes of a text with each row of blanks drawn together."""
+    """Return bytes of a text with each row of blanks drawn together."""
     return text_bytes(" ".join(text.split()))

@@ -35,7 +35,7 @@ STOP_LIST: Schema = {"type": "array", "items": _STOP, "maxItems": STOPS}
 
 
 def generation_members(max_n: int) -> Schema:
-    """Members that chat completions and completions share."""
+    """Return members that chat completions and completions share."""
     return {
         "model": MODEL,
         **_STREAM,

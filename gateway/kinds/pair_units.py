@@ -60,7 +60,7 @@ def media_of_pairs(query: bytes, documents: Sequence[msgspec.Raw]) -> InputMedia
 
 
 def bytes_beside(members: Members, taken: frozenset[str]) -> int:
-    """Bytes of a vendor's members that a model may read with each pair, as an instruction.
+    """Return bytes of a vendor's members that a model may read with each pair, as an instruction.
 
     `taken`: the members that hold the pairs themselves.
     """

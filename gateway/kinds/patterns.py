@@ -48,7 +48,7 @@ def strip_quoted(grammar: str) -> str:
 
 
 def nested_schemas(text: bytes) -> Iterator[bytes]:
-    """Schemas that stand in it as texts, and texts that are one themselves."""
+    """Yield schemas that stand in it as texts, and texts that are one themselves."""
     whole = [text] if text[:1] == b'"' else []
     for part in (*whole, *_WITHIN.findall(text)):
         said = decode_text(part).strip()

@@ -172,7 +172,7 @@ class AssumptionSheet:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Names of what is not known, each once."""
+        """Return names of what is not known, each once."""
         return tuple(dict.fromkeys(line.name for line in self.lines if line.value is None))
 
     @property

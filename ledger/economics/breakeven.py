@@ -84,7 +84,7 @@ class BreakEvenPosition:
 def break_even_volume(
     *, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> Volume | None:
-    """V* = F / (a - v). `variable` is metered power per token, if there is any."""
+    """Return V* = F / (a - v). `variable` is metered power per token, if there is any."""
     saved = _saved_per_token(avoided, variable)
     if saved <= 0:
         return None
@@ -94,7 +94,7 @@ def break_even_volume(
 def assess(
     configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> BreakEven:
-    """V* beside the capacity, and, when V* is out of reach, what would bring it within reach."""
+    """Return V* and the capacity, and changes that would bring V* within reach if it is not."""
     capacity = configuration.capacity
     same_basis(avoided, capacity)
     fixed = configuration.fixed.total_pusd
@@ -108,7 +108,7 @@ def assess(
 def position(
     *, volume: Volume, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> BreakEvenPosition:
-    """Money made or lost at a volume, and the volume as a share of V*."""
+    """Return the result at a volume in pico-USD, and the volume as a share of V*."""
     same_basis(volume, avoided)
     saved = _saved_per_token(avoided, variable)
     needed = break_even_volume(fixed_pusd=fixed_pusd, avoided=avoided, variable=variable)

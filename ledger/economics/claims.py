@@ -46,7 +46,7 @@ class PublishedClaim:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the article states the figure at all; others are derived from what it states."""
+        """Return whether the article states the figure; others are derived from stated ones."""
         return self.claimed != "not stated"
 
 

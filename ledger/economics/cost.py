@@ -83,7 +83,7 @@ def gpu_cost(*, gpus: Exact, pusd_per_hour: Exact, hours: Exact) -> Exact:
 
 
 def ops_cost(*, hours_per_week: Exact, pusd_per_hour: Exact, weeks: Exact) -> Exact:
-    """People's time spent on own engines over a period."""
+    """Return people's time spent on own engines over a period."""
     return hours_per_week * pusd_per_hour * weeks
 
 
@@ -92,7 +92,7 @@ def weeks_of(hours: Exact) -> Fraction:
 
 
 def peak_unit_cost(*, pusd_per_hour: Exact, tokens_per_s: Exact, basis: TokenBasis) -> UnitPrice:
-    """Cost per token of an engine that never idles: a floor, not what is paid."""
+    """Return cost per token of an engine that never idles: a floor, not what is paid."""
     if tokens_per_s <= 0:
         raise ValueError("a throughput must be above zero")
     tokens_per_hour = Fraction(tokens_per_s) * SECONDS_PER_HOUR
@@ -107,7 +107,7 @@ def tokens_per_usd(*, pusd_per_hour: Exact, tokens_per_s: Exact) -> Fraction:
 
 
 def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | None:
-    """The whole bill over the tokens served, idle included: the figure to hold against an API.
+    """Return the whole bill per served token, idle included, for comparison with an API.
 
     `None` when nothing was served: the bill is then a loss, not a price.
     """

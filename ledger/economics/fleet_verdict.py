@@ -103,7 +103,7 @@ class PoolVerdict:
 
     @property
     def substitutes(self) -> tuple[str, ...]:
-        """APIs that the verdict sends more work to, and that no evaluation has judged."""
+        """Return APIs that the verdict sends more work to, and that no evaluation has judged."""
         if self.action not in {VerdictAction.REDUCE, VerdictAction.LEAVE}:
             return ()
         names = (model.substitute for model in self.assumptions.models)
@@ -135,7 +135,7 @@ class FleetVerdict:
 
     @property
     def action(self) -> VerdictAction | None:
-        """The action of all; of pools that move in opposite ways the one that is worth most."""
+        """Return the action of all; of pools that move in opposite ways the most valuable one."""
         judged = self.judged
         if not judged:
             return None

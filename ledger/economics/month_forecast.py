@@ -120,7 +120,7 @@ def _factors(days: Sequence[float], weekdays: Sequence[int], mean: float) -> lis
 
 
 def _used(weekdays: Sequence[int]) -> float:
-    """Degrees of freedom that the factors take: less of them the more they are shrunk."""
+    """Return degrees of freedom that the factors take: less of them the more they are shrunk."""
     counts = [weekdays.count(weekday) for weekday in range(7)]
     return sum(count / (count + SHRINK) for count in counts if count) * 0.5
 

@@ -51,7 +51,7 @@ class TargetDemand:
         return sum((tokens * times for tokens, times in self.windows), Fraction(0))
 
     def served(self, per_window: Fraction) -> Fraction:
-        """Tokens of the period that fit into so many a window."""
+        """Return tokens of the period that fit into so many a window."""
         return sum((min(t, per_window) * times for t, times in self.windows), Fraction(0))
 
 

@@ -30,7 +30,7 @@ class LoadCurve:
         return self.sums[-1]
 
     def overflow(self, capacity_per_minute: Exact, *, volume: Exact) -> Fraction:
-        """Tokens above the capacity when this curve is scaled to `volume` tokens in all."""
+        """Return tokens above the capacity when this curve is scaled to `volume` tokens in all."""
         if volume <= 0:
             return Fraction(0)
         scale = Fraction(volume) / self.total
@@ -40,7 +40,7 @@ class LoadCurve:
         )
 
     def _from(self, first: int) -> int:
-        """Tokens of the minutes from this place on."""
+        """Return tokens of the minutes from this place on."""
         return self.total - (self.sums[first - 1] if first else 0)
 
 
@@ -56,7 +56,7 @@ class StepCost:
     load: LoadCurve
 
     def fixed_pusd(self, gpus: int) -> Exact:
-        """F(N): nothing at N = 0, else N GPUs, the spares and what does not scale."""
+        """Return F(N): nothing at N = 0, else N GPUs, the spares and what does not scale."""
         return (gpus + self.spares) * self.gpu_pusd + self.other_pusd if gpus else 0
 
     def total_pusd(self, gpus: int, volume: Tokens) -> Exact:
@@ -122,7 +122,7 @@ def _above(loads: Sequence[int], capacity: Fraction) -> Fraction:
 def fitted_window(
     tokens_per_minute: Sequence[int], *, capacity_per_minute: Exact, overflowed: Exact
 ) -> int:
-    """Minutes over which engines evened out bursts: the window that explains what overflowed.
+    """Return the minutes over which engines evened out bursts, as the overflow shows.
 
     A request works for longer than the minute it arrived in, and a burst may wait within its SLO,
     so a strict minute can overstate the overflow. The observed overflow decides.

@@ -60,7 +60,7 @@ def crossing(
     needed_per_day: float,
     confidence: float = 0.8,
 ) -> BreakEvenCrossing:
-    """The day on which the trend of whole days ending at `last_day` meets `needed_per_day`."""
+    """Return the day on which the trend up to `last_day` reaches `needed_per_day`."""
     if len(tokens) < LEAST_DAYS:
         return BreakEvenCrossing(TrendResult.TOO_LITTLE_DATA)
     line = _fit(tokens, confidence)

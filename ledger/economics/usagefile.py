@@ -58,7 +58,7 @@ class UsageFile:
     finest_us: int
 
     def minutes(self, basis: TokenBasis, names: frozenset[str]) -> list[int]:
-        """Tokens in every minute of the span; a bucket is spread evenly over its own."""
+        """Return tokens in every minute of the span; a bucket is spread evenly over its own."""
         found = [0] * ((self.end_us - self.start_us) // MINUTE_US)
         for use in self.used:
             if use.name in names:

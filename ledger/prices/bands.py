@@ -203,7 +203,7 @@ def _place_text(place: Place) -> str:
 
 
 def _usd(place: Place, pusd: int) -> str:
-    """USD per million tokens, or per what else is priced."""
+    """Return USD per million tokens, or per what else is priced."""
     usd = pusd_to_usd(pusd * _PER_MILLION if place[2] in KINDS else pusd)
     text = f"{usd:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

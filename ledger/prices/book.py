@@ -114,7 +114,7 @@ class PriceBook:
         return None
 
     def unchanged_span_us(self, at_us: int) -> tuple[int, int]:
-        """From and until when every `find` answers as at this instant."""
+        """Return the span in which every `find` answers as at this instant, in microseconds."""
         edges_us, place = self._edges_us, bisect_right(self._edges_us, at_us)
         since_us = edges_us[place - 1] if place else -BIGINT_LIMIT
         return since_us, edges_us[place] if place < len(edges_us) else BIGINT_LIMIT

@@ -46,7 +46,7 @@ class PriceAmount:
 
     @property
     def percent(self) -> float | None:
-        """By how much it changes; None where there is nothing to compare with."""
+        """Return the change in percent, `None` where there is nothing to compare with."""
         if not self.old or self.new is None:
             return None
         return round((self.new - self.old) * 100 / self.old, 2)
@@ -90,7 +90,7 @@ def planned(
     only: Callable[[str], bool],
     at_us: int,
 ) -> PriceImportPlan:
-    """Importing these drafts as `book`, for the names that `only` accepts, at this instant.
+    """Return the plan to import drafts as `book`, for the names that `only` accepts.
 
     Raises `PriceError` for drafts that cannot be used or have ended.
     """
@@ -158,7 +158,7 @@ def price_differences(before: Price | None, after: Price | None) -> tuple[PriceA
 
 
 def amounts(price: Price) -> tuple[PriceAmount, ...]:
-    """Everything that a price lists, with `old` and `new` alike."""
+    """Return every amount of a price, with `old` and `new` alike."""
     return tuple(
         PriceAmount(*place, _unit(place[2]), value, value)
         for place, value in sorted(_amounts(price).items(), key=lambda item: _order(item[0]))

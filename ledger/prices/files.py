@@ -163,7 +163,7 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
 
 
 def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierRates]:
-    """Rates of tiers and above thresholds: what a step leaves open is as in its own tier."""
+    """Return rates of tiers and above thresholds: what a step leaves open is as in its own tier."""
     rates: dict[str, Mapping[str, int]] = {STANDARD: base}
     for word, stated in _mapping(row.get("tiers") or {}, "tiers").items():
         tier = tier_of(word)
@@ -188,7 +188,7 @@ def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierR
 
 
 def _picture_forms(row: Mapping[str, object], rates: TokenRates) -> list[TierRates]:
-    """Prices of a picture by its form: `SIZE`, `QUALITY` or `QUALITY/SIZE`."""
+    """Return prices of a picture by its form: `SIZE`, `QUALITY` or `QUALITY/SIZE`."""
     found = []
     for form, usd in _mapping(row.get("pictures") or {}, "pictures").items():
         if picture_form(form) != form:

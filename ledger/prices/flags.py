@@ -62,7 +62,7 @@ def flags(
     read_on: Mapping[str, str] = _NO_DATES,
     stale_after_days: int = STALE_AFTER_DAYS,
 ) -> list[PriceFlag]:
-    """The doubts about these names' prices. `read_on`: ISO day, per book, of its last reading."""
+    """Return doubts about prices of names. `read_on`: ISO day, per book, of its last reading."""
     today = _day(at_us)
     bands = PriceBands(book, at_us)
     found: list[PriceFlag] = []
@@ -84,7 +84,7 @@ def flags(
 
 
 def _partly_known(names: Iterable[str]) -> str:
-    """Charges that no term says, each with what a request must have to be charged it."""
+    """Return charges that no term says, each with what a request must have to be charged it."""
     doubtful = doubtful_terms(list(names))
     if not doubtful:
         return ""

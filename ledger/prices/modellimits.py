@@ -45,7 +45,7 @@ class _Row(msgspec.Struct):
 
 @cache
 def model_limits() -> Mapping[str, ModelLimits]:
-    """Limits by `provider/model`, from the installed map; empty without one.
+    """Return limits by `provider/model`, from the installed map; empty without one.
 
     Read once: who forks workers has read it for all of them.
     """

@@ -83,7 +83,7 @@ class _Row:
 
 
 def parse_price_csv(data: bytes, *, book: str) -> tuple[PriceDraft, ...]:
-    """The file's prices. Raises `PriceError` with every fault, a line each, `LINE, COLUMN`."""
+    """Return the file's prices. Raises `PriceError` with every fault as `LINE, COLUMN`."""
     faults: list[str] = []
     try:
         table = read_table(data, book, faults)

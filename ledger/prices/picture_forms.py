@@ -86,7 +86,7 @@ def _listed_name(listed: Mapping[str, int], form: PictureForm) -> str | None:
 
 
 def _names_of(form: PictureForm) -> Iterator[str]:
-    """Names of exactly this form, the most particular first."""
+    """Yield names of exactly this form, the most particular first."""
     quality, size = form
     if quality and size:
         yield f"{quality}/{size}"

@@ -113,7 +113,7 @@ class PriceQuote:
         return "" if borrowed else self._picture_rule
 
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:
-        """Names of what is unread and may be charged to a request with these features."""
+        """Return names of what is unread and may be charged to a request with these features."""
         known = self._unread.get(features)
         if known is None:
             known = self._unread[features] = unlimited_terms(self.unread, features)

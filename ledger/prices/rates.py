@@ -123,7 +123,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def rates_from(listed: Mapping[str, int]) -> TokenRates:
-    """Complete rates from those a provider lists; `input` and `output` must be among them."""
+    """Return complete rates from listed ones; `input` and `output` must be among them."""
     if unknown := listed.keys() - _KNOWN:
         raise PriceError(f"unknown kinds of tokens: {', '.join(sorted(unknown))}")
     if "input" not in listed or "output" not in listed:
@@ -191,7 +191,7 @@ def bound_pusd(
     tiers: Collection[str] | None = None,
     media: ReachableMedia = ANY_MEDIA,
 ) -> int:
-    """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
+    """Return the most that these tokens may cost: each at its dearest reachable kind, in pico-USD.
 
     `output_tokens` are those of all choices. `tiers` are the service tiers the request can run in
     (`None`: any that is priced, because the provider's default may not be the standard one).
@@ -227,7 +227,7 @@ def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **co
 
 
 def units_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
-    """An upper bound of the units alone, to stand beside a bound on tokens: that has the fee.
+    """Return the most that the units cost, in pico-USD; the fee is in the bound on tokens.
 
     Both are rounded, and their sum once, which may be one more.
     """
@@ -296,12 +296,12 @@ def dearest_input(rates: TokenRates, *, audio: bool) -> int:
 
 
 def dearest_output(rates: TokenRates, *, audio: bool, images: bool) -> int:
-    """The most that a token of the output can cost; without `audio` or `images`, of the rest."""
+    """Return the most that a token of the output costs, in pico-USD."""
     return max(_of_outputs[audio, images](rates))
 
 
 def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates, tier: str) -> int:
-    """Cost of the kinds that few requests have, in pico-USD."""
+    """Return cost of the kinds that few requests have, in pico-USD."""
     pusd = 0
     for kind in _SELDOM:
         count = getattr(tokens, kind.field)

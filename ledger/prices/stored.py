@@ -61,7 +61,7 @@ class PriceRecord:
 
 
 def load_price_book(engine: Engine, aliases: Mapping[str, str] | None = None) -> PriceBook:
-    """Every stored version, as one immutable book; `aliases` are the configured price files'."""
+    """Return the book of all stored versions; `aliases` are those of configured price files."""
     with reading(engine) as connection:
         return PriceBook(_read_stored(connection), aliases)
 
@@ -73,7 +73,7 @@ def stored_prices(engine: Engine) -> list[Price]:
 
 
 def every_price(connection: Connection) -> list[Price]:
-    """Return the same, in a state of the books that is being read."""
+    """Return every stored version, read in the transaction of `connection`."""
     return _read_stored(connection)
 
 
@@ -84,7 +84,7 @@ def newer_prices(engine: Engine, version: int) -> list[Price]:
 
 
 def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
-    """These versions, by their numbers."""
+    """Return these versions by their numbers."""
     query = select(PriceVersionRow.version, PriceVersionRow.price).where(
         PriceVersionRow.version.in_(sorted(set(versions)))
     )
@@ -190,7 +190,7 @@ def import_approved(
 
 
 def _waiting_count(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) -> int:
-    """Names of a market's list that it states otherwise than it was stored."""
+    """Return names of a market's list that it states otherwise than it was stored."""
     books = {(price.book, price.name) for price in market}
     again = [draft for draft in drafts if (draft.book, draft.name) in books]
     return len({row.draft.name for row in diff(market, again, at_us=at_us).rows})

@@ -132,7 +132,7 @@ def missing_limits(
 
 
 def unread_in_row(row: Mapping[str, object], read: Collection[str]) -> Iterator[str]:
-    """Names of a map's row that state a charge and are not among those that were `read`."""
+    """Yield names of a map's row that state a charge and are not among those that were `read`."""
     shown = row.get("supported_output_modalities")
     for name, value in row.items():
         if name in read or not _speaks_of_money(name) or not _is_charge(name, value):

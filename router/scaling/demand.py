@@ -197,7 +197,7 @@ class PoolDemand:
         return ClassForecast(name, seconds, mean, low, max(high, mean))
 
     def needed_work(self, traffic: DemandClass, seconds: float, at_s: float) -> float:
-        """Engine seconds a second that this class almost surely stays below until then."""
+        """Return the engine seconds a second that this class almost surely stays below."""
         track = self._classes.get(traffic.name)
         seen = self._last_seen.get(traffic.name)
         if track is None or seen is None or at_s - seen > _FORGOTTEN_S:
@@ -249,7 +249,7 @@ class PoolDemand:
         return found
 
     def _known(self, arrivals: tuple[ClassArrivals, ...]) -> dict[str, ClassArrivals]:
-        """Arrivals by class; classes beyond the most that are kept go into one."""
+        """Return arrivals by class; classes beyond the most that are kept go into one."""
         found: dict[str, ClassArrivals] = {}
         for item in sorted(arrivals, key=lambda item: item.name):
             names = len({*self._classes, *found})

@@ -275,7 +275,7 @@ class EngineChoice:
         return replace(moves, resting=moves.resting - log(self._terms.capacity))
 
     def _earned(self, engine: int) -> float:
-        """Pico-USD that the engine is expected to earn in the coming step."""
+        """Return pico-USD that the engine is expected to earn in the coming step."""
         motion = self._track.motion
         hours = motion.moves.step_s / 3600
         return hours * mean_earning(
@@ -334,7 +334,7 @@ def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:
 
 
 def _stoppable(state: FleetState, terms: PoolTerms, look_s: float) -> list[EngineLease]:
-    """Engines whose stop saves rent before the next look, the youngest first."""
+    """Return engines whose stop saves rent before the next look, the youngest first."""
     found = [
         engine
         for engine in state.engines

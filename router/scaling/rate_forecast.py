@@ -67,7 +67,7 @@ class RateForecaster:
 
     @property
     def pull(self) -> float:
-        """Which part of its distance to `resting` a rate loses in one step."""
+        """Return the part of its distance to `resting` that a rate loses in one step."""
         return max(0.0, min(0.5, self._drift[0] / self._drift[1]))
 
     def observe(self, rate: float, ends_s: float) -> None:

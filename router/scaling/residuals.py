@@ -47,7 +47,7 @@ class ErrorHistogram:
             self._unit = 1.0
 
     def points(self, edges: Sequence[float] = FEW_POINTS) -> Points:
-        """Means of the errors between those shares of the probability, with what lies there."""
+        """Return the mean error between these shares of the probability, with its probability."""
         total = sum(self._weights)
         found: list[tuple[float, float]] = []
         cells = [

@@ -54,7 +54,7 @@ def fetch(
 
 
 def find_wheel(locked_package: LockedPackage, folder: Path) -> Path | None:
-    """Its wheel, if it is there and is the locked file; a broken one is removed."""
+    """Return a package's wheel if it is the locked file; remove a broken one."""
     stem = re.sub(
         r"[-_.]+", "[-_.]+", re.escape(locked_package.name).replace(r"\-", "-").replace(r"\.", ".")
     )
@@ -70,7 +70,7 @@ def find_wheel(locked_package: LockedPackage, folder: Path) -> Path | None:
 def fetch_torch(
     locks: Path, target: WheelPlatform, source: WheelSource, folder: Path, say: Say
 ) -> Path:
-    """Torch's CPU build; raises `InstallError` where nobody has it."""
+    """Fetch torch's CPU build. Raises `InstallError` where no place has it."""
     folder.mkdir(parents=True, exist_ok=True)
     known = torchwheel.known_hashes(locks / "torch.lock")
     search = torchwheel.WheelSearch(

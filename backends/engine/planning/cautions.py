@@ -12,7 +12,7 @@ _SAVES_MEMORY = "such weights save memory, not time"
 
 
 def weakest_gpu(gpus: Sequence[GpuSpec]) -> GpuSpec:
-    """Mixed GPUs as one kind: the slowest sets every step, the smallest every share."""
+    """Return mixed GPUs as one kind: the slowest sets every step, the smallest every share."""
     first = gpus[0]
     if all(gpu.name == first.name for gpu in gpus):
         return first

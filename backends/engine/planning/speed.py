@@ -142,7 +142,7 @@ def floor_of(
 
 
 def _read(model: ModelConfig, layout: ParallelLayout, sequences: int) -> int:
-    """Weights of all stages; each reads them for its own group of the sequences."""
+    """Return weights of all stages; each reads them for its own group of the sequences."""
     return model.read_weight_bytes(sequences / layout.pipeline)
 
 

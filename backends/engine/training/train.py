@@ -132,7 +132,7 @@ class TrainingRun:
                 self.step(rows.draw(shape), 0.0)
 
     def evaluate_losses(self, streams: dict[str, TokenStream]) -> dict[str, float]:
-        """Mean loss in nats a token of each kind that is held out."""
+        """Return mean loss in nats a token of each kind that is held out."""
         rows, length = self.machine.look
         found = {}
         self.network.eval()
