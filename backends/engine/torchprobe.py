@@ -148,6 +148,22 @@ def attention_rows(document: Mapping[str, Any]) -> list[tuple[str, int, list[flo
     return rows
 
 
+def kv_transport(document: Mapping[str, Any]) -> str | None:
+    """What UCX reads the largest pieces with, by its own table of protocols; `None`: not told.
+
+    A row of the table is `range | description | transports`; the row above a table names what it is
+    for, and a read is `ucp_get`.
+    """
+    is_read, transport = False, None
+    for row in document.get("kv_transfer", {}).get("ucx", ()):
+        cells = [cell.strip() for cell in row.split("|")]
+        if "ucp_" in cells[0]:
+            is_read = "ucp_get" in cells[0]
+        elif is_read and len(cells) == 3 and cells[0].endswith("inf"):
+            transport = f"{cells[2]} ({cells[1]})"
+    return transport
+
+
 def _speedup_of(pair: Sequence[float | str]) -> float:
     plain, fused = pair
     return plain / fused if isinstance(plain, float) and isinstance(fused, float) else 0.0

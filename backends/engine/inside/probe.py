@@ -1,7 +1,8 @@
 """Measurements of this machine's GPU, else processor, by torch, as one JSON document.
 
 Copy bandwidth, matrix products by number format, launches, attention of prompts and of decode
-steps, all-reduce where there is more than one GPU. Each figure is the median of repeats, with the
+steps, all-reduce where there is more than one GPU, and how fast one process reads another's memory
+through NIXL, where that is installed. Each figure is the median of repeats, with the
 lowest and highest beside it; inputs are random, since zeros run faster than data does. What a
 device cannot do is named with its reason, and the rest goes on.
 
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from typing import Any
 import torch
 
 FORMAT = 1
-PARTS = ("bandwidth", "flops", "launch", "attention", "all_reduce")
+PARTS = ("bandwidth", "flops", "launch", "attention", "all_reduce", "kv_transfer")
 NUMBERS = ("bf16", "fp16", "fp8", "int8")
 TOKENS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 # Query heads, key and value heads, width of a head: a layer of Llama 3 8B.
@@ -226,6 +228,22 @@ def _rank(rank: int, ranks: int, gpu: bool, small: bool, place: str, answers: An
     torch.distributed.destroy_process_group()
 
 
+def kv_transfer(*, small: bool) -> dict[str, Any]:
+    """Bytes a second from process to process, and how UCX moves them."""
+    script = Path(__file__).with_name("kv_transfer.py")
+    done = subprocess.run(  # noqa: S603  (a script of ours, by this interpreter)
+        [sys.executable, "-P", str(script), "--mib", "32" if small else "1024"],
+        env={**os.environ, "UCX_PROTO_INFO": "y"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    found = next((line for line in reversed(lines) if line.startswith('{"breakeven_kv"')), None)
+    if found is None:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+    table = [line.partition("|")[2].strip(" |") for line in lines if "|" in line]
+    return {**json.loads(found), "ucx": table}
+
+
 def device(*, gpu: bool) -> dict[str, Any]:
     about: dict[str, Any] = {"kind": "gpu" if gpu else "cpu", "torch": torch.__version__}
     if gpu:
@@ -272,13 +290,16 @@ def main(arguments: list[str]) -> int:
     ranks = given.ranks or (made["device"]["count"] if gpu else 1)
     for part in (each for each in PARTS if each in given.only):
         sys.stderr.write(f"{part}\n")
-        if part != "all_reduce":
+        if part not in ("all_reduce", "kv_transfer"):
             made[part] = getattr(probe, part)()
-        elif ranks > 1:
-            try:
+            continue
+        try:
+            if part == "kv_transfer":
+                made[part] = kv_transfer(small=small)
+            elif ranks > 1:
                 made[part] = all_reduce(ranks, gpu=gpu, small=small)
-            except RuntimeError as error:
-                probe.unavailable[part] = _line(error)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            probe.unavailable[part] = _line(error)
     made["unavailable"] = probe.unavailable
     sys.stdout.write(json.dumps(made) + "\n")
     return 0
