@@ -1,4 +1,4 @@
-"""How vLLM is told to hand KV from one engine to another: NixlConnector's flag and environment.
+"""Settings by which vLLM hands KV to another engine: NixlConnector's flag and environment.
 
 Every engine in a role is started as `kv_both`: which of the two it is for a request, the request
 says (`kv_transfer_params`), and each can serve alone where the other side is gone. The layout of
@@ -20,12 +20,11 @@ from backends.address_policy import LOCALHOST, parse_address
 FLAG = "--kv-transfer-config"
 CONNECTOR = "NixlConnector"
 HOST_VARIABLE, PORT_VARIABLE = "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"
-
 DIRECT_READS = ("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")
 
 
 def transfer_flags(lease_s: int) -> tuple[str, ...]:
-    """The flag of an engine in a role."""
+    """Return the flag of an engine in a role."""
     said = {
         "kv_connector": CONNECTOR,
         "kv_role": "kv_both",
@@ -36,7 +35,7 @@ def transfer_flags(lease_s: int) -> tuple[str, ...]:
 
 
 def transfer_environ(address: str, told: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What an engine that offers its KV at HOST:PORT has beside its parent's environment, `told`.
+    """Return what an engine at HOST:PORT gets beside its parent's environment, `told`.
 
     Raises `ValueError` for an address that is not private.
     """
@@ -59,5 +58,5 @@ def is_private_host(host: str) -> bool:
 
 
 def names_transfer(flags: Sequence[str]) -> bool:
-    """Whether a person's own flags say how KV is handed on."""
+    """Return whether a person's own flags say how KV is handed on."""
     return any(word.partition("=")[0].replace("_", "-") == FLAG for word in flags)

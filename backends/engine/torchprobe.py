@@ -1,4 +1,4 @@
-"""What `engine probe` measured: asked of the engine's interpreter, kept in a file, read by `plan`.
+"""Results of `engine probe`, measured by the engine's interpreter and read by `plan`.
 
 torch is in the engine's environment alone, so the measuring is a program of its own
 (`inside/probe.py`). What it found takes the place of the catalogue's figures for the same GPU.
@@ -41,7 +41,7 @@ class ComparedRate:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What to measure: names of the program's parts, prompt lengths of attention."""
+    """The parts to measure: names of the program's parts, prompt lengths of attention."""
 
     environment: Environment
     flavour: Flavour
@@ -100,7 +100,7 @@ def gpu_of(document: Mapping[str, Any]) -> GpuSpec | None:
 
 
 def compare_rates(document: Mapping[str, Any]) -> list[ComparedRate]:
-    """Rates beside the data sheet's: bytes/s and FLOP/s."""
+    """Return rates beside the data sheet's: bytes/s and FLOP/s."""
     gpu = gpu_of(document)
     found = []
     if item := document.get("bandwidth"):

@@ -1,4 +1,4 @@
-"""What this machine's GPU (else its processor) does, measured with torch: one JSON document.
+"""Measurements of this machine's GPU, else processor, by torch, as one JSON document.
 
 Copy bandwidth, matrix products by number format, launches, attention of prompts and of decode
 steps, all-reduce where there is more than one GPU, and how fast one process reads another's memory
@@ -57,7 +57,7 @@ class KernelTimer:
         return float(first.elapsed_time(last)) / 1e3 / calls
 
     def measure(self, work: Callable[[], object]) -> dict[str, float]:
-        """Median, lowest and highest of the repeats, in seconds."""
+        """Return the median, lowest and highest of the repeats, in seconds."""
         once = min(self.time(work, 1) for _ in range(2))
         calls = max(1, round(SPREAD_S / REPEATS / max(once, 1e-7)))
         calls = min(calls, 2000)
@@ -79,7 +79,7 @@ class DeviceProbe:
         return torch.randn(*shape, device=self.device, dtype=dtype or torch.bfloat16)
 
     def bandwidth(self) -> dict[str, float]:
-        """Bytes read and written by a copy that is larger than any cache."""
+        """Return bytes read and written by a copy that is larger than any cache."""
         size = (32 << 20) if self.small else (4 << 30)
         source = self.random(size // 2)
         target = torch.empty_like(source)
@@ -98,7 +98,7 @@ class DeviceProbe:
         return found
 
     def product(self, number: str, side: int) -> Callable[[], object]:
-        """A square product of random operands; the second is laid out by columns, as engines do."""
+        """Return a square product of random operands, the second laid out by columns."""
         left, right = self.random(side, side), self.random(side, side).t()
         if number == "fp8":
             item = torch.ones((), device=self.device)
@@ -114,7 +114,7 @@ class DeviceProbe:
         return lambda: left @ right
 
     def launch(self) -> dict[str, Any]:
-        """Seconds that one operation on one number takes, launched one by one and from a graph."""
+        """Measure the seconds of one operation on one number, launched alone and from a graph."""
         many, number = 200, self.random(1)
 
         def launches() -> None:
@@ -131,7 +131,7 @@ class DeviceProbe:
         return found
 
     def attention(self) -> list[dict[str, Any]]:
-        """Prompts and decode steps of one layer, plainly and with torch's fused kernels."""
+        """Measure one layer's prompts and decode steps, plain and with torch's fused kernels."""
         found: list[dict[str, Any]] = []
         for tokens in self.tokens:
             for phase, queries in (("prefill", tokens), ("decode", 1)):
@@ -141,7 +141,7 @@ class DeviceProbe:
         return found
 
     def attended(self, attend: Callable[..., Any], queries: int, tokens: int) -> dict[str, Any]:
-        """Its time and what it takes of memory beside its inputs; or why it does not run."""
+        """Return the time and the memory beside its inputs, or why it does not run."""
         scores = HEADS * queries * tokens * 2
         if not self.gpu and attend is plain and scores >= (1 << 30):
             return {"failed": f"its scores alone are {scores / 2**30:.0f} GiB"}
@@ -163,7 +163,7 @@ class DeviceProbe:
 
 
 def plain(query: Any, key: Any, value: Any) -> Any:
-    """Every score in memory, as first implementations had it."""
+    """Compute attention with every score in memory, as first implementations did."""
     many = HEADS // KV_HEADS
     key, value = key.repeat_interleave(many, dim=1), value.repeat_interleave(many, dim=1)
     scores = query @ key.transpose(-1, -2) / HEAD**0.5
@@ -182,7 +182,7 @@ def fused(query: Any, key: Any, value: Any) -> Any:
 
 
 def all_reduce(ranks: int, *, gpu: bool, small: bool) -> list[dict[str, Any]]:
-    """One process a rank; the slowest rank's time counts."""
+    """Measure all-reduce with one process a rank; the slowest rank's time counts."""
     place = Path(mkdtemp()) / "ranks"
     context = torch.multiprocessing.get_context("spawn")
     answers = context.SimpleQueue()
