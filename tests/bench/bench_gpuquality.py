@@ -28,8 +28,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import httpx
@@ -44,6 +43,7 @@ from backends.engine.process import free_port
 from backends.engine.worklog import WorkLog
 
 METHODS = ("fp8", "int8", "gptq", "awq", "fp8-kv")
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "transformers", "vllm", "compressed-tensors", "llmcompressor")
 BROKEN = "broken"
 ITSELF = "itself"
@@ -116,16 +116,17 @@ class Bench:
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given
         self.out, self.work = given.out, given.work
-        self.logs = self.out / "logs"
+        self.logs = self.work / "logs"
+        self.out.mkdir(parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
-        self.work.mkdir(parents=True, exist_ok=True)
         self.results = Results(self.out / "quality.json", given.deadline)
         self.prompts, self.calibration = (
             self.work / "prompts.jsonl",
             self.work / "calibration.jsonl",
         )
         self.model = self.work / "base"
-        self._kit = {"PYTHONPATH": str(given.compressor)} if given.compressor else None
+        paths = [str(given.compressor), os.environ.get("PYTHONPATH", "")]
+        self._kit = {"PYTHONPATH": os.pathsep.join(filter(None, paths))} if given.compressor else {}
 
     async def run(self) -> None:
         about = {"versions": await self._versions(), "arguments": {
@@ -170,7 +171,7 @@ class Bench:
             self.results.add("warm", "engine", failed=str(error))
         words = [*self._compressor(folder, self.work / "warm"), "--method", "fp8"]
         try:
-            await step(words, self.logs / "warm-compress.log", 150, self._kit or {})
+            await step(words, self.logs / "warm-compress.log", 150, self._kit)
             self.results.add("warm", "llm-compressor", works=True)
         except StepFailed as error:
             self.results.add("warm", "llm-compressor", failed=str(error))
@@ -237,6 +238,8 @@ class Bench:
         if name == ITSELF:
             return self.model, ()
         out, log = self.work / name, self.logs / f"quantize-{name}.log"
+        if (out / "config.json").exists():
+            return out, ()
         prompts: list[object] = ["--prompts", self.calibration]
         began = time.monotonic()
         limit = min(self.given.quantize, self.results.left - 60)
@@ -245,7 +248,7 @@ class Bench:
             if name == BROKEN:
                 raise StepFailed("wrong on purpose")
             words = [*self._compressor(self.model, out), "--method", name, *prompts]
-            await step(words, log, limit, self._kit or {})
+            await step(words, log, limit, self._kit)
         except StepFailed as error:
             by = "breakeven"
             if name != BROKEN:
@@ -303,7 +306,7 @@ class Bench:
             "print(json.dumps(found))\n"
         )
         found = {}
-        for name, more in (("engine", {}), ("compressor", self._kit or {})):
+        for name, more in (("engine", {}), ("compressor", self._kit)):
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",
@@ -331,9 +334,9 @@ def main() -> int:
     parser.add_argument("--quantize", type=float, default=120.0, help="seconds of one method")
     parser.add_argument("--start", type=float, default=120.0, help="seconds of one engine's start")
     parser.add_argument("--deadline", type=float, default=560.0)
-    parser.add_argument("--prompts", type=int, default=256)
-    parser.add_argument("--calibration", type=int, default=128)
-    parser.add_argument("--tokens", type=int, default=96)
+    parser.add_argument("--prompts", type=int, default=192)
+    parser.add_argument("--calibration", type=int, default=96)
+    parser.add_argument("--tokens", type=int, default=80)
     parser.add_argument("--users", type=int, default=32)
     parser.add_argument("--at-once", type=int, default=16, help="candidates")
     parser.add_argument("--only", nargs="*", default=METHODS, choices=METHODS)

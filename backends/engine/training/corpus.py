@@ -6,9 +6,9 @@ Three kinds of documents, one JSON object a line: `topic` (the language referenc
 the answer). All of it is under Python's licence (PSF-2.0), but for the few lines of small talk
 below, which are ours. One module in `HELD_OUT_OF` is kept for measuring, with all that is about it.
 
-Run it: `python -m backends.engine.training.corpus corpus.jsonl.xz` (a few seconds). `--packages`: the
-sources of installed packages with a permissive licence come in as well, for a larger model
-(`packages.py`); which ones, is written beside the corpus.
+Run it: `python -m backends.engine.training.corpus corpus.jsonl.xz` (a few seconds). `--packages`:
+sources of installed packages with a permissive licence, too, for a larger model (`packages.py`);
+which ones, is written beside the corpus.
 """
 
 import argparse

@@ -81,7 +81,7 @@ _AT_ONCE = 16  # rows of a measurement
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """Seconds, or steps where the result must repeat; `ends`: the clock's, when that comes first."""
+    """Seconds, or steps where the result must repeat; `ends`: a time of the clock, if earlier."""
 
     seconds: float
     steps: int | None = None
@@ -176,7 +176,8 @@ class TrainingRun:
         rows, length = self.machine.look
         found = {}
         self.network.eval()
-        with torch.no_grad():
+        # Other shapes than a step's: compiling for them would cost more than they do.
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             for kind, stream in streams.items():
                 tokens = torch.from_numpy(_wrap_tokens(stream.tokens)).to(self.machine.device)
                 starts = np.linspace(0, len(stream.starts) - 1, rows).astype(int)
