@@ -158,7 +158,7 @@ def _run(request: QuantizeRequest, out: Path, say: Callable[[str], None]) -> dic
         elif isinstance(told, dict) and isinstance(told.get("done"), dict):
             done.update(told["done"])
 
-    say(request.by)
+    say(f"loading {request.by}")
     code, tail = run(
         command(request, out), environ(request, os.environ), read, timeout_s=request.timeout_s
     )

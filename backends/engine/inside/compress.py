@@ -6,8 +6,7 @@ by output channel, activations by token), `int8` (likewise), `gptq` (4 bits in g
 activations), `awq` (likewise, after AWQ's scaling), `fp8-kv` (the KV cache alone, one calibrated
 scale a layer for keys and one for values).
 
-A script on purpose, and by itself, for an interpreter that has torch, transformers and llmcompressor:
-    python compress.py MODEL OUT --method gptq --prompts prompts.jsonl
+A script on purpose, and by itself: `python compress.py MODEL OUT --method gptq --prompts FILE`.
 """
 
 import argparse
@@ -18,11 +17,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import torch
+import transformers
+from llmcompressor import oneshot
+from llmcompressor.modifiers.gptq import GPTQModifier
+from llmcompressor.modifiers.quantization import QuantizationModifier
+from llmcompressor.modifiers.transform.awq import AWQModifier
+from llmcompressor.pipelines.cache import IntermediatesCache
+
 METHODS = ("fp8", "int8", "gptq", "awq", "fp8-kv")
 CALIBRATED = ("gptq", "awq", "fp8-kv")
 PACKAGES = ("llmcompressor", "compressed-tensors", "transformers", "torch")
 _AT_ONCE = 16
-_SKIPPED = ("*.safetensors", "config.json", "*.index.json")
 
 
 class Progress:
@@ -40,10 +46,6 @@ class Progress:
 
 def recipe(method: str) -> list[Any]:
     """llm-compressor's modifiers of a method; `lm_head` keeps its 16 bits."""
-    from llmcompressor.modifiers.gptq import GPTQModifier
-    from llmcompressor.modifiers.quantization import QuantizationModifier
-    from llmcompressor.modifiers.transform.awq import AWQModifier
-
     linear: dict[str, Any] = {"targets": ["Linear"], "ignore": ["lm_head"]}
     if method == "fp8":
         return [QuantizationModifier(scheme="FP8_DYNAMIC", **linear)]
@@ -68,8 +70,6 @@ def calibration_rows(
     model: Any, tokenizer: Any, prompts: list[list[dict[str, Any]]], answer: int, longest: int
 ) -> list[list[int]]:
     """Token ids of each prompt and the model's own answer to it, without padding."""
-    import torch
-
     tokenizer.padding_side = "left"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -96,7 +96,6 @@ def calibration_rows(
 
 def as_batches(rows: list[list[int]]) -> Any:
     """One row a batch: no padding, so that no observed value is padding's."""
-    import torch
 
     def batch(items: list[list[int]]) -> dict[str, Any]:
         ids = torch.tensor(items)
@@ -106,11 +105,9 @@ def as_batches(rows: list[list[int]]) -> Any:
 
 
 def compress(given: argparse.Namespace, progress: Progress) -> dict[str, Any]:
-    progress.say("loading llm-compressor")
-    import torch
-    import transformers
-    from llmcompressor import oneshot
-
+    if not torch.cuda.is_available():
+        # llm-compressor 0.14 pins what AWQ observed for an accelerator, also where there is none.
+        IntermediatesCache.pin_memory = lambda *_, **__: None
     progress.say("loading the model")
     tokenizer = transformers.AutoTokenizer.from_pretrained(given.model)
     model = transformers.AutoModelForCausalLM.from_pretrained(given.model, dtype="auto")
