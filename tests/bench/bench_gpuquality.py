@@ -3,10 +3,10 @@
 On a host with a GPU, an engine's Python and a corpus (`python -m backends.engine.training.corpus
 text.xz --packages ...`):
 
-    python3 tests/bench/bench_gpuquality.py --corpus text.xz --out build/gpuquality
+    make bench-gpuquality ARGS="--corpus text.xz --out build/gpuquality --engine .breakeven/engine"
 
-It trains for `--train` seconds, quantizes with llm-compressor (`--compressor`: a folder with it, for
-PYTHONPATH; where it fails the project's own quantizer is used and the row says so), starts one vLLM
+It trains for `--train` seconds, quantizes with llm-compressor (`--compressor`: a folder that holds
+it; where it fails the project's own quantizer is used and the row says so), starts one vLLM
 for each candidate on the one GPU and compares them as `breakeven engine eval` does, at both risk
 classes. `broken` has int8's numbers under the next channel's scale: it must fail. Results are in
 `quality.json` as they come; `--deadline` seconds after its start everything is ended. `--rehearse`:
@@ -55,12 +55,20 @@ class StepFailed(Exception):
     """A step that ended badly or late, with its log's end."""
 
 
+# What a candidate may die of; the others go on.
+FAULTS = (
+    StepFailed, OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
+    httpx.HTTPError, ExceptionGroup,
+)  # fmt: skip
+
+
 class Results:
     """Written whole after each entry, so that what ends this loses nothing."""
 
     def __init__(self, path: Path, deadline_s: float) -> None:
-        self.path, self.told, self._began = path, {}, time.monotonic()
-        self.deadline_s = deadline_s
+        self.path, self.deadline_s = path, deadline_s
+        self.told: dict[str, Any] = {}
+        self._began = time.monotonic()
 
     @property
     def seconds(self) -> float:
@@ -116,6 +124,7 @@ def _tail(log: Path) -> str:
 class Bench:
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given
+        self.python = given.engine / "bin" / "python" if given.engine else Path(sys.executable)
         self.out, self.work = given.out, given.work
         self.logs = self.work / "logs"
         self.out.mkdir(parents=True, exist_ok=True)
@@ -147,8 +156,9 @@ class Bench:
         if given.model is not None:
             self.model = given.model
             return
-        words = [sys.executable, "-u", "-m", "backends.engine.training.train", "--size", given.size,
-                 "--corpus", given.corpus, "--out", self.model, "--within", given.train]  # fmt: skip
+        words = [self.python, "-u", "-m", "backends.engine.training.train",
+                 "--size", given.size, "--corpus", given.corpus, "--out", self.model,
+                 "--within", given.train]  # fmt: skip
         try:
             await step(words, self.logs / "train.log", given.train + 60, {})
             figures_kept = json.loads((self.model / "training.json").read_text())
@@ -161,7 +171,7 @@ class Bench:
             shutil.copy(log, self.out / "train.log")
 
     async def _warm(self) -> None:
-        """Bytecode, kernels and llm-compressor's import while the GPU learns; what fails is said."""
+        """Bytecode, kernels and imports while the GPU learns; what fails is said."""
         if self.given.rehearse:
             return
         folder = Path(shipped.DIRECTORY)
@@ -178,7 +188,7 @@ class Bench:
             self.results.add("warm", "llm-compressor", failed=str(error))
 
     def _compressor(self, model: Path, out: Path) -> list[object]:
-        return [sys.executable, "-u", _COMPRESS, model, out]
+        return [self.python, "-u", _COMPRESS, model, out]
 
     async def _judge(self) -> None:
         base = subject(f"base={self.model}")
@@ -198,9 +208,9 @@ class Bench:
                 faults = await evalrun.evaluate(self._asked(), (side, ()), log, _quiet)
             self.results.add("judged", "base", faults=faults, answers=len(log.done))
             told.set_result(side)
-        except Exception as error:  # the others go on
+        except FAULTS as error:
             self.results.add("judged", "base", failed=f"{type(error).__name__}: {error}")
-            told.set_result(None)
+            told.set_exception(StepFailed("the baseline has no answers"))
 
     async def _candidate(
         self, name: str, baseline: Any, log: WorkLog, lines: asyncio.Semaphore
@@ -210,13 +220,11 @@ class Bench:
                 folder, flags = await self._quantized(name)
                 async with self._engine(name, folder, flags) as url:
                     base = await baseline
-                    if base is None:
-                        raise StepFailed("the baseline has no answers")
                     side = EvalSubject(name, url, f"{name} {base.mark}")
                     asked = self._asked()
                     faults = await evalrun.evaluate(asked, (base, (side,)), log, _quiet)
                     self._conclude(name, asked, (base, side), log, faults)
-        except Exception as error:  # the others go on
+        except FAULTS as error:
             self.results.add("judged", name, failed=f"{type(error).__name__}: {error}")
 
     def _conclude(
@@ -244,38 +252,48 @@ class Bench:
         prompts: list[object] = ["--prompts", self.calibration]
         began = time.monotonic()
         limit = min(self.given.quantize, self.results.left - 60)
-        by = "llm-compressor"
+        if name == BROKEN:
+            return await self._quantized_by_own(name, out, limit)
         try:
-            if name == BROKEN:
-                raise StepFailed("wrong on purpose")
             words = [*self._compressor(self.model, out), "--method", name, *prompts]
             await step(words, log, limit, self._kit)
         except StepFailed as error:
-            by = "breakeven"
-            if name != BROKEN:
-                self.results.add("quantized", name, llm_compressor_failed=str(error))
+            self.results.add("quantized", name, llm_compressor_failed=str(error))
             shutil.rmtree(out, ignore_errors=True)
             if name == "fp8-kv":
                 self.results.add("quantized", name, by="vLLM, scale 1")
                 return self.model, ("--kv-cache-dtype", "fp8")
-            few = self.calibration.with_name(f"few-{name}.jsonl")
-            lines = self.calibration.read_text(encoding="utf-8").splitlines()
-            few.write_text("\n".join(lines[:OWN_CALIBRATION]) + "\n", encoding="utf-8")
-            words = [sys.executable, "-u", "-m", "backends.engine.training.quantize", self.model,
-                     out, "--method", name, "--prompts", few]  # fmt: skip
-            await step(words, log, min(limit, self.results.left - 50), {})
+            return await self._quantized_by_own(name, out, limit)
+        self._told_of(name, out, "llm-compressor", began)
+        return out, ()
+
+    async def _quantized_by_own(
+        self, name: str, out: Path, limit: float
+    ) -> tuple[Path, tuple[str, ...]]:
+        began = time.monotonic()
+        few = self.calibration.with_name(f"few-{name}.jsonl")
+        lines = self.calibration.read_text(encoding="utf-8").splitlines()
+        few.write_text("\n".join(lines[:OWN_CALIBRATION]) + "\n", encoding="utf-8")
+        words = [self.python, "-u", "-m", "backends.engine.training.quantize", self.model,
+                 out, "--method", name, "--prompts", few]  # fmt: skip
+        log = self.logs / f"quantize-{name}.log"
+        await step(words, log, min(limit, self.results.left - 50), {})
+        self._told_of(name, out, "breakeven", began)
+        return out, ()
+
+    def _told_of(self, name: str, out: Path, by: str, began: float) -> None:
         size = sum(path.stat().st_size for path in out.glob("*.safetensors"))
         seconds = round(time.monotonic() - began, 1)
         self.results.add("quantized", name, by=by, bytes=size, seconds=seconds)
-        return out, ()
 
     @contextlib.asynccontextmanager
     async def _engine(self, name: str, model: Path, flags: tuple[str, ...]) -> AsyncIterator[str]:
         """A vLLM that answers; gives its address. Raises `StepFailed`."""
         port, log = free_port(), self.logs / f"engine-{name}.log"
-        words = [sys.executable, "-u", "-m", "vllm.entrypoints.cli.main", "serve", model,
+        words = [self.python, "-u", "-m", "vllm.entrypoints.cli.main", "serve", model,
                  "--host", "127.0.0.1", "--port", port, "--served-model-name", "eval",
-                 "--max-model-len", "2048", "--enforce-eager", *self.given.flags.split(), *flags]  # fmt: skip
+                 "--max-model-len", "2048", "--enforce-eager",
+                 *self.given.flags.split(), *flags]  # fmt: skip
         began = time.monotonic()
         limit = min(self.given.start, self.results.left - 10)
         environ = variables(os.environ, flavour="cpu") if self.given.rehearse else os.environ
@@ -295,7 +313,7 @@ class Bench:
             yield f"http://127.0.0.1:{port}/v1"
 
     def _asked(self) -> EvaluationRun:
-        engine = Environment(Path(sys.executable).parent.parent)
+        engine = Environment(self.python.parent.parent)
         return EvaluationRun(
             read(self.prompts), self.given.tokens, self.given.users, engine, "cuda", self.logs
         )
@@ -331,6 +349,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--engine", type=Path, help="the engine's folder; else this Python has vLLM"
+    )
     parser.add_argument("--work", type=Path, default=Path("build/gpuquality-work"))
     parser.add_argument("--model", type=Path, help="judge this one; nothing is trained")
     parser.add_argument("--size", default="large")

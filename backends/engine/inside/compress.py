@@ -101,7 +101,7 @@ def as_batches(rows: list[list[int]]) -> Any:
         ids = torch.tensor(items)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
-    return torch.utils.data.DataLoader(rows, batch_size=1, collate_fn=batch)  # type: ignore[arg-type]
+    return torch.utils.data.DataLoader(rows, batch_size=1, collate_fn=batch)
 
 
 def compress(given: argparse.Namespace, progress: Progress) -> dict[str, Any]:

@@ -62,8 +62,9 @@ def licence_of(distribution: importlib.metadata.Distribution) -> str | None:
         for line in told.get_all("Classifier") or ()
         if line.startswith("License")
     ]
-    free_text = (told.get("License") or "").strip().partition("\n")[0][:80]
-    words = told.get("License-Expression") or ", ".join(classifiers) or free_text
+    free_text = "".join(told.get_all("License") or ()).strip().partition("\n")[0][:80]
+    expression = "".join(told.get_all("License-Expression") or ())
+    words = expression or ", ".join(classifiers) or free_text
     if not _PERMISSIVE.search(words) or _OTHER.search(words):
         return None
     return words
