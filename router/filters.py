@@ -24,7 +24,6 @@ ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
 
 _HEALTHY = TargetHealth.HEALTHY
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
-CONTEXT_MARGIN = 1.1  # over the estimated prompt: tokenizers differ by content
 _HEALTH_REASONS = {
     TargetHealth.LOADING: Reason.LOADING,
     TargetHealth.DRAINING: Reason.DRAINING,
@@ -85,7 +84,9 @@ def context(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> R
         output = 0
     extent = request.extent
     longest = 1.0 if extent is None else extent.longest
-    prompt = longest * min(request.prompt_tokens_bound, CONTEXT_MARGIN * request.prompt_tokens)
+    prompt = longest * min(
+        request.prompt_tokens_bound, request.context_margin * request.prompt_tokens
+    )
     if prompt + output <= candidate.context_tokens:
         return None
     parts = f"{prompt:.0f} prompt + {output} answer tokens"

@@ -14,6 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from router.content import ContentTerms
+from router.estimator_rules import CONTEXT_MARGIN
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason, Rejection
 from router.request_kinds import RequestKind
@@ -125,6 +126,7 @@ class RoutingRequest:
     team: str = ""  # what a target billed one team alone raises no hold of others
     spills: bool = False  # a later stage of its model has an API for it, if nobody here can serve
     kept_for: str = ""  # kinds of content by which it stays inside; "": nothing of it does
+    context_margin: float = CONTEXT_MARGIN  # over `prompt_tokens`, as far as its estimates err
 
 
 @value(frozen=True, slots=True)

@@ -104,7 +104,10 @@ def mend_cpu(environment: Environment, version: str) -> None:
 
 
 # Without cached bytecode each of vLLM's processes compiles all it imports: twice the start-up time.
-_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+# A cache elsewhere goes by the path of each file, and an environment moves when it is whole.
+_NOT_PASSED_ON = (
+    "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
+)  # fmt: skip
 
 
 # vLLM leaves one core to its scheduler. On two cores its worker process then has one thread to

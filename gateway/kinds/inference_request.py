@@ -65,6 +65,9 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     content: ContentFindings | None = None  # what detectors found; None: it was not inspected
     # The same without its oldest turns, by at least so many bytes, where no context holds it.
     shorten: "Callable[[int], InferenceRequest | None] | None" = None
+    # What of it is stored with its answer, in its client's words; masked with all else. None:
+    # what may be stored is not known.
+    kept: Members | None = msgspec.field(default_factory=dict)
 
     def with_ignored(self, names: tuple[str, ...]) -> "InferenceRequest":
         """Return the request with these among the members that no target gets."""
