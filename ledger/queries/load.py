@@ -124,7 +124,7 @@ class _LoadSums:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """What a day's row is read for: its places, and the figures of a series."""
+        """Return the columns that are read of a day's row: places, and figures of a series."""
         day = RollupLoadDayRow
         tokens = (day.tokens, day.output_tokens, day.good_tokens, day.good_output_tokens)
         return day.minutes, tokens[self._tokens], tokens[self._good], day.requests
