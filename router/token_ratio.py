@@ -92,7 +92,7 @@ class TokenRatio:
         self._rows.close()
 
     def estimate(self, key: RowKey, size_bytes: int) -> tuple[int, int]:
-        """(estimate, bound) in tokens of a prompt; the estimate never exceeds the bound."""
+        """Return (estimate, bound) of a prompt in tokens; the estimate never exceeds the bound."""
         row = self._look(key)
         if row is None:
             bound = size_bytes + TEMPLATE_TOKENS
@@ -111,7 +111,7 @@ class TokenRatio:
         return CONTEXT_MARGIN if row is None else _margin(row)
 
     def text_tokens(self, key: RowKey, size_bytes: int) -> int:
-        """The estimate of a text with nothing around it."""
+        """Return the estimate of a text with nothing around it."""
         row = self._look(key)
         return ceil(size_bytes * (1.0 / PRIOR_BYTES_PER_TOKEN if row is None else _ratio(row)))
 
@@ -161,7 +161,7 @@ class TokenRatio:
 
 
 def impossible(size_bytes: int, tokens: int) -> Objection | None:
-    """Why a text of this size cannot have so many tokens."""
+    """Return why a text of this size cannot have so many tokens, `None` if it can."""
     if tokens > size_bytes + TEMPLATE_LIMIT:
         return Objection.TOO_MANY
     if tokens * LONGEST_TOKEN_BYTES < size_bytes or tokens <= 0 or size_bytes <= 0:
@@ -170,7 +170,7 @@ def impossible(size_bytes: int, tokens: int) -> Objection | None:
 
 
 def _ratio(row: list[float]) -> float:
-    """Tokens per byte, within the limits whatever the cells hold."""
+    """Return tokens per byte, within the limits whatever the cells hold."""
     ratio = row[_TOKENS] / row[_SIZE] if row[_SIZE] > 0.0 else 0.0
     if _LEAST <= ratio <= MOST_TOKENS_PER_BYTE:
         return ratio

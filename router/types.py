@@ -22,7 +22,7 @@ from router.value import value
 
 
 class Feature(StrEnum):
-    """What a request may use and a target must declare."""
+    """A feature that a request may use and that a target must declare."""
 
     TOOLS = "tools"
     JSON_SCHEMA = "json_schema"
@@ -57,7 +57,7 @@ _HEALTHY = TargetHealth.HEALTHY  # asking the enumeration costs ten times as muc
 
 
 class InfeasibleAction(StrEnum):
-    """What a policy does when no candidate is feasible."""
+    """The action of a policy when no candidate is feasible."""
 
     QUEUE = "queue"
     BEST_EFFORT = "best_effort"
@@ -96,7 +96,7 @@ class OutputMoments:
 
 @value(frozen=True, slots=True)
 class RoutingRequest:
-    """What the decision needs to know of a request.
+    """The facts of a request that the decision needs.
 
     `prompt_tokens` is the calibrated estimate, `prompt_tokens_bound` an upper bound.
     `max_tokens` is what the client allows per choice (`None`: the model's limit).

@@ -31,16 +31,16 @@ class BlockPool:
 
     @property
     def free(self) -> int:
-        """Blocks nobody holds, cached ones included."""
+        """Return blocks nobody holds, cached ones included."""
         return self.capacity - self.used
 
     @property
     def cached(self) -> int:
-        """Blocks nobody holds that a prompt could still hit."""
+        """Return blocks nobody holds that a prompt could still hit."""
         return len(self._idle)
 
     def hits(self, hashes: Sequence[int]) -> int:
-        """How many leading blocks are in the cache, held or idle."""
+        """Return how many leading blocks are in the cache, held or idle."""
         if not self._caching:
             return 0
         count = 0
