@@ -24,6 +24,7 @@ from router.scaling.plan import (
     SizesFleet,
 )
 from router.scaling.plan_account import PlanBasis, account
+from router.scaling.residuals import widened
 from router.scaling.switching import (
     RateMotion,
     SwitchCosts,
@@ -128,10 +129,13 @@ class FleetPlanner:
             self._solved.move_to_end(key)
             return value
         moves = replace(motion.moves, resting=motion.moves.resting - log(terms.capacity))
-        solver = SwitchSolver(engine, mix.dearest, moves, rent)
+        base = self._demand.work.forecaster.base / terms.capacity
+        solver = SwitchSolver(engine, mix.dearest, moves, rent, base)
         costs = SwitchCosts(rent, terms.start_s, start_pusd(terms, rent), block)
         steps = min(_MOST_STEPS, max(6, int(_LOOKED_AHEAD_S / step_s)))
-        value = solver.solve(lambda rate: mix.earns(engine, rate), costs, steps, motion.points)
+        value = solver.solve(
+            lambda above: mix.earns(engine, above - base), costs, steps, motion.points
+        )
         self._solved[key] = value
         if len(self._solved) > _REMEMBERED:
             self._solved.popitem(last=False)
@@ -225,10 +229,14 @@ class EngineChoice:
         self._rent = float(terms.rent.pusd_per_hour if rent is None else rent)
         demand = planner.demand
         self._track = demand.work
+        self._base = demand.work.forecaster.base / terms.capacity
         self._expected = demand.work.expected() - log(terms.capacity)
         if terms.start_s >= _SLOW_START_S and demand.coarse is not demand.work:
             self._track = demand.coarse
             self._expected = self._moves().after(self._expected)
+        motion, width = self._track.motion, self._track.forecaster.width
+        self._points = widened(motion.points, width)
+        self._few_points = widened(motion.moves.points, width)
         self._running = len(state.engines)
         look_s = demand.window_s
         self._ends = sorted(
@@ -268,7 +276,7 @@ class EngineChoice:
         width = max(1, engine // _ALIKE)
         place = round(engine / width) * width
         value = self._planner.solved(place, self._mix, self._rent, track.motion, block)
-        return value, log((place - 0.5) / (engine - 0.5))
+        return value, log((place - 0.5 + self._base) / (engine - 0.5 + self._base))
 
     def _moves(self) -> RateMotion:
         moves = self._track.motion.moves
@@ -276,10 +284,9 @@ class EngineChoice:
 
     def _earned(self, engine: int) -> float:
         """Pico-USD that the engine is expected to earn in the coming step."""
-        motion = self._track.motion
-        hours = motion.moves.step_s / 3600
+        hours = self._track.motion.moves.step_s / 3600
         return hours * mean_earning(
-            lambda rate: self._mix.earns(engine, rate), self._expected, motion.points
+            lambda above: self._mix.earns(engine, above - self._base), self._expected, self._points
         )
 
     def _gain(self, engine: int) -> float:
@@ -287,7 +294,7 @@ class EngineChoice:
         motion = self._track.motion
         rent = self._rent * motion.moves.step_s / 3600
         value, shift = self._solved(engine, 1)
-        after = value.mean(self._expected + shift, motion.moves.points)
+        after = value.mean(self._expected + shift, self._few_points)
         return self._earned(engine) - rent + after
 
     def _lost(self, engine: int) -> float:
