@@ -121,7 +121,9 @@ class FleetPlanner:
     ) -> SwitchValue:
         """Switching of one engine, remembered while nothing that it rests on changes."""
         terms, step_s = self._terms, motion.moves.step_s
-        if rent != terms.rent.pusd_per_hour:  # a spot rent, which changes all the time
+        if rent != interrupted_rent(
+            terms, terms.rent.pusd_per_hour
+        ):  # a spot rent, which changes all the time
             rent = exp(round(log(max(rent, 1.0)) / _RENT_WIDTH) * _RENT_WIDTH)
         key = (engine, mix, rent, step_s, motion.version, motion.moves.resting, block)
         value = self._solved.get(key)
@@ -226,7 +228,7 @@ class EngineChoice:
         self._planner, self._mix = planner, mix
         self._terms = terms = planner.terms
         rent = state.rent_pusd_per_hour
-        self._rent = float(terms.rent.pusd_per_hour if rent is None else rent)
+        self._rent = interrupted_rent(terms, terms.rent.pusd_per_hour if rent is None else rent)
         demand = planner.demand
         self._track = demand.work
         self._base = demand.work.forecaster.base / terms.capacity
@@ -323,6 +325,14 @@ def _reach(running: int, most: int, starts: Callable[[int], bool]) -> int:
         else:
             beyond = middle
     return reached
+
+
+def interrupted_rent(terms: PoolTerms, rent: float) -> float:
+    """Return the rent of an hour of serving, pico-USD, where some hours hold another start.
+
+    An engine that is taken away is replaced: its start is paid, and its caches are cold.
+    """
+    return rent + terms.interruptions_per_hour * (rent * terms.start_s / 3600 + terms.cold_pusd)
 
 
 def start_pusd(terms: PoolTerms, rent: float) -> float:
