@@ -10,9 +10,9 @@ hours, and the configuration's limits bound it.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, exp, log
+from math import ceil, exp, log, sqrt
 
-from router.scaling.demand import COARSE_S, Motion, PoolDemand
+from router.scaling.demand import COARSE_S, STEP_S, Motion, PoolDemand
 from router.scaling.engine_worth import DemandMix
 from router.scaling.plan import (
     ArrivalWindow,
@@ -40,7 +40,7 @@ _MOST_STEPS = 60
 _BLOCK_S = 1_800.0  # rent that is paid so far ahead is planned by blocks
 _SLOW_START_S = 600.0  # from which starts are planned by the slower forecast
 _BLOCK_STEPS = (1, 2, 3, 4, 6)  # of ten minutes: lengths that are planned
-_NOISE_S = 72.0  # of rent, that a start must earn beyond its cost
+_NOISE_S = 72.0  # of rent, that a start must earn beyond its cost, for windows of a minute
 _RENT_WIDTH = 0.05  # of a logarithm: spot rents that are taken for equal beyond the next step
 _SHARE_WIDTH = 0.02
 _SMALL_SHARE = 0.01
@@ -133,7 +133,7 @@ class FleetPlanner:
         moves = replace(motion.moves, resting=motion.moves.resting - log(terms.capacity))
         base = self._demand.work.forecaster.base / terms.capacity
         solver = SwitchSolver(engine, mix.dearest, moves, rent, base)
-        costs = SwitchCosts(rent, terms.start_s, start_pusd(terms, rent), block)
+        costs = SwitchCosts(rent, terms.start_s, start_pusd(terms, rent, step_s), block)
         steps = min(_MOST_STEPS, max(6, int(_LOOKED_AHEAD_S / step_s)))
         value = solver.solve(
             lambda above: mix.earns(engine, above - base), costs, steps, motion.points
@@ -300,8 +300,9 @@ class EngineChoice:
         return self._earned(engine) - rent + after
 
     def _lost(self, engine: int) -> float:
-        steps = sum(start_steps(self._terms.start_s, self._track.motion.moves.step_s))
-        return start_pusd(self._terms, self._rent) + steps * self._earned(engine)
+        step_s = self._track.motion.moves.step_s
+        steps = sum(start_steps(self._terms.start_s, step_s))
+        return start_pusd(self._terms, self._rent, step_s) + steps * self._earned(engine)
 
     def _level(self) -> float:
         """The last rate that would lead the coarse motion to what is expected."""
@@ -335,9 +336,13 @@ def interrupted_rent(terms: PoolTerms, rent: float) -> float:
     return rent + terms.interruptions_per_hour * (rent * terms.start_s / 3600 + terms.cold_pusd)
 
 
-def start_pusd(terms: PoolTerms, rent: float) -> float:
-    """Return what a start costs beside its time: cold caches, and a little against noise."""
-    return terms.cold_pusd + rent * _NOISE_S / 3600
+def start_pusd(terms: PoolTerms, rent: float, step_s: float) -> float:
+    """Return what a start costs beside its time: cold caches, and a little against noise.
+
+    The noise of rates falls with the root of the time that they are counted over.
+    """
+    noise_s = _NOISE_S * sqrt(min(1.0, STEP_S / step_s))
+    return terms.cold_pusd + rent * noise_s / 3600
 
 
 def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:

@@ -3,8 +3,9 @@
 A rate moves towards its own means over hours and over a day, loses a part of its last move, and
 follows the hours of earlier days as far as they have helped. How much of each is regressed
 recursively (least squares that forget), from a prior that is true of the rates we know. Errors are
-as wide as they were in the last hours. Rates are learned by their logarithm above a base that a few
-requests make, because logarithms of less are noise. Memory is a constant, whatever arrives.
+as wide as they were in the last hours, and restless hours teach less. Rates are learned by their
+logarithm above a base that a few requests make, because logarithms of less are noise. Memory is a
+constant, whatever arrives.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ _PRIOR = (0.0, 0.05, 0.05, -0.1, 0.0, 0.0)
 _PRIOR_WEIGHT = 6.0
 _SIZE = len(_PRIOR)
 _INTERCEPT = 0.3
+_LARGEST_MISS = 1.6  # of the present size of errors, that is learned from
 _LEAST_DRIFT = 0.01  # below it nothing is known of a pull
 _UNSURE = 5.0  # of all features together: beyond it nothing more is forgotten
 
@@ -119,8 +121,8 @@ class RateForecaster:
         return total / (weight + 1.0)
 
     def _learn(self, level: float) -> None:
-        error = level - self.expected()
-        self._errors.add(error / self.width)
+        error, width = level - self.expected(), self.width
+        self._errors.add(error / width)
         self._width.add(error)
         features = self._features()
         target = max(-1.0, min(1.0, level - self._last))
@@ -134,10 +136,14 @@ class RateForecaster:
         rows = self._covariance
         gain = [sum(cell * feature for cell, feature in zip(row, features, strict=True))
                 for row in rows]  # fmt: skip
-        known = keep + sum(part * feature for part, feature in zip(gain, features, strict=True))
+        known = keep * width**2 + sum(
+            part * feature for part, feature in zip(gain, features, strict=True)
+        )
         missed = target - sum(
             beta * feature for beta, feature in zip(self._betas, features, strict=True)
         )
+        most = _LARGEST_MISS * self._width.size
+        missed = max(-most, min(most, missed))
         self._betas = [
             beta + part / known * missed for beta, part in zip(self._betas, gain, strict=True)
         ]

@@ -23,7 +23,7 @@ MANY_POINTS = tuple(sorted({*_EDGES, *((low + high) / 2 for low, high in pairwis
 _UNREST_S, _CALM_S = 10_800.0, 172_800.0  # time constants of the sizes of errors
 _FIRST_SIZE = 0.08  # of an error after ten minutes, until some were seen
 _LARGEST_SIZE = 0.7
-_NARROWEST, _WIDEST = 0.5, 2.0
+_NARROWEST, _WIDEST = 0.3, 3.0
 _PRETENDED = (-0.2, -0.03, 0.0, 0.0, 0.0, 0.0, 0.0, 0.03, 0.2)
 
 Points = tuple[tuple[float, float], ...]  # an error and its probability
@@ -125,6 +125,11 @@ class ErrorWidth:
     @property
     def ratio(self) -> float:
         return max(_NARROWEST, min(_WIDEST, self._unrest / self._calm))
+
+    @property
+    def size(self) -> float:
+        """The size of errors now, in logarithms."""
+        return max(self._unrest, _SCALE)
 
     def add(self, error: float) -> None:
         size = min(abs(error), _LARGEST_SIZE)

@@ -70,12 +70,14 @@ def test_damaged_memory_is_named(name) -> None:
 
 
 @given(st.lists(st.floats(-3.0, 3.0), max_size=60), st.sampled_from([10.0, 60.0, 600.0]))
-def test_a_width_stays_within_half_and_twice_and_goes_through_memory(errors, step_s) -> None:
+def test_a_width_stays_within_a_third_and_three_times_and_goes_through_memory(
+    errors, step_s
+) -> None:
     width, other = ErrorWidth(step_s), ErrorWidth(step_s)
     assert width.ratio == 1.0
     for error in errors:
         width.add(error)
-    assert 0.5 <= width.ratio <= 2.0
+    assert 0.3 <= width.ratio <= 3.0
     other.recall(width.memory())
     assert other.ratio == width.ratio
 
