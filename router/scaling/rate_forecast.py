@@ -63,30 +63,30 @@ class RateForecaster:
 
     @property
     def last(self) -> float:
-        """The logarithm of the last rate."""
+        """Return the logarithm of the last rate."""
         return self._last
 
     @property
     def resting(self) -> float:
-        """The logarithm that the rate is pulled to over hours."""
+        """Return the logarithm that the rate is pulled to over hours."""
         return self._long
 
     @property
     def pull(self) -> float:
-        """Which part of its distance to `resting` a rate loses in one step."""
+        """Return the part of its distance to `resting` that a rate loses in one step."""
         return max(0.0, min(0.5, self._drift[0] / max(self._drift[1], _LEAST_DRIFT)))
 
     @property
     def width(self) -> float:
-        """How much larger errors are now than those of `errors`."""
+        """Return how much larger errors are now than those of `errors`."""
         return self._width.ratio
 
     def level(self, rate: float) -> float:
-        """The logarithm that a rate is learned by."""
+        """Return the logarithm that a rate is learned by."""
         return log(max(rate, 0.0) + self.base)
 
     def rate(self, level: float) -> float:
-        """The rate of a logarithm that `level` gave, or that was expected."""
+        """Return the rate of a logarithm that `level` gave, or that was expected."""
         return max(0.0, exp(level) - self.base)
 
     def observe(self, rate: float, ends_s: float) -> None:
@@ -101,7 +101,7 @@ class RateForecaster:
         self.seen += 1
 
     def expected(self) -> float:
-        """The logarithm of the next window's rate."""
+        """Return the logarithm of the next window's rate."""
         moves = zip(self._betas, self._features(), strict=True)
         move = sum(beta * feature for beta, feature in moves)
         return self._last + max(-_LARGEST_MOVE, min(_LARGEST_MOVE, move))
@@ -210,7 +210,7 @@ class RateForecaster:
 
 
 def member(memory: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """A part of a memory. Raises `ValueError` that names it."""
+    """Return a part of a memory. Raises `ValueError` that names it."""
     part = memory.get(name)
     if isinstance(part, Mapping):
         return part
