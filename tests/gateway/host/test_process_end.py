@@ -12,14 +12,15 @@ from gateway.host.process_end import end_process
 
 class Last:
     def __del__(self):
-        print("taken apart")
+        sys.stdout.write(" taken apart ")
 
 last = Last()
-atexit.register(print, "handler")
-threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+say = sys.stdout.write  # each word with its spaces: they come from several threads
+atexit.register(say, " handler ")
+threading.Thread(target=lambda: (time.sleep(0.2), say(" thread "))).start()
 pool = concurrent.futures.ThreadPoolExecutor()
-pool.submit(print, "pool")
-sys.stdout.write("unfinished line ")
+pool.submit(say, " pool ")
+say(" unfinished line ")
 {end}
 """
 
