@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from backends.engine.compressor import has_compressor
 from backends.engine.environment import Environment, Flavour, variables
@@ -22,8 +22,6 @@ from backends.engine.packages import run
 
 Method = Literal["fp8", "int8", "gptq", "awq", "fp8-kv"]
 Quantizer = Literal["llm-compressor", "breakeven"]
-METHODS: tuple[Method, ...] = get_args(Method)
-QUANTIZERS: tuple[Quantizer, ...] = get_args(Quantizer)
 CALIBRATED = frozenset({"gptq", "awq", "fp8-kv"})
 OWN_METHODS = frozenset({"fp8", "int8", "gptq", "awq"})
 _HERE = Path(__file__).parent
