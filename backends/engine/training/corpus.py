@@ -1,4 +1,4 @@
-"""What the shipped model learns from: documentation and sources of the Python that runs this.
+"""The shipped model's training text: documentation and sources of the running Python.
 
 Three kinds of documents, one JSON object a line: `topic` (the language reference's chapters that
 `help()` shows), `source` (the standard library's modules and their tests, without tables) and
@@ -194,7 +194,7 @@ def _signature(found: Any) -> str:
 def _chats(
     module: str, found: Iterable[_DocumentedObject], rng: random.Random, forms: int = 4
 ) -> Iterator[Document]:
-    """Of each, some of the five forms that a question can have."""
+    """Yield chats of each name, in `forms` of the five forms that a question can have."""
     for finding in found:
         first = finding.text.split("\n\n")[0].strip()
         if len(first) < _LEAST or not finding.text.isascii():
@@ -211,7 +211,7 @@ def _chats(
 
 
 def _topic_chats(name: str, text: str) -> Iterator[Document]:
-    """A chapter as `help()` has it begins with its title, underlined."""
+    """Yield chats about a chapter, which begins with its underlined title in `help()`."""
     title, _, rest = text.strip().partition("\n")
     body = re.sub(r"^[*=-]+\n+", "", rest).strip()
     if len(body) < _LEAST:
@@ -231,7 +231,7 @@ def _cut(text: str) -> str:
 
 
 def _is_held_out(name: str) -> bool:
-    """Whether it is kept for measuring: the same whatever the seed."""
+    """Return whether it is kept for measuring: the same whatever the seed."""
     return hashlib.sha256(name.encode()).digest()[0] < _SHARE
 
 

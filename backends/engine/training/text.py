@@ -59,7 +59,7 @@ def read(corpus: Path, vocabulary: int) -> TrainingText:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """As the model sees it: a chat as the chat template writes it, anything else as it is."""
+    """Return the text that the model sees: a chat by the chat template, else unchanged."""
     if document["kind"] == "chat":
         return (
             f"<|im_start|>user\n{document['question']}<|im_end|>\n"

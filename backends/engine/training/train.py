@@ -172,7 +172,7 @@ class TrainingRun:
                 self.step(rows.draw(shape), 0.0)
 
     def evaluate_losses(self, streams: dict[str, TokenStream]) -> dict[str, float]:
-        """Mean loss in nats a token of each kind that is held out."""
+        """Return mean loss in nats a token of each kind that is held out."""
         rows, length = self.machine.look
         found = {}
         self.network.eval()
@@ -210,7 +210,7 @@ def train(
     seed: int,
     say: Callable[[str], None],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The best weights and what was measured."""
+    """Return the best weights and what was measured."""
     recipe = training.recipe
     rows = TrainingRows(text.learned, recipe.shares, training.machine.device, seed)
     training.compile(rows)
@@ -256,7 +256,7 @@ def _losses_text(losses: dict[str, float]) -> str:
 
 
 def write(folder: Path, weights: dict[str, Any], text: TrainingText, size: NetworkSize) -> int:
-    """The checkpoint; gives its bytes."""
+    """Write the checkpoint. Return its bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     ids = save_tokenizer(text, folder, size.context)
     tensors = checkpoint(weights)
