@@ -19,9 +19,10 @@ from ledger.budgets.binding import (
 from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.budgets.client import BudgetClient
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetLine, standings
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.orm import tables as orm
 from ledger.verify.budgets import BUDGET_CHECKS
 
