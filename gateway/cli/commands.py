@@ -26,6 +26,7 @@ _ENGINE = {
     "resume": "engineops:resume",
     "restart": "engineops:restart",
     "logs": "engineops:logs",
+    "quantize": "enginequantize:quantize",
     "eval": "engineeval:evaluate",
     "install": "engine:install",
     "list": "engine:list_gpus",

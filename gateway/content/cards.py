@@ -183,15 +183,26 @@ def _cards_around(text: str, place: int) -> Iterator[CardPlace]:
     """Yield cards that the run of digits and marks around a place has near the place."""
     groups = _groups_around(text, place, _RUN)
     place = _last_digit(text, place)
-    for number, group in enumerate(groups):
-        if group.start() >= place:
-            return
+    for number in _firsts(groups, place):
+        group = groups[number]
         if not _may_begin(groups, number):
             continue
         for final, digits in _candidates(groups, number, even=True):
             if groups[final].end() >= place and _is_card(text, groups, number, final):
                 yield CardPlace(group.start(), groups[final].end(), digits)
                 return
+
+
+def _firsts(groups: Sequence[re.Match[str]], place: int) -> range:
+    """Return the groups that a card may begin with which has the last one before the place."""
+    last = len(groups)
+    while last and groups[last - 1].start() >= place:
+        last -= 1
+    first, digits = last, 0
+    while first and digits <= _MOST:
+        first -= 1
+        digits += groups[first].end() - groups[first].start()
+    return range(first, last)
 
 
 def _may_begin(groups: Sequence[re.Match[str]], number: int) -> bool:

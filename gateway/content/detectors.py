@@ -45,8 +45,8 @@ from gateway.content.spans import Span, matches_around
 class Detector:
     """`kinds`: what it may find. `find` gets a text, and where in it signs end.
 
-    `signs` are led by letters and marks, `digit_signs` by digits, `word_signs` by words,
-    `run_signs` by runs of digits: each sort has an engine, which is fast with one sort alone.
+    `signs` are led by letters and marks, `digit_signs` by digits, `word_signs` by what begins with
+    a word or a line: each sort has an engine, which is fast with one sort alone.
     """
 
     kinds: frozenset[str]
@@ -54,7 +54,6 @@ class Detector:
     signs: tuple[str, ...] = ()
     digit_signs: tuple[str, ...] = ()
     word_signs: tuple[str, ...] = ()
-    run_signs: tuple[str, ...] = ()
 
 
 _IBAN: Final = re.compile(
@@ -96,8 +95,10 @@ _SPREAD: Final = 400  # that a key may take with blanks between its characters
 def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield account numbers with the length of their country and two right check digits."""
     for begin in matches_around(_IBAN_BEGIN, text, places, (30, 0)):
+        if begin[0][:2].upper() not in IBAN_LENGTHS:
+            continue
         match = _IBAN.match(text, begin.start())
-        if match is None or begin[0][:2].upper() not in IBAN_LENGTHS:
+        if match is None:
             continue
         plain, spots = "", []
         for place, letter in enumerate(match[0], match.start()):
@@ -235,7 +236,7 @@ _FEW_BLANKS: Final = r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>
 
 DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
-    Detector(frozenset(("card",)), find_uneven_cards, run_signs=(RUN_SIGN,)),
+    Detector(frozenset(("card",)), find_uneven_cards, word_signs=(RUN_SIGN,)),
     Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
     Detector(frozenset(("card", "national_id", "phone")), find_numbers, signs=TELEPHONE_SIGNS),
     Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),

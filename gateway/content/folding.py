@@ -4,7 +4,7 @@ Characters without width vanish, all others stay one for one, so that places are
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -54,6 +54,7 @@ MIXED_SIGNS: Final = (
     rf"(?:[{_LEADS}][\x80-\xbf]{{1,3}}|{_DRAWN})[._-]?{_WORD}",
 )
 _ALONE: Final = (r"\xe2\x83[\x90-\xbf]", r"\xe3\x85\xa4", r"\xc4\xb1")
+_CHINESE_MARKS: Final = b"\xef"
 _TAGS: Final = range(0xE0000, 0xE0080)  # letters that no font draws
 _SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x0300, 0x0370),
               range(0x20D0, 0x2100))  # fmt: skip
@@ -100,9 +101,17 @@ def form_signs() -> tuple[str, ...]:
             encoded = chr(code).encode()
             ends.setdefault(encoded[:-1], []).append(encoded[-1])
     return (
-        *(f"{_escaped(begin)}[{_escaped(bytes(last))}]" for begin, last in sorted(ends.items())),
+        *(sign for begin, last in sorted(ends.items()) for sign in _signs_of(begin, bytes(last))),
         *_ALONE,
     )
+
+
+def _signs_of(begin: bytes, last: bytes) -> Iterator[str]:
+    """Yield signs of characters that begin alike: each whole where Chinese marks begin so too."""
+    if begin[:1] == _CHINESE_MARKS:
+        yield from (_escaped(begin + last[at : at + 1]) for at in range(len(last)))
+    else:
+        yield f"{_escaped(begin)}[{_escaped(last)}]"
 
 
 def _escaped(data: bytes) -> str:

@@ -25,22 +25,34 @@ def _digits(count: int | str) -> str:
     return f"[0-9]{{{count}}}"
 
 
+# Groups of one number have marks alike between them: all with a point, or none. In columns of
+# numbers both are everywhere, so signs tell them apart. An end of a line may stand among either.
+_PLAIN: Final = r"[ \t\r\n/()_|-]"
+_POINT: Final = rf"(?:\.{_MARK}{{0,2}}|{_PLAIN}\.{_MARK}?|{_PLAIN}{{2}}\.)"
+_LINE_END: Final = rf"(?:[\r\n]{_MARK}{{0,2}}|{_MARK}[\r\n]{_MARK}?|{_MARK}{{2}}[\r\n])"
+_GAPS: Final = (f"{_PLAIN}{{1,3}}", _POINT)
+_BROKEN_GAPS: Final = tuple(f"(?:{gap}|{_LINE_END})" for gap in _GAPS)
+_SINGLE_GAPS: Final = (_PLAIN, r"\.")
+
 # Thousandths behind a point are no card: a group right behind a digit and a point is passed over.
 _WHOLE: Final = r"(?:[^0-9.]|[^0-9]\.)"
 CARD_SIGNS: Final = (
     f"{_WHOLE}[2-8]{_digits('11,18')}{_END}",
-    f"[^0-9][2-8](?:{_MARKS}[0-9]){{5}}{_MARK}",
+    *(f"[^0-9][2-8](?:{gap}[0-9]){{5}}{_MARK}" for gap in _GAPS),
     _behind(
-        f"[2-8]{_digits(3)}{_MARKS}(?:{_digits(4)}{_MARKS}{_digits(4)}{_MARKS}[0-9]|"
-        f"{_digits(6)}{_MARKS}{_digits(4)}|{_digits(8)}(?:{_MARKS}|{_digits(3)}))",
+        *(f"[2-8]{_digits(3)}{gap}(?:{_digits(4)}{gap}{_digits(4)}{gap}[0-9]|"
+          f"{_digits(6)}{gap}{_digits(4)})" for gap in _BROKEN_GAPS),
+        *(f"[2-8]{_digits(3)}{gap}(?:{_digits(8)}{gap}|{_digits(4)}{gap}{_digits(8)})"
+          for gap in _GAPS),
+        f"[2-8]{_digits(3)}{_MARKS}{_digits(11)}",
         f"[2-8]{_digits(7)}{_MARKS}{_digits(4)}",
         f"[2-8]{_digits('9,11')}{_MARKS}{_digits(4)}",
-        f"[2-8][0-9](?:{_MARK}{_digits(2)}){{5}}",
-        f"[2-8]{_digits(2)}(?:{_MARK}{_digits(3)}){{3}}",
-        f"[2-8]{_digits(4)}{_MARK}{_digits(5)}{_MARK}{_digits(2)}",
+        *(f"[2-8][0-9](?:{gap}{_digits(2)}){{5}}" for gap in _SINGLE_GAPS),
+        *(f"[2-8]{_digits(2)}(?:{gap}{_digits(3)}){{3}}" for gap in _SINGLE_GAPS),
+        *(f"[2-8]{_digits(4)}{gap}{_digits(5)}{gap}{_digits(2)}" for gap in _SINGLE_GAPS),
         f"[2-8]{_digits(5)}{_MARK}{_digits(6)}",
     ),
-)
+)  # fmt: skip
 """Cards in one group, digit by digit, in groups of four, six and five, and of other equal sizes."""
 
 _LINED: Final = r"[ \t/()_|-]"  # points stand in fractions
@@ -85,7 +97,7 @@ _TELEPHONE: Final = (
 TELEPHONE_SIGNS: Final = (
     rf"\+ ?\(?[0-9](?:{_SPREAD}[0-9]){{7}}",
     rf"[^0-9.]00[1-9](?:{_SPREAD}[0-9]){{7}}",
-    *(rf"(?i)[^a-z]{word}[^a-z][^\x1e]{{0,30}}{_SEVEN}" for word in _TELEPHONE.split("|")),
+    rf"(?i)[^a-z](?:{_TELEPHONE})[^a-z][^\x1e]{{0,30}}{_SEVEN}",
 )
 """Telephones with a country's code, and numbers that a word before them calls so."""
 

@@ -12,7 +12,7 @@ from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, form_signs
 if TYPE_CHECKING:
     import hyperscan
 
-_SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs", "run_signs")))
+_SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs")))
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors
 
 
@@ -20,14 +20,14 @@ class SignIndex:
     """Tells signs of detectors and of escapes apart; one sort of signs is one engine."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        led, digits, words, runs = (
+        led, digits, words = (
             [(sign, place) for place, entry in enumerate(detectors) for sign in signs_of(entry)]
             for signs_of in _SORTS
         )
         led += [(sign, ESCAPED) for sign in ESCAPE_SIGNS]
         self._engines = [
             (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
-            for signs in (led, digits, words, runs)
+            for signs in (led, digits, words)
             if signs
         ]
 

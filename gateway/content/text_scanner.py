@@ -28,6 +28,8 @@ DEPTH: Final = 3  # of encodings inside of each other
 DERIVED_BYTES: Final = 256 * 1024  # that are read out of encodings, of one request
 _JOINT: Final = "\x1e"  # it stands before the first text too: a number begins where a text does
 _END: Final = "\x1f"  # where a text ends, a number in it ends
+_CONTINUED: Final = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
+_INSIDE: Final = frozenset(bytes((byte,)) for byte in _CONTINUED)
 _ESCAPE_REACH: Final = 220
 _FOLDED_REACH: Final = 80  # characters around one that may hide something
 _TOLD_MOST: Final = 12  # places in one run before the engine is stopped
@@ -102,13 +104,16 @@ class SourceTexts:
         ]
 
     def _characters(self, places: Sequence[int]) -> Sequence[int]:
-        """Return places in the bytes, which rise, as places in the characters."""
+        """Return places in the bytes, which rise, as places in the characters.
+
+        One inside of a character, where signs of single bytes may end, is before it.
+        """
         if self.is_ascii:
             return places
-        found, at, character = [], 0, 0
+        data, found, at, character = self.data, [], 0, 0
         for place in places:
-            character += len(self.data[at:place].decode("utf-8", "ignore"))
-            found.append(character)
+            character += len(data[at:place].translate(None, _CONTINUED))
+            found.append(character - (data[place : place + 1] in _INSIDE))
             at = place
         return found
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deploy.contentcases import (
     CHECKSUMMED,
@@ -17,7 +19,7 @@ from deploy.contentcases import (
     clean_prompts,
     written,
 )
-from gateway.content.text_scanner import TextScanner
+from gateway.content.text_scanner import SourceTexts, TextScanner
 
 ROOT = Path(__file__).parents[3]
 EACH = 12
@@ -105,3 +107,17 @@ def test_no_pattern_and_no_text_ends_the_process() -> None:
     assert ran.returncode == 0, ran.stderr
     assert "[a-z]+@x [(0, 20002)]" in ran.stdout
     assert "(ab)+c [(2, 1403)]" in ran.stdout
+
+
+@given(st.text(alphabet="a1@ \u00e9\u0430\u4e2d\uff11\U0001d7d8", max_size=12))
+def test_places_in_bytes_are_places_in_characters_also_inside_of_one(text) -> None:
+    """Signs of single bytes may end inside of a character; such a place is before it."""
+    source = SourceTexts([text])
+    ends = range(1, len(source.data))
+    told = [place for _, inside in source.by_text(ends) for place in inside]
+    assert told == [len(source.data[:end].decode(errors="ignore")) - 1 for end in ends]
+
+
+def test_letters_of_another_script_do_not_shift_what_stands_behind_them(scanner) -> None:
+    text = "a\u0437 " * 300 + "41\uff111 1111 1111 1111"
+    assert [find.kind for find in scanner.scan([text]).finds] == ["card"]
