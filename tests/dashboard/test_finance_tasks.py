@@ -53,6 +53,7 @@ def seen(request: pytest.FixtureRequest, house: House) -> Iterator[Page]:
     """A page of somebody of finance who has signed in, at one of the sizes."""
     width, height = SIZES[request.param]
     page = house.arrives(FAY, size={"width": width, "height": height})
+    drawn(page)
     yield page
     page.context.close()
 
