@@ -78,13 +78,14 @@ format:  ## rewrite the code in the house format
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
-settings:  ## write what is generated: pages of docs/reference and others, the chart's schema, ledger/reasons.json
+settings:  ## write what is generated: pages of docs/reference and others, the index of decisions, the chart's schema, ledger/reasons.json
 	@$(BOOTSTRAP) install
 	@$(VENV)/python -m gateway.config.settings_table docs/reference/settings.md breakeven.example.yaml docs/reference/more-settings.yaml
 	@$(VENV)/python -m deploy.valuesschema
 	@$(VENV)/python -m deploy.reasons_json
 	@$(VENV)/python -m deploy.provider_docs
 	@$(VENV)/python -m deploy.docsite.pages
+	@$(VENV)/python -m deploy.docsite.decisions
 
 docs:  ## the site, from docs/ and the code: build/site/index.html (strict links, search, no network)
 	@$(BOOTSTRAP) parts docs

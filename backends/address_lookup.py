@@ -12,7 +12,7 @@ class AddressNotAllowed(OSError):
 
 
 async def resolve_addresses(host: str, port: int, reach: AddressPolicy) -> list[str]:
-    """The addresses to connect to, each allowed.
+    """Return the addresses to connect to, each allowed.
 
     Raises `AddressNotAllowed` if a single one is not, and `OSError` or `UnicodeError` without any.
     """

@@ -1,4 +1,4 @@
-"""Where a target's name may lead: judged on the very address that is connected to.
+"""Rules for the addresses that a target's name may lead to, applied at each connection.
 
 A name is looked up once for each connection, every address that it has is judged, and the
 connection goes to one of those that were judged: a name that answers differently the next moment
@@ -51,7 +51,7 @@ INSIDE = AddressPolicy(inside=True)
 
 
 def parse_address(host: str) -> Address | None:
-    """The address that a host is, if it is one in plain digits."""
+    """Return the address that a host is, if it is one in plain digits."""
     try:
         return ip_address(host)
     except ValueError:
@@ -59,7 +59,7 @@ def parse_address(host: str) -> Address | None:
 
 
 def _embedded_addresses(address: Address) -> Iterator[IPv4Address]:
-    """What an IPv6 address carries: where a translator on the way would send it."""
+    """Yield the IPv4 addresses inside an IPv6 address, which a translator would send it to."""
     if isinstance(address, IPv4Address):
         return
     if address.ipv4_mapped is not None:

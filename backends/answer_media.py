@@ -17,14 +17,14 @@ _INLINE = re.compile(
 
 
 def has_pictures(answer: bytes) -> bool:
-    """Whether a whole answer has pictures, as parts or in its text."""
+    """Return whether a whole answer has pictures, as parts or in its text."""
     if not _may_have(answer):
         return False
     return any(has_part(words) or has_inline(words) for words in _words_of(answer))
 
 
 def has_picture_part(answer: bytes) -> bool:
-    """Whether a whole answer has a picture as a part of its own.
+    """Return whether a whole answer has a picture as a part of its own.
 
     Parts stand in a list inside of the list of choices: to look for one byte takes a hundredth of
     the time.
@@ -35,14 +35,14 @@ def has_picture_part(answer: bytes) -> bool:
 
 
 def has_sound(answer: bytes) -> bool:
-    """Whether a whole answer has sound that its model made."""
+    """Return whether a whole answer has sound that its model made."""
     if b"audio" not in answer and b"\\u00" not in answer:
         return False
     return any(bool(words.get("audio")) for words in _words_of(answer))
 
 
 def has_part(words: dict[str, Any]) -> bool:
-    """Whether a decoded message or delta has a picture as a part."""
+    """Return whether a decoded message or delta has a picture as a part."""
     if words.get("images"):
         return True
     content = words.get("content")
@@ -52,7 +52,7 @@ def has_part(words: dict[str, Any]) -> bool:
 
 
 def has_inline(words: dict[str, Any]) -> bool:
-    """Whether the text of a decoded message or delta has a picture as an address."""
+    """Return whether the text of a decoded message or delta has a picture as an address."""
     content = words.get("content")
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
@@ -60,12 +60,12 @@ def has_inline(words: dict[str, Any]) -> bool:
 
 
 def is_inline(text: str) -> bool:
-    """Whether a text has a picture as an address."""
+    """Return whether a text has a picture as an address."""
     return len(text) > ENCODED_FROM and ";base64," in text and _INLINE.search(text) is not None
 
 
 def _may_have(answer: bytes) -> bool:
-    """Whether a name of pictures is in it, in any of JSON's spellings."""
+    """Return whether a name of pictures is in it, in any of JSON's spellings."""
     return b"image" in answer or b"\\u00" in answer
 
 
@@ -77,7 +77,7 @@ def _is_picture(part: dict[str, Any]) -> bool:
 
 
 def _words_of(answer: bytes) -> Iterator[dict[str, Any]]:
-    """The messages of a whole answer."""
+    """Yield the messages of a whole answer."""
     value = decode_answer(answer)
     choices = value.get("choices") if isinstance(value, dict) else None
     for choice in choices if isinstance(choices, list) else ():

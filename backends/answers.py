@@ -86,7 +86,7 @@ def with_pictures(usage: Mapping[str, Any] | None, made: int) -> dict[str, Any]:
 
 
 def _is_picture(item: msgspec.Raw) -> bool:
-    """Whether a member of the list is no error, and not nothing."""
+    """Return whether a member of the list is no error, and not nothing."""
     if bytes(item) == b"null":
         return False
     try:
@@ -98,7 +98,7 @@ def _is_picture(item: msgspec.Raw) -> bool:
 
 
 def is_sound(media: str) -> bool:
-    """Whether a media type is of a file of sound; some servers name none."""
+    """Return whether a media type is of a file of sound; some servers name none."""
     return media in ("", OCTETS) or re.fullmatch(r"audio/[a-z0-9.+-]{1,64}", media) is not None
 
 
@@ -108,7 +108,7 @@ def refuse_text(body: bytes, _media: str) -> AnswerUsage:
 
 
 def read_object(body: bytes) -> AnswerUsage:
-    """Usage of an answer that is an object; raises `InvalidResponse` for anything else."""
+    """Return usage of an answer that is an object; raises `InvalidResponse` for anything else."""
     return AnswerUsage(_usage_of(_decode_members(body)))
 
 

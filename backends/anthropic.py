@@ -145,7 +145,7 @@ class AnthropicBackend:
 
 
 async def _refused(inner: HttpExchange) -> bytes:
-    """The body of a refusal, in the words that tell here what it is about."""
+    """Return the body of a refusal, in the words that tell here what it is about."""
     body = await read_all(inner, _REFUSAL_LIMIT_BYTES)
     if inner.status == 400 and _NO_MONEY.search(body):
         raise UpstreamRejected("the target's balance is spent", status=inner.status)

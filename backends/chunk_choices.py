@@ -26,7 +26,7 @@ _SHOWN = msgspec.Raw(b"[{}]")
 
 
 def is_given(raw: msgspec.Raw) -> bool:
-    """Whether a member has a value that is not empty."""
+    """Return whether a member has a value that is not empty."""
     return raw is not NULL and bytes(raw) not in EMPTY
 
 
@@ -69,7 +69,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
     beside: int = 0
 
     def is_failed(self) -> bool:
-        """Whether it ends in an error instead of an answer."""
+        """Return whether it ends in an error instead of an answer."""
         return self.finish_reason == "error" or is_given(self.error)
 
     def has_content(self) -> bool:
@@ -89,7 +89,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
         return None if self.usage is NULL else usage_bytes(self.usage)
 
     def shows(self) -> bool:
-        """Whether a picture is in it, whose tokens no text tells."""
+        """Return whether a picture is in it, whose tokens no text tells."""
         delta = self.delta
         if delta is None:
             return False
@@ -98,11 +98,11 @@ class ChunkChoice(msgspec.Struct, gc=False):
         return is_given(delta.images)
 
     def speaks(self) -> bool:
-        """Whether sound is in it, whose tokens no text tells."""
+        """Return whether sound is in it, whose tokens no text tells."""
         return self.delta is not None and is_given(self.delta.audio)
 
     def said(self) -> tuple[int, int]:
-        """Bytes of text that it said for certain, and that it may have said at most."""
+        """Return bytes of text that it said for certain, and that it may have said at most."""
         said = text_bytes(self.text) if self.text else 0
         delta = self.delta
         if delta is None:
@@ -177,12 +177,12 @@ def _without(members: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any
 
 
 def _may_tell_more(name: str, said: Any) -> bool:
-    """Whether a member of a delta may hold more than what is read of its name."""
+    """Return whether a member of a delta may hold more than what is read of its name."""
     return name not in _WORDS if isinstance(said, str) else said is not None
 
 
 def odd_choice(choice: dict[str, Any]) -> ChunkChoice:
-    """A choice whose members have types of their own (content as a list of parts, ...)."""
+    """Return a choice whose members have types of their own (content as a list of parts, ...)."""
     delta = choice.get("delta")
     words = delta if isinstance(delta, dict) else {}
     least = choice_bytes(choice)

@@ -1,4 +1,4 @@
-"""What is read of an OpenAI-style answer, whole or in chunks: usage, endings, first content.
+"""The reader of OpenAI-style answers, whole or in chunks: usage, endings, first content.
 
 Only the members that money and timing depend on are decoded, and usage stays encoded until
 someone asks. Members with types of their own (content as a list of parts, ...) take a slower
@@ -27,7 +27,7 @@ _ERROR_EVENT = re.compile(rb"(?:^|[\r\n])event: ?error[\r\n]")
 
 
 class Chunk(msgspec.Struct, gc=False):
-    """What is read of one chunk. `usage` and `error` stay encoded."""
+    """The members read from one chunk. `usage` and `error` stay encoded."""
 
     choices: list[ChunkChoice] | None = None
     usage: msgspec.Raw = NULL
@@ -35,11 +35,11 @@ class Chunk(msgspec.Struct, gc=False):
     service_tier: str | None = None
 
     def usage_bytes(self) -> bytes | None:
-        """The encoded usage, or `None` when there is none."""
+        """Return the encoded usage, or `None` when there is none."""
         return None if self.usage is NULL else usage_bytes(self.usage)
 
     def error_bytes(self) -> bytes | None:
-        """The encoded error an upstream reports in its stream, or `None`."""
+        """Return the encoded error an upstream reports in its stream, or `None`."""
         if self.error is NULL:
             return None
         value = bytes(self.error)
@@ -62,7 +62,7 @@ def read_chunk(payload: bytes) -> Chunk | None:
 
 
 def tells_error(event: bytes, payload: bytes, *, is_first: bool = False) -> bool:
-    """Whether an event without choices is an error that has no member `error` to say so.
+    """Return whether an event without choices is an error that has no member `error` to say so.
 
     Older engines send the error itself (`object` or `type` is `error`); others name the event.
     `is_first`: before any word; what has only an error's shape is one there alone.
@@ -76,7 +76,7 @@ def tells_error(event: bytes, payload: bytes, *, is_first: bool = False) -> bool
 
 
 def _read_odd(payload: bytes) -> Chunk | None:
-    """A chunk whose members have types of their own (content as a list of parts, ...)."""
+    """Return a chunk whose members have types of their own (content as a list of parts, ...)."""
     try:
         value = _decode_any(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -117,7 +117,7 @@ class _Answer(msgspec.Struct, gc=False):
 
 
 class AnswerSummary(NamedTuple):
-    """What a whole answer says of itself."""
+    """The members read from a whole answer."""
 
     usage: dict[str, Any] | None
     finish_reason: str | None = None
@@ -201,7 +201,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def _without_choices(body: bytes, *, empty: bool) -> BackendError:
-    """An answer of nothing: the provider says that it made none, or it is no answer."""
+    """Return the error for an answer without choices, with what it may be charged."""
     reported = error_in(body)
     if reported is not None:
         return reported
@@ -219,7 +219,7 @@ def _tells_none(found: dict[str, Any] | None) -> bool:
 
 
 def printable_text(text: str | None) -> str | None:
-    """A target's word as records keep it: no database and no log takes every text."""
+    """Return a target's word as records keep it: no database and no log takes every text."""
     if text is None or (len(text) <= WORD_LIMIT and text.isprintable()):
         return text
     return "".join(name if name.isprintable() else "?" for name in text[:WORD_LIMIT])

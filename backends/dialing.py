@@ -17,7 +17,7 @@ STAGGER_S = 0.25  # RFC 8305, section 5
 async def dial(
     loop: asyncio.AbstractEventLoop, addresses: Sequence[str], port: int
 ) -> tuple[str, socket.socket]:
-    """The address that answered, and the connection to it; `OSError` where none did.
+    """Return the address that answered, and the connection to it; `OSError` where none did.
 
     In their order; a refusal begins the next at once. The caller bounds the time.
     """

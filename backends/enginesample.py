@@ -1,4 +1,4 @@
-"""What one look at an engine's metrics page tells, whoever wrote the engine."""
+"""One reading of an engine's metrics page, the same for every kind of engine."""
 
 from dataclasses import dataclass
 

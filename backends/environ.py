@@ -1,4 +1,4 @@
-"""What every child process may see of its parent's environment: a list of what is allowed.
+"""The environment variables that every child process may see: a list of what is allowed.
 
 A list of what is forbidden cannot be complete: keys and passwords go by any name, in any case,
 and are parts of addresses. What is let through says where programs and files are, which language
@@ -26,12 +26,12 @@ _SOUNDS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH", re.IGNORECAS
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a variable of this name may hold what nobody else should see."""
+    """Return whether a variable of this name may hold what nobody else should see."""
     return _SOUNDS_SECRET.search(name) is not None
 
 
 def plain_environ(base: Mapping[str, str]) -> dict[str, str]:
-    """The part of an environment that holds no secret."""
+    """Return the part of an environment that holds no secret."""
     return {
         name: value
         for name, value in base.items()

@@ -76,7 +76,7 @@ def _of_errors(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_status(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A problem of RFC 9457, and gateways that repeat the status."""
+    """Return a problem of RFC 9457, and gateways that repeat the status."""
     for name in _STATUSES:
         status = value.get(name)
         if type(status) is int and 400 <= status < 600:
@@ -135,7 +135,7 @@ def words_error(words: Any) -> dict[str, Any] | None:
 
 
 def _counts(told: Any) -> bool:
-    """Whether usage has any number other than zero."""
+    """Return whether usage has any number other than zero."""
     if isinstance(told, Mapping):
         return any(map(_counts, told.values()))
     return any(map(_counts, told)) if isinstance(told, list) else is_number(told) and bool(told)

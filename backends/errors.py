@@ -1,4 +1,4 @@
-"""What can go wrong between us and a model server, translated once, at the border.
+"""Errors between the gateway and a model server, each translated once, at the border.
 
     BackendError
     |-- UpstreamUnreachable        no connection (refused, DNS, TLS, connect deadline)   billable
@@ -61,7 +61,7 @@ class BackendError(Exception):
 
     @property
     def billable(self) -> bool:
-        """Whether the target may charge for the failed try."""
+        """Return whether the target may charge for the failed try."""
         return self.charges and self.sent
 
 

@@ -29,7 +29,7 @@ class EventServer(uvicorn.Server):
 
     @property
     def should_exit(self) -> bool:
-        """Whether the server is to end, or ends."""
+        """Return whether the server is to end, or ends."""
         return self._should_exit
 
     @should_exit.setter

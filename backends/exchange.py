@@ -29,7 +29,7 @@ async def read_all(
     timeout_s: float | None = None,
     check: Callable[[int], None] | None = None,
 ) -> bytes:
-    """The whole body. Above the limit or the time it is given up, and the target is told.
+    """Return the whole body. Above the limit or the time it is given up, and the target is told.
 
     `check` is called with the size so far and may raise a `BackendError`.
     """

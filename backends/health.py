@@ -24,7 +24,7 @@ class HealthState(StrEnum):
 
 
 class ProbeResult(StrEnum):
-    """What one look at an engine showed."""
+    """The result of one health check of an engine."""
 
     ALIVE = "alive"  # answered, and its metrics could be read
     BLIND = "blind"  # answered, but its metrics could not be used
@@ -52,12 +52,12 @@ class EngineHealth:
 
 
 def starting_health(now_s: float) -> EngineHealth:
-    """An engine that we start: refusals are expected until it listens."""
+    """Return an engine that we start: refusals are expected until it listens."""
     return EngineHealth(HealthState.LOADING, now_s, reason="starting")
 
 
 def attached_health(now_s: float) -> EngineHealth:
-    """An engine that somebody else runs, not looked at so far."""
+    """Return an engine that somebody else runs, not looked at so far."""
     return EngineHealth(HealthState.UNKNOWN, now_s, reason="not probed so far")
 
 
@@ -82,7 +82,7 @@ def observe_probe(
 def health_at(
     health: EngineHealth, now_s: float, *, limits: HealthLimits | None = None
 ) -> EngineHealth:
-    """The health as of now: what has not been seen for too long is unknown."""
+    """Return the health as of now: what has not been seen for too long is unknown."""
     limits = limits or HealthLimits()
     if health.state is not HealthState.HEALTHY or health.seen_at_s is None:
         return health

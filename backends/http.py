@@ -140,7 +140,7 @@ class _Pool:
         self._reaper: asyncio.TimerHandle | None = None
 
     async def acquire(self, timeout_s: float, *, fresh: bool) -> UpstreamConnection:
-        """A connection ready for a request: kept, made, or handed on by another request."""
+        """Return a connection ready for a request: kept, made, or handed on by another request."""
         if self._idle and not fresh:
             return self._idle.pop()
         if self.open >= self._limits.connections and self._idle:
@@ -290,7 +290,7 @@ def _same(connection: UpstreamConnection) -> UpstreamConnection:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, without addresses or certificates' contents."""
+    """Return the reason of a failure, without addresses or certificates' contents."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not accepted ({error.verify_message})"
     if isinstance(error, AddressNotAllowed):

@@ -59,7 +59,7 @@ class HttpExchange:
         return self
 
     async def __anext__(self) -> bytes:
-        """What has come since the last call, at once; waits only when nothing has."""
+        """Return all bytes received since the last call; wait only if there are none."""
         while not self._parts:
             if self._error is not None:
                 raise self._error
@@ -70,11 +70,11 @@ class HttpExchange:
 
     @property
     def is_ended(self) -> bool:
-        """Whether its connection has nothing more to say; what came may still be unread."""
+        """Return whether its connection has nothing more to say; what came may still be unread."""
         return self._connection is None
 
     def take_whole(self) -> bytes | None:
-        """What was not read yet of an answer that has come to its end; `None`: more will come."""
+        """Return the unread rest of a complete answer; `None` if more is to come."""
         if self._connection is not None or self._error is not None or not self._parts:
             return None
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)

@@ -1,4 +1,4 @@
-"""What an engine says of its prefix cache while it changes: vLLM's KV events, read and kept.
+"""vLLM's KV events: what an engine reports of its prefix cache, read and kept.
 
 Each batch is `[time, [event, ...], rank]` in MessagePack, behind a topic and a number that counts
 from 0 in each of the engine's lives. Blocks are named by hashes of tokens, which nobody here can
@@ -67,12 +67,12 @@ class PrefixMemory:
 
     @property
     def has_heard(self) -> bool:
-        """Whether the engine tells of its cache."""
+        """Return whether the engine tells of its cache."""
         return self._next is not None
 
     @property
     def blocks(self) -> int:
-        """How many are known to be in the cache."""
+        """Return the number of blocks that are known to be in the cache."""
         return len(self._stored_s)
 
     def clear(self, now_s: float) -> None:

@@ -139,7 +139,7 @@ def _ignored(
     arguments: Mapping[str, Any],
     supported: frozenset[str] | None,
 ) -> tuple[str, ...]:
-    """Members of the body that LiteLLM does not pass on to this model."""
+    """Return members of the body that LiteLLM does not pass on to this model."""
     return tuple(sorted(
         name
         for name, value in body.items()

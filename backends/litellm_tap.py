@@ -99,7 +99,7 @@ class Tap(httpx.AsyncBaseTransport):
 
     @property
     def tail(self) -> bytes:
-        """The last bytes of the last answer; all of one that is small."""
+        """Return the last bytes of the last answer; all of one that is small."""
         return self._streams[-1].tail if self._streams else b""
 
     @property

@@ -135,7 +135,7 @@ def whole_answer(
     zeros_count: bool = True,
     encoding: Any = None,
 ) -> bytes:
-    """A finished answer as OpenAI's JSON.
+    """Return a finished answer as OpenAI's JSON.
 
     Without `zeros_count` usage of nothing is none: of pictures whose target counts nothing, LiteLLM
     counts zero tokens. `tail`: the last bytes of the provider's own answer; `is_counted`: whether
@@ -157,7 +157,7 @@ def whole_answer(
 
 
 def tells_counts(part: bytes) -> bool:
-    """Whether a part of a provider's own answer counts anything."""
+    """Return whether a part of a provider's own answer counts anything."""
     return _COUNTED.search(part) is not None
 
 
@@ -172,14 +172,14 @@ def encode_vector(vector: Any, encoding: Any) -> Any:
 
 
 def _counts(usage: Any) -> bool:
-    """Whether there is a number above zero in it."""
+    """Return whether there is a number above zero in it."""
     if isinstance(usage, dict):
         return any(_counts(value) for value in usage.values())
     return isinstance(usage, int) and usage > 0
 
 
 def sound_answer(result: Any) -> tuple[str, bytes]:
-    """A spoken answer: its media type and its bytes."""
+    """Return a spoken answer: its media type and its bytes."""
     headers = getattr(getattr(result, "response", None), "headers", None) or {}
     return str(headers.get("content-type") or _SOUND), bytes(result.content)
 
@@ -234,7 +234,7 @@ def _no_answer(status: Any, name: str) -> BackendError:
 
 
 def _wire_error(error: Exception, name: str) -> BackendError | None:
-    """What the sockets said, found among the causes: LiteLLM calls all of it a 500."""
+    """Return the socket error among the causes, which LiteLLM reports as a 500, or `None`."""
     for cause in _causes(error):
         if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
             return UpstreamUnreachable(f"no connection ({name})")
@@ -244,7 +244,7 @@ def _wire_error(error: Exception, name: str) -> BackendError | None:
 
 
 def root_of(error: BaseException) -> str:
-    """What failed first and where, without its text: `KeyError at handler.py:120`."""
+    """Return the type and place of the first failure, without its text."""
     *_, first = _causes(error)
     steps = traceback.extract_tb(first.__traceback__)
     place = f" at {PurePath(steps[-1].filename).name}:{steps[-1].lineno}" if steps else ""
@@ -261,7 +261,7 @@ def _causes(error: BaseException) -> Iterable[BaseException]:
 
 
 def redact(text: str, secrets: Iterable[Secret]) -> str:
-    """The provider's message without LiteLLM's words around it, and without secrets."""
+    """Return the provider's message without LiteLLM's words around it, and without secrets."""
     text = _PREFIX.sub("", text)
     found = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
     if found is not None:
@@ -270,7 +270,7 @@ def redact(text: str, secrets: Iterable[Secret]) -> str:
 
 
 def refusal_body(status: int, message: str, told: bytes = b"") -> bytes:
-    """An OpenAI error body; what concerns our own credentials is not the client's to read.
+    """Return an OpenAI error body; what concerns our own credentials is not the client's to read.
 
     `told`: the target's own, of which stays what it may be charged by.
     """

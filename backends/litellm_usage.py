@@ -81,7 +81,7 @@ def _says(chunk: Any) -> bool:
 def _goes_on(
     chunks: Iterable[Any], usage_of: Callable[[Any], Any], says: Callable[[Any], bool]
 ) -> bool:
-    """Whether words came behind the last chunk with usage, where there is any."""
+    """Return whether words came behind the last chunk with usage, where there is any."""
     behind = False
     for chunk in reversed(list(chunks)):
         if usage_of(chunk) is not None:
@@ -165,7 +165,7 @@ def _chunks_in(tail: bytes) -> Iterable[dict[str, Any]]:
 
 
 def _values_in(tail: bytes) -> Iterable[dict[str, Any]]:
-    """The first event may be the end of one."""
+    """Yield the values of events; the first may be the end of an event."""
     splitter = EventSplitter()
     events = [*splitter.feed(tail), bytes(splitter.rest)]
     for event in events:
@@ -197,7 +197,7 @@ def _usage_of(chunk: Any) -> dict[str, Any] | None:
 
 
 def _are_told(summed: Mapping[str, Any], told: list[dict[str, Any]]) -> bool:
-    """Whether each total is one that a chunk has: LiteLLM takes the last of each."""
+    """Return whether each total is one that a chunk has: LiteLLM takes the last of each."""
     return all(
         any((summed.get(name) or 0) == (usage.get(name) or 0) for usage in told) for name in _TOTALS
     )

@@ -155,7 +155,7 @@ class MessagesStream:
 
     @property
     def rest(self) -> bytes:
-        """An event whose empty line never came."""
+        """Return an event whose empty line never came."""
         return bytes(self._splitter.rest)
 
     def _event(self, event: bytes) -> bytes:

@@ -177,7 +177,7 @@ def _format(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
 
 
 def _thinking(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
-    """The effort, as the model takes it; a forced tool and a low limit leave no thinking."""
+    """Set the thinking for an effort, and yield the members that cannot be kept."""
     effort = asked.get("reasoning_effort")
     if effort is None or "thinking" in made:
         return

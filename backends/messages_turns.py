@@ -106,7 +106,7 @@ def _untold(entry: Mapping[str, Any]) -> set[str]:
 
 
 def _blocks(content: Any, place: str, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Blocks of a content; `entry` may have a mark for the last of them."""
+    """Return blocks of a content; `entry` may have a mark for the last of them."""
     if content is None:
         return []
     if isinstance(content, str):

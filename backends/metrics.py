@@ -58,7 +58,7 @@ def _judge(sample: EngineSample) -> None:
 
 
 def path_of(dialect: str | None) -> str:
-    """Where an engine of the dialect has its page; of `None` where most have it."""
+    """Return the path of the metrics page of a dialect; for `None` the usual one."""
     return METRICS_PATH if dialect is None else _DIALECTS[dialect].path
 
 

@@ -52,7 +52,7 @@ class NativeEnding(NamedTuple):
 
     @property
     def finish(self) -> str:
-        """The finish reason in chat's words, of what LiteLLM calls `stop`."""
+        """Return the finish reason in chat's words, of what LiteLLM calls `stop`."""
         return (
             "length"
             if self.word in _CUT
@@ -74,7 +74,7 @@ def read_ending(tail: bytes) -> NativeEnding:
 
 
 def is_over(part: bytes) -> bool:
-    """Whether a provider says in a part of its stream that it is over.
+    """Return whether a provider says in a part of its stream that it is over.
 
     LiteLLM says so of any that ends.
     """

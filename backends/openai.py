@@ -51,7 +51,7 @@ _NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What is sent to prove who we are; never shown."""
+    """The credentials that are sent to a target; they are never shown."""
 
     api_key: Secret | None = None
     headers: Mapping[str, Secret] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Where connections go to, read from a base URL."""
+"""The scheme, host and port that connections go to, read from a base URL."""
 
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
@@ -7,7 +7,7 @@ from backends.address_policy import PUBLIC, AddressPolicy
 
 
 class Origin(NamedTuple):
-    """Where connections go to, and where its host may lead."""
+    """The scheme, host and port that connections go to, and the addresses that are allowed."""
 
     scheme: str
     host: str
@@ -16,7 +16,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def parse(cls, base_url: str, reach: AddressPolicy = PUBLIC) -> tuple[Self, str]:
-        """The origin of a base URL, and its path without a slash at the end."""
+        """Return the origin of a base URL, and its path without a slash at the end."""
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http(s) base URL: {base_url!r}")
@@ -29,7 +29,7 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """The value of the `host` header."""
+        """Return the value of the `host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = 443 if self.scheme == "https" else 80
         return host if self.port == usual else f"{host}:{self.port}"

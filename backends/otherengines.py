@@ -42,7 +42,7 @@ class MetricsLines:
         return bool(self._found)
 
     def values(self, name: str, **wanted: str) -> list[float]:
-        """Of all lines with these labels; a label that a line lacks is as good as an empty one."""
+        """Return the values of all lines with these labels; a missing label counts as empty."""
         return [
             value
             for labels, value in self._found.get(name, ())
@@ -50,7 +50,7 @@ class MetricsLines:
         ]
 
     def total(self, *names: str, **wanted: str) -> int | None:
-        """The sum under the first of the names that the page has."""
+        """Return the sum under the first of the names that the page has."""
         for name in names:
             if found := self.values(name, **wanted):
                 return _whole(name, sum(found))
@@ -96,7 +96,7 @@ def _sglang(page: str) -> EngineSample:
 
 
 def _tgi(page: str) -> EngineSample:
-    """A server that has answered nothing has no lines at all; its KV cache has none ever."""
+    """Read TGI's page: without lines until the first answer, and never with KV cache."""
     rows = MetricsLines(page, "tgi_")
     return EngineSample(
         running=rows.total("tgi_batch_current_size"),
@@ -237,7 +237,7 @@ def _whole(name: str, value: float) -> int:
 
 
 def _size(value: float | None, *, least: int = 1) -> int | None:
-    """A whole number; what is less than the least is as good as not told."""
+    """Return a whole number; what is less than the least is as good as not told."""
     return None if value is None or not least <= value < float("inf") else int(value)
 
 

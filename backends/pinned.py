@@ -1,4 +1,4 @@
-"""What reaches targets through httpx instead of the request path's client, under the same rule.
+"""The transport of httpx clients to targets, with the request path's address rules.
 
 Connections are kept by name, and each goes to an address that was judged as it was made
 (`backends.address_policy`); TLS still proves the name.

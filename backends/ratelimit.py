@@ -1,4 +1,4 @@
-"""What a provider says in headers of the room that is left: for requests, for tokens, until when.
+"""Rate-limit headers of a provider: requests and tokens that are left, and until when.
 
 OpenAI and those who follow it tell a reset as a duration (`6m0s`), Anthropic as a time of day
 (RFC 3339). A limit that refills evenly, as OpenAI's and Anthropic's do, tells when it is full
@@ -31,7 +31,7 @@ class Allowance:
 
     @property
     def refill_per_s(self) -> float:
-        """What comes back evenly until the reset; 0 where that cannot be told."""
+        """Return the room that comes back per second until the reset; 0 if unknown."""
         if self.limit is None or self.left is None or not self.reset_s:
             return 0.0
         spent = self.limit - self.left
@@ -68,7 +68,7 @@ def rate_limit_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_retry_after(headers: Mapping[str, str], *, wall_s: float) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
+    """Return seconds to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, _LONGEST_WAIT_S)
@@ -115,7 +115,7 @@ def _anthropic(headers: Mapping[str, str], kind: str, wall_s: float) -> Allowanc
 
 
 def _seconds_until(text: str | None, wall_s: float) -> float | None:
-    """Seconds to a time of day that names its zone."""
+    """Return seconds to a time of day that names its zone."""
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:

@@ -64,12 +64,12 @@ def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -
 
 
 def is_too_long(body: bytes) -> bool:
-    """Whether a refusal says that the prompt exceeds the target's context."""
+    """Return whether a refusal says that the prompt exceeds the target's context."""
     return TOO_LONG.encode() in body or _members(body).get("code") == CONTEXT_LENGTH
 
 
 def is_about_model(body: bytes) -> bool:
-    """Whether a 404 speaks of the model; else it is the path that is not there."""
+    """Return whether a 404 speaks of the model; else it is the path that is not there."""
     found = _members(body)
     said = (found.get("message"), found.get("detail"), found.get("code"))
     return any(isinstance(text, str) and _MODEL.search(text) for text in said)
@@ -80,7 +80,7 @@ def _struck(text: str) -> str:
 
 
 def _members(body: bytes) -> dict[str, Any]:
-    """What describes the error: OpenAI's member `error`, or the whole object of older servers."""
+    """Return the members of an error: OpenAI's `error`, or the whole object of older servers."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -109,6 +109,6 @@ def _details(detail: Any) -> str:
 
 
 def _plain_code(value: Any, form: re.Pattern[str]) -> str | None:
-    """A plain word of that form; numbers repeat the status and say nothing."""
+    """Return a plain word of that form; numbers only repeat the status."""
     plain = isinstance(value, str) and form.fullmatch(value) and not KEY_LIKE.search(value)
     return value if plain else None

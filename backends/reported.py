@@ -167,7 +167,7 @@ def _decoded(raw: bytes) -> Any:
 
 
 def _layers(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The error and what it stands in, the innermost first; at least one object."""
+    """Yield the error and what it stands in, the innermost first; at least one object."""
     if isinstance(value, list):
         value = value[0] if value else None
     if isinstance(value, str):
@@ -184,7 +184,7 @@ def _layers(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _status(layers: list[dict[str, Any]]) -> int | None:
-    """The HTTP status that the error would have had; `None` where nothing tells."""
+    """Return the HTTP status that the error would have had; `None` where nothing tells."""
     words = [_PLAIN.sub("", word.lower()) for word in _texts(layers, _WORDS)]
     if any(_NO_MONEY.search(word) for word in words):
         return 402
@@ -228,7 +228,7 @@ def _numbers(layers: list[dict[str, Any]]) -> Iterator[int]:
 
 
 def _wait_s(error: dict[str, Any]) -> float | None:
-    """A `Retry-After` inside: a member, one of quoted headers, or Google's `RetryInfo`."""
+    """Return a `Retry-After` inside: a member, one of quoted headers, or Google's `RetryInfo`."""
     metadata = error.get("metadata")
     places: list[Any] = [error, metadata]
     if isinstance(metadata, dict):

@@ -1,4 +1,4 @@
-"""How long the way to a server and back takes, by the kernels at both ends.
+"""The round-trip time to a server, as the kernels at both ends measure it.
 
 A connection is opened and closed again: the other kernel answers it at once, whatever its programs
 do. The round trip of a connection in use would be another figure: acknowledgements wait for the
@@ -35,7 +35,7 @@ async def round_trip_s(address: str) -> float | None:
 
 
 def of_socket(connection: Any) -> float | None:
-    """Of anything that has a TCP socket's options."""
+    """Return the round-trip time of an object with a TCP socket's options, in seconds."""
     number = getattr(socket, "TCP_INFO", None)
     if connection is None or number is None:
         return None

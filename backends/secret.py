@@ -54,7 +54,7 @@ class Secret:
 
 
 def strike_out(text: str, secrets: Iterable[Secret]) -> str:
-    """The text without any of them; the longest first, for one may be a part of another."""
+    """Return the text without any of them; the longest first, for one may be a part of another."""
     found = {secret.reveal() for secret in secrets}
     for finding in sorted(found, key=len, reverse=True):
         if len(finding) >= LEAST_CHARACTERS:

@@ -25,7 +25,7 @@ class Transmission:
 
     @property
     def possible(self) -> bool:
-        """Whether a byte may have left."""
+        """Return whether a byte may have left."""
         return self.begun is not False
 
     def takes(self) -> None:

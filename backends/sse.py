@@ -40,7 +40,7 @@ class EventSplitter:
         self._oversized = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The events that `chunk` completes; raises `UpstreamBroken` above the size limit.
+        """Return the events that `chunk` completes; raises `UpstreamBroken` above the size limit.
 
         Good events before the oversized one are returned first, the error comes with the next call.
         """
@@ -112,7 +112,7 @@ def is_simple(event: bytes) -> bool:
 
 
 def data_spans(event: bytes) -> list[tuple[int, int]] | None:
-    """Where the values of the `data` lines lie; `None` if none does and a line is no known field.
+    """Return the spans of the `data` lines' values; `None` if a line has no known field.
 
     Beside data such a line is ignored, as the standard says of fields that it does not know.
     """
@@ -134,7 +134,7 @@ def data_spans(event: bytes) -> list[tuple[int, int]] | None:
 
 
 def join_data(event: bytes, spans: list[tuple[int, int]]) -> bytes:
-    """The event's data as a client sees it: lines joined by one LF."""
+    """Return the event's data as a client sees it: lines joined by one LF."""
     if len(spans) == 1:
         return event[spans[0][0] : spans[0][1]]
     return b"\n".join([event[start:end] for start, end in spans])

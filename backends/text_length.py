@@ -74,7 +74,7 @@ def content_bytes(value: Any, without: frozenset[str] = _NOT_SAID) -> int:
 
 
 def certain_bytes(message: Mapping[str, Any]) -> int:
-    """UTF-8 bytes of what a decoded message or delta says for certain."""
+    """Return UTF-8 bytes of what a decoded message or delta says for certain."""
     said = thought = 0
     for name, value in message.items():
         if name in _WORDS:
@@ -103,14 +103,14 @@ def part_bytes(value: Any) -> int:
 
 
 def voice_bytes(voice: Any) -> int:
-    """UTF-8 bytes of a voice's transcript, and what its sound counts as."""
+    """Return UTF-8 bytes of a voice's transcript, and what its sound counts as."""
     data = voice.get("data") if isinstance(voice, dict) else None
     sound = len(data) * 3 // 4 if isinstance(data, str) else 0
     return part_bytes(voice) + sound // SOUND_BYTES
 
 
 def _is_text(kind: Any) -> bool:
-    """Whether a part of such a type has the model's own words; parts without one do."""
+    """Return whether a part of such a type has the model's own words; parts without one do."""
     if not isinstance(kind, str):
         return kind is None
     return kind.endswith("text") or kind in _PART_WORDS or kind.startswith("reasoning")
@@ -142,7 +142,7 @@ def text_bytes(text: str) -> int:
 
 
 def said_of_encoded(raw: bytes, measure: Any) -> SaidBytes:
-    """Both measures of encoded JSON, the lower one by `measure`, a function of this module.
+    """Return both measures of encoded JSON, the lower one by `measure`, a function of this module.
 
     What cannot be read may be said from end to end.
     """
@@ -170,7 +170,7 @@ def answer_said_bytes(body: bytes) -> SaidBytes:
 
 
 def unnamed_bytes(answer: Mapping[str, Any]) -> int:
-    """UTF-8 bytes of what may be the model's own words in an answer of another form."""
+    """Return UTF-8 bytes of what may be the model's own words in an answer of another form."""
     named = {name: value for name, value in answer.items() if name not in ("data", "usage")}
     return words_bytes([named, answer.get("data")])
 
@@ -200,7 +200,7 @@ def answer_content_bytes(body: bytes) -> int:
 
 
 def choice_bytes(choice: Any) -> int:
-    """UTF-8 bytes of what a decoded choice says for certain, whole or in a chunk."""
+    """Return UTF-8 bytes of what a decoded choice says for certain, whole or in a chunk."""
     if not isinstance(choice, dict):
         return 0
     said = part_bytes(choice.get("text"))

@@ -27,7 +27,7 @@ def usage_bytes(raw: msgspec.Raw) -> bytes | None:
 
 
 def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
-    """The usage object, `None` without one; `UNREADABLE_USAGE` for what is no object."""
+    """Return the usage object, `None` without one; `UNREADABLE_USAGE` for what is no object."""
     if raw is None:
         return None
     usage = decode_told(raw)
@@ -35,7 +35,7 @@ def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
 
 
 def decode_object(raw: bytes) -> dict[str, Any] | None:
-    """A JSON object, `None` for anything else."""
+    """Return a JSON object, `None` for anything else."""
     try:
         return _decode_object(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -43,7 +43,7 @@ def decode_object(raw: bytes) -> dict[str, Any] | None:
 
 
 def decode_told(raw: bytes) -> dict[str, Any] | None:
-    """A JSON object with what its repeated names told before; `None` for anything else."""
+    """Return a JSON object with what its repeated names told before; `None` for anything else."""
     value = decode_object(raw)
     if value is None or _quotes(raw) <= _quotes(msgspec.json.encode(value)):
         return value
@@ -58,7 +58,7 @@ def _quotes(raw: bytes) -> int:
 
 
 def _with_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The last value of each name; beside them the first, and of numbers the largest."""
+    """Return the last value of each name; beside them the first, and of numbers the largest."""
     last = dict(pairs)
     if len(last) == len(pairs):
         return last

@@ -57,7 +57,7 @@ def usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def may_tell_more(body: bytes, raw: bytes) -> bool:
-    """Whether an answer or a chunk may count elsewhere what its usage, `raw`, counts.
+    """Return whether an answer or a chunk may count elsewhere what its usage, `raw`, counts.
 
     Embeddings are looked through around their numbers.
     """
@@ -72,7 +72,7 @@ def _usage_of(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _usage_of_choices(choices: Any) -> list[dict[str, Any]]:
-    """What choices tell of themselves, added up, and what one tells beside that."""
+    """Return the usage that choices report, added up, and further figures of single choices."""
     told, more = [], []
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
@@ -109,7 +109,7 @@ def _objects_in(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _tells_counts(usage: Mapping[str, Any]) -> bool:
-    """Whether it counts what was read or made, and not a total of something alone."""
+    """Return whether it counts what was read or made, and not a total of something alone."""
     return any(
         _is_count(name, count) and _TOTAL.match(name) is None for name, count in usage.items()
     )
@@ -136,7 +136,7 @@ def sum_choices(told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _repeated_prompts(told: list[dict[str, Any]], whole: Mapping[str, Any]) -> int:
-    """Tokens of prompts that the choices' totals have more often than once."""
+    """Return tokens of prompts that the choices' totals have more often than once."""
     for name in whole:
         is_prompt = _COUNT.search(name) and name.lower().startswith(("prompt", "input"))
         if is_prompt and (prompts := _counts_of(told, name)) is not None:
@@ -145,7 +145,7 @@ def _repeated_prompts(told: list[dict[str, Any]], whole: Mapping[str, Any]) -> i
 
 
 def _counts_of(told: list[dict[str, Any]], name: str) -> list[int] | None:
-    """The counts of one name, where each choice tells one."""
+    """Return the counts of one name, where each choice tells one."""
     counts = [usage.get(name) for usage in told]
     whole = [count for count in counts if type(count) is int]
     return whole if len(whole) == len(counts) else None

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import display, formatting
+from dashboard import display, formatting, theme
 from ledger.money import PUSD_PER_USD
 from ledger.queries.reads import AttemptCell, SpendPoint
 from ledger.reports.facts import BucketSums
@@ -65,6 +65,15 @@ def own_rows(survey: Survey, *parts: tuple[str, int, str]) -> list[tuple[str, st
         for what, pusd, ink in parts
         if has_own
     ]
+
+
+def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
+    """Ops of own hardware as a card's row; what nobody entered is not $0."""
+    if not survey.standing.bills:
+        return []
+    ops = survey.standing.fixed.ops_pusd
+    figure = formatting.money(ops) if ops else "not entered"
+    return [(f"Ops of own {own_hardware(survey)}", figure, theme.OPS)]
 
 
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:
@@ -180,6 +189,7 @@ __all__ = [
     "money_columns",
     "money_format",
     "money_over_time",
+    "ops_rows",
     "own_cost_by_team",
     "own_hardware",
     "own_rows",

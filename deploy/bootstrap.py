@@ -4,7 +4,7 @@
     run       install, then `breakeven up`          (options go on to it: --keys, --config FILE)
     demo      install, then `breakeven demo`
     tools     install, and the test tools
-    test      tools, then every real part of the ordinary suite that is to be had, then pytest
+    test      tools, then pytest, beside which every real part of its tests is installed
     near      tools, then the tests that belong to the named files: deploy/near.py
     parts     install, then the named parts (all: none named)
 
@@ -24,9 +24,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from deploy import coming_parts
 from deploy.installer import BootstrapError, Installer, find_installer, make_environment
 from deploy.parts import UNAVAILABLE
-from deploy.partsinstall import install_parts
+from deploy.partsinstall import install_parts, missing_parts
 from gateway.host.stages import StartStages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,17 +62,16 @@ def main(arguments: Sequence[str]) -> int:
 def perform_verb(verb: str, rest: list[str], stages: StartStages) -> int:
     testing = verb in {"tools", "test", "near"}
     installer = install(stages, testing=testing)
-    unavailable: list[str] = []
-    if verb in {"test", "parts"}:
-        names = [word for word in rest if not word.startswith("-")] if verb == "parts" else []
-        unavailable = install_parts(names, PYTHON, stages, installer, late=verb == "parts")
+    if verb == "parts":
+        install_parts([word for word in rest if word[0] != "-"], PYTHON, stages, installer)
     if verb in {"run", "demo"}:
         command = "up" if verb == "run" else "demo"
         exec_product([str(PYTHON.parent / "breakeven"), command, *rest], stages)
     for line in stages.table():
         print_line(line)
     if verb == "test":
-        os.environ[UNAVAILABLE] = " ".join(unavailable)
+        os.environ[UNAVAILABLE] = ""
+        coming_parts.begin(missing_parts([], late=False), PYTHON)
         exec_product([str(PYTHON), "-m", "pytest", *rest], stages)
     if verb == "near":
         exec_product([str(PYTHON), "-m", "deploy.near", *rest], stages)

@@ -5,7 +5,8 @@ looks at the whole tree, which is parsed once, all that imports LiteLLM, which t
 the clients of one gateway with a dozen providers, and what draws dashboards of one month. Most
 tests wait more than they work, so four fit on two cores. One marked `quiet` measures,
 or loads the machine on purpose, and has it alone: the other lane ends the test that it is at, and
-waits.
+waits, and so does the quiet test for parts that are being installed. What shares such a part begins
+when that is there.
 """
 
 import fcntl
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
 
-from deploy import lane_reports, once
+from deploy import coming_parts, lane_reports, once
 from deploy.compiling import compile_ahead
 from deploy.secondlook import SecondLook
 
@@ -39,6 +40,12 @@ LONGEST = (
     "tests/gateway/faults/", "tests/gateway/cli/test_engineops.py",
     "tests/backends/engine/test_tunerun.py", "tests/adversary/", "tests/chaos/", "tests/security/",
 )  # fmt: skip
+# Parts that most tests of a group use.
+NEEDED = {
+    "engines": ("vllm", "guidellm"),
+    "dashboard": ("chromium", "axe"),
+    "clients": ("openai-2", "openai-3", "openai-node", "coding", "frameworks", "schemathesis"),
+}
 ALMOST_DONE = 2  # tests: a lane begins the last of its tests when it is told another, or to end
 WHERE = "lanes"  # of a lane's input: the folder with the locks
 
@@ -54,6 +61,11 @@ def rank(nodeid: str) -> int:
     if group is not None:
         return list(TOGETHER).index(group)
     return len(TOGETHER) + (not nodeid.startswith(LONGEST))
+
+
+def lacks_parts(scope: str) -> bool:
+    """Return whether a part of the group is still being installed."""
+    return any(coming_parts.is_coming(name) for name in NEEDED.get(scope, ()))
 
 
 class Lanes:
@@ -105,6 +117,13 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see abov
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid) or nodeid.partition("::")[0]
 
+    def _assign_work_unit(self, node: Any) -> None:
+        """Hand out the first files whose parts are there, or the first where none are."""
+        ready = next((scope for scope in self.workqueue if not lacks_parts(scope)), None)
+        if ready is not None:
+            self.workqueue.move_to_end(ready, last=False)
+        super()._assign_work_unit(node)
+
     def _reschedule(self, node: Any) -> None:
         """Hand out files until the lane has more than two tests, or end it where none is left."""
         if node.shutting_down or node not in self.registered_collections:
@@ -138,6 +157,8 @@ class Lane:
         All pass a gate first, and who wants to be alone keeps it shut until then: else the
         others, one test after the other, might never leave the machine to it.
         """
+        if alone:
+            coming_parts.wait_for_all()
         fcntl.flock(self._gate, fcntl.LOCK_EX)
         fcntl.flock(self._machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(self._gate, fcntl.LOCK_UN)

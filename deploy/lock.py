@@ -178,6 +178,30 @@ SETS = (
         # cuda-bindings; this torch is built for CUDA 13.
         requirements=("torch==2.13.0", "vllm==0.32.0", "cuda-python>=13"),
     ),
+    # Laid over the engine's packages for one program: it asks for another compressed-tensors than
+    # vLLM does, and for no newer Transformers than 5.17, though it works with the engine's 5.19.
+    Set(
+        "deploy/engine-quantize/requirements.lock",
+        ("--no-deps",),
+        (
+            "llmcompressor==0.14.0.1",
+            "compressed-tensors==0.19.0",
+            "auto-round==0.15.1",
+            "accelerate==1.15.0",
+            "datasets==5.2.0",
+            "dill==0.4.1",
+            "loguru",
+            "multiprocess==0.70.19",
+            "nvidia-ml-py",
+            "pandas==3.1.1",
+            "py-cpuinfo",
+            "pyarrow==26.0.1",
+            "python-dateutil",
+            "requests",
+            "xxhash",
+        ),
+        options=("--no-deps",),
+    ),
 )
 
 

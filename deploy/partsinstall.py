@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from deploy import parts
@@ -37,6 +38,7 @@ SDK_LOCKS = {
     "loops-aider": "loops-aider",
     "loops-shell": "loops-shell",
 }
+ENGINES = ("vllm", "guidellm")
 NODE_LOCKS = {
     "openai-node": "node",
     "coding": "coding",
@@ -51,42 +53,83 @@ class Unavailable(Exception):
     """No place that this machine asks has the part for this Python: nothing here is at fault."""
 
 
+def missing_parts(names: Sequence[str], *, late: bool = True) -> list[parts.Part]:
+    """Return the named parts (none named: all) that are not there.
+
+    Without `late`, those that only the long tier uses are left out. Raises `BootstrapError` for an
+    unknown name.
+    """
+    known = {part.name for part in parts.PARTS}
+    if unknown := [name for name in names if name not in known]:
+        raise BootstrapError(f"no part named {unknown[0]}: {', '.join(sorted(known))}")
+    wanted = [part for part in parts.PARTS if not names or part.name in names]
+    return [part for part in wanted if (late or not part.late) and part.find() is None]
+
+
+def tell_nobody(name: str, *, is_to_be_had: bool) -> None:
+    """Stand for a caller who waits for all parts at once."""
+
+
 def install_parts(
     names: Sequence[str],
     python: Path,
     stages: StartStages,
     installer: Installer | None,
     *,
-    late: bool = True,
+    tell: Callable[..., None] = tell_nobody,
 ) -> list[str]:
     """Install the named parts (none named: all) that are missing; failures are told, not raised.
 
-    Without `late`, those that only the long tier uses are left out.
+    `tell(name, is_to_be_had=...)` is called for each part when it is through. Parts that ask
+    different places come beside each other: mostly each waits for its own.
 
     Returns the names of those that are not to be had for this machine and Python.
     """
-    known = {part.name for part in parts.PARTS}
-    if unknown := [name for name in names if name not in known]:
-        raise BootstrapError(f"no part named {unknown[0]}: {', '.join(sorted(known))}")
-    wanted = [part for part in parts.PARTS if not names or part.name in names]
-    wanted = [part for part in wanted if late or not part.late]
-    missing = [part for part in wanted if part.find() is None]
+    missing = missing_parts(names)
+    for name in set(names) - {part.name for part in missing}:
+        tell(name, is_to_be_had=True)  # it has come meanwhile
     if not missing:
         return []
-    installer = installer or find_installer(python)
-    packages = [name for part in missing for name in part.apt if is_needed(name)]
+    rows = [row for row in split_rows(missing) if row]
+    with stages.stage(f"{len(missing)} parts"), ThreadPoolExecutor(len(rows)) as pool:
+        installer = installer or find_installer(python)
+        begun = [pool.submit(_install_row, row, python, stages, installer, tell) for row in rows]
+        return [name for done in begun for name in done.result()]
+
+
+def split_rows(missing: Sequence[parts.Part]) -> list[list[parts.Part]]:
+    """Return what is installed one after the other: the engine, Debian and Node, Python's others.
+
+    guidellm needs the engine, and Node may come from Debian.
+    """
+    rows: list[list[parts.Part]] = [[], [], []]
+    for part in missing:
+        place = 0 if part.name in ENGINES else 1 if part.apt or part.name == "promtool" else 2
+        rows[place].append(part)
+    return rows
+
+
+def _install_row(
+    row: Sequence[parts.Part],
+    python: Path,
+    stages: StartStages,
+    installer: Installer,
+    tell: Callable[..., None],
+) -> list[str]:
+    packages = [name for part in row for name in part.apt if is_needed(name)]
     if packages and parts.with_apt():
-        with stages.stage(f"Debian packages: {' '.join(packages)}"):
+        with stages.part_of_stage(f"Debian packages: {' '.join(packages)}"):
             print_failure(apt_install(packages))
     unavailable: list[str] = []
-    for part in missing:
+    for part in row:
         if part.find() is None:
-            with stages.stage(part.what):
+            with stages.part_of_stage(part.what):
                 try:
                     print_failure(install_part(part, python, installer))
                 except Unavailable as error:
                     print_failure(str(error))
                     unavailable.append(part.name)
+        tell(part.name, is_to_be_had=part.name not in unavailable)
     return unavailable
 
 

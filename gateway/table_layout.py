@@ -118,6 +118,7 @@ class EngineCell(IntEnum):
     LIFE = 24  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
     ROUND_TRIP_S = 25  # of a new connection, 0: not known
     FORGOTTEN_S = 26  # monotonic: what was sent before is in its prefix cache no more, 0: unknown
+    KV_EVENTS_MISSED = 27  # batches that it told and nobody here heard, since telemetry began
 
 
 class SupervisionCell(IntEnum):

@@ -1,10 +1,10 @@
 """What the configuration declares to the books: GPU contracts, budgets, the file itself.
 
 Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
-never rewrites a closed hour; one that somebody entered stands over the file's. A budget that the
-file no longer names is retired; one that is new, or whose calendar changed, begins with what its
-window has seen already and what is under way, and so does everybody whom a default (`user:*`)
-binds from then on.
+never rewrites a closed hour. What somebody entered stands over the file's, of rates and of budgets
+(`carry_budgets`). A budget that the file no longer names is retired; one that is new, or whose
+calendar changed, begins with what its window has seen already and what is under way, and so does
+everybody whom a default (`user:*`) binds from then on.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Engine, func, insert, or_, select, update
 
 from ledger.budgets.backfill import backfill_budget, backfill_default
 from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
-from ledger.budgets.escrow import account_order, budget_key
+from ledger.budgets.entered import BudgetSpec, entered_budgets, with_entered
+from ledger.budgets.escrow import account_order
 from ledger.budgets.open_claims import serialize_claims
 from ledger.budgets.under_way import serialize_declarations
 from ledger.budgets.versions import record_versions
@@ -52,15 +53,6 @@ class DeclaredContract:
     share_ppm: int = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetSpec:
-    scope: str
-    period: str
-    limit_pusd: int
-    hard: bool
-    timezone: str
-
-
 class _KnownContract(NamedTuple):
     """A budget as the books have it."""
 
@@ -90,7 +82,7 @@ def declare(
         entered = standing_rates(connection, at_us)
         for contract in contracts:
             _contract(connection, contract, entered.get(contract.pool), at_us)
-        _budgets(connection, budgets, at_us)
+        _budgets(connection, with_entered(budgets, entered_budgets(connection, at_us)), at_us)
         record_versions(connection, at_us)
         declare_zone(connection, timezone, at_us)
         digest, text = config
@@ -99,6 +91,44 @@ def declare(
             connection.execute(
                 insert(ConfigVersionRow), [{"hash": digest, "yaml": text, "applied_us": at_us}]
             )
+
+
+def carry_budgets(
+    connection: Connection, at_us: int, configured: Mapping[str, BudgetSpec | None] | None = None
+) -> int:
+    """Bring budgets to what stands entered; returns how many changed.
+
+    `configured`: what the configuration says of budgets whose entries were taken back, None where
+    it names none. A host of a version without entered budgets retires them when it starts; the
+    writer of any other host puts them in force again by this.
+    """
+    if not configured and not _apart(connection, at_us):
+        return 0
+    serialize_declarations(connection)
+    serialize_claims(connection)
+    stored = _in_force(connection)
+    base = {**stored, **(configured or {})}
+    wanted = with_entered(filter(None, base.values()), entered_budgets(connection, at_us))
+    changed = set(wanted) ^ set(stored.values())
+    if changed:
+        _budgets(connection, wanted, at_us)
+        record_versions(connection, at_us)
+    return len({spec.id for spec in changed})
+
+
+def _apart(connection: Connection, at_us: int) -> bool:
+    """Whether a budget is not as it stands entered."""
+    entered = entered_budgets(connection, at_us)
+    if not entered:
+        return False
+    stored = _in_force(connection)
+    return set(with_entered(stored.values(), entered)) != set(stored.values())
+
+
+def _in_force(connection: Connection) -> dict[str, BudgetSpec]:
+    columns = [getattr(BudgetRow, name) for name in BudgetSpec.__dataclass_fields__]
+    query = select(*columns).where(BudgetRow.retired_us.is_(None))
+    return {spec.id: spec for spec in (BudgetSpec(*row) for row in connection.execute(query))}
 
 
 def other_billed_pools(connection: Connection, pools: Collection[str], at_us: int) -> list[str]:
@@ -136,7 +166,7 @@ def _contract(
 
 
 def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
-    keyed = {budget_key(spec.scope, spec.period): spec for spec in budgets}
+    keyed = {spec.id: spec for spec in budgets}
     # Their windows are locked one after the other.
     wanted = {name: keyed[name] for name in sorted(keyed, key=lambda name: account_order(name, 0))}
     columns = (BudgetRow.timezone, BudgetRow.limit_pusd, BudgetRow.hard, BudgetRow.retired_us)

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select
 from ledger.orm import policies as orm
 
 RATE, PROJECT, SCENARIO, CURRENCY = "rate:", "project:", "scenario:", "currency:"
-RESERVED, GPU_PRICE = "reserved:", "gpu-price:"
+RESERVED, GPU_PRICE, BUDGET = "reserved:", "gpu-price:", "budget:"
 
 
 class ManualEntry(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.grants import release_idle
 from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.database import URL_VARIABLE, check_durable, make_engine
+from ledger.declared import carry_budgets
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import carry_rates
 from ledger.followed_versions import FollowedVersions, LedgerVersions
@@ -236,16 +237,17 @@ class LedgerWriter:
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.
         await self._caught_up.wait()
-        await asyncio.to_thread(self._carry_rates)
+        await asyncio.to_thread(self._carry_entries)
         while await asyncio.to_thread(close_hours, self._engine, at_us=self._applied_us):
             pass
         while await asyncio.to_thread(pack_hours, self._engine, at_us=self._now_us()):
             pass
 
-    def _carry_rates(self) -> None:
-        """What begins by now, before an hour is closed that it counts for."""
+    def _carry_entries(self) -> None:
+        """What begins by now, before an hour is closed that it counts for, and entered budgets."""
         with self._engine.begin() as connection:
             carry_rates(connection, self._now_us())
+            carry_budgets(connection, self._now_us())
 
     async def _seal(self) -> None:
         """And add up what is sealed: nothing can appear among it any more."""

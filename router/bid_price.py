@@ -1,4 +1,4 @@
-"""What a second of an own engine is worth: the bid price, from the last half minute's demand.
+"""The bid price: what a second of an own engine is worth by the last half minute's demand.
 
 Every request that could have run in a pool counts, admitted or not, with the engine-seconds `r`
 that it would take there and its value per engine-second `D = v/r`. `market_of` has the rule.
@@ -49,7 +49,7 @@ UNKNOWN_MARKET = BidPrice()
 
 
 class DemandSample(NamedTuple):
-    """What one request would take of a pool, what each second of it is worth, and its deadline.
+    """The demand of one request on a pool: its engine time, the value of a second, its deadline.
 
     `ttft_ms` is `None` without one that an engine there could keep. `unplaced`: no engine there
     could have kept its promises at that moment.
@@ -78,7 +78,7 @@ def demand_of(decision: Decision, request: RoutingRequest, policy: Policy) -> li
 
 
 def bin_of(density: float) -> int:
-    """The bin of a density; what lies outside of the bins counts in the outermost."""
+    """Return the bin of a density; what lies outside of the bins counts in the outermost."""
     if not density > 0.0:
         return 0
     if density == inf:
@@ -88,7 +88,7 @@ def bin_of(density: float) -> int:
 
 
 def density_at(place: float) -> float:
-    """The density at a place on the scale of the bins; whole numbers are lower edges."""
+    """Return the density at a place on the scale of the bins; whole numbers are lower edges."""
     return float(2.0 ** (LEAST_OCTAVE + place / BINS_PER_OCTAVE))
 
 
@@ -99,7 +99,7 @@ def market_of(
     engine_seconds: float,
     unplaced_s: float = 0.0,
 ) -> BidPrice:
-    """The market of a window: demand by bin, against the time that its engines had.
+    """Return the market of a window: demand by bin, against the time that its engines had.
 
     `unplaced_s`: of the demand, what found no room when it came.
 
@@ -193,7 +193,7 @@ class DemandWindow:
 
 
 def _price(seconds: Sequence[float], room_s: float) -> float:
-    """The density at which the densest first have taken all the room; 0 when it is enough."""
+    """Return the density at which the densest first take all the room; 0 if there is enough."""
     if sum(seconds) <= room_s:
         return 0.0
     for place in range(len(seconds) - 1, -1, -1):
@@ -205,7 +205,7 @@ def _price(seconds: Sequence[float], room_s: float) -> float:
 
 
 def _quantile(asked: Sequence[tuple[int, float]], rank: float) -> float:
-    """The place on the scale below which `rank` requests lie, of those in each bin that has any."""
+    """Return the place on the scale below which `rank` of the requests lie."""
     for place, here in asked:
         if here >= rank:
             return place + rank / here

@@ -41,7 +41,7 @@ def bearable_ms(tpot_ms: float | None, step: StepModel | None) -> float | None:
 
 
 def deadline_bin(ttft_ms: float) -> int:
-    """What lies outside of the bins counts in the outermost."""
+    """Return the bin of a deadline; one outside of all bins counts in the nearest."""
     if not ttft_ms > 1.0:
         return 0
     if ttft_ms == inf:

@@ -52,7 +52,7 @@ _UNPRICED, _SPARE = Reason.UNPRICED, Reason.SPARE
 def decide(  # noqa: C901, PLR0912  (made for every request: a call costs more than a branch)
     request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
 ) -> Decision:
-    """Where this request goes under this policy, and why not elsewhere."""
+    """Return where this request goes under this policy, and why not elsewhere."""
     work = work_of(request, policy)
     penalty = policy.penalty_pusd
     own: list[Row] = []
@@ -100,7 +100,7 @@ def decide(  # noqa: C901, PLR0912  (made for every request: a call costs more t
 
 
 def _order_key(forecast: Forecast, engine: EngineState, slo: Slo) -> float:
-    """By which own engines are put in order."""
+    """Return the sort key of an own engine: its predicted load minus the prefill it saves."""
     load = forecast.load or 0.0
     return load - prefill_saved(engine, slo) if engine.prefix_hit_tokens > 0 else load
 
@@ -112,7 +112,7 @@ def _rank(
     penalty: int,
     ttft_ms: float | None,
 ) -> list[Ranked]:
-    """Every feasible candidate, best first. Both lists come sorted."""
+    """Return every feasible candidate, best first. Both lists come sorted."""
     value, missed = elsewhere
     accepted: list[Ranked] = []
     refused: list[Ranked] = []
@@ -160,7 +160,7 @@ def _is_looser(ttft_ms: float | None, candidate: Candidate) -> bool:
 
 
 def _min_load(own: list[Row], place: float, first: Candidate, forecast: Forecast) -> float:
-    """Of a pool whose first this is: its own load, unless a saved prefill put it there."""
+    """Return the least load of the first engine's pool, or its own where no prefill was saved."""
     load = forecast.load or 0.0
     if place == load:
         return load
@@ -168,7 +168,7 @@ def _min_load(own: list[Row], place: float, first: Candidate, forecast: Forecast
 
 
 def _elsewhere(apis: list[Row], request: RoutingRequest) -> tuple[float | None, float]:
-    """What the best API would cost, likely miss included (`None`: not known), and that miss.
+    """Return the cost of the best API with its likely miss (`None`: unknown), and that miss.
 
     Where a later stage has one, no request is rejected; whether it misses there is not known.
     """
@@ -183,7 +183,7 @@ def _overfull(
     elsewhere: tuple[float | None, float],
     penalty: int,
 ) -> list[Verdict]:
-    """What a forecast rejected; of an own engine still what its time would have been worth."""
+    """Return the verdicts on rejected forecasts, for own engines with the value of their time."""
     value, missed = elsewhere
     verdicts = []
     for candidate, forecast, rejection in found:
@@ -196,7 +196,7 @@ def _overfull(
 
 
 def _by_pool(accepted: list[Ranked]) -> None:
-    """Pools by what their least loaded engine's time costs, then by its load; stable within."""
+    """Sort pools by the time price of the least loaded engine, then by its load."""
     places: dict[str, tuple[float, int]] = {}
     for candidate, _, _, dollars, _ in accepted:
         places.setdefault(candidate.pool or candidate.name, (dollars or 0.0, len(places)))
@@ -204,7 +204,7 @@ def _by_pool(accepted: list[Ranked]) -> None:
 
 
 def _verdicts(ranked: list[Ranked], request: RoutingRequest) -> tuple[Verdict, ...]:
-    """The chosen first, the others in their rank; each loser with what it lost by."""
+    """Return the chosen first, the others in their rank; each loser with what it lost by."""
     place, reason = 0, _CHEAPEST if len(ranked) > 1 else _ONLY
     if request.sticky_target is not None or request.preferred is not None:
         place, reason = _preferred_place(ranked, request, reason)
@@ -229,7 +229,7 @@ def _verdicts(ranked: list[Ranked], request: RoutingRequest) -> tuple[Verdict, .
 def _preferred_place(
     ranked: list[Ranked], request: RoutingRequest, reason: Reason
 ) -> tuple[int, Reason]:
-    """Whose place goes first, and why; the first where nobody preferred is feasible."""
+    """Return the place that goes first and the reason; 0 if no preferred one is feasible."""
     for index, row in enumerate(ranked):
         if row[0].name == request.sticky_target:
             return index, _STICKY
@@ -281,7 +281,7 @@ def _infeasible(request: RoutingRequest, policy: Policy, rejected: list[Verdict]
 
 
 def _may_be_served(request: RoutingRequest, policy: Policy, rejected: list[Verdict]) -> bool:
-    """Whether waiting can help: what an empty engine cannot keep, none will."""
+    """Return whether waiting can help: what an empty engine cannot keep, none will."""
     work = None
     for verdict in rejected:
         if verdict.reason in PERMANENT:
@@ -298,7 +298,7 @@ def _may_be_served(request: RoutingRequest, policy: Policy, rejected: list[Verdi
 
 
 def main_reason(rejected: list[Verdict]) -> Reason:
-    """The commonest reason of those who may soon serve it; else a budget; else what stays so."""
+    """Return the commonest reason of those that may soon serve, else a budget, else any."""
     counts = Counter(verdict.reason for verdict in rejected)
     passing = counts.keys() - PERMANENT - {Reason.BUDGET}
     if not passing and Reason.BUDGET in counts:
@@ -308,7 +308,7 @@ def main_reason(rejected: list[Verdict]) -> Reason:
 
 
 def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> bool:
-    """Nothing speaks against it but what a best effort disregards, later filters included."""
+    """Return whether every rejection is one that a best effort disregards."""
     if verdict.reason not in DISREGARDED:
         return False
     answers = (check(request, policy, verdict.candidate) for check in FILTERS)
@@ -316,7 +316,7 @@ def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> boo
 
 
 def _badness(verdict: Verdict) -> tuple[bool, bool, float, str]:
-    """Own engines by predicted TTFT, then APIs that would at least answer, by dollars."""
+    """Return the sort key: own engines by predicted TTFT, then APIs that answer, by dollars."""
     candidate = verdict.candidate
     if candidate.engine is not None:
         return False, False, inf if verdict.ttft_ms is None else verdict.ttft_ms, candidate.name

@@ -94,7 +94,7 @@ class EstimateRows:
 
     @property
     def mark(self) -> float:
-        """Another number after each `touch` and each row that was placed, by any process."""
+        """Return a number that changes after each `touch` and each placed row, by any process."""
         return self._cells[_CHANGED]
 
     def touch(self) -> None:
@@ -102,7 +102,7 @@ class EstimateRows:
         self._cells[_CHANGED] = float(randbits(_MARK_BITS) + 1)
 
     def rows(self) -> Iterator[tuple[int, list[float]]]:
-        """Every row that is taken, with its slot, as it is now."""
+        """Yield every row that is taken, with its slot, as it is now."""
         width = self._width
         every: list[float] = self._cells.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
         for slot in range(self.slots):
@@ -166,7 +166,7 @@ class EstimateRows:
 
 
 class _Place:
-    """Where a key's row is, as this process knows it; `changed`: the mark when it had none."""
+    """The place of a key's row, as this process knows it; `changed`: the mark when it had none."""
 
     __slots__ = ("changed", "name", "owner", "view")
 

@@ -91,7 +91,7 @@ class OutputLengths:
         return None if whole is None else whole.moments.mean
 
     def moments(self, key: CellKey, prompt_tokens: int) -> OutputMoments:
-        """Mean and mean square lean on the key's; p95 is the longer one's until it is known."""
+        """Return the moments, which lean on the key's; p95 is the longer one until known."""
         whole, all_lengths = (self._cells.get((key, _WHOLE)) or _UNSEEN).parts
         cell, lengths = (self._cells.get((key, prompt_bucket(prompt_tokens))) or _UNSEEN).parts
         mean, square = _leaned(cell, *_leaned(whole, *_PRIOR))
@@ -156,12 +156,12 @@ def prompt_bucket(prompt_tokens: int) -> int:
 
 
 def _leaned(cell: RunningMoments, mean: float, square: float) -> tuple[float, float]:
-    """Mean and mean square of a cell that leans on wider ones."""
+    """Return mean and mean square of a cell that leans on wider ones."""
     return cell.lean(cell.mean, mean), cell.lean(cell.square, square)
 
 
 def _most_told(cell: RunningMoments, mean: float, square: float) -> float:
-    """The longest answer that moves a cell's leaned mean and mean square by `_PART_STEP`."""
+    """Return the longest answer that moves a cell's leaned mean and mean square by `_PART_STEP`."""
     mean, square = _leaned(cell, mean, square)
     room = (_PART_STEP - 1.0) * (cell.weight + SHRINK) + _PART_STEP
     return min(mean * room, sqrt(square * room))

@@ -56,6 +56,7 @@ class EstimatorRule(NamedTuple):
     reset: str
 
 
+CONTEXT_MARGIN: Final = 1.1  # over a prompt's estimate, until its own error is known
 HOUR_S: Final = 3600.0
 DAY_S: Final = 86_400.0
 AGING_S: Final = HOUR_S  # ages are applied in steps of at least this
@@ -70,7 +71,7 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         half_life_s=7 * DAY_S,
         returns=3000,
         limits="1/4 to 128 bytes a token; a prompt is at most its bytes and 64 tokens of template, "
-        "2,048 where that many were seen",
+        "2,048 where that many were seen; its margin in a context is at most 1.5",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
         scopes="the model's own, of the team that asked",
         shown="show",

@@ -21,7 +21,7 @@ TITLES = (
 
 
 def short(decision: Decision) -> str:
-    """For the response header: what kind of target, why, and the numbers that decided."""
+    """Return the response header's text: kind of target, reason, and the numbers that decided."""
     chosen = decision.first_choice
     if chosen is None:
         return f"none:{decision.reason} otherwise={decision.otherwise}"
@@ -53,7 +53,7 @@ def _caches(decision: Decision, chosen: Verdict) -> list[str]:
 
 
 def as_dict(decision: Decision) -> dict[str, Any]:
-    """For JSON: every candidate with its reason and numbers; what is not finite is `None`."""
+    """Return a value for JSON: every candidate with reason and numbers; not finite is `None`."""
     chosen = decision.first_choice
     return {
         "policy": decision.policy,
@@ -83,7 +83,7 @@ def as_dict(decision: Decision) -> dict[str, Any]:
 
 
 def as_lines(decision: Decision) -> list[str]:
-    """A table: one line per candidate in the order of the decision, the chosen one marked."""
+    """Return a table: a line for each candidate in the decision's order, the chosen one marked."""
     rows = [TITLES, *(_row(verdict) for verdict in decision.verdicts)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
     details = ["", *map(_detail, decision.verdicts)]
@@ -106,7 +106,7 @@ def _detail(verdict: Verdict) -> str:
 
 
 def _kv(verdict: Verdict) -> dict[str, Any]:
-    """What the KV figure was, and what it was made of beside the capacity."""
+    """Return the KV figure of a verdict and what it consists of, beside the capacity."""
     engine = verdict.candidate.engine
     assert engine is not None
     return {

@@ -1,4 +1,4 @@
-"""Whose turn it is among tenants that wait: shares by weight, and within a tenant the least slack.
+"""The order of waiting tenants: shares by weight, and within a tenant the least slack first.
 
 Start-time fair queuing. Each tenant has a clock that moves on by tokens over weight with whatever
 it is served, and the tenant whose clock is furthest behind is next. Whoever was silent takes part
@@ -53,7 +53,7 @@ class FairQueue(Generic[T]):
         return self._length
 
     def add(self, waiter: QueuedRequest[T]) -> bool:
-        """False: all places are taken."""
+        """Add a waiter. Return False if all places are taken."""
         if self._length >= self._most:
             return False
         tenant = self._tenants.get(waiter.tenant)
@@ -68,7 +68,7 @@ class FairQueue(Generic[T]):
         return True
 
     def remove(self, waiter: QueuedRequest[T]) -> None:
-        """Without having been served; does nothing when it is not here."""
+        """Remove a waiter that was not served; do nothing if it is not here."""
         tenant = self._tenants.get(waiter.tenant)
         if tenant is None or waiter not in tenant.waiting:
             return
@@ -77,14 +77,14 @@ class FairQueue(Generic[T]):
         self._forget()
 
     def serve(self, waiter: QueuedRequest[T]) -> None:
-        """It is served: its tenant's clock moves on."""
+        """Record that a waiter is served: its tenant's clock moves on."""
         tenant = self._tenants[waiter.tenant]
         self._clock = max(self._clock, tenant.clock)
         tenant.clock += waiter.tokens / tenant.weight
         self.remove(waiter)
 
     def heads(self) -> list[QueuedRequest[T]]:
-        """Each tenant's first, the tenant that is furthest behind first."""
+        """Return each tenant's first, the tenant that is furthest behind first."""
         backlogged = [tenant for tenant in self._tenants.values() if tenant.waiting]
         backlogged.sort(key=lambda tenant: (tenant.clock, tenant.waiting[0].rank))
         return [tenant.waiting[0] for tenant in backlogged]
@@ -93,7 +93,7 @@ class FairQueue(Generic[T]):
         return [waiter for tenant in self._tenants.values() for waiter in tenant.waiting]
 
     def ahead(self, waiter: QueuedRequest[T]) -> float:
-        """Tokens that will be served before it at most, were nobody else to come."""
+        """Return tokens that will be served before it at most, were nobody else to come."""
         tenant = self._tenants[waiter.tenant]
         own = sum(request.tokens for request in tenant.waiting if request.rank < waiter.rank)
         others = 0.0

@@ -32,7 +32,7 @@ TRUST_TOKENS = 100_000.0  # expected ones, until what was before them hardly cou
 
 
 class FeedbackSums(NamedTuple):
-    """What all workers saw of one engine since they began; each only grows, but for the pulls."""
+    """Sums over all workers of what they observed of one engine; all but the pulls only grow."""
 
     observed_s: float = 0.0
     predicted_s: float = 0.0
@@ -44,13 +44,13 @@ class FeedbackSums(NamedTuple):
 
 
 def pull(*, kept: bool, attainment: float) -> float:
-    """How one answer moves a safety factor, before the gain; 0 on average at the target."""
+    """Return how one answer moves a safety factor, before the gain; 0 on average at the target."""
     spared = SPARE * (1.0 - attainment)
     return spared if kept else spared - 1.0
 
 
 class PrefixHitTrust:
-    """Of the tokens expected in an engine's prefix cache, the share that it found there, lately.
+    """The share of tokens expected in an engine's prefix cache that were found there lately.
 
     What it found beyond (of foreign prompts, or of pieces smaller than are looked at) makes no
     share larger than 1. Until `TRUST_FROM_TOKENS` were expected, none is believed.
@@ -69,7 +69,7 @@ class PrefixHitTrust:
         return min(1.0, self._found / self._expected)
 
     def fold(self, expected_total: float, found_total: float) -> None:
-        """The newest sums; each only grows, but for a worker's death and an engine's."""
+        """Fold the newest sums; each only grows, except at the death of a worker or an engine."""
         if self._before is not None:
             expected = max(0.0, expected_total - self._before[0])
             kept = exp(-expected / TRUST_TOKENS)
@@ -79,7 +79,7 @@ class PrefixHitTrust:
 
 
 class SafetyFactor:
-    """How much of a promise admission is tested against, by how answers kept it.
+    """The share of a promise that admission may use, learned from how answers kept it.
 
     Every answer that kept its promise raises it a little and every miss lowers it a lot, so that
     it rests where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99.
@@ -107,7 +107,7 @@ class SafetyFactor:
             self._move(SAFETY_GAIN * (warmer if self.value < WARM_TO else pulled))
 
     def cut(self) -> None:
-        """Too many promises were broken."""
+        """Lower the factor at once after too many broken promises."""
         self.value = _within(BROKEN_CUT * self.value, SAFETY_RANGE)
 
     def forget(self, gain: float) -> None:
@@ -120,7 +120,7 @@ class SafetyFactor:
         self.value = _within(self.value + by, SAFETY_RANGE)
 
     def _warmth(self, run: float) -> float:
-        """All that a run raised it by so far, before the gain; its slope is at least 1."""
+        """Return all that a run raised it by so far, before the gain; its slope is at least 1."""
         early = min(run, self._misses)
         warmer = min(run - early, self._most)
         return early + exp(warmer) - 1.0 + (run - early - warmer) * exp(warmer)
@@ -206,7 +206,7 @@ class FeedbackLoops:
             self._forget(elapsed_s)
 
     def skip_folds(self, folds: int, period_s: float) -> None:
-        """As so many folds of the sums that were folded last, each a period after the one before.
+        """Apply `folds` more folds of the last sums, each a period after the one before.
 
         The period is at most `SLOW_FORGET_S`: nobody looks away for longer.
         """
@@ -246,7 +246,7 @@ class FeedbackLoops:
 
 
 def _late_s(from_s: float, folds: int, period_s: float) -> float:
-    """The periods of those folds that are later than so many seconds from now, added up."""
+    """Return the periods of those folds that are later than so many seconds from now, added up."""
     return period_s * (folds - min(folds, max(0, floor(from_s / period_s))))
 
 
@@ -257,6 +257,6 @@ def _within(value: float, bounds: tuple[float, float]) -> float:
 def predicted_s(
     model: StepModel, *, steps: float, sequences: float, context: float, prefilled: float
 ) -> float:
-    """What so many steps take at these mean loads, with so many tokens of prefill among them."""
+    """Return the predicted seconds of these steps at mean loads, with this much prefill in them."""
     decode_s = model.a_s + model.b_s * sequences + model.c_s * context
     return steps * decode_s + model.d_s * max(0.0, prefilled)

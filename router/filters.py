@@ -24,7 +24,6 @@ ForecastFilter = Callable[[Policy, Candidate, Forecast], Rejection | None]
 
 _HEALTHY = TargetHealth.HEALTHY
 _INTERNAL_ONLY = Residency.INTERNAL_ONLY
-CONTEXT_MARGIN = 1.1  # over the estimated prompt: tokenizers differ by content
 _HEALTH_REASONS = {
     TargetHealth.LOADING: Reason.LOADING,
     TargetHealth.DRAINING: Reason.DRAINING,
@@ -48,7 +47,7 @@ def features(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> 
 
 
 def health(request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
-    """Healthy, with a state that makes sense; with an SLO also with a step model."""
+    """Reject an unhealthy target, one in an impossible state, or with an SLO and no step model."""
     engine = candidate.engine
     if engine is None:
         api = candidate.api
@@ -73,7 +72,7 @@ def _seconds(seconds: float) -> str:
 
 
 def context(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    """The estimate with room for its error, and all of `max_tokens`, must fit.
+    """Reject where the estimate, with room for its error and all of `max_tokens`, does not fit.
 
     The bound is a worst case for money and would keep every longer prompt away. A prompt that is
     too long after all is refused by the engine before any work, and the next candidate gets it.
@@ -85,7 +84,9 @@ def context(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> R
         output = 0
     extent = request.extent
     longest = 1.0 if extent is None else extent.longest
-    prompt = longest * min(request.prompt_tokens_bound, CONTEXT_MARGIN * request.prompt_tokens)
+    prompt = longest * min(
+        request.prompt_tokens_bound, request.context_margin * request.prompt_tokens
+    )
     if prompt + output <= candidate.context_tokens:
         return None
     parts = f"{prompt:.0f} prompt + {output} answer tokens"
@@ -103,7 +104,7 @@ def residency(request: RoutingRequest, policy: Policy, candidate: Candidate) -> 
 
 
 def barred(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    """What the policy says of this target itself: names, shares, quality."""
+    """Reject a target that the policy itself excludes: by name, share or quality."""
     return request.barred.get(candidate.name) if request.barred else None
 
 
@@ -114,7 +115,7 @@ def salt(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Reje
 
 
 def priced(_request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
-    """Without a price no limit on money can be kept; without a limit it is flagged, and last."""
+    """Reject a target without a price where a limit on money holds; elsewhere it comes last."""
     if candidate.bound_pusd is not None and candidate.expected_pusd is not None:
         return None
     if candidate.budget_room_pusd is None and policy.max_cost_pusd is None:
@@ -157,7 +158,7 @@ def rate_limit(request: RoutingRequest, _policy: Policy, candidate: Candidate) -
 
 
 def counted_tokens(request: RoutingRequest) -> int:
-    """What providers count against a limit: the prompt and what it may answer."""
+    """Return the tokens that providers count against a limit: the prompt and the longest answer."""
     if not KIND_TRAITS[request.kind].decoded:
         return request.prompt_tokens
     output = request.output.mean if request.max_tokens is None else request.max_tokens
@@ -165,7 +166,7 @@ def counted_tokens(request: RoutingRequest) -> int:
 
 
 def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """What stays free after admission, promises kept, against the policy's floor."""
+    """Reject where the KV cache that stays free after admission is below the policy's floor."""
     floor, engine = policy.kv_headroom_floor, candidate.engine
     if floor is None or engine is None or engine.kv_capacity_tokens <= 0:
         return None
@@ -180,7 +181,7 @@ def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rej
 
 
 def ttft(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """Own engines: the prediction inside the safe SLO. APIs: only when the policy is strict."""
+    """Reject own engines beyond the safe TTFT; APIs only under a strict policy."""
     limit = forecast.ttft_limit_ms
     if limit is None or forecast.ttft_ms is None:
         return None
@@ -196,7 +197,7 @@ def ttft(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection 
 
 
 def tpot(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """Own engines: also against the tightest resident's SLO, whom this admission would slow."""
+    """Reject engines beyond the TPOT promise of the request or of the tightest resident."""
     limit = forecast.tpot_limit_ms
     if limit is None or forecast.tpot_ms is None:
         return None
@@ -217,7 +218,7 @@ FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
 def first_rejection(
     request: RoutingRequest, policy: Policy, candidate: Candidate
 ) -> Rejection | None:
-    """The first answer of `FILTERS`.
+    """Return the first answer of `FILTERS`.
 
     Most candidates pass them all, and a call costs more than what most filters look at: the
     condition says of many that no filter can reject them, and never so where one would.
@@ -256,7 +257,7 @@ def first_rejection(
 def forecast_rejection(
     policy: Policy, candidate: Candidate, forecast: Forecast
 ) -> Rejection | None:
-    """The first answer of `FORECAST_FILTERS`, with a condition as in `first_rejection`."""
+    """Return the first answer of `FORECAST_FILTERS`, with a condition as in `first_rejection`."""
     engine, floor = candidate.engine, policy.kv_headroom_floor
     if engine is None:
         if not policy.slo.strict:
@@ -279,7 +280,7 @@ def forecast_rejection(
 def _likely_miss(
     policy: Policy, forecast: Forecast, reason: Reason, share: float
 ) -> Rejection | None:
-    """TTFT and TPOT together miss oftener than the attainment allows.
+    """Reject where TTFT and TPOT together miss oftener than the attainment allows.
 
     `share` is the part of the misses that `reason` explains; the greater part names it.
     """
@@ -290,7 +291,7 @@ def _likely_miss(
 
 
 def _is_promised(policy: Policy, engine: EngineState) -> bool:
-    """Whether a latency depends on this admission: the request's, or a resident's."""
+    """Return whether a latency depends on this admission: the request's, or a resident's."""
     slo = policy.slo
     return not (
         slo.ttft_ms is None

@@ -1,4 +1,4 @@
-"""What a request would meet on an own engine, were it admitted: seconds, KV, load, engine time.
+"""The forecast of a request on an own engine: seconds, KV, load and engine time if admitted.
 
 The fitted step model `step = a + b*n + c*context + d*prefill`, scaled by the observed-over-
 predicted feedback factor, gives TTFT and TPOT. KV and compute collapse into one scarce resource,
@@ -80,7 +80,7 @@ UNKNOWN = Forecast(None, None, None, None, None, None, 0, 0.0, None, None, None)
 
 
 def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
-    """Expected output is never more than the client allows; embeddings and their like have none."""
+    """Return a request's work; expected output is within the client's limit, 0 for embeddings."""
     prompt, choices, slo = request.prompt_tokens, request.n, policy.slo
     floor = policy.kv_headroom_floor
     scale = 1.0 if floor is None else 1.0 / (1.0 - floor) if floor < 1.0 else inf
@@ -111,7 +111,7 @@ def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
 
 
 def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineState) -> int:
-    """KV the request may come to hold, in whole blocks per choice, as the engine allocates it.
+    """Return the KV tokens that a request may hold, in whole blocks per choice.
 
     Of a prompt in the prefix cache nothing is taken off: who held it may have ended, and then its
     blocks are free until this request holds them again.
@@ -124,7 +124,7 @@ def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineSta
 
 
 def max_kv_tokens(work: RequestWork, candidate: Candidate) -> int:
-    """The context of one choice at its longest."""
+    """Return the context of one choice at its longest."""
     if work.promise is None:
         return max(work.prompt, candidate.context_tokens)
     return work.promise
@@ -133,7 +133,7 @@ def max_kv_tokens(work: RequestWork, candidate: Candidate) -> int:
 def kv_free_tokens(
     work: RequestWork, candidate: Candidate, engine: EngineState, promise: int
 ) -> float:
-    """The least KV that stays free after admission, with all promises kept.
+    """Return the least KV that stays free after admission, with all promises kept.
 
     Sequences grow by a token a step and end one after the other, so they never hold all their
     promises at once: of the residents that are followed, the highest sum over time counts.
@@ -149,7 +149,7 @@ def kv_free_tokens(
 
 
 def kv_peak_tokens(residents: Sequence[tuple[float, float, float]], block: int) -> float:
-    """The most that (held, final, slack) sequences hold at once, in whole blocks of `block` tokens.
+    """Return the most tokens that (held, final, slack) sequences hold at once, in whole blocks.
 
     The sum only falls where a sequence ends, so the peak lies at one of the ends. Where a sequence
     is not known exactly, it holds the more and ends the later of what is possible.
@@ -177,7 +177,7 @@ def kv_rounded(tokens: float, block: int) -> float:
 def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
-    """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
+    """Return the forecast: TTFT, TPOT, KV, load `z` and engine-seconds `r`.
 
     `z` is the worst of the predictions, each as a ratio to its limit: sequences, KV, TTFT at the
     tightest class's deadline, TPOT at the tightest resident's. For a request of a looser class
@@ -296,7 +296,7 @@ def engine_seconds(
     output_mean: float,
     output_mean_square: float,
 ) -> float:
-    """`r` of a request whose usage is known, before feedback: what it took of the engine's time.
+    """Return `r` in seconds for known usage, before feedback: the engine time of the request.
 
     The same formula as in `forecast_engine`, where a call would cost more than the arithmetic.
     """

@@ -27,7 +27,7 @@ class WeeklyHours:
     days: frozenset[int] = frozenset()
 
     def is_active(self, wall_us: int) -> bool:
-        """Whether the local clock stands inside; microseconds since the epoch."""
+        """Return whether the local clock stands inside; microseconds since the epoch."""
         local = datetime.fromtimestamp(wall_us // 1_000_000, UTC).astimezone(self.zone)
         minute = 60 * local.hour + local.minute
         if self.starts < self.ends:
@@ -51,7 +51,7 @@ class RuleCalendar:
         self._holds = False
 
     def is_active(self, wall_us: int) -> bool:
-        """Whether any of them does; without windows always."""
+        """Return whether any of them does; without windows always."""
         minute = wall_us // 60_000_000
         if minute != self._minute:
             self._holds = not self._hours or any(hour.is_active(wall_us) for hour in self._hours)
@@ -60,7 +60,7 @@ class RuleCalendar:
 
 
 def minute_of(text: str) -> int:
-    """`22:30` as minutes after midnight; raises `ValueError`. `24:00` is the day's end."""
+    """Return the minutes after midnight of `22:30`, up to `24:00`. Raises `ValueError`."""
     hours, colon, minutes = text.partition(":")
     if not (colon and len(hours) == len(minutes) == 2 and (hours + minutes).isdecimal()):
         raise ValueError(text)

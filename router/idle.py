@@ -27,7 +27,7 @@ class TightestSlo(NamedTuple):
 def spare_decision(
     decision: Decision, promises: Mapping[str, TightestSlo], *, spill: bool
 ) -> Decision:
-    """The decision with idle engines first and nothing else that must wait; the order may be empty.
+    """Return the decision with idle engines first, without those that must wait.
 
     `promises` is by pool.
     """
@@ -67,7 +67,7 @@ def spare_decision(
 
 
 def reason_against(verdict: Verdict, promised: TightestSlo) -> str | None:
-    """Why a line must wait at this own engine; `None`: nobody there would notice it."""
+    """Return why a line must wait at this own engine; `None` if no live request is affected."""
     engine = verdict.candidate.engine
     assert engine is not None, "asked of own engines only"
     most, capacity = engine.max_num_seqs, engine.kv_capacity_tokens
@@ -86,7 +86,7 @@ def reason_against(verdict: Verdict, promised: TightestSlo) -> str | None:
 
 
 def reason_to_preempt(engine: EngineState, promised: TightestSlo) -> str | None:
-    """Why lines that run on an engine have to end before they are done; `None`: they may go on."""
+    """Return why lines on an engine must end early; `None` if they may go on."""
     running, most = engine.running + engine.waiting, engine.max_num_seqs
     if most > 0 and running > STRAINED * most:
         return f"{running} of {most} sequences are taken"
@@ -108,7 +108,7 @@ def reason_to_preempt(engine: EngineState, promised: TightestSlo) -> str | None:
 
 
 def _explain_order(order: list[Verdict]) -> tuple[Verdict, ...]:
-    """The first is chosen: as the cheapest of several, or the only one."""
+    """Return the order with its reasons: the first is the cheapest of several, or the only one."""
     if not order:
         return ()
     word = Reason.CHEAPEST if len(order) > 1 else Reason.ONLY

@@ -41,7 +41,7 @@ class RunningMoments:
         self.weight *= share
 
     def lean(self, own: float, wider: float) -> float:
-        """`own` as far as this cell has seen enough, `wider` for the rest."""
+        """Return a mean of `own` and `wider`, weighted by how much this cell has seen."""
         share = self.weight / (self.weight + SHRINK)
         return share * own + (1.0 - share) * wider
 
@@ -91,7 +91,7 @@ class LogHistogram:
         return tuple((i, self.bins[i], self.cuts.get(i, 0.0)) for i in sorted(self.bins))
 
     def p95(self) -> float:
-        """The upper edge of the bin that holds it; 0 when nothing was seen.
+        """Return the upper edge of the bin that holds it; 0 when nothing was seen.
 
         Infinite when too much was cut off before so many ended: how long they get is not known.
         """
@@ -125,7 +125,7 @@ class RecencyCache(Generic[_Key, _Cell]):
         return self._cells.get(key)
 
     def touch(self, key: _Key) -> _Cell:
-        """The key's cell, made if it is missing."""
+        """Return the key's cell, made if it is missing."""
         cell = self._cells.get(key)
         if cell is None:
             cell = self._cells[key] = self._make()

@@ -1,4 +1,4 @@
-"""What a candidate is worth: dollars and the price of a likely miss, value per engine-second.
+"""The value of a candidate: dollars, the price of a likely miss, value per engine-second.
 
 Everything is minimised in one unit, pico-USD: an API costs its expected price plus the policy's
 penalty times the probability that it misses the SLO (lognormal latency, learned). An own engine's
@@ -44,7 +44,7 @@ _UNSEEN = ApiState()
 
 
 def forecast_api(work: RequestWork, candidate: Candidate) -> Forecast:
-    """Latency medians and the probability of missing the SLO; the prior before any observation."""
+    """Return an API's latency medians and miss probability; the prior before any observation."""
     api = candidate.api or _UNSEEN
     ttft, tpot = api.ttft_median_ms, api.tpot_median_ms
     if ttft is None:
@@ -63,7 +63,7 @@ def forecast_api(work: RequestWork, candidate: Candidate) -> Forecast:
 
 
 def miss_probability(median_ms: float, sigma: float, limit_ms: float) -> float:
-    """P(lognormal latency > limit). Nonsense in the learned values counts as a certain miss."""
+    """Return P(lognormal latency > limit). Impossible learned values count as a certain miss."""
     if not 0.0 < median_ms < inf or not sigma >= 0.0:
         return 1.0
     if sigma == 0.0:
@@ -80,7 +80,7 @@ def api_objective(candidate: Candidate, penalty_pusd: int, forecast: Forecast) -
 
 
 def prefill_saved(engine: EngineState, slo: Slo) -> float:
-    """What the prefix cache saves of a prompt, in units of load: its part of the TTFT's limit.
+    """Return the load that the prefix cache saves: the saved prefill's part of the TTFT limit.
 
     So an engine that has the prompt's beginning may be fuller than another by as much as reading
     it there would take.

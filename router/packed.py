@@ -1,4 +1,4 @@
-"""What a decision saw and said, small enough for a ledger row: 8 candidates in 800 bytes.
+"""A decision's short record for a ledger row: 8 candidates in 800 bytes.
 
 Plain tuples of words, integers and bytes (the gateway writes them as msgpack). A candidate's
 figures are little-endian 32-bit floats, written by one call: seven digits of each, in the units of
@@ -89,7 +89,7 @@ def pack_bounded(
     asked: tuple[RoutingRequest, Policy, Decision],
     stage: StageNote | None = None,
 ) -> bytes:
-    """Encoded in at most so many bytes, or empty, never cut.
+    """Return the encoded record, or nothing if it has more than `limit` bytes.
 
     If need be without what earlier stages said, then without residents: in that order what is
     packed again from what was kept is the same.
@@ -111,7 +111,7 @@ def pack(
     stage: StageNote | None = None,
     residents: bool = True,
 ) -> tuple[Any, ...]:
-    """The frozen inputs and the verdicts of one decision; behind them its stage, if it has one."""
+    """Return the inputs and verdicts of one decision, followed by its stage if it has one."""
     verdicts = decision.verdicts
     shares = () if request.preferred is None and not request.barred else _shares(request, verdicts)
     return (
@@ -234,7 +234,7 @@ def _pack_prefill(prefill: PrefillForecast) -> tuple[str, bytes]:
 
 
 def _known_of(verdict: Verdict) -> bytes:
-    """The figures of a candidate that was not forecast, or not in full."""
+    """Return the figures of a candidate that was not forecast, or not in full."""
     engine = verdict.candidate.engine
     if engine is None:
         if verdict.miss_probability is None:
@@ -265,7 +265,7 @@ def _whole(number: float) -> int:
 
 
 def unpack(packed: Sequence[Any]) -> dict[str, Any]:
-    """What `pack` kept, with its names and in the units of the names."""
+    """Return the contents of a packed record, with names, in the units of the names."""
     version, *rest = packed
     if version != PACK_VERSION:
         raise ValueError(f"a decision packed as version {version} cannot be read")

@@ -33,7 +33,7 @@ class RoutingRule:
 
 @dataclass(frozen=True, slots=True)
 class MatchInput:
-    """What rules may ask about a request."""
+    """The facts of a request that rules may test."""
 
     model: str
     team: str
@@ -46,7 +46,7 @@ def is_match(rule: RoutingRule, facts: MatchInput) -> bool:
 
 
 def is_covering(upper: RoutingRule, lower: RoutingRule) -> bool:
-    """Whether all that falls under `lower` ends at `upper`, standing above it.
+    """Return whether all that falls under `lower` ends at `upper`, standing above it.
 
     What is asked of each request may say no, and below a shadow other rules act on.
     """
@@ -63,7 +63,7 @@ def is_covering(upper: RoutingRule, lower: RoutingRule) -> bool:
 
 
 def rules_for(rules: Sequence[RoutingRule], facts: MatchInput) -> tuple[RoutingRule, ...]:
-    """The rules that requests of this model and team can fall under, the last of them for certain.
+    """Return the rules that requests of this model and team can match; the last always matches.
 
     What remains to be asked of each request is `when` and `calendar`; a shadow never ends it.
     """
@@ -120,7 +120,7 @@ def tighten_policy(policy: Policy, unknown: Sequence[RoutingRule]) -> Policy:
 
 
 def tighten(*residencies: Residency) -> Residency:
-    """The strictest of what team, key, model, policy and request say: nobody can loosen it."""
+    """Return the strictest residency of team, key, model, policy and request."""
     return Residency.INTERNAL_ONLY if Residency.INTERNAL_ONLY in residencies else Residency.ANY
 
 

@@ -20,7 +20,7 @@ SPREAD_SWITCH = 2.5  # D90/D10 of trailing arrivals from which the curve is used
 def bend_price(
     bid_price: float, load: float, *, top_density: float = 0.0, density_spread: float = 1.0
 ) -> float:
-    """The least density (pico-USD per engine-second) that is admitted at this load.
+    """Return the least density (pico-USD per engine-second) that is admitted at this load.
 
     `top_density` is D98 and `density_spread` D90/D10 of trailing arrivals; without them (a fixed
     bid price) the gate is used.
@@ -31,7 +31,7 @@ def bend_price(
 
 
 def gate_price(bid_price: float, load: float) -> float:
-    """Linear from nothing at `GATE_FROM` to the bid price at `GATE_FULL`."""
+    """Return a price that rises linearly from 0 at `GATE_FROM` to the bid price at `GATE_FULL`."""
     if load <= GATE_FROM:
         return 0.0
     if load >= GATE_FULL:
@@ -40,7 +40,7 @@ def gate_price(bid_price: float, load: float) -> float:
 
 
 def curve(bid_price: float, load: float, top_density: float) -> float:
-    """The bid price at `CURVE_FULL`, then geometrically up to the dearest density."""
+    """Return the bid price at `CURVE_FULL`, then geometrically up to the dearest density."""
     if load <= GATE_FROM or bid_price <= 0.0:
         return 0.0
     if load <= CURVE_FULL:

@@ -1,4 +1,4 @@
-"""What is known of a prompt beside its tokens: the extent of other kinds, its beginning."""
+"""The facts of a prompt beside its tokens: the extent of other kinds, its beginning."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from router.value import value
 
 @value(frozen=True, slots=True)
 class RequestUnits:
-    """How large a request is that is no conversation, estimated and at most.
+    """The size of a request that is no conversation: an estimate and a maximum.
 
     `longest` is the share of the whole in its longest input: an engine reads inputs one by one,
     so each has the context to itself (0: it cuts them itself). `audio_known`: the file tells its
@@ -29,7 +29,7 @@ class RequestUnits:
 
 
 class PromptPrefix(NamedTuple):
-    """What a prompt begins with: a checksum of all up to each of some places, the same for any.
+    """The beginning of a prompt: checksums of all bytes up to cuts that are alike for all prompts.
 
     Of its `whole` bytes `ahead` lie before the first place. Without marks nothing is known.
     `kept_s`: for how many seconds the request asks its provider to keep it; 0: it marks nothing.

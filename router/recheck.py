@@ -14,7 +14,7 @@ from router.types import Candidate, EngineState, Policy, RoutingRequest
 
 
 class PeerLoad(NamedTuple):
-    """What others have in flight on one engine: sums of theirs, in sequences and tokens."""
+    """The load of other workers on one engine, in sequences and tokens."""
 
     sequences: float = 0.0
     context_tokens: float = 0.0
@@ -22,7 +22,7 @@ class PeerLoad(NamedTuple):
     promised_tokens: float = 0.0
 
     def beyond(self, known: "PeerLoad") -> "PeerLoad":
-        """What was not known."""
+        """Return the part of this load that is not in `known`."""
         return PeerLoad(*(now - then for now, then in zip(self, known, strict=True)))
 
 
@@ -33,7 +33,7 @@ def is_still_first(
     chosen: str,
     missed: PeerLoad,
 ) -> bool:
-    """Whether `chosen`, an own engine, would have gone before every API.
+    """Return whether `chosen`, an own engine, would have gone before every API.
 
     `candidates` are those of the decision, `missed` what others had there beyond what it knew.
     """
@@ -52,7 +52,7 @@ def is_still_first(
 
 
 def _with(engine: EngineState, missed: PeerLoad) -> EngineState:
-    """Of tokens that are held nothing is promised any more."""
+    """Return the engine with the missed load added; held tokens are no longer promised."""
     held = missed.context_tokens + missed.queued_prefill_tokens
     return replace(
         engine,

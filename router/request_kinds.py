@@ -26,7 +26,7 @@ class RequestKind(StrEnum):
 
 
 class PromptCount(Enum):
-    """How many prompts of its own, each within a context, one request of a kind can have."""
+    """The number of prompts, each within a context, that one request of a kind can have."""
 
     ONE = auto()
     PER_CHOICE = auto()  # each choice may have one

@@ -18,7 +18,7 @@ NOBODY: Mapping[str, Rejection] = MappingProxyType({})
 
 
 def position_of(salt: str, key: str) -> float:
-    """In [0, 1); `salt` keeps the shares of different rules independent of each other."""
+    """Return a position in [0, 1); `salt` makes shares of different rules independent."""
     digest = blake2b(f"{salt}\x00{key}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     # The upper 53 bits: all 64 could round up to 1.
     return (int.from_bytes(digest, "big") >> 11 << 11) / _WHOLE
@@ -39,14 +39,14 @@ class Canary(NamedTuple):
 
 
 class TrafficSplit(NamedTuple):
-    """How a rule shares out its requests: first the canary, the others by weight."""
+    """The shares of a rule's requests: first the canary, the others by weight."""
 
     salt: str
     canary: Canary | None = None
     parts: tuple[SplitPart, ...] = ()
 
     def of(self, key: str) -> tuple[Preference | None, Mapping[str, Rejection]]:
-        """Whom this request prefers, and who is kept from it."""
+        """Return the targets that this request prefers, and those that are barred from it."""
         kept = NOBODY
         canary = self.canary
         if canary is not None:

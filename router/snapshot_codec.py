@@ -40,7 +40,7 @@ Inputs = tuple[RoutingRequest, Policy, tuple[Candidate, ...]]
 
 
 def names_of(kind: type) -> tuple[str, ...]:
-    """What a value of the class is made from, in order."""
+    """Return the names of the values that a class is made from, in order."""
     return tuple(field.name for field in fields(kind) if field.init)
 
 
@@ -59,7 +59,7 @@ _POLICY_LEAST, _CANDIDATE_LEAST, _ENGINE_LEAST, _API_LEAST = 7, 17, 23, 10
 
 
 class SnapshotParts:
-    """How the parts of a candidate are written that hold for many requests: here as they are."""
+    """The encoder of a candidate's parts that hold for many requests; this one keeps none."""
 
     __slots__ = ()
 
@@ -68,14 +68,14 @@ class SnapshotParts:
         return candidate.features, candidate.kinds, self.state(candidate)
 
     def state(self, candidate: Candidate) -> Any:
-        """What is known of its target at this moment: of an engine, of an API, or nothing."""
+        """Return the state of a candidate's engine or API at this moment; `None` without either."""
         engine, api = candidate.engine, candidate.api
         if engine is None:
             return None if api is None else _of_api(api)
         return self.engine_state(engine)
 
     def engine_state(self, engine: EngineState) -> list[Any]:
-        """An engine at this moment."""
+        """Return an engine at this moment."""
         state = list(_of_engine(engine))
         if engine.step is not None:
             state[_STEP] = _of_step(engine.step)
@@ -91,7 +91,7 @@ def encode(
     candidates: Sequence[Candidate],
     parts: SnapshotParts = PLAIN,
 ) -> tuple[Any, ...]:
-    """Everything that `decide` is given."""
+    """Encode everything that `decide` is given."""
     asked, rule = list(_of_request(request)), list(_of_policy(policy))
     asked[_OUTPUT] = _of_output(request.output)
     if request.extent is not None:
@@ -141,7 +141,7 @@ def _roles(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, bool, bool]
 
 
 def decode(frozen: Sequence[Any]) -> Inputs:
-    """The same values again. Raises `ValueError` for those of another version."""
+    """Decode the inputs that `encode` wrote. Raises `ValueError` for another version."""
     version, *rest = frozen
     if version != FROZEN_VERSION:
         raise ValueError(f"inputs frozen as version {version} cannot be read")

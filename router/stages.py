@@ -45,24 +45,24 @@ _FAILING = with_outlook(Outlook.AWAY) | {Reason.RATE_LIMIT}
 
 
 def cause_of(reason: Reason) -> StageCause:
-    """Why a target that a decision filtered out does not answer."""
+    """Return the cause for which a target that a decision filtered out does not answer."""
     if reason is Reason.CONTEXT:
         return StageCause.CONTEXT
     return _FAILURE if reason in _FAILING else _ANY
 
 
 def is_due(after: Collection[StageCause], causes: Collection[StageCause]) -> bool:
-    """Whether a stage's turn has come, once nobody before it answered."""
+    """Return whether a stage's turn has come, once nobody before it answered."""
     return any(cause is _ANY or cause in causes for cause in after)
 
 
 def causes_of(verdicts: Iterable[Verdict]) -> set[StageCause]:
-    """Why those of a decision that cannot serve do not answer."""
+    """Return the causes for which a decision's infeasible targets do not answer."""
     return {cause_of(verdict.reason) for verdict in verdicts if not verdict.feasible}
 
 
 def rejections_of(decisions: Sequence[Decision]) -> tuple[tuple[str, Reason], ...]:
-    """By candidate of earlier stages that was not asked, why not."""
+    """Return the reason for each candidate of earlier stages that was not tried."""
     return tuple(
         (verdict.candidate.name, verdict.reason)
         for decision in decisions

@@ -31,7 +31,7 @@ _USABLE = (TargetHealth.HEALTHY, TargetHealth.UNKNOWN)
 def static_order(
     request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate], why: str
 ) -> Decision:
-    """`candidates` as the operator lists them; `why` stands in each verdict that it brings."""
+    """Return a decision in the order of `candidates`; `why` is the reason of its verdicts."""
     places: dict[str, int] = {}
     found: list[tuple[bool, bool, bool, int, int, Verdict]] = []
     rejected: list[Verdict] = []

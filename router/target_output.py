@@ -1,4 +1,4 @@
-"""What targets make beside what they were told or say: bounds, learned by target.
+"""Output that targets make beyond what they are told or show: bounds, learned by target.
 
 Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
 answer to that team is held for twice the most of late, to others for what two teams saw; what was
@@ -112,7 +112,7 @@ class TargetOutput:
         self._rows.touch()
 
     def is_told_twice(self, target: str) -> bool:
-        """Whether a target is told its limit by the older name, too."""
+        """Return whether a target is told its limit by the older name, too."""
         view = self._rows.look(target_key(target))
         return view is not None and view[_TWICE] > BELIEVED
 

@@ -10,7 +10,7 @@ from router.estimate_rows import number_of
 
 
 class TeamPeak(NamedTuple):
-    """Where three cells of a row are, the most that any observation counts as, and what is none."""
+    """The places of a row's three cells, the maximum of an observation, and the value for none."""
 
     of_two: int
     whose: int
@@ -20,7 +20,7 @@ class TeamPeak(NamedTuple):
 
     @property
     def seen_cells(self) -> tuple[int, int]:
-        """The cells of what was seen."""
+        """Return the cells of what was seen."""
         return self.of_two, self.of_one
 
     def note(self, row: "memoryview[float]", team: str, seen: float) -> None:

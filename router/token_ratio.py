@@ -5,17 +5,20 @@ bound never depends on the ratio: a token is at least one byte of what is read, 
 the bytes and the template. The template is 64 tokens until answers show more, never above 2,048,
 and any answer with fewer tokens than that refutes it. `router.estimator_rules` has the figures.
 
+How far estimates fall short is learned beside it, as the margin that a prompt needs in a context.
+
 State is one row of `router.estimate_rows` for each key, of a model and a team.
 """
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from math import ceil
+from math import ceil, sqrt
 from typing import Final, NamedTuple
 
 from router.estimate_rows import EstimateRows, RowKey
 from router.estimator_rules import (
     AGING_S,
+    CONTEXT_MARGIN,
     RATIO_HALF_LIFE_S,
     RATIO_STEP,
     Objection,
@@ -32,6 +35,11 @@ EVIDENCE_BYTES = 16_384  # of one observation: a long one weighs no more than th
 FADE = 256.0  # observations after which one weighs a third
 REFUTED = 64.0  # observations that refute a template, until a third of it is left
 UNCONFIRMED = 256.0  # observations that do not show it, until a third of it is left
+MARGIN_ERRORS = 3.0  # of a margin: root mean squares of by how much estimates fell short
+MARGIN_BYTES = (
+    8 * EVIDENCE_BYTES
+)  # what the margin at first weighs, beside the bytes that were seen
+MARGIN_LIMIT = 1.5
 SLOTS = 4096
 
 
@@ -46,11 +54,13 @@ class RatioCell(IntEnum):
     COUNT = 5
     SEEN_S = 6  # wall clock, as is the next: a file outlives its host's start
     AGED_S = 7
+    SHORT = 8  # squares of by how much estimates fell short, weighed by bytes
 
 
 ROW_CELLS: Final = len(RatioCell)
 # Plain numbers: members of an enumeration cost time as indices.
-_, _, _SIZE, _TOKENS, _TEMPLATE, _COUNT, _SEEN, _AGED = range(ROW_CELLS)
+_, _, _SIZE, _TOKENS, _TEMPLATE, _COUNT, _SEEN, _AGED, _SHORT = range(ROW_CELLS)
+_SHORT_PRIOR = MARGIN_BYTES * ((CONTEXT_MARGIN - 1.0) / MARGIN_ERRORS) ** 2
 _LEAST, _KEPT = 1.0 / LONGEST_TOKEN_BYTES, 1.0 - 1.0 / FADE
 
 
@@ -62,6 +72,7 @@ class RatioRow(NamedTuple):
     template_tokens: int
     observations: int
     seen_s: float
+    margin: float
 
 
 class TokenRatio:
@@ -81,7 +92,7 @@ class TokenRatio:
         self._rows.close()
 
     def estimate(self, key: RowKey, size_bytes: int) -> tuple[int, int]:
-        """(estimate, bound) in tokens of a prompt; the estimate never exceeds the bound."""
+        """Return (estimate, bound) of a prompt in tokens; the estimate never exceeds the bound."""
         row = self._look(key)
         if row is None:
             bound = size_bytes + TEMPLATE_TOKENS
@@ -91,8 +102,16 @@ class TokenRatio:
         bound = size_bytes + template
         return min(max(1, tokens), bound), bound
 
+    def margin(self, key: RowKey) -> float:
+        """Return by how much a prompt may outgrow its estimate: a factor from 1 on.
+
+        It is a promise to nobody: a target refuses a longer prompt before it does any work.
+        """
+        row = self._look(key)
+        return CONTEXT_MARGIN if row is None else _margin(row)
+
     def text_tokens(self, key: RowKey, size_bytes: int) -> int:
-        """The estimate of a text with nothing around it."""
+        """Return the estimate of a text with nothing around it."""
         row = self._look(key)
         return ceil(size_bytes * (1.0 / PRIOR_BYTES_PER_TOKEN if row is None else _ratio(row)))
 
@@ -104,7 +123,7 @@ class TokenRatio:
         view = self._rows.look(key)
         if view is None:
             prior = PRIOR_BYTES, PRIOR_BYTES / PRIOR_BYTES_PER_TOKEN, TEMPLATE_TOKENS, 0.0
-            view = self._rows.claim(key, (*prior, now_s, now_s), now_s)
+            view = self._rows.claim(key, (*prior, now_s, now_s, 0.0), now_s)
         row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
         if not 0.0 <= now_s - row[_AGED] < AGING_S:
             _age(row, now_s)
@@ -112,7 +131,9 @@ class TokenRatio:
         template = _template(row)
         if template > TEMPLATE_TOKENS or tokens > size_bytes + TEMPLATE_TOKENS:
             view[_TEMPLATE] = _template_after(template, size_bytes, tokens)
-        size_sum, token_sum = _weighed(row, size_bytes, tokens - template + TEMPLATE_TOKENS)
+        told = tokens - template + TEMPLATE_TOKENS
+        view[_SHORT] = _short_after(row, size_bytes, told)
+        size_sum, token_sum = _weighed(row, size_bytes, told)
         view[_SIZE], view[_TOKENS], view[_COUNT] = size_sum, token_sum, row[_COUNT] + 1.0
         view[_SEEN] = now_s
         return None
@@ -129,8 +150,9 @@ class TokenRatio:
         """Return what is known of every key, in no order."""
         for slot, row in self._rows.rows():
             yield RatioRow(
-                slot, 1.0 / _ratio(row), ceil(_template(row)), int(row[_COUNT]), row[_SEEN]
-            )
+                slot, 1.0 / _ratio(row), ceil(_template(row)), int(row[_COUNT]), row[_SEEN],
+                _margin(row),
+            )  # fmt: skip
 
     def _look(self, key: RowKey) -> list[float] | None:
         """Return the cells of the key's row; None where it has none."""
@@ -139,7 +161,7 @@ class TokenRatio:
 
 
 def impossible(size_bytes: int, tokens: int) -> Objection | None:
-    """Why a text of this size cannot have so many tokens."""
+    """Return why a text of this size cannot have so many tokens, `None` if it can."""
     if tokens > size_bytes + TEMPLATE_LIMIT:
         return Objection.TOO_MANY
     if tokens * LONGEST_TOKEN_BYTES < size_bytes or tokens <= 0 or size_bytes <= 0:
@@ -148,11 +170,24 @@ def impossible(size_bytes: int, tokens: int) -> Objection | None:
 
 
 def _ratio(row: list[float]) -> float:
-    """Tokens per byte, within the limits whatever the cells hold."""
+    """Return tokens per byte, within the limits whatever the cells hold."""
     ratio = row[_TOKENS] / row[_SIZE] if row[_SIZE] > 0.0 else 0.0
     if _LEAST <= ratio <= MOST_TOKENS_PER_BYTE:
         return ratio
     return MOST_TOKENS_PER_BYTE if ratio > MOST_TOKENS_PER_BYTE else _LEAST
+
+
+def _margin(row: list[float]) -> float:
+    """Within its limits whatever the cells hold."""
+    size, short = max(0.0, row[_SIZE]), max(0.0, row[_SHORT])
+    mean = (_SHORT_PRIOR + short) / (MARGIN_BYTES + size)
+    return min(MARGIN_LIMIT, 1.0 + MARGIN_ERRORS * sqrt(mean))
+
+
+def _short_after(row: list[float], size: float, told: float) -> float:
+    """The sum of squares with one more observation, which counts as `RATIO_STEP` at most."""
+    by = min(told / max(1.0, size * _ratio(row)), RATIO_STEP) - 1.0
+    return _KEPT * max(0.0, row[_SHORT]) + min(size, EVIDENCE_BYTES) * max(0.0, by) ** 2
 
 
 def _template(row: list[float]) -> float:
@@ -204,4 +239,5 @@ def _age(row: list[float], now_s: float) -> None:
     row[_SIZE] = size + kept * (row[_SIZE] - size)
     row[_TOKENS] = tokens + kept * (row[_TOKENS] - tokens)
     row[_TEMPLATE] = TEMPLATE_TOKENS + kept * (_template(row) - TEMPLATE_TOKENS)
+    row[_SHORT] *= kept
     row[_AGED] = now_s

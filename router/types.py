@@ -14,6 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from router.content import ContentTerms
+from router.estimator_rules import CONTEXT_MARGIN
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason, Rejection
 from router.request_kinds import RequestKind
@@ -21,7 +22,7 @@ from router.value import value
 
 
 class Feature(StrEnum):
-    """What a request may use and a target must declare."""
+    """A feature that a request may use and that a target must declare."""
 
     TOOLS = "tools"
     JSON_SCHEMA = "json_schema"
@@ -56,7 +57,7 @@ _HEALTHY = TargetHealth.HEALTHY  # asking the enumeration costs ten times as muc
 
 
 class InfeasibleAction(StrEnum):
-    """What a policy does when no candidate is feasible."""
+    """The action of a policy when no candidate is feasible."""
 
     QUEUE = "queue"
     BEST_EFFORT = "best_effort"
@@ -95,7 +96,7 @@ class OutputMoments:
 
 @value(frozen=True, slots=True)
 class RoutingRequest:
-    """What the decision needs to know of a request.
+    """The facts of a request that the decision needs.
 
     `prompt_tokens` is the calibrated estimate, `prompt_tokens_bound` an upper bound.
     `max_tokens` is what the client allows per choice (`None`: the model's limit).
@@ -125,6 +126,7 @@ class RoutingRequest:
     team: str = ""  # what a target billed one team alone raises no hold of others
     spills: bool = False  # a later stage of its model has an API for it, if nobody here can serve
     kept_for: str = ""  # kinds of content by which it stays inside; "": nothing of it does
+    context_margin: float = CONTEXT_MARGIN  # over `prompt_tokens`, as far as its estimates err
 
 
 @value(frozen=True, slots=True)

@@ -34,7 +34,7 @@ WayRow = tuple[float, str, Candidate, Forecast]
 
 
 def may_go_apart(request: RoutingRequest) -> bool:
-    """Whether another engine may read the prompt: one sequence, that answers in words."""
+    """Return whether another engine may read the prompt: one sequence, that answers in words."""
     return request.n == 1 and request.extent is None and KIND_TRAITS[request.kind].decoded
 
 
@@ -64,7 +64,7 @@ def choose_way(
 
 
 def order_ways(work: RequestWork, rows: Sequence[WayRow]) -> list[WayRow]:
-    """Own engines in their order, those of pools with roles by what each one's way is worth.
+    """Return own engines in their order, those of pools with roles by what each one's way is worth.
 
     They keep the places that they have among others. A place of -1 says that its load is no place.
     """
@@ -175,7 +175,7 @@ def _forecast_apart(
 
 
 def _reading(work: RequestWork) -> RequestWork:
-    """The part of a request that its prompt is: one token of answer, nothing decoded."""
+    """Return the part of a request that its prompt is: one token of answer, nothing decoded."""
     prompt = work.prompt
     return RequestWork(
         prompt, 1, prompt + 1, 1.0, float(prompt), float(prompt), False, work.ttft_ms, None,

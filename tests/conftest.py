@@ -5,6 +5,7 @@
   `run_command` any other command.
 * `@pytest.mark.part("vllm")`, or a part's own fixture, marks a test that needs something real.
   Missing: a loud skip with the install line; on CI a part that can be installed is a failure.
+  Being installed: the test waits for it.
 * Python code in this process cannot connect anywhere but loopback.
 The summary says which real parts were used and how long each group of tests took.
 """
@@ -34,7 +35,7 @@ import pytest
 import sqlalchemy
 import yaml
 
-from deploy import collecting, lanes, once, onecase, parts, stack_alarm, warmstart
+from deploy import collecting, coming_parts, lanes, once, onecase, parts, stack_alarm, warmstart
 from deploy.quietports import find_quiet_port
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
@@ -98,7 +99,11 @@ PART_OF_FIXTURE = {
 
 
 def require_part(config: pytest.Config, name: str) -> Path:
-    """The part's path; without it skip, or fail where it could have been installed."""
+    """The part's path, once who installs it is through.
+
+    Without it skip, or fail where it could have been installed.
+    """
+    coming_parts.wait_for(name)
     part = parts.by_name(name)
     path = part.find()
     if path is not None:

@@ -49,7 +49,7 @@ def check_fits(folder: Path, model: Path | None) -> None:
 def split_fitting(
     adapters: Mapping[str, Path], model: Path
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Those that fit, and of the others why not."""
+    """Return the adapters that fit, and for the others the reason."""
     good: dict[str, Path] = {}
     bad: dict[str, str] = {}
     for name, folder in adapters.items():
@@ -62,7 +62,7 @@ def split_fitting(
 
 
 def find_refused(said: str, names: Iterable[str]) -> str | None:
-    """Which of those adapters ended a start, by what vLLM wrote; `None`: none of them did.
+    """Return the adapter that ended a start, by vLLM's log; `None` if none did.
 
     They are loaded one after the other, and each that is loaded is said to be.
     """
@@ -72,7 +72,7 @@ def find_refused(said: str, names: Iterable[str]) -> str | None:
 
 
 def rank_of(folder: Path) -> int:
-    """Its largest rank; raises `BadAdapter` for what no engine could load."""
+    """Return an adapter's largest rank. Raises `BadAdapter` for one that no engine can load."""
     return _read(folder)[1]
 
 
@@ -98,7 +98,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Any], int]:
 
 
 def _unserved_reason(document: Mapping[str, Any]) -> str:
-    """What it asks for that vLLM does not serve, or lacks that vLLM needs."""
+    """Return the reason why vLLM cannot serve this adapter, empty if it can."""
     asks = [field for field in _UNSERVED if document.get(field)]
     asks += ["bias"] if document.get("bias", "none") != "none" else []
     if asks:
@@ -122,7 +122,7 @@ def _unserved_reason(document: Mapping[str, Any]) -> str:
 
 
 def _largest(document: Mapping[str, Any], place: str) -> int:
-    """Of the rank of all layers and those of single ones."""
+    """Return the largest rank among that of all layers and those of single ones."""
     pattern = document.get("rank_pattern") or {}
     single = pattern if isinstance(pattern, Mapping) else {"rank_pattern": pattern}
     most = 0
@@ -135,7 +135,7 @@ def _largest(document: Mapping[str, Any], place: str) -> int:
 
 
 def flags(adapters: Mapping[str, Path]) -> tuple[str, ...]:
-    """VLLM's flags for them, by name; raises `BadAdapter`."""
+    """Return vLLM's flags for adapters by name. Raises `BadAdapter`."""
     if not adapters:
         return ()
     most = max(rank_of(folder) for folder in adapters.values())

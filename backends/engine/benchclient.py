@@ -28,7 +28,7 @@ _COUNTS = ("prompt_tokens", "completion_tokens")
 
 @dataclass(frozen=True, slots=True)
 class BenchTarget:
-    """What is asked, and in which dialect: chat, else plain completions."""
+    """The target of a bench and its dialect: chat, else plain completions."""
 
     model: str
     chat: bool = True
@@ -37,14 +37,14 @@ class BenchTarget:
 
 
 class BenchClient:
-    """Of one engine or API; times are of the running loop's clock."""
+    """The bench's client of one engine or API; times are of the running loop's clock."""
 
     def __init__(self, backend: OpenAIBackend, target: BenchTarget) -> None:
         self._backend = backend
         self._target = target
 
     async def calibrate(self, shared: int, rng: random.Random) -> BenchPrompts:
-        """Two prompts tell how many tokens a word is; they also warm the engine up."""
+        """Measure the tokens of a word with two prompts, which also warm the engine up."""
         usual, shorter = CALIBRATION_WORDS
         short = await self._counted(usual[0], rng)
         try:
@@ -68,7 +68,7 @@ class BenchClient:
         prompts: BenchPrompts,
         done: Callable[[RequestSample], None] = lambda _: None,
     ) -> list[RequestSample]:
-        """Every request of a loop, in the order in which they were sent."""
+        """Return every request of a loop, in the order in which they were sent."""
         began = time.monotonic()
         if loop.at_once:
             found = await self._run_closed(loop, prompts, began, done)
@@ -120,7 +120,7 @@ class BenchClient:
         return found
 
     async def send_request(self, prompt: str, tokens: int, *, began: float) -> RequestSample:
-        """One stream; a failure is a sample, too, with its reason."""
+        """Send one stream. Return its sample; a failure is a sample with its reason."""
         call = self._call(prompt, tokens)
         reader = _Reader(_HEAD_BYTES + tokens * _TOKEN_BYTES)
         sent = time.monotonic()
@@ -210,7 +210,7 @@ class _Reader:
         return {}
 
     def fault(self) -> str | None:
-        """An error in place of further tokens: the status was sent long before."""
+        """Return an error in place of further tokens: the status was sent long before."""
         for line in reversed(self.tail.split(b"\n")):
             if b'"error"' in line and (said := (_decode_event(line) or {}).get("error")):
                 words = said.get("message") if isinstance(said, dict) else said

@@ -49,7 +49,7 @@ class RequestSample:
 
 @dataclass(frozen=True, slots=True)
 class BenchSlo:
-    """What a request must keep to count as good; `None` asks nothing."""
+    """The limits that a request must keep to count as good; `None` sets no limit."""
 
     ttft_s: float | None = None
     tpot_s: float | None = None
@@ -102,12 +102,12 @@ class RunSummary:
 
     @property
     def rates(self) -> BenchRates:
-        """What cost and saturation are judged by."""
+        """Return the rates that cost and saturation are computed from."""
         return self.steady or self.whole
 
 
 def point(samples: Sequence[RequestSample], promise: BenchSlo) -> RunSummary | None:
-    """`None` when nothing was answered."""
+    """Return the summary of a run, `None` when nothing was answered."""
     done = [sample for sample in samples if sample.error is None]
     if not done:
         return None
@@ -131,7 +131,7 @@ def point(samples: Sequence[RequestSample], promise: BenchSlo) -> RunSummary | N
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """Of ascending values, between the two nearest in a straight line."""
+    """Return a percentile of ascending values, interpolated between the two nearest."""
     place = (len(ordered) - 1) * percent / 100
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)
@@ -139,7 +139,7 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 
 def percentiles(groups: Sequence[Sequence[float]]) -> tuple[Percentile, ...]:
-    """Each group holds the values of one request, which are drawn together."""
+    """Return percentiles with intervals; the values of a group (one request) are drawn together."""
     pairs = sorted((value, owner) for owner, group in enumerate(groups) for value in group)
     if not pairs:
         return ()
@@ -155,7 +155,7 @@ def percentiles(groups: Sequence[Sequence[float]]) -> tuple[Percentile, ...]:
 
 
 def sorted_columns(pairs: Sequence[tuple[float, int]], owners: int) -> list[list[float]]:
-    """For each percentile its values over all resamples, ascending."""
+    """Return for each percentile its values over all resamples, ascending."""
     rng = random.Random(20)  # noqa: S311  (chance that can be repeated, no secret)
     columns: list[list[float]] = [[] for _ in PERCENTILES]
     for _ in range(RESAMPLES):
@@ -173,7 +173,7 @@ def sorted_columns(pairs: Sequence[tuple[float, int]], owners: int) -> list[list
 
 
 def saturation(points: Sequence[tuple[float, RunSummary]], *, offered: bool) -> float | None:
-    """The load at which an engine has no more to give; `None` when it was never reached.
+    """Return the load at which an engine has no more to give; `None` when it was never reached.
 
     Of an open loop (`offered`: loads are requests per second) the highest rate that is served, once
     a higher one was not. Of a closed loop (loads are requests at once) the fewest that reach
@@ -190,7 +190,7 @@ def saturation(points: Sequence[tuple[float, RunSummary]], *, offered: bool) -> 
 
 
 def cost_pusd_per_million(usd_per_hour: Decimal, tokens_per_s: float) -> int | None:
-    """Pico-USD of a million tokens at that pace; `None` when no token came."""
+    """Return pico-USD of a million tokens at that pace; `None` when no token came."""
     if tokens_per_s <= 0:
         return None
     hourly = Decimal(str(tokens_per_s)) * 3600
@@ -205,7 +205,7 @@ def _steady(done: Sequence[RequestSample]) -> BenchRates | None:
 
 
 def _rates(done: Sequence[RequestSample], start: float, end: float) -> BenchRates:
-    """A prompt counts when its first token comes, output as evenly as it came."""
+    """Return rates; a prompt counts at its first token, output spread over the answer's time."""
     seconds = max(end - start, 1e-9)
     prompts = sum(
         sample.input_tokens for sample in done if start <= sample.start_s + sample.ttft_s <= end

@@ -1,4 +1,4 @@
-"""What a benchmark asks, and when: arrivals, lengths, prompts that share what they are told to.
+"""The load of a benchmark: arrivals, lengths, and prompts that share a beginning.
 
 Open loops send at their own times, whatever the engine does; closed loops keep so many requests in
 flight. Chance comes in by argument, so that the same seed asks the same.
@@ -50,14 +50,14 @@ class LoadProfile:
 
     @property
     def name(self) -> str:
-        """As files of measurements name their runs: the rate, where there is one."""
+        """Return the name that measurement files give a run: its rate, where there is one."""
         if self.rate is not None:
             return f"{self.rate:g}"
         return f"{self.at_once} at once" if self.at_once else "recorded"
 
 
 def poisson_load(rate: float, count: int, shape: PromptShape, rng: random.Random) -> LoadProfile:
-    """Independent arrivals at a mean rate."""
+    """Return independent arrivals at a mean rate."""
     at_s, asks = 0.0, []
     for _ in range(count):
         asks.append(BenchRequest(at_s, shape.prompt, shape.output))
@@ -66,7 +66,7 @@ def poisson_load(rate: float, count: int, shape: PromptShape, rng: random.Random
 
 
 def even_load(rate: float, count: int, shape: PromptShape) -> LoadProfile:
-    """Arrivals at one distance from each other."""
+    """Return arrivals at one distance from each other."""
     asks = (BenchRequest(number / rate, shape.prompt, shape.output) for number in range(count))
     return LoadProfile(tuple(asks), rate=rate)
 
@@ -79,7 +79,7 @@ def closed_load(
 
 
 def recorded_load(requests: Sequence[MeasuredRequest], *, speed: float = 1.0) -> LoadProfile:
-    """Arrivals and lengths of a file; `speed` 2 brings them twice as fast."""
+    """Return arrivals and lengths of a file; `speed` 2 brings them twice as fast."""
     start_s = min(request.start_s for request in requests)
     asks = [
         BenchRequest(
@@ -104,7 +104,7 @@ class BenchPrompts:
     def measured(
         cls, shared: int, rng: random.Random, short: tuple[int, int], long: tuple[int, int]
     ) -> "BenchPrompts":
-        """From two (words, tokens) that an engine reported."""
+        """Return prompts calibrated by two (words, tokens) pairs that an engine reported."""
         words = long[0] - short[0]
         per_word = max((long[1] - short[1]) / words, 0.1)
         return cls(shared, rng, per_word=per_word, around=max(0.0, short[1] - short[0] * per_word))

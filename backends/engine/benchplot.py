@@ -10,7 +10,7 @@ COLOURS = ("#1f6feb", "#d1242f", "#1a7f37")
 
 
 def svg(bench: BenchReport) -> str:
-    """Three panels, one under the other; points of runs that gave figures."""
+    """Return three panels, one under the other; points of runs that gave figures."""
     found = [
         (float(run.loop.rate or run.loop.at_once or place), run.point)
         for place, run in enumerate(bench.runs, 1)

@@ -46,7 +46,7 @@ class BenchReport:
 
     @property
     def saturation(self) -> float | None:
-        """Requests per second of an open loop, requests at once of a closed one."""
+        """Return requests per second of an open loop, requests at once of a closed one."""
         loads = [
             (float(run.loop.rate or run.loop.at_once or 0), run.point)
             for run in self.runs
@@ -58,12 +58,12 @@ class BenchReport:
 
     @property
     def best(self) -> BenchRun | None:
-        """The run with the most good requests per second."""
+        """Return the run with the most good requests per second."""
         made = [run for run in self.runs if run.point is not None]
         return max(made, key=_good, default=None)
 
     def costs(self, run: BenchRun) -> tuple[int, int] | None:
-        """Pico-USD per million tokens: input + output, and output only."""
+        """Return pico-USD per million tokens: input + output, and output only."""
         if self.usd_per_hour is None or run.point is None:
             return None
         rates = run.point.rates
@@ -77,7 +77,7 @@ def run_of(loop: LoadProfile, samples: Sequence[RequestSample], promise: BenchSl
 
 
 def document(bench: BenchReport) -> dict[str, Any]:
-    """Seconds and tokens; money in pico-USD."""
+    """Return seconds and tokens; money in pico-USD."""
     return {
         "breakeven_bench": FORMAT,
         "about": dict(bench.about),

@@ -17,7 +17,7 @@ PAGE_S = 10.0
 
 
 class NoPage(Exception):
-    """What came instead of an answer, in words."""
+    """A failure to get a page, with the reason in words."""
 
 
 class NobodyThere(NoPage):
@@ -30,7 +30,7 @@ class FetchedPage(NamedTuple):
     body: bytes
 
     def decode_json(self) -> Any:
-        """The JSON in it. Raises `NoPage`."""
+        """Return the JSON in it. Raises `NoPage`."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -50,7 +50,7 @@ async def fetch_page(
     limit_bytes: int = PAGE_BYTES,
     seconds: float | None = PAGE_S,
 ) -> FetchedPage:
-    """GET, or POST where there is a body; redirects are not followed.
+    """Fetch a page by GET, or POST with a body; redirects are not followed.
 
     Raises `NoPage`, of which `NobodyThere` where no connection was had.
     """
@@ -82,7 +82,7 @@ async def fetch_page(
 
 
 def models_of(page: FetchedPage) -> list[str]:
-    """The names in a list of models. Raises `NoPage`."""
+    """Return the names in a list of models. Raises `NoPage`."""
     document = page.decode_json()
     if page.status != 200:
         raise NoPage(f"it answers {page.status}")

@@ -52,16 +52,16 @@ class GpuSpec:
 
     @property
     def best_bandwidth_bytes_s(self) -> float:
-        """Measured where it was, else the data sheet's."""
+        """Return the measured bandwidth in bytes/s, else the data sheet's."""
         return self.measured_bandwidth_bytes_s or self.bandwidth_bytes_s
 
     def best_flops(self, number: Number) -> float | None:
-        """Measured where it was, else the data sheet's; `None` where the card has no such unit."""
+        """Return the measured FLOP/s, else the data sheet's; `None` without such a unit."""
         return self.measured_flops.get(number) or self.flops.get(number)
 
     @property
     def bandwidth_basis(self) -> str:
-        """Where `best_bandwidth_bytes_s` is from, and what else is stated."""
+        """Return the source of `best_bandwidth_bytes_s`, and other stated figures."""
         sheet = f"data sheet ({self.source})"
         if self.measured_bandwidth_bytes_s is None:
             return f"{sheet}; not measured here"
@@ -69,7 +69,7 @@ class GpuSpec:
         return f"measured ({self.measured_source}); {stated}"
 
     def flops_basis(self, number: Number) -> str:
-        """The same for `best_flops`."""
+        """Return the source of `best_flops`: measured, or the data sheet."""
         note = f", {self.flops_note}" if self.flops_note else ""
         sheet = f"data sheet ({self.source}{note})"
         if number not in self.measured_flops:
@@ -83,7 +83,7 @@ class UnknownGpu(LookupError):
 
 
 def find_gpu(name: str) -> GpuSpec:
-    """By name, whatever the case, blanks and dashes, or as a driver writes it out.
+    """Return a GPU by name, in any case, blanks and dashes, or as a driver writes it.
 
     `NVIDIA H100 80GB HBM3` holds all words of `H100`; of several the one with most words counts.
     """

@@ -1,4 +1,4 @@
-"""How many tokens of prompts a step may read so that nobody's next token comes late.
+"""The prompt tokens of a step for which no running answer's next token comes late.
 
 A chunked-prefill engine fills each step with prompt tokens up to `max_num_batched_tokens`; whoever
 decodes meanwhile waits for that step. Where a full one is longer than the promised time per token,
@@ -17,14 +17,14 @@ SEQUENCE_TOKENS = 1_000  # held by each of those that fill half of the cache
 
 
 def full_step_s(step: FittedStepModel, budget_tokens: int) -> float:
-    """A step that is full of prompts beside one sequence with next to no context: the shortest."""
+    """Return the seconds of a step full of prompts beside one sequence almost without context."""
     return step.step_s(sequences=1, context_tokens=0, prefill_tokens=budget_tokens)
 
 
 def prefill_budget(
     step: FittedStepModel, *, tpot_s: float, kv_tokens: int, max_sequences: int
 ) -> int | None:
-    """The most tokens that fit into the promised time beside a cache that is half full.
+    """Return the most tokens that fit into the promised time beside a cache that is half full.
 
     A multiple of `GRAIN`; `None` where not even `LEAST` do, then the promise is the wrong one.
     """

@@ -23,7 +23,7 @@ _Load = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class DecayReading:
-    """Of one life of an engine: `at_s` in order; totals since its start."""
+    """One reading in an engine's life, ordered by `at_s`; totals since its start."""
 
     at_s: float
     running: int
@@ -62,7 +62,7 @@ def pace(
 
 
 def _rates(readings: Sequence[DecayReading]) -> Mapping[_Load, list[float]]:
-    """Output tokens a second, by load; where nothing was written there was no decoding."""
+    """Return output tokens a second, by load; where nothing was written there was no decoding."""
     found: defaultdict[_Load, list[float]] = defaultdict(list)
     for before, after in pairwise(readings):
         seconds = after.at_s - before.at_s

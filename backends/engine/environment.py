@@ -51,13 +51,13 @@ class Environment:
 
     @property
     def packages(self) -> Path:
-        """site-packages; raises `FileNotFoundError` when this is no environment."""
+        """Return site-packages. Raises `FileNotFoundError` when this is no environment."""
         for folder in sorted(self.directory.glob("lib/python3.*/site-packages")):
             return folder
         raise FileNotFoundError(f"{self.directory} is not a virtual environment")
 
     def stamp(self) -> EnvironmentStamp | None:
-        """What is installed; `None` when nothing whole is."""
+        """Return the record of the installed environment, `None` if none is complete."""
         try:
             document = json.loads((self.directory / _STAMP).read_text(encoding="utf-8"))
             stamp = EnvironmentStamp(**document)
@@ -70,7 +70,7 @@ class Environment:
 
 
 def vllm_version(environment: Environment) -> str | None:
-    """The installed vLLM's version, from its metadata; starting it to ask would take seconds."""
+    """Return the installed vLLM's version from its metadata, without starting it."""
     try:
         folders = [path.name for path in environment.packages.glob("vllm*.dist-info")]
     except FileNotFoundError:
@@ -83,13 +83,13 @@ def vllm_version(environment: Environment) -> str | None:
 
 
 def flavour_here(devices: Path = Path("/dev")) -> Flavour:
-    """`cuda` where an NVIDIA GPU and its driver are present."""
+    """Return `cuda` where an NVIDIA GPU and its driver are present, else `cpu`."""
     has_device = any(devices.glob("nvidia[0-9]*"))
     return "cuda" if has_device and shutil.which("nvidia-smi") else "cpu"
 
 
 def mend_cpu(environment: Environment, version: str) -> None:
-    """Additions to the CPU build: metadata under the name vLLM asks for, AMX, waiting by sleep."""
+    """Mend the CPU build: metadata under the name vLLM asks for, AMX, waiting by sleep."""
     folder = environment.packages / f"vllm-{version}+cpu.dist-info"
     folder.mkdir(exist_ok=True)
     metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n"
@@ -104,7 +104,10 @@ def mend_cpu(environment: Environment, version: str) -> None:
 
 
 # Without cached bytecode each of vLLM's processes compiles all it imports: twice the start-up time.
-_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+# A cache elsewhere goes by the path of each file, and an environment moves when it is whole.
+_NOT_PASSED_ON = (
+    "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX",
+)  # fmt: skip
 
 
 # vLLM leaves one core to its scheduler. On two cores its worker process then has one thread to
@@ -115,7 +118,7 @@ _ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True, slots=True)
 class CpuOptions:
-    """What a CPU engine is told through its environment variables."""
+    """The environment variables of a CPU engine."""
 
     kv_cache_gib: int = 1
     omp_binding: str = "auto"
@@ -125,7 +128,7 @@ class CpuOptions:
 def variables(
     base: Mapping[str, str], *, flavour: Flavour, cpu: CpuOptions | None = None
 ) -> dict[str, str]:
-    """The engine processes' environment: offline, unreported, and none of the gateway's own.
+    """Return the engine processes' environment: offline, unreported, and none of the gateway's own.
 
     Only what `backends.environ` allows: an engine needs no provider's key and no ledger.
     """

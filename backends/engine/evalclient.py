@@ -47,7 +47,7 @@ class EvalModel:
     plain: int = 0
 
     async def answer(self, messages: Sequence[Mapping[str, Any]]) -> ModelAnswer:
-        """Greedy. Raises `NoAnswer`."""
+        """Return the greedy answer. Raises `NoAnswer`."""
         body: dict[str, Any] = {
             "model": self.model, "messages": list(messages), "temperature": 0,
             "max_tokens": self.tokens,
@@ -70,7 +70,7 @@ class EvalModel:
     async def logprobs_of(
         self, ids: tuple[Sequence[int], Sequence[int]]
     ) -> tuple[TokenLogprob, ...] | None:
-        """Of each token of the answer, after the prompt; `None` where it cannot say."""
+        """Return the log-probabilities of an answer's tokens; `None` if the API has none."""
         prompt, answer = ids
         body = {
             "model": self.model, "prompt": [*prompt, *answer], "max_tokens": 1, "temperature": 0,
@@ -89,7 +89,7 @@ class EvalModel:
         return self._read(read)
 
     def _read(self, read: Callable[[], T]) -> T:
-        """Of what a side said; that it is of another shape is its fault, and said so."""
+        """Return a value from an answer. Raises `NoAnswer` for one of another shape."""
         try:
             return read()
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -118,7 +118,7 @@ class EvalModel:
 
 
 async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[str, str]) -> str:
-    """The name that an address serves. Raises `NoAnswer` when it is not one."""
+    """Return the name that an address serves. Raises `NoAnswer` when it is not one."""
     try:
         names = models_of(await fetch_page(client, f"{base_url}/models", headers=headers))
     except NoPage as error:
@@ -149,7 +149,7 @@ def answer_of(document: Mapping[str, Any]) -> ModelAnswer:
 def parse_logprobs(
     listed: Sequence[Mapping[str, Mapping[str, Any]]], answer: Sequence[int]
 ) -> tuple[TokenLogprob, ...]:
-    """From vLLM's lists: the likeliest tokens by id and, wherever it ranks, the text's own."""
+    """Parse vLLM's lists: the likeliest tokens by id, and the text's own at any rank."""
     found = []
     for entry, token in zip(listed, answer, strict=True):
         own = entry[str(token)]

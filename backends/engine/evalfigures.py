@@ -1,4 +1,4 @@
-"""How far a changed model is from its baseline, from what both said of the same tokens.
+"""The distance of a changed model from its baseline, on the same tokens.
 
 Of each prompt the baseline's greedy answer is the text; at each of its tokens, before it, both
 models say what they would write next. From that, over all prompts together:
@@ -28,7 +28,7 @@ _RULE_OF_THREE = 3.0  # none seen in n: at most 3/n, with 95 % confidence
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """What a model says at one token of a text: of that token, and of its likeliest ones.
+    """The log-probabilities of a model at one token of a text: of it and of the likeliest.
 
     Natural logarithms of probabilities, by token.
     """
@@ -92,7 +92,7 @@ class EvalConclusion:
 def compare_forced(
     baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]
 ) -> PromptComparison:
-    """Both on the same text. Raises `ValueError` when the texts differ: other tokenizers."""
+    """Compare both on the same text. Raises `ValueError` where tokenizers make other texts."""
     if [logprob.token for logprob in baseline] != [logprob.token for logprob in candidate]:
         raise ValueError("baseline and candidate cut the text into other tokens")
     pairs = list(zip(baseline, candidate, strict=True))
@@ -110,7 +110,7 @@ def compare_forced(
 def compare_free(
     baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]
 ) -> PromptComparison:
-    """Each wrote by itself: they are compared up to the first difference, with it.
+    """Compare two free answers up to their first difference, with it.
 
     There the text before is still the same. Log-probabilities count where both tell any.
     """
@@ -132,7 +132,7 @@ def compare_free(
 
 
 def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) -> float:
-    """KL in nats over the tokens that both list, and one bucket for all others."""
+    """Return the KL in nats over tokens that both list, and one bucket for all others."""
     shared = baseline.keys() & candidate.keys()
     mine = {token: math.exp(baseline[token]) for token in shared}
     theirs = {token: math.exp(candidate[token]) for token in shared}
@@ -144,7 +144,7 @@ def divergence(baseline: Mapping[str, float], candidate: Mapping[str, float]) ->
 
 
 def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigures:
-    """Of all prompts together. Raises `ValueError` without any token."""
+    """Return the figures of all prompts together. Raises `ValueError` without any token."""
     tokens = sum(comparison.tokens for comparison in items)
     if not tokens:
         raise ValueError("no answer has a token")
@@ -177,7 +177,7 @@ def figures(items: Sequence[PromptComparison], seed: int = 0) -> EvaluationFigur
 
 
 def verdict(found: EvaluationFigures, limit: float, missing: int = 0) -> EvalConclusion:
-    """By the checker's score where there is one: what a task needs goes before how a text reads.
+    """Return the verdict: by the checker's score if there is one, else by the text.
 
     Otherwise by agreement, and by perplexity where it is known. `missing`: prompts not compared.
     """
@@ -243,6 +243,6 @@ def _means(scores: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _loss(items: Sequence[PromptComparison]) -> float:
-    """Of the baseline's mean score; of a baseline that scores nothing there is none to lose."""
+    """Return the loss relative to the baseline's mean score; 0 if the baseline scores 0."""
     mine, theirs = _means([comparison.scores or (0.0, 0.0) for comparison in items])
     return (mine - theirs) / mine if mine > 0 else 0.0

@@ -42,7 +42,7 @@ class Prompt:
 
 
 def read(path: Path) -> tuple[Prompt, ...]:
-    """Each prompt once. Raises `BadPrompts`."""
+    """Return each prompt once. Raises `BadPrompts`."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # a text may hold other breaks
     except (OSError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ class Checker:
 
     @staticmethod
     def of(words: str) -> "Checker":
-        """A Python file runs on this Python; raises `ValueError` when there are no words."""
+        """Return a checker; a Python file runs on this Python. Raises `ValueError` for no words."""
         command = shlex.split(words)
         if not command:
             raise ValueError("a checker is a command or a Python file")
@@ -87,7 +87,7 @@ class Checker:
 
     @property
     def mark(self) -> str:
-        """What it is, for a log: a file of its words that has changed is another checker."""
+        """Return an identity of the checker for a log, which changes with its file's content."""
         found = hashlib.sha256(json.dumps(self.command[1:]).encode())
         for word in self.command:
             path = Path(word)

@@ -52,7 +52,7 @@ class EvalSubject:
 
 
 def subject(words: str, name: str | None = None) -> EvalSubject:
-    """`[NAME=]TARGET [flags]`. Raises `ValueError` with what is wrong."""
+    """Parse `[NAME=]TARGET [flags]`. Raises `ValueError` with what is wrong."""
     parts = shlex.split(words)
     if not parts:
         raise ValueError("a model is a directory with its flags, or an address")
@@ -72,7 +72,7 @@ def subject(words: str, name: str | None = None) -> EvalSubject:
 
 
 def _digest(folder: Path, flags: tuple[str, ...]) -> str:
-    """Of what the files hold; of large ones, of when they were written."""
+    """Return a digest of files' contents; of large files, of the time they were written."""
     found = hashlib.sha256(json.dumps([str(folder), flags]).encode())
     for path in sorted(folder.glob("*.*")):
         stat = path.stat()
@@ -108,7 +108,7 @@ async def evaluate(
     log: WorkLog,
     say: Callable[[str], None],
 ) -> dict[str, str]:
-    """Everything that the log lacks; gives the last fault of each side that has one, by name."""
+    """Evaluate what the log lacks. Return the last fault of each side by name."""
     baseline, candidates = sides
     faults: dict[str, str] = {}
     for candidate in (baseline, *candidates):
@@ -142,7 +142,7 @@ async def evaluate(
 def items(
     asked: EvaluationRun, sides: tuple[EvalSubject, EvalSubject], log: WorkLog
 ) -> tuple[list[PromptComparison], str, int]:
-    """A candidate's prompts as compared, how ("forced" or "freely"), and how many are missing.
+    """Return a candidate's comparisons, their kind ("forced" or "freely"), and missing ones.
 
     One prompt that could only be compared freely makes it "freely" for all.
     """
@@ -204,7 +204,7 @@ async def _run_prompts(
     at_once: int,
     say: Callable[[str], None],
 ) -> str:
-    """All prompts, so many at once; a fault leaves its prompt out and is said at the end."""
+    """Run all prompts, `at_once` at a time. Return the faults; a failed prompt is left out."""
     waiting, fault, done = iter(prompts), "", 0
 
     async def run_waiting() -> None:
@@ -226,7 +226,7 @@ async def _run_prompts(
 def _baseline_step(
     side: EvalModel, asked: EvaluationRun, log: WorkLog, key: str
 ) -> Callable[[Prompt], Awaitable[None]]:
-    """The baseline: its answer, what it thinks of it, and its score."""
+    """Return the baseline: its answer, what it thinks of it, and its score."""
 
     async def step(prompt: Prompt) -> None:
         answer = await side.answer(prompt.messages)

@@ -53,7 +53,7 @@ class EngineLaunch:
 
 
 def known_flags(environment: Environment) -> frozenset[str]:
-    """Every `--flag` of the installed vLLM; the first call starts it once. Blocking."""
+    """Return every `--flag` of the installed vLLM; the first call starts it once. Blocking."""
     cache = environment.directory / _CACHE
     try:
         return frozenset(json.loads(cache.read_text(encoding="utf-8")))
@@ -73,13 +73,13 @@ def known_flags(environment: Environment) -> frozenset[str]:
 
 
 def read_help(text: str) -> frozenset[str]:
-    """Long options as argparse lists them: at the start of a line, with their aliases."""
+    """Return the long options that argparse lists at line starts, with their aliases."""
     lines = re.findall(r"^\s{1,4}(-{1,2}[A-Za-z][^\n]*)", text, re.MULTILINE)
     return frozenset(flag for line in lines for flag in re.findall(r"--[a-z][a-z0-9-]*", line))
 
 
 def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]:
-    """The whole command; raises `BadFlags` for a flag of the person's that is not `known`.
+    """Return the whole command; raises `BadFlags` for a flag of the person's that is not `known`.
 
     And `BadAdapter`, for a folder that is none.
     """

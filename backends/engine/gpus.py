@@ -8,7 +8,7 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def gpu_ids() -> tuple[str, ...]:
-    """What CUDA_VISIBLE_DEVICES names, else the index of every GPU; none without a driver."""
+    """Return the names in CUDA_VISIBLE_DEVICES, else every GPU's index; none without a driver."""
     named = os.environ.get(_VISIBLE)
     if named is not None:
         return tuple(word.strip() for word in named.split(",") if word.strip())
@@ -16,7 +16,7 @@ def gpu_ids() -> tuple[str, ...]:
 
 
 def bytes_in_use() -> int | None:
-    """On all GPUs that engines may see together; `None` where there is no GPU."""
+    """Return the bytes in use on all GPUs that engines may see; `None` without a GPU."""
     lines = _query_smi("memory.used")
     try:
         return None if lines is None else sum(int(line) for line in lines) << 20

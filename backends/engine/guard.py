@@ -112,7 +112,7 @@ def _drain(output: int, log: "RotatingLog") -> None:
 
 
 def kill_descendants() -> dict[int, int]:
-    """SIGKILL the tree below this process until nothing of it is left; exit codes by id.
+    """Kill the tree below this process until nothing is left. Return exit codes by id.
 
     Python's trackers of shared memory go last: each ends by itself when nobody lives whose memory
     it has to give back, and what it does not give back stays until the machine is started anew.
@@ -144,7 +144,7 @@ def _is_tracker(pid: int) -> bool:
 
 
 class ProcessIdentity(NamedTuple):
-    """What tells a process from a later one of the same id: its start, in ticks since boot."""
+    """The identity of a process: its id and its start, in ticks since boot."""
 
     parent: int
     session: int
@@ -153,7 +153,7 @@ class ProcessIdentity(NamedTuple):
 
 
 def processes() -> dict[int, ProcessIdentity]:
-    """Every process that can be seen."""
+    """Return every process that can be seen."""
     found: dict[int, ProcessIdentity] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208  (names only; one call)
         if not entry.isdigit():
@@ -172,7 +172,7 @@ def processes() -> dict[int, ProcessIdentity]:
 
 
 def descendants(root: int, among: dict[int, ProcessIdentity] | None = None) -> list[int]:
-    """Every process below `root`, parents before children."""
+    """Return every process below `root`, parents before children."""
     children: dict[int, list[int]] = {}
     for pid, process in (processes() if among is None else among).items():
         children.setdefault(process.parent, []).append(pid)

@@ -68,7 +68,7 @@ class NotAvailable:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """What to install where; every default is what a plain `breakeven engine install` means."""
+    """The parts and place of an installation; the defaults are those of the plain command."""
 
     directory: Path
     flavour: Flavour | None = None
@@ -126,7 +126,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def lock_folder(flavour: Flavour) -> Path:
-    """The locked set: in an installed package beside this file, in a checkout under `deploy/`."""
+    """Return the locked set's folder: beside this file if installed, else under `deploy/`."""
     name = f"engine-{flavour}"
     packaged = Path(__file__).parent / "locks" / name
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "deploy" / name

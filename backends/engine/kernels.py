@@ -1,4 +1,4 @@
-"""What a torch profiler's trace says of its kernels: which took the time, and how often each ran.
+"""Kernels in a torch profiler's trace: which took the time, and how often each ran.
 
 Traces are Chrome's format, as vLLM writes them. On a GPU its kernels and copies count; without one
 the processor's operations, each by its own time: what it called in turn is left out, so that the
@@ -41,7 +41,7 @@ class KernelProfile:
 
 
 def traces(folder: Path, since_s: float) -> list[Path]:
-    """Those written since then, each once, largest first: the worker's before the front end's."""
+    """Return traces written since then, each once, largest first."""
     found = [
         path for name in NAMES for path in folder.rglob(name) if path.stat().st_mtime >= since_s
     ]
@@ -62,7 +62,7 @@ def read(path: Path) -> KernelProfile:
 
 
 def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
-    """By name, the dearest first. Raises `ProfilerTraceError` where nothing ran."""
+    """Return kernels by name, the dearest first. Raises `ProfilerTraceError` if nothing ran."""
     whole = [event for event in events if event.get("ph") == "X" and "dur" in event]
     ran = [part for part in whole if part.get("cat") in GPU]
     device = "gpu" if ran else "cpu"
@@ -88,7 +88,7 @@ def summary(events: Iterable[Mapping[str, Any]]) -> KernelProfile:
 
 
 def _own_us(ran: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    """An operation's time without that of the operations it called, thread by thread."""
+    """Return an operation's time without that of the operations it called, thread by thread."""
     own = {id(entry): float(entry["dur"]) for entry in ran}
     threads: defaultdict[tuple[Any, Any], list[Mapping[str, Any]]] = defaultdict(list)
     for entry in ran:

@@ -1,24 +1,30 @@
-"""How vLLM is told to hand KV from one engine to another: NixlConnector's flag and environment.
+"""Settings by which vLLM hands KV to another engine: NixlConnector's flag and environment.
 
 Every engine in a role is started as `kv_both`: which of the two it is for a request, the request
 says (`kv_transfer_params`), and each can serve alone where the other side is gone. The layout of
 the cache is the connector's own choice; engines of unlike layouts refuse each other (handshake).
 What cannot be fetched fails the request at once (`fail`), so that whoever sent it knows, and sends
 it again. KV that nobody fetched is freed after `lease_s`.
+
+UCX does not read another process's GPU memory directly where it sees no NVLink (one GPU, PCIe, most
+virtual machines): it emulates reads over TCP, 0.5 GB/s on one H200 (`engine probe --only
+kv_transfer`). Engines are told to read directly all the same, unless the host's environment says
+otherwise.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from backends.address_policy import LOCALHOST, parse_address
 
 FLAG = "--kv-transfer-config"
 CONNECTOR = "NixlConnector"
 HOST_VARIABLE, PORT_VARIABLE = "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"
+DIRECT_READS = ("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")
 
 
 def transfer_flags(lease_s: int) -> tuple[str, ...]:
-    """The flag of an engine in a role."""
+    """Return the flag of an engine in a role."""
     said = {
         "kv_connector": CONNECTOR,
         "kv_role": "kv_both",
@@ -28,13 +34,17 @@ def transfer_flags(lease_s: int) -> tuple[str, ...]:
     return FLAG, json.dumps(said)
 
 
-def side_channel(address: str) -> tuple[tuple[str, str], ...]:
-    """The environment of an engine that offers its KV at HOST:PORT. Raises `ValueError`."""
+def transfer_environ(address: str, told: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return what an engine at HOST:PORT gets beside its parent's environment, `told`.
+
+    Raises `ValueError` for an address that is not private.
+    """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     if not is_private_host(host):
         raise ValueError(f"{host} is no private address: whoever reaches it can read KV")
-    return (HOST_VARIABLE, host), (PORT_VARIABLE, str(int(port)))
+    direct = () if DIRECT_READS[0] in told else (DIRECT_READS,)
+    return (HOST_VARIABLE, host), (PORT_VARIABLE, str(int(port))), *direct
 
 
 def is_private_host(host: str) -> bool:
@@ -48,5 +58,5 @@ def is_private_host(host: str) -> bool:
 
 
 def names_transfer(flags: Sequence[str]) -> bool:
-    """Whether a person's own flags say how KV is handed on."""
+    """Return whether a person's own flags say how KV is handed on."""
     return any(word.partition("=")[0].replace("_", "-") == FLAG for word in flags)

@@ -17,7 +17,7 @@ LEAST_CONTEXT = 2048  # the client's calibration asks up to 240 words
 
 @dataclass(frozen=True, slots=True)
 class LadderHost:
-    """What rungs depend on: a GPU, importable modules, the model's own quantization."""
+    """The host's facts that rungs depend on: GPU, importable modules, the model's quantization."""
 
     gpu: bool
     modules: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ class LadderHost:
 
 @dataclass(frozen=True, slots=True)
 class LadderLoad:
-    """What every rung is asked: so many tokens, one user, then `users` at once."""
+    """The load of every rung: prompt and output tokens, one user, then `users` at once."""
 
     users: int = 8
     prompt: int = 512
@@ -38,7 +38,7 @@ class LadderLoad:
 
     @property
     def context(self) -> int:
-        """Room for a prompt that came out longer than it was meant, and for those that count."""
+        """Return the context tokens that hold the prompts, also longer ones than intended."""
         room = self.prompt + self.prompt // 4 + self.output + 64
         return max(LEAST_CONTEXT, -(-room // 256) * 256)
 
@@ -135,7 +135,7 @@ def _vllm(host: LadderHost, climb: LadderLoad) -> list[LadderStep]:
 
 
 def _last(host: LadderHost, climb: LadderLoad, flags: Any, below: str) -> list[LadderStep]:
-    """What changes numbers or needs a draft stands beside each other, not on each other."""
+    """Return the last rungs, each beside the others: they change numbers or need a draft."""
     fp8 = "there is no GPU" if not host.gpu else "the model is quantized already"
     reason = fp8 if host.quantized or not host.gpu else None
     ngram = (
@@ -157,7 +157,7 @@ def _last(host: LadderHost, climb: LadderLoad, flags: Any, below: str) -> list[L
 
 
 def lines(made: Sequence[LadderStep], done: Mapping[str, Mapping[str, Any]]) -> list[LadderRow]:
-    """A row of each rung that has been decided: measured, left out or failed."""
+    """Return a row of each rung that has been decided: measured, left out or failed."""
     measured = {rung.name: done[rung.name] for rung in made if "ttft_s" in done.get(rung.name, {})}
     by_name = {rung.name: rung for rung in made}
     first = measured.get(made[0].name)
@@ -183,7 +183,7 @@ def lines(made: Sequence[LadderStep], done: Mapping[str, Mapping[str, Any]]) -> 
 def _below(
     rung: LadderStep, by_name: Mapping[str, LadderStep], measured: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any] | None, str | None]:
-    """The nearest rung below that was measured."""
+    """Return the nearest rung below that was measured."""
     on = rung.on
     while on is not None and on not in measured:
         on = by_name[on].on

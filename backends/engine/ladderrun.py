@@ -47,7 +47,7 @@ class LadderRun:
 
 
 def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHost:
-    """What of the rungs can be had here."""
+    """Return the facts of this host that decide which rungs can run."""
     try:
         folder = environment.packages
         modules = frozenset(name for name in MODULES if (folder / name).is_dir())
@@ -65,7 +65,7 @@ def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHo
 async def run_steps(
     ladder: LadderRun, wanted: Iterable[LadderStep], log: WorkLog, say: Callable[[str], None]
 ) -> None:
-    """Every rung that is wanted; a failure is kept with its reason and ends nothing."""
+    """Run every wanted rung; a failure is kept with its reason and stops nothing."""
     for rung in wanted:
         say(rung.name)
         try:

@@ -21,7 +21,7 @@ class Solution:
 
 
 def solve(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> Solution:
-    """Minimise |rows * values - targets| over values >= 0."""
+    """Minimise the norm of rows * values - targets over values >= 0."""
     if not rows or len(rows) != len(targets):
         raise ValueError("one target per row, and at least one row")
     width = len(rows[0])

@@ -23,7 +23,7 @@ class GuardRecord(NamedTuple):
 
 
 def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
-    """SIGKILL all of it and wait until it is gone; returns what would not go in time.
+    """Kill a tree and wait until it is gone. Return the processes that remain.
 
     `died_now`: the guard ended a moment ago, so that the sessions in its record are the engine's
     even where nobody lives who proves it.
@@ -50,7 +50,7 @@ def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
 
 
 def _surviving_pids(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
-    """Who of them lives; adds to both what is found to belong to them."""
+    """Return the live processes of these and of their sessions; extend both arguments by them."""
     seen = processes()
     first = min(ours.values())
     proved = [pid for pid, start in ours.items() if pid in seen and seen[pid].start == start]

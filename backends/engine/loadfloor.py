@@ -1,4 +1,4 @@
-"""What serving so many users costs at least, by the same physics as the other floors of a plan.
+"""The least cost of serving a number of users, by the same physics as a plan's floors.
 
 A request is its prefill at full compute and its share of decode steps, each of which reads the
 weights once and every user's KV cache at its mean length. Nothing else is counted: no attention
@@ -34,7 +34,7 @@ class CostFloor:
 def load_floor(
     load: UserLoad, *, prefill_s: float, weight_bytes: float, kv_bytes: float, bandwidth: float
 ) -> CostFloor:
-    """`prefill_s` of one prompt, `kv_bytes` of one token, `bandwidth` in bytes/s of all GPUs."""
+    """Return the floor; `prefill_s` a prompt, `kv_bytes` a token, `bandwidth` in bytes/s."""
     context = load.prompt_tokens + load.output_tokens / 2
     step_s = (weight_bytes + load.users * context * kv_bytes) / bandwidth
     request_s = prefill_s + load.output_tokens * step_s / load.users

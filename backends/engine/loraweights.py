@@ -1,4 +1,4 @@
-"""What a LoRA adapter's weights hold: names, ranks, shapes and numbers that an engine can use.
+"""The contents of a LoRA adapter's weights: names, ranks, shapes and usable numbers.
 
 vLLM finds out at its start, and one adapter that it cannot load ends that start for all; numbers
 that are none it serves. So it is looked for here, by vLLM's own rules and peft's.
@@ -85,7 +85,7 @@ class _Model(NamedTuple):
 
 
 def _of_model(path: Path) -> _Model | None:
-    """What is known of it; nothing of one that stores no weights as safetensors."""
+    """Return the modules and tensors of a model; `None` if it has no safetensors."""
     weights: dict[str, Tensor] = {}
     for file in path.glob("*.safetensors"):
         if not file.name.startswith(_SECOND_COPY):
@@ -132,7 +132,7 @@ def _pairs(factors: Sequence[_Factor], config: Mapping[str, Any]) -> None:
 
 
 def _rank(module: str, config: Mapping[str, Any]) -> Any:
-    """As peft finds it: the first pattern that ends the module's name, else the rank of all."""
+    """Return a module's rank as peft does: the first pattern at its name's end, else `r`."""
     for pattern, rank in (config.get("rank_pattern") or {}).items():
         try:
             if re.match(rf"(.*\.)?({pattern})$", module):
@@ -161,7 +161,7 @@ def _fits(factor: _Factor, its: _Model) -> None:
 
 
 def _missing_module(module: str, its: _Model) -> str:
-    """What the model has not: a module of that kind in any layer, or this one of its layers.
+    """Return the module that the model lacks: its kind in all layers, or it in this one.
 
     Names may differ in what stands before them; where other layers are called alike, they do not.
     """

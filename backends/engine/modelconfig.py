@@ -31,7 +31,7 @@ class UnsupportedModel(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How linear layers are stored: bits per weight with its scales and zero points."""
+    """The storage of linear layers: bits per weight, scales and zero points included."""
 
     method: str  # "none", "awq", "gptq", "fp8", "compressed-tensors"
     bits: float
@@ -65,7 +65,7 @@ class ModelConfig:
 
     @property
     def active_parameters(self) -> int:
-        """What one token is multiplied with; fewer than all in a mixture of experts."""
+        """Return the parameters that one token uses; fewer than all in a mixture of experts."""
         return self.active_linear_parameters + self.table_parameters
 
     @property
@@ -74,11 +74,11 @@ class ModelConfig:
 
     @property
     def active_weight_bytes(self) -> int:
-        """What one decode step of one sequence reads."""
+        """Return the weight bytes that one decode step of one sequence reads from memory."""
         return self.read_weight_bytes(1)
 
     def read_weight_bytes(self, sequences: float) -> int:
-        """What one decode step of so many sequences reads: each token chooses its own experts.
+        """Return the weight bytes of a step: each sequence's token chooses its own experts.
 
         Chosen evenly, an expert is left out by all of them with the `sequences`-th power of the
         chance that one leaves it out: 32 at once read all of 8 experts at 2 each, and 87 % of 128
@@ -155,7 +155,7 @@ def _document(directory: Path, path: Path) -> dict[str, Any]:
 
 
 def _read_bounded(path: Path) -> bytes:
-    """What may be named in a config's place are weights of any size."""
+    """Return a config's bytes. Raises `UnsupportedModel` for weights or a too large file."""
     with path.open("rb") as file:
         start = file.read(4)
         if start == b"GGUF":
@@ -215,7 +215,7 @@ def _is_group(group: Any) -> bool:
 
 
 def _experts(path: Path, config: Mapping[str, Any]) -> tuple[int, int]:
-    """Of each layer, and of one token; none of a dense model."""
+    """Return the experts of each layer and of one token; 0 for a dense model."""
     experts = int(config.get("num_local_experts") or config.get("num_experts") or 0)
     if not experts:
         return 0, 0
@@ -290,7 +290,7 @@ def _quantization(config: Mapping[str, Any]) -> Weights:
 
 
 def safetensors_bytes(directory: Path) -> int | None:
-    """Bytes of all tensors; `None` where neither their files nor an index of them are there.
+    """Return bytes of all tensors; `None` where neither their files nor an index of them are there.
 
     Files that the index does not name are no part of the model: vLLM leaves them out, too. While
     one that it names is missing, as before the weights are fetched, its own sum counts.
@@ -308,7 +308,7 @@ def _weight_files(directory: Path) -> list[Path]:
 
 
 def _read_index(directory: Path) -> tuple[list[str], int | None]:
-    """The files that an index names, and its sum; nothing where there is none."""
+    """Return the files that an index names, and its sum; nothing where there is none."""
     path = directory / _INDEX
     if not path.is_file():
         return [], None

@@ -49,7 +49,7 @@ class PackageInstaller:
             raise InstallError(f"no virtual environment at {directory}\n{tail}")
 
     def install_lock(self, lock: Path, say: Say) -> None:
-        """A lock is complete: nothing outside it is resolved, and every hash must fit."""
+        """Install a lock: nothing outside it is resolved, and every hash must match."""
         words = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(lock)]
         self._install(words, say)
 
@@ -119,7 +119,7 @@ def direct_pip(pip: Sequence[str], python: Path) -> list[str]:
 
 
 def uv_places(pip: Sequence[str] | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Index settings of pip as variables of uv; a person's own UV_* settings win."""
+    """Return pip's index settings as variables of uv; a person's own UV_* settings win."""
     if pip is None:
         return {}
     settings = read_pip_config(_list_pip_config(tuple(pip), tuple(sorted(environ.items()))))
@@ -138,7 +138,7 @@ def _list_pip_config(pip: tuple[str, ...], environ: tuple[tuple[str, str], ...])
 
 
 def read_pip_config(listing: str) -> dict[str, str]:
-    """`pip config list` prints `section.name='value'`, weaker settings first."""
+    """Read `pip config list`: lines of `section.name='value'`, weaker settings first."""
     names = {
         "index-url": "UV_DEFAULT_INDEX",
         "extra-index-url": "UV_INDEX",

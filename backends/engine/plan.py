@@ -1,4 +1,4 @@
-"""What a GPU can do with a model, before renting it: memory, KV room, floors; arithmetic shown.
+"""The plan of a model on a GPU before renting it: memory, KV room, floors, arithmetic.
 
 Floors are what physics allows, not promises: a decode step reads every active weight once, a
 prompt costs two operations per parameter and token. Real engines are 1.2 to 2.4 times slower at
@@ -47,7 +47,7 @@ def plan(model_directory: Path, gpu: GpuSpec, question: PlanRequest | None = Non
 
 
 def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanRequest) -> EnginePlan:
-    """On one kind of GPU, or on a mixed set, which counts as its weakest."""
+    """Plan a model on one kind of GPU, or on a mixed set, which counts as its weakest."""
     gpu = weakest_gpu(gpus)
     layout, fits, figures = _plan_layout(model, gpu, question)
     refused = refusals(model, layout)

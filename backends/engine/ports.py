@@ -39,7 +39,7 @@ def is_served_by(port: int, root: int) -> bool:
 
 
 def other_listener(port: int, root: int | None = None) -> str | None:
-    """Who else listens there than process `root` and those below it, for people."""
+    """Name another process that listens on a port, outside `root` and its children."""
     others = _listening_inodes(port)
     if root is not None:
         others = _others(others, root) & _listening_inodes(

@@ -95,7 +95,7 @@ class ProbeCost:
 
 
 async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | None:
-    """The longest context that the engine reports; `None` when it does not say.
+    """Return the longest context that the engine reports; `None` when it does not say.
 
     Of the model by its name; who takes any name may list its model by another.
     """

@@ -64,22 +64,22 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """The guard's; the engine is its child."""
+        """Return the guard's process id; the engine is its child."""
         return self._guard.pid
 
     async def wait(self) -> int:
-        """The engine's exit code, once every process of it is gone."""
+        """Return the engine's exit code, once every process of it is gone."""
         code = await self._guard.wait()
         await asyncio.to_thread(kill_leftovers, tree_of(self._log), died_now=True)
         await asyncio.to_thread(remove_sockets, self._log)
         return code
 
     def log_excerpt(self) -> str:
-        """What it wrote into its log in this life, the last of it."""
+        """Return the end of the log that the process wrote in this life."""
         return _read_written(self._log, self._log_from, _SAID_BYTES)
 
     def cause(self, code: int) -> str:
-        """How it ended, and what its log says of that."""
+        """Return how the process ended, with what its log says about it."""
         number = -code if code < 0 else code - 128
         if number <= 0:
             return f"exited with {code}: {log_tail(self._log, since=self._log_from)}"
@@ -112,7 +112,7 @@ def free_port() -> int:
 
 
 def tree_of(log: Path) -> Path:
-    """The guard's record of the engine's processes, beside its log."""
+    """Return the guard's record of the engine's processes, beside its log."""
     return log.with_name(log.name + ".tree")
 
 
@@ -142,5 +142,5 @@ def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = F
 
 
 def _short(line: str) -> str:
-    """What it begins with says which error it is, and its end often of what."""
+    """Shorten a log line in its middle: its beginning names the error, its end the cause."""
     return line if len(line) <= _LINE else f"{line[: _LINE // 2]} ... {line[-_LINE // 2 :]}"

@@ -66,7 +66,7 @@ SMALL = FitLimits(budget_s=4.0, many=(), long=(), rounds=1, concurrencies=(2, 6)
 
 @dataclass(frozen=True, slots=True)
 class PromptCapacity:
-    """What an engine has for prompts: the longest context, its free KV cache, its tokenizer's."""
+    """An engine's room for prompts: the longest context, its free KV cache, its tokenizer."""
 
     context_tokens: int
     kv_tokens: int
@@ -193,7 +193,7 @@ class Rounds:
     spent: ProbeCost
 
     async def run(self, plan: Sequence[tuple[int, int]], until_s: float) -> list[ProfiledRun]:
-        """The middle of each point (streams, words of each prompt) over some rounds."""
+        """Return the middle of each point (streams, words of each prompt) over some rounds."""
         rounds: list[list[ProfiledRun]] = [[] for _ in plan]
         for turn in range(self.limits.rounds):
             for place, (count, length) in enumerate(plan):
@@ -257,7 +257,7 @@ def median_runs(found: Sequence[ProfiledRun]) -> list[ProfiledRun]:
 
 
 def observe(streams: Sequence[ProbeStream]) -> list[ProfiledRun]:
-    """First token of a single stream; the mean step while all streams were decoding."""
+    """Return first token of a single stream; the mean step while all streams were decoding."""
     found: list[ProfiledRun] = []
     if len(streams) == 1 and streams[0].marks[0].tokens <= _MOST_IN_FIRST:
         only = streams[0]

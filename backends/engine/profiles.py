@@ -19,7 +19,7 @@ from backends.stepmodel import FittedStepModel
 
 @dataclass(frozen=True, slots=True)
 class ProfileContext:
-    """What a profile holds for: `model_sha256` is of `config.json`."""
+    """The conditions of a profile: `model_sha256` is of `config.json`."""
 
     model_sha256: str
     engine_version: str
@@ -36,7 +36,7 @@ def profile_context(model: Path, *, engine_version: str, flags: Sequence[str]) -
 
 
 def hardware() -> str:
-    """The GPUs' names, or the processor's and its cores."""
+    """Return the GPUs' names, or the processor's and its cores."""
     smi = shutil.which("nvidia-smi")
     if smi:
         command = [smi, "--query-gpu=name", "--format=csv,noheader"]

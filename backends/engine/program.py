@@ -1,4 +1,4 @@
-"""How a supervised engine is started from an environment of its own; vLLM is the first.
+"""The start of a supervised engine from an environment of its own; vLLM is the first.
 
 Who only reads a configuration imports this, too: what starts an engine is imported where it does.
 """

@@ -48,7 +48,7 @@ def tensors(path: Path, *, whole: bool = False) -> Mapping[str, Tensor]:
 
 
 def data_start(path: Path) -> int:
-    """Where the bytes after the header begin, of a file that `tensors` has read."""
+    """Return the offset of the first byte behind the header, of a file that `tensors` read."""
     with path.open("rb") as file:
         return 8 + int(struct.unpack("<Q", file.read(8))[0])
 

@@ -1,4 +1,4 @@
-"""What GPUs were measured to serve inside a promise of 1 s to the first token and 60 ms a token.
+"""Measured rates of GPUs inside 1 s to the first token and 60 ms for each further one.
 
 Prompts of 512 and answers of 256 tokens, Poisson arrivals: of each model and GPU the highest
 offered rate at which 99 of 100 requests had their first token within 1 s and nine of ten their

@@ -15,7 +15,7 @@ _PREFIX = "breakeven-engine-"
 
 
 def make_sockets(log: Path) -> Path:
-    """An empty folder for the life that writes this log; its owner alone may enter."""
+    """Return an empty folder for the life that writes this log; its owner alone may enter."""
     remove_sockets(log)
     log.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))

@@ -48,7 +48,7 @@ async def stalled(
 
 
 async def _signs(client: httpx.AsyncClient, base_url: str) -> Signs | None:
-    """What changes while it works; `None`: that cannot be read, which says nothing."""
+    """Return counters that change while an engine works; `None` if they cannot be read."""
     try:
         url = base_url.removesuffix("/v1") + METRICS_PATH
         page = await client.get(url, timeout=_METRICS_S)
@@ -64,7 +64,7 @@ async def _signs(client: httpx.AsyncClient, base_url: str) -> Signs | None:
 async def _answers(
     client: httpx.AsyncClient, base_url: str, launch: EngineLaunch, limit_s: float
 ) -> bool:
-    """Whether anything comes of one token's request; a refusal is an answer, too."""
+    """Return whether anything comes of one token's request; a refusal is an answer, too."""
     try:
         async with asyncio.timeout(limit_s):
             await warm_up(client, base_url, launch.served_name, launch.kind)

@@ -44,7 +44,7 @@ class EnginePhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """What is published at each change. `base_url` ends in `/v1`; `reason` is for people."""
+    """The state that is published at each change. `base_url` ends in `/v1`; `reason` is text."""
 
     name: str
     phase: EnginePhase
@@ -160,7 +160,7 @@ class Supervisor:
             self._awake.set()
 
     async def wait_for(self, phase: EnginePhase, timeout_s: float) -> EngineStatus:
-        """The status once in `phase`; raises `TimeoutError`."""
+        """Return the status once in `phase`; raises `TimeoutError`."""
         async with asyncio.timeout(timeout_s):
             while self._status.phase is not phase:
                 self._changed.clear()

@@ -106,6 +106,6 @@ TASKS: Final[Mapping[TaskName, EngineTask]] = {
 
 
 def task_of(serves: Sequence[str]) -> TaskName:
-    """The task of an engine, by the request kinds that its model serves."""
+    """Return the task of an engine, by the request kinds that its model serves."""
     tasks = (name for name, task in TASKS.items() if not task.serves.isdisjoint(serves))
     return next(tasks, "generate")

@@ -151,13 +151,13 @@ def _tensors(
 
 
 def _norm_of_constant(hidden: int) -> float:
-    """What the final normalisation makes of the constant dimension, layers disregarded."""
+    """Return the final normalisation's value of the constant dimension, layers left out."""
     mean_square = (_CONSTANT**2 + (hidden - 1) * _SIGNAL**2) / hidden
     return _CONSTANT / math.sqrt(mean_square)
 
 
 def _writes(rng: random.Random, hidden: int, columns: int) -> list[float]:
-    """A matrix that adds to the residual stream, but never to its constant dimension."""
+    """Return a matrix that adds to the residual stream, but never to its constant dimension."""
     deviation = 0.3 / math.sqrt(columns)
     return [0.0] * columns + [rng.gauss(0.0, deviation) for _ in range((hidden - 1) * columns)]
 

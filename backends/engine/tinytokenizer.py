@@ -88,7 +88,7 @@ class Vocabulary:
         return self._ids[token]
 
     def text(self, token: str) -> str:
-        """The token as text; bytes that are not UTF-8 alone become U+FFFD."""
+        """Return the token as text; bytes that are not UTF-8 alone become U+FFFD."""
         if token in SPECIAL:
             return token
         byte_of = {spelled: byte for byte, spelled in _alphabet().items()}

@@ -35,7 +35,7 @@ class StoredTensor(NamedTuple):
 
 
 def is_old(path: Path) -> bool:
-    """Of a torch before archives: of it nothing is known here. Raises `OSError`."""
+    """Return whether a file was written by a torch before archives. Raises `OSError`."""
     with path.open("rb") as file:
         return file.read(1) == OLD
 
@@ -62,7 +62,7 @@ def tensors(path: Path) -> Mapping[str, StoredTensor]:
 
 
 def pieces(path: Path, member: str) -> Iterator[bytes]:
-    """The numbers of a member of the archive. Raises `OSError` and `NoTensors`."""
+    """Yield the numbers of a member of the archive. Raises `OSError` and `NoTensors`."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(member) as file:
             while piece := file.read(PIECE_BYTES):

@@ -1,4 +1,4 @@
-"""What `engine probe` measured: asked of the engine's interpreter, kept in a file, read by `plan`.
+"""Results of `engine probe`, measured by the engine's interpreter and read by `plan`.
 
 torch is in the engine's environment alone, so the measuring is a program of its own
 (`inside/probe.py`). What it found takes the place of the catalogue's figures for the same GPU.
@@ -41,7 +41,7 @@ class ComparedRate:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What to measure: names of the program's parts, prompt lengths of attention."""
+    """The parts to measure: names of the program's parts, prompt lengths of attention."""
 
     environment: Environment
     flavour: Flavour
@@ -100,7 +100,7 @@ def gpu_of(document: Mapping[str, Any]) -> GpuSpec | None:
 
 
 def compare_rates(document: Mapping[str, Any]) -> list[ComparedRate]:
-    """Rates beside the data sheet's: bytes/s and FLOP/s."""
+    """Return rates beside the data sheet's: bytes/s and FLOP/s."""
     gpu = gpu_of(document)
     found = []
     if item := document.get("bandwidth"):
@@ -146,6 +146,22 @@ def attention_rows(document: Mapping[str, Any]) -> list[tuple[str, int, list[flo
         pair = [both.get("plain", "-"), both.get("fused", "-")]
         rows.append((phase, tokens, pair, _speedup_of(pair)))
     return rows
+
+
+def kv_transport(document: Mapping[str, Any]) -> str | None:
+    """What UCX reads the largest pieces with, by its own table of protocols; `None`: not told.
+
+    A row of the table is `range | description | transports`; the row above a table names what it is
+    for, and a read is `ucp_get`.
+    """
+    is_read, transport = False, None
+    for row in document.get("kv_transfer", {}).get("ucx", ()):
+        cells = [cell.strip() for cell in row.split("|")]
+        if "ucp_" in cells[0]:
+            is_read = "ucp_get" in cells[0]
+        elif is_read and len(cells) == 3 and cells[0].endswith("inf"):
+            transport = f"{cells[2]} ({cells[1]})"
+    return transport
 
 
 def _speedup_of(pair: Sequence[float | str]) -> float:

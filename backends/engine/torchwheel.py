@@ -22,7 +22,7 @@ _TIMEOUT_S = 10
 
 @dataclass(frozen=True, slots=True)
 class WheelSearch:
-    """Where to look, for which interpreter, and the hashes that are known."""
+    """The places to search, the interpreter, and the known hashes."""
 
     python: Path
     pip: tuple[str, ...] | None
@@ -34,7 +34,7 @@ class WheelSearch:
 
 
 def fetch(search: WheelSearch, say: Say) -> Path | None:
-    """The wheel in `search.folder`; `None` when nobody has one for this Python."""
+    """Return the wheel in `search.folder`; `None` where no place has one for this Python."""
     if search.pip is None:
         raise InstallError("pip is needed to fetch torch: apt-get install python3-pip")
     search.folder.mkdir(parents=True, exist_ok=True)

@@ -60,7 +60,7 @@ async def make_vllm_trial(
 
 
 def file_name(name: str) -> str:
-    """A name of anything, as part of a file's."""
+    """Return a name of anything, as part of a file's."""
     return "".join(letter if letter.isalnum() else "-" for letter in name).strip("-")
 
 
@@ -73,7 +73,7 @@ class RunningServer:
     memory_before: int
 
     def memory_bytes(self) -> int:
-        """Of its GPUs, what came since the start; without a GPU, what its processes hold."""
+        """Return the GPU memory used since the start; without a GPU, that of its processes."""
         gpus = bytes_in_use()
         if gpus is None:
             return sum(_held(pid) for pid in descendants(self.pid))
@@ -173,7 +173,7 @@ async def meter(
 
 
 def _held(pid: int) -> int:
-    """Bytes that are a process's own share, or 0 when it is gone."""
+    """Return bytes that are a process's own share, or 0 when it is gone."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:

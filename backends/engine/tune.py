@@ -90,7 +90,7 @@ def search(space: Sequence[FlagDimension], effort: TuneEffort) -> Search:
 def _along(
     space: Sequence[FlagDimension], place: int, best: Arm, effort: TuneEffort, score: Score
 ) -> Search:
-    """The best arm along one dimension."""
+    """Yield the best arm along one dimension."""
     left = [
         (*best[:place], choice.name, *best[place + 1 :])
         for choice in space[place].choices
@@ -137,7 +137,7 @@ def is_exact(space: Sequence[FlagDimension], arm: Arm) -> bool:
 
 
 def describe_arm(space: Sequence[FlagDimension], arm: Arm) -> Mapping[str, str]:
-    """What an arm has other than vLLM's defaults."""
+    """Return an arm's values that differ from vLLM's defaults."""
     pairs = zip(space, arm, strict=True)
     return {dimension.name: name for dimension, name in pairs if name != dimension.choices[0].name}
 
@@ -160,7 +160,7 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class LoadSearch:
-    """What a climb came to; `stopped` when it was hopeless."""
+    """The result of a search for the best load; `stopped` when it was hopeless."""
 
     seen: tuple[LoadPoint, ...]
     stopped: bool = False

@@ -111,7 +111,7 @@ def digest(model: Path) -> str:
 
 
 def remove_flags(flags: Sequence[str], stated: Sequence[str]) -> tuple[str, ...]:
-    """A profile's flags less those that a person states, who wins."""
+    """Return a profile's flags less those that a person states, who wins."""
     names = {_name(word) for word in stated if word.startswith("--")}
     kept: list[str] = []
     leaves_out = False
@@ -124,7 +124,7 @@ def remove_flags(flags: Sequence[str], stated: Sequence[str]) -> tuple[str, ...]
 
 
 def number(flags: Sequence[str], name: str) -> int | None:
-    """What a flag of one number says, in either form; the last one counts."""
+    """Return the value of a numeric flag, in either form; the last one counts."""
     found = None
     for place, word in enumerate(flags):
         head, equals, value = word.partition("=")

@@ -58,7 +58,7 @@ _SPREAD_S = 8.0
 
 @dataclass(frozen=True, slots=True)
 class TuneGoal:
-    """What is wanted; a load keeps the promise by its 99th percentiles."""
+    """The goal of a search; a load keeps the promise by its 99th percentiles."""
 
     objective: Objective
     promise: BenchSlo
@@ -66,7 +66,7 @@ class TuneGoal:
 
     @property
     def by_load(self) -> bool:
-        """Whether the load is part of the answer; else one is given."""
+        """Return whether the load is part of the answer; else one is given."""
         return self.objective in ("throughput", "cost")
 
     @property
@@ -95,7 +95,7 @@ class TuneGoal:
         return figure if self.objective == "throughput" else -figure
 
     def gain(self, best: float, default: float) -> float:
-        """How many times better; 1 is the same."""
+        """Return how many times better a value is; 1 is equal."""
         return best / default if self.objective == "throughput" else default / best
 
 
@@ -281,7 +281,7 @@ async def _try_arm(
     servers: _Servers,
     loads: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """What the arm came to on its server, at these loads if any are named, or why it failed."""
+    """Return an arm's result on its server, at these loads if any are named, or its failure."""
     began = time.monotonic()
     entry: dict[str, Any] = {"flags": _launch(tuning, ask.arm).flags}
     try:
@@ -326,7 +326,7 @@ async def _measure_arm(
 def _steps(
     tuning: TuneRun, ask: TrialRequest, done: Mapping[str, Mapping[str, Any]]
 ) -> Generator[int, LoadPoint, LoadSearch]:
-    """The loads of one server: one, or as many as it takes to find the most that it can."""
+    """Return the loads of one server: one, or as many as it takes to find the most that it can."""
     if not tuning.goal.by_load:
         return _only(tuning.first)
     looks = _entries_of(done, ask.arm)
@@ -338,7 +338,7 @@ def _steps(
 
 
 def _entries_of(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str, Any]]:
-    """All that this arm came to, in the order in which it was looked at."""
+    """Return all that this arm came to, in the order in which it was looked at."""
     name = " | ".join(arm)
     return [entry for key, entry in done.items() if key.rpartition(" @ ")[0] == name]
 

@@ -1,4 +1,4 @@
-"""What of vLLM's flags a search may turn, on this kind of machine, for this model.
+"""The flags of vLLM that a search may change, for this kind of machine and model.
 
 Dimensions come in the order of what they were seen to bring (8B and 70B shapes on one H200, vLLM
 0.25.1, 2026-11-22). A choice that this vLLM or this GPU does not know fails to start, which costs a

@@ -1,4 +1,4 @@
-"""What is done, as JSON lines: long work that ends early goes on where it stopped.
+"""A log of finished steps as JSON lines, from which an interrupted run continues.
 
 The first line says what the work is of. A file of other work is refused rather than mixed with
 this one. A last line that was cut off (a kill while writing) counts as not written. One process

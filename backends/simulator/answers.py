@@ -33,7 +33,7 @@ class SimulatedAnswer:
         )
 
     def opening_event(self, choice: SimulatedChoice) -> bytes:
-        """The role event of a chat stream; nothing for completions."""
+        """Return the role event of a chat stream; nothing for completions."""
         if not self._ask.chat:
             return b""
         return self._event(
@@ -70,14 +70,14 @@ class SimulatedAnswer:
         return self._event(body, choice.prompt_tokens, end)
 
     def closing_events(self, cached_tokens: int) -> bytes:
-        """The usage event, when asked for, and the end mark."""
+        """Return the usage event, when asked for, and the end mark."""
         if not self._ask.include_usage:
             return DONE
         usage = encode(self.usage(cached_tokens))
         return self._head + b',"choices":[],"usage":%b}\n\n' % usage + DONE
 
     def whole_body(self, cached_tokens: int, kept: dict[str, Any] | None = None) -> bytes:
-        """The body of an answer that is not streamed. `kept`: where its prompt's KV is."""
+        """Return the body of an answer that is not streamed. `kept`: where its prompt's KV is."""
         ask = self._ask
         return encode(
             {
@@ -133,7 +133,7 @@ class SimulatedAnswer:
         return f"chatcmpl-tool-{self.id[-12:]}{choice.index}"
 
     def _logprobs(self, choice: SimulatedChoice, first: int, end: int) -> dict[str, Any] | None:
-        """The shape of log probabilities; the values say nothing."""
+        """Return the shape of log probabilities; the values say nothing."""
         wanted = self._ask.logprobs
         if wanted is None:
             return None

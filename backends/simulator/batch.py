@@ -114,7 +114,7 @@ class DecodingBatch:
         return job.base + self._counter - job.joined
 
     def held_tokens(self) -> list[tuple[str, int]]:
-        """What each member attends to, by request."""
+        """Return the tokens that each member attends to, by request."""
         steps = self._counter
         return [
             (job.id, job.prompt_tokens + job.base + steps - job.joined - 1)
@@ -122,7 +122,7 @@ class DecodingBatch:
         ]
 
     def growth(self, steps: int) -> int:
-        """Blocks that the batch needs for its next `steps` steps."""
+        """Return blocks that the batch needs for its next `steps` steps."""
         if steps == 1:
             return self._fills[self._counter % self._size]
         rounds, rest = divmod(steps, self._size)
@@ -160,7 +160,7 @@ class DecodingBatch:
     def steps(
         self, start_s: float, until_s: float, horizon_s: float | None, limit: int | None
     ) -> tuple[int, float]:
-        """How many decode-only steps may pass unchanged, and when the last one ends.
+        """Return how many decode-only steps may pass unchanged, and when the last one ends.
 
         They all end by `until_s`, none starts at or after `horizon_s`, nobody finishes before
         the last, and their blocks are free.
@@ -190,7 +190,7 @@ class DecodingBatch:
         return steps * self.step_s(0) + slope * steps * (steps - 1) / 2
 
     def _fitting_steps(self, span_s: float, *, most: int) -> int:
-        """The most steps, up to `most`, that last at most `span_s`."""
+        """Return the most steps, up to `most`, that last at most `span_s`."""
         if span_s <= 0:
             return 0
         if self._duration_of(most) <= span_s:

@@ -126,7 +126,7 @@ def model_of(fields: Mapping[str, Any], rules: SimulatedRules) -> str:
 
 
 def _chat_prompt(fields: Mapping[str, Any], rules: SimulatedRules) -> bytes:
-    """A chat template: tools first, then one line a message, then the answer's opening."""
+    """Return a chat template: tools first, then one line a message, then the answer's opening."""
     messages = fields.get("messages")
     if not isinstance(messages, list) or not messages:
         raise RefusedError("validation", "Field required: messages", "body.messages")

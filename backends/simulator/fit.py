@@ -31,7 +31,7 @@ ROUNDS = ((0.2, 0.4), (0.12, 0.35), (0.06, 0.25))
 
 
 def simulate(shape: EngineShape, requests: Sequence[MeasuredRequest]) -> list[MeasuredRequest]:
-    """The same requests through the simulated engine; prompts share no prefix."""
+    """Run the requests through the simulated engine; prompts share no prefix."""
     engine = SimulatedEngine(shape)
     admitted: dict[str, float] = {}
     first: dict[str, float] = {}
@@ -78,7 +78,7 @@ def compare(
 
 
 def loss(shape: EngineShape, runs: Runs) -> float:
-    """Mean absolute log ratio over all figures that count; throughput counts twice."""
+    """Return mean absolute log ratio over all figures that count; throughput counts twice."""
     total = weights = 0.0
     for name, (observed, simulated) in compare(shape, runs).items():
         ttft, tpot, rate, *prefill = simulated.ratios(observed)
@@ -91,13 +91,13 @@ def loss(shape: EngineShape, runs: Runs) -> float:
 
 
 def is_keeping_up(observed: MeasurementSummary, requests: Sequence[MeasuredRequest]) -> bool:
-    """Whether requests of the run spent their time being served, not waiting."""
+    """Return whether requests of the run spent their time being served, not waiting."""
     longest = sum(request.e2e_s for request in requests) / len(requests)
     return observed.ttft_s <= QUEUED * longest
 
 
 def fit(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> FittedStepModel:
-    """The linear model that reproduces the runs best, starting from the shape's own."""
+    """Return the linear model that reproduces the runs best, starting from the shape's own."""
 
     def cost(point: Vector) -> float:
         return loss(replace(shape, step=FittedStepModel(*_values(point)), pace=None), runs)
@@ -106,7 +106,7 @@ def fit(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> FittedStep
 
 
 def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepTiming:
-    """What iterations last, launches and streams included; starts from the shape's own pace."""
+    """Fit the duration of iterations, launches and streams, from the shape's own pace on."""
     start = shape.pace or PACE_START
     point = (
         *_linear(start.step), start.captured_s, start.eager_s, start.stream_s, start.stream_power,

@@ -19,7 +19,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class GenerationProgress(Protocol):
-    """How far one sequence is; times on the source's clock."""
+    """The progress of one sequence; times are of the source's clock."""
 
     generated: int
     cached_tokens: int
@@ -42,7 +42,7 @@ class CutError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GenerationContext:
-    """What every generation of one server has in common."""
+    """The values that every generation of one server shares."""
 
     source: TokenSource
     journal: RequestJournal
@@ -141,7 +141,7 @@ class Generation:
         return True
 
     def _offer(self) -> dict[str, Any] | None:
-        """The KV that stays for another engine until its lease ends, heard of or not."""
+        """Return the KV that stays for another engine until its lease ends."""
         offer = self._setting.offer
         if offer is None or self._offered is not None:
             return self._offered
@@ -158,7 +158,7 @@ class Generation:
         return sum(progress.cached_tokens for progress in self._running[:: self._ask.n])
 
     def _fresh(self) -> bytes:
-        """Events for what was generated since the last look."""
+        """Return events for what was generated since the last look."""
         parts: list[bytes] = []
         for place, (choice, progress) in enumerate(
             zip(self._ask.choices, self._running, strict=True)
@@ -196,7 +196,7 @@ class Generation:
 
 
 def refusal_entry(scope: Scope, status: int, epoch_s: float) -> RequestEntry:
-    """The entry of a request that was answered with an error."""
+    """Return the entry of a request that was answered with an error."""
     return RequestEntry(
         id="",
         request_id=asgi.header(scope, b"x-request-id"),

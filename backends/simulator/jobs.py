@@ -212,7 +212,7 @@ class SimulatedBatches:
         return batch
 
     def _page(self, kind: str, scope: Scope) -> dict[str, Any]:
-        """The newest first."""
+        """Return the newest first."""
         query = parse_qs(scope.get("query_string", b"").decode())
         shown = [file.document() for file in self.files.values()]
         if kind == "batches":

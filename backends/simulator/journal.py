@@ -1,4 +1,4 @@
-"""What a simulated server has served, by its own account: one entry a request, append-only.
+"""The requests that a simulated server has served: one entry each, append-only.
 
 Tests join it with what the client saw and with what the ledger booked. `completion_tokens` is
 what was generated, also when the request was aborted before its end.

@@ -7,6 +7,7 @@ released first, a prompt's tail before its head. All other blocks are private. O
 are cached: blocks filled by generated tokens are not offered for reuse.
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 
@@ -21,7 +22,8 @@ class BlockPool:
         self._caching = caching
         self._private = 0
         self._held: dict[int, int] = {}  # hash -> holders
-        self._idle: dict[int, None] = {}  # hash, least recently released first
+        # Hashes, least recently released first: a plain dict is slow to lose its first ones.
+        self._idle: OrderedDict[int, None] = OrderedDict()
 
     @property
     def used(self) -> int:
@@ -29,16 +31,16 @@ class BlockPool:
 
     @property
     def free(self) -> int:
-        """Blocks nobody holds, cached ones included."""
+        """Return blocks nobody holds, cached ones included."""
         return self.capacity - self.used
 
     @property
     def cached(self) -> int:
-        """Blocks nobody holds that a prompt could still hit."""
+        """Return blocks nobody holds that a prompt could still hit."""
         return len(self._idle)
 
     def hits(self, hashes: Sequence[int]) -> int:
-        """How many leading blocks are in the cache, held or idle."""
+        """Return how many leading blocks are in the cache, held or idle."""
         if not self._caching:
             return 0
         count = 0
@@ -101,4 +103,4 @@ class BlockPool:
     def _evict(self) -> None:
         surplus = self.used + len(self._idle) - self.capacity
         for _ in range(surplus):
-            del self._idle[next(iter(self._idle))]
+            self._idle.popitem(last=False)

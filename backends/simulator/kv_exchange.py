@@ -85,7 +85,7 @@ class KvExchange:
         }  # fmt: skip
 
     def look_up(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
-        """Tokens of what is kept of a request; fetching begins."""
+        """Return tokens of what is kept of a request; fetching begins."""
         self.asked += 1
         held = self._kept.get(id)
         return None if held is None else held[0]

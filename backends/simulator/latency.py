@@ -27,7 +27,7 @@ class Latency:
     tpot_sigma: float = 0.30
 
     def draw(self, rng: random.Random) -> tuple[float, float]:
-        """TTFT and TPOT of one request."""
+        """Return TTFT and TPOT of one request."""
         return (
             self.ttft_s * math.exp(self.ttft_sigma * rng.gauss(0.0, 1.0)),
             self.tpot_s * math.exp(self.tpot_sigma * rng.gauss(0.0, 1.0)),

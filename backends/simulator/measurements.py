@@ -45,7 +45,7 @@ class MeasuredRequest:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementSummary:
-    """What is compared: medians over requests, output tokens per second over the run."""
+    """The compared figures: medians over requests, output tokens per second over the run."""
 
     ttft_s: float
     tpot_s: float
@@ -76,7 +76,7 @@ def summarise(requests: Sequence[MeasuredRequest]) -> MeasurementSummary:
 
 
 def read(path: Path) -> dict[str, list[MeasuredRequest]]:
-    """Runs by offered rate, in the order of the rates. Raises `MeasurementError`."""
+    """Return runs by offered rate, in the order of the rates. Raises `MeasurementError`."""
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")

@@ -1,4 +1,4 @@
-"""What a vLLM server shows at `/metrics`, from the simulated engine's state and counters.
+"""The `/metrics` page of a vLLM server, from the simulated engine's state and counters.
 
 Same names, labels and histogram buckets as vLLM 0.32 was seen to expose; the subset that load
 signals, tests and dashboards read. Rendered by hand: no registry, no per-token label look-up.

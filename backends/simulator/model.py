@@ -101,7 +101,7 @@ class SimulatedEngine:
 
     @property
     def kept(self) -> int:
-        """Requests that have finished and whose KV waits for another engine."""
+        """Return requests that have finished and whose KV waits for another engine."""
         return len(self._kept)
 
     def advance(self, until_s: float) -> list[SequenceEvent]:
@@ -139,11 +139,11 @@ class SimulatedEngine:
 
     @property
     def context_tokens(self) -> int:
-        """Tokens that the decoding sequences attend to."""
+        """Return tokens that the decoding sequences attend to."""
         return self._batch.context_tokens
 
     def held_tokens(self) -> list[tuple[str, int]]:
-        """What each decoding sequence attends to, by request."""
+        """Return the tokens that each decoding sequence attends to, by request."""
         return self._batch.held_tokens()
 
     @property

@@ -40,7 +40,7 @@ class SimulatedRoute(NamedTuple):
 
 
 class CallSite(NamedTuple):
-    """Where a request came in. `number` counts the request as served, and names its answer."""
+    """The path of a request. `number` counts requests as served, and names the answer."""
 
     path: str
     api: bool  # at the simulated provider, not at an engine

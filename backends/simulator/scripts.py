@@ -27,7 +27,7 @@ class Script:
 
 
 def make_script(fields: Mapping[str, Any], seed: int, limit: int, *, chat: bool) -> Script:
-    """The answer of at most `limit` tokens that these request fields call for."""
+    """Return the answer of at most `limit` tokens that these request fields call for."""
     tool = _forced_tool(fields) if chat else None
     if tool is not None:
         name, schema, reason = tool
@@ -50,7 +50,7 @@ def make_script(fields: Mapping[str, Any], seed: int, limit: int, *, chat: bool)
 
 
 def instance(schema: Any, depth: int = 0) -> Any:
-    """A small value that satisfies the common part of JSON Schema."""
+    """Return a small value that satisfies the common part of JSON Schema."""
     if not isinstance(schema, Mapping) or depth > DEPTH_LIMIT:
         return None
     if "const" in schema:

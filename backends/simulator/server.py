@@ -284,7 +284,7 @@ class SimulatedEngineApp:
         self._rules = replace(self._rules, models=(*self._rules.models, *adapters))
 
     def _cards(self) -> list[dict[str, Any]]:
-        """The model's, and each adapter's as a child of it."""
+        """Return the model's, and each adapter's as a child of it."""
         return [
             self._card(name, None if name == self._model else self._model)
             for name in self._rules.models
@@ -313,7 +313,7 @@ async def _error(send: Send, status: int, kind: str, message: str, param: str | 
 
 
 async def _load_failure(send: Send, message: str, opening: bytes | None) -> None:
-    """As vLLM fails a request whose KV it cannot load: a stream has begun by then, with a role."""
+    """Fail a request whose KV cannot be loaded as vLLM does: after a stream's role chunk."""
     told = f"KV load failure: {message}"
     if opening is None:
         await _error(send, 500, "InternalServerError", told, None)

@@ -1,4 +1,4 @@
-"""What a simulated engine is started with, what it reports and what it counts."""
+"""The options of a simulated engine, its reports and its counters."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -30,7 +30,7 @@ class SequenceEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepTiming:
-    """What an iteration really lasts, where a linear step is not enough.
+    """The real duration of an iteration, where a linear step model is not enough.
 
     An iteration with prefill has a least duration, which the host needs to launch it: `captured_s`
     while a CUDA graph of at most `captured_tokens` covers it, `eager_s` beyond. And whoever streams
@@ -63,7 +63,7 @@ class StepTiming:
 
 @dataclass(frozen=True, slots=True)
 class EngineShape:
-    """What an engine was started with; `blocks` includes the reserved one.
+    """The options of an engine; `blocks` includes the reserved one.
 
     `step` is the linear model that a gateway measures and believes; `pace`, where it is known, is
     what the simulated engine does.

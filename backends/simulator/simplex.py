@@ -44,5 +44,5 @@ def _mean(points: Sequence[Vector]) -> Vector:
 
 
 def _along(origin: Vector, point: Vector, factor: float) -> Vector:
-    """The point at `factor` times the way from `origin` to `point`."""
+    """Return the point at `factor` times the way from `origin` to `point`."""
     return tuple(o + factor * (p - o) for o, p in zip(origin, point, strict=True))

@@ -59,7 +59,7 @@ def parse_speech(body: bytes, rules: SimulatedRules) -> SpeechForm:
 
 
 def pieces(spoken: SpeechForm) -> Iterator[bytes]:
-    """The file in pieces, of bytes that follow from the text."""
+    """Yield the file in pieces, of bytes that follow from the text."""
     size = max(1, round(spoken.seconds * BYTES_PER_S))
     seed = words.seed_of(spoken.text.encode())
     for start in range(0, size, PIECE_BYTES):

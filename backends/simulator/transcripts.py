@@ -31,7 +31,7 @@ encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True)
 class TranscriptionForm:
-    """What a form asks for; `seconds` of sound as the file tells."""
+    """The members of a transcription form; `seconds` of sound by the file's own head."""
 
     model: str
     seconds: float
@@ -94,7 +94,7 @@ def seconds_of(sound: bytes) -> float:
 
 
 def whole_answer(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
-    """The answer in one piece and its content type."""
+    """Return the answer in one piece and its content type."""
     end = f"{int(heard.seconds // 60):02d}:{heard.seconds % 60:06.3f}"
     if heard.format == "text":
         return heard.text.encode() + b"\n", PLAIN
@@ -110,7 +110,7 @@ def whole_answer(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
 
 
 def events(heard: TranscriptionForm) -> Iterator[bytes]:
-    """OpenAI's stream: a word each, then all of it with its usage."""
+    """Yield OpenAI's stream: a word each, then all of it with its usage."""
     for place in range(heard.output_tokens):
         piece = words.cut_text(heard.text, place, place + 1)
         yield _event({"type": "transcript.text.delta", "delta": piece, "logprobs": []})
@@ -119,7 +119,7 @@ def events(heard: TranscriptionForm) -> Iterator[bytes]:
 
 
 def chunks(heard: TranscriptionForm, id: str, created: int) -> Iterator[bytes]:  # noqa: A002  (as on the wire)
-    """As vLLM streams: chunks like those of a chat."""
+    """Yield a transcript as vLLM streams it: chunks like those of a chat."""
     head = {"id": id, "object": "transcription.chunk", "created": created, "model": heard.model}
     last = heard.output_tokens - 1
     for place in range(heard.output_tokens):

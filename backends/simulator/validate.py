@@ -1,4 +1,4 @@
-"""How well a model reproduces measurements that it was not fitted to, as a table with its worst.
+"""The errors of a model on measurements that it was not fitted to, as a table.
 
 Every other run is held out. The rate at which an engine saturates is what it serves at most, in
 requests of the mean output; the rate at which it breaks its promise is where the share of requests
@@ -46,7 +46,7 @@ class ValidationFigure:
 
 
 def halves(runs: Runs) -> tuple[dict[str, Sequence[MeasuredRequest]], list[str]]:
-    """What is fitted, every other run from the first on, and the names of what is held out."""
+    """Return every other run, from the first on, to fit, and the names of the rest."""
     names = list(runs)
     return {name: runs[name] for name in names[::2]}, names[1::2]
 
@@ -57,7 +57,7 @@ def figures(
     held_out: Sequence[str],
     promise: ValidationSlo = ValidationSlo(),
 ) -> list[ValidationFigure]:
-    """Every run's, then the two rates, where runs are named by their rates."""
+    """Return every run's, then the two rates, where runs are named by their rates."""
     simulated = {name: simulate(shape, requests) for name, requests in runs.items()}
     pairs = {name: (summarise(runs[name]), summarise(simulated[name])) for name in runs}
     saturation = _saturation(runs, {name: summary for name, (summary, _) in pairs.items()})
@@ -79,7 +79,7 @@ def figures(
 
 
 def saturated(runs: Runs) -> bool:
-    """Whether a run asked for clearly more than was served; true where no run says its rate.
+    """Return whether a run asked for clearly more than was served; true where no run says its rate.
 
     Without one a fit cannot tell how long full steps are: to 30 requests/s alone it put an H200's
     saturation at 53 instead of 37, to 110 alone at 36.5 (8B in bf16, 1,000 in 64 out, 2026-11-23).
@@ -95,7 +95,7 @@ def _is_crowded(run: Sequence[MeasuredRequest]) -> bool:
 
 
 def worst(found: Sequence[ValidationFigure]) -> list[ValidationFigure]:
-    """Of what is judged, the largest errors first."""
+    """Return the judged figures, the largest errors first."""
     judged = [finding for finding in found if finding.bar is not None]
     return sorted(judged, key=lambda figure: -abs(figure.error))[:WORST]
 

@@ -29,7 +29,7 @@ _CYCLE = _cycle()
 
 
 def count(data: bytes) -> int:
-    """Tokens of a text."""
+    """Return tokens of a text."""
     return -(-len(data) // TOKEN_BYTES)
 
 
@@ -45,12 +45,12 @@ def block_hashes(data: bytes, *, block_tokens: int, salt: str = "") -> tuple[int
 
 
 def seed_of(data: bytes, choice: int = 0) -> int:
-    """The number that an answer to this prompt is made from."""
+    """Return the number that an answer to this prompt is made from."""
     return zlib.crc32(data, choice)
 
 
 def natural_length(seed: int) -> int:
-    """Where a model would have ended: lognormal over seeds, median 180 tokens, sigma 0.6."""
+    """Return an answer's natural length: lognormal over seeds, median 180 tokens, sigma 0.6."""
     digits = [((seed >> shift) % 1000) / 1000 for shift in (0, 7, 14, 21)]
     standard = (sum(digits) - 2.0) * math.sqrt(3.0)  # four uniforms: mean 2, variance 1/3
     return max(4, round(180 * math.exp(0.6 * standard)))
@@ -67,12 +67,12 @@ def text(seed: int, tokens: int) -> str:
 
 
 def cut_text(whole: str, first: int, end: int) -> str:
-    """The text of tokens `first` to `end` of an answer in ASCII."""
+    """Return the text of tokens `first` to `end` of an answer in ASCII."""
     return whole[first * TOKEN_BYTES : end * TOKEN_BYTES]
 
 
 def find_stop(whole: str, stops: Sequence[str]) -> tuple[str, int, str] | None:
-    """Where the earliest stop string ends generation: text, tokens, and which it was."""
+    """Return the text, tokens and stop string of the earliest stop; `None` without one."""
     found = [(whole.find(stop), stop) for stop in stops if stop]
     found = [(place, stop) for place, stop in found if place >= 0]
     if not found:

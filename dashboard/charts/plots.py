@@ -27,11 +27,11 @@ from dashboard.charts.axes import (
     money_unit,
     time_axis,
 )
-from dashboard.theme import API, DOWN, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
+from dashboard.theme import API, DOWN, OPS, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
 from ledger.reports.series import SpendSeries
 
 # Told apart by every kind of colour vision: tests/dashboard/test_theme.py computes it.
-PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, "#745820", "#C8ACE4", "#20C890", "#902090")
+PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, OPS, "#C8ACE4", "#20C890", "#902090")
 SHARE = ".0%"
 SHORT = ".3~s"  # 1.2M
 FEW = 0.04  # four ticks of whole percents need more
@@ -47,6 +47,7 @@ def money_colours(own: str = formatting.GPU.many) -> dict[str, str]:
         SpendSeries.USED: OWN,
         SpendSeries.IDLE: inks().idle,
         SpendSeries.UNAVAILABLE: DOWN,
+        SpendSeries.OPS: OPS,
         SpendSeries.API: API,
     }
     return {key.value.replace(formatting.GPU.many, own): colour for key, colour in lines.items()}

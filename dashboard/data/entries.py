@@ -9,6 +9,7 @@ from dashboard.viewer import ViewerScope
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.fleet.pool_records import ContractVersion
 from ledger.manual_entries import (
+    BUDGET,
     CURRENCY,
     GPU_PRICE,
     PROJECT,
@@ -39,6 +40,12 @@ def projects(connection: Connection, _view: DashboardView) -> Sequence[ManualEnt
 def budgets(connection: Connection, view: DashboardView) -> list[BudgetState]:
     """Every budget in the window of this moment."""
     return budget_states(connection, view.now_us)
+
+
+@query(ViewerScope.HOUSE, entries=4, teams=False)
+def entered_budgets(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
+    """Every entry of every budget, the newest first."""
+    return entries(connection, BUDGET)
 
 
 @query(ViewerScope.BOOKS, entries=4)

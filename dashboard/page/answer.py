@@ -18,6 +18,7 @@ from dashboard.data.reads import DashboardView
 from dashboard.figures import (
     labels,
     money_over_time,
+    ops_rows,
     own_hardware,
     own_rows,
     refused_rows,
@@ -135,10 +136,25 @@ def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
             f"**{formatting.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)}"
             + (" and their ops" if standing.fixed.ops_pusd else " (ops not entered)"),
         ),
+        *_cancelled(survey, comparator),
         _gauge(standing, comparator),
         theme.small(*_notes(survey, comparator)),
     ]
     theme.card(title, *parts, about="comparator")
+
+
+def _cancelled(survey: Survey, comparator: ComparatorResult) -> list[str]:
+    """Answers that a client gave up were worked on: a part of what is avoided, told apart."""
+    if not comparator.cancelled_pusd:
+        return []
+    pusd = formatting.money(comparator.cancelled_pusd)
+    answers = sum(cell.attempts for cell in survey.cells if cell.avoids and cell.is_cancelled)
+    return [
+        theme.small(
+            f"**{pusd}** of it is of answers that the client cancelled "
+            f"({formatting.plural(answers, 'answer')})."
+        )
+    ]
 
 
 def _gauge(standing: FleetEconomics, verdict: ComparatorResult) -> str:
@@ -211,17 +227,26 @@ def _spend(view: DashboardView, survey: Survey) -> None:
         sum(getattr(bill, name) for bill in bills)
         for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
     )
-    api = survey.api_pusd
+    api, ops = survey.api_pusd, survey.standing.fixed.ops_pusd
+    total = used + idle + down + ops + api
     inks = theme.OWN, theme.inks().idle, theme.DOWN
     own = zip(("used", "idle", "unavailable"), (used, idle, down), inks, strict=True)
     parts = [
-        theme.big(formatting.money(used + idle + down + api), size="mid"),
+        theme.big(formatting.money(total), size="mid"),
         theme.shares(
-            (used, theme.OWN), (idle, theme.inks().idle), (down, theme.DOWN), (api, theme.API)
+            (used, theme.OWN),
+            (idle, theme.inks().idle),
+            (down, theme.DOWN),
+            (float(ops), theme.OPS),
+            (api, theme.API),
         ),
-        theme.rows(*own_rows(survey, *own), ("APIs", formatting.money(api), theme.API)),
+        theme.rows(
+            *own_rows(survey, *own),
+            *ops_rows(survey),
+            ("APIs", formatting.money(api), theme.API),
+        ),
     ]
-    if display.now().money is None and (others := currency.lines(view, used + idle + down + api)):
+    if display.now().money is None and (others := currency.lines(view, total)):
         parts.append(theme.small(*others))
     if survey.unpriced:
         parts.append(

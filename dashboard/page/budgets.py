@@ -1,6 +1,6 @@
 """Budgets: every budget's window, spent, held, claimed and left, and where it will end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -10,7 +10,9 @@ from dashboard.charts import budgets
 from dashboard.data import entries
 from dashboard.data.reads import DashboardView
 from dashboard.figures import money_columns, shown_amount, time_column
+from dashboard.sections import budget_form
 from ledger.budgets.states import BudgetState
+from ledger.manual_entries import ManualEntry
 
 DRAWN = 24  # bars that one can still read
 GLANCED = 4  # rows of the first page's card
@@ -26,6 +28,7 @@ def show(view: DashboardView) -> None:
             'hard: true}]`; `scope: "user:*"` gives one to every user.',
             icon=":material/account_balance_wallet:",
         )
+        budget_form.show(view, found)
         return
     spent = rank_budgets([state for state in found if not state.is_default], view.now_us)
     _summary(spent, view.now_us)
@@ -38,8 +41,10 @@ def show(view: DashboardView) -> None:
             "Each bar is a budget's present window; the line is its limit, the amber tick where "
             f"the window ends if the rest goes as it went so far.{more}"
         )
-        _table(spent, view.now_us)
+        _table(spent, view.now_us, budget_form.entered(view))
     _defaults([state for state in found if state.is_default], spent)
+    budget_form.show_overridden(view)
+    budget_form.show(view, found)
 
 
 def show_glance(view: DashboardView) -> None:
@@ -147,8 +152,8 @@ def _group_budgets(
     return over, coming, calm
 
 
-def _table(spent: Sequence[BudgetState], at_us: int) -> None:
-    rows = [row(state, at_us) for state in spent]
+def _table(spent: Sequence[BudgetState], at_us: int, entered: Mapping[str, ManualEntry]) -> None:
+    rows = [row(state, at_us, entered.get(state.line.id)) for state in spent]
     columns = {formatting.zoned("window ends"): time_column()}
     amounts = ("limit", "spent", "held", "claimed", "left", "forecast")
     for name in amounts:  # a limit has no need of pico
@@ -157,7 +162,7 @@ def _table(spent: Sequence[BudgetState], at_us: int) -> None:
     theme.table(rows, about="budget", column_config=columns)
 
 
-def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
+def row(budget_state: BudgetState, at_us: int, entry: ManualEntry | None = None) -> dict[str, Any]:
     forecast = budget_state.forecast_pusd(at_us)
     return {
         "budget": budget_state.scope,
@@ -172,6 +177,7 @@ def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
         "at the limit": "hard stop" if budget_state.line.hard else "alert only",
         "alerts": ", ".join(formatting.percent(ppm / PPM) for ppm in budget_state.alerts),
         "limit from": "own" if budget_state.default is None else f"default {budget_state.default}",
+        "entered by": "" if entry is None else entry.actor,
         "calendar": budget_state.line.timezone,
     }
 

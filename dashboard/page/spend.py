@@ -21,6 +21,7 @@ from dashboard.figures import (
     labels,
     money_columns,
     money_over_time,
+    ops_rows,
     own_cost_by_team,
     own_hardware,
     shown_amount,
@@ -117,14 +118,16 @@ def _totals(survey: Survey) -> None:
     own, team_name = own_hardware(survey), survey.scope.team
     if team_name is not None:  # idle time is nobody's
         used, idle = team.own_pusd(survey), 0
+    ops = survey.standing.fixed.ops_pusd if team_name is None else 0
     figures = [
-        ("Total", formatting.money(used + idle + survey.api_pusd)),
+        ("Total", formatting.money(used + idle + ops + survey.api_pusd)),
         ("APIs", formatting.money(survey.api_pusd)),
         (f"Own {own}, used by {team_name or 'teams'}", formatting.money(used)),
         ("Answers without a price", formatting.count(survey.unpriced)),
     ]
     if team_name is None:
         figures.insert(3, (f"Own {own}, idle or unavailable", formatting.money(idle)))
+        figures[4:4] = [(name, figure) for name, figure, _ in ops_rows(survey)]
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
             theme.card(name, theme.big(figure, size="mid"), about="spend")

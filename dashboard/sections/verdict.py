@@ -110,7 +110,7 @@ def show_options(verdict: FleetVerdict) -> None:
 def show_chart(verdict: PoolVerdict) -> None:
     """Draw the options as bars of GPUs, ops and API cost; what runs and the best are marked."""
     own = verdict.assumptions.noun[1]
-    colours = {own: theme.OWN, OPS: theme.DOWN, APIS: theme.API}
+    colours = {own: theme.OWN, OPS: theme.OPS, APIS: theme.API}
     chart = purchase.options(option_records(verdict), colours=colours)
     theme.chart(chart, about="options")
 

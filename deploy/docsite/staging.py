@@ -2,7 +2,7 @@
 
 A document keeps its one place in the repository. Each link is read from there: a link to another
 page leads to its place on the site, a picture comes along, and any other file of the repository
-becomes its path as code. A link that leads nowhere is an error.
+becomes its path as code. "decision 7" leads to that record. A link that leads nowhere is an error.
 """
 
 import re
@@ -19,16 +19,16 @@ PAGES_FOLDER: Final = ROOT / "build" / "site-pages"
 ELSEWHERE: Final[Mapping[str, str]] = {
     "explanation/architecture.md": "ARCHITECTURE.md",
     "explanation/benchmarks.md": "tests/bench/README.md",
-    "explanation/decisions.md": "DECISIONS.md",
     "explanation/gateway.md": "gateway/README.md",
     "explanation/ledger.md": "ledger/README.md",
     "how-to/helm.md": "deploy/helm/README.md",
     "reference/changelog.md": "CHANGELOG.md",
 }
 # Records of how things came to be: in search they stand behind pages for users.
-RECORDS: Final = frozenset((
-    "explanation/benchmarks.md", "explanation/decisions.md", "reference/changelog.md",
-))  # fmt: skip
+RECORDS: Final = re.compile(r"explanation/benchmarks\.md|reference/changelog\.md|decisions/.+")
+# Records of single decisions, which are reached from their index and not from the navigation.
+UNLISTED: Final = re.compile(r"decisions/\d.+")
+_DECISION: Final = re.compile(r"(?<!\[)\bdecision (\d+)\b")
 _LAST: Final = "---\nsearch:\n  boost: 0.1\n---\n\n"
 _LINK: Final = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _FENCE: Final = re.compile(r"^(\s*)```")
@@ -50,6 +50,11 @@ class SitePages:
         self.sources = {path.relative_to(root / "docs").as_posix(): path for path in docs}
         self.sources |= {place: root / name for place, name in elsewhere.items()}
         self._places = {path: place for place, path in self.sources.items()}
+        self._decisions = {
+            int(PurePosixPath(place).name[:4]): place
+            for place in self.sources
+            if UNLISTED.fullmatch(place)
+        }
         self.pictures: dict[str, Path] = {}
 
     def page(self, place: str) -> str:
@@ -70,7 +75,7 @@ class SitePages:
         for place in self.sources:
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
-            rank = _LAST if place in RECORDS else ""
+            rank = _LAST if RECORDS.fullmatch(place) else ""
             path.write_text(rank + self.page(place), encoding="utf-8")
         for place, source in self.pictures.items():
             path = folder / place
@@ -81,6 +86,7 @@ class SitePages:
         kept: list[str] = []  # what stands in code is no link
         hidden = re.sub(r"`[^`]*`", lambda match: _hide(match[0], kept), line)
         linked = _LINK.sub(lambda match: self._link(match, place, source, kept), hidden)
+        linked = _DECISION.sub(lambda match: self._decision_link(match, place), linked)
         return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], linked)
 
     def _link(self, found: re.Match[str], place: str, source: Path, kept: list[str]) -> str:
@@ -108,6 +114,10 @@ class SitePages:
         path = target.relative_to(self._root).as_posix()
         words = re.sub("\x00(\\d+)\x00", lambda hidden: kept[int(hidden[1])], label)
         return f"`{path}`" if words.strip("`") == path else f"{words} (`{path}`)"
+
+    def _decision_link(self, found: re.Match[str], place: str) -> str:
+        record = self._decisions.get(int(found[1]))
+        return f"[{found[0]}]({_relative(place, record)})" if record else found[0]
 
     def _check_anchor(self, place: str, anchor: str, address: str) -> None:
         if anchor and anchor not in anchors(self.sources[place].read_text(encoding="utf-8")):

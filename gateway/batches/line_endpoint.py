@@ -23,7 +23,7 @@ from gateway.request.client_response import CLIENT_GONE, JSON
 from gateway.request.inference_api import InferenceApi, Message, Receive, SendMessage
 from gateway.request.load_tracker import LoadReservation, LoadTracker
 from gateway.request.plan import AttemptPlan, RoutingPlan
-from ledger.budgets.client import BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.identity.keys import Identity, KeyRing
 from ledger.journals.records import Hold
 from router.idle import TightestSlo, reason_to_preempt
@@ -184,10 +184,7 @@ class LineAdmission(BudgetAdmission):
     ) -> tuple[Hold, ...] | BudgetRefusal:
         """The refusal where what is left unspent is less than the bound; else raises `not_idle`."""
         held = await super().hold(attempt_id, scopes, bound_pusd)
-        if not isinstance(held, BudgetRefusal):
-            return held
-        room = self.desk.remaining_pusd(scopes)
-        if room is not None and room < bound_pusd:
+        if not isinstance(held, BudgetRefusal) or not held.is_for_holds(bound_pusd):
             return held
         message = f"Budget `{held.scope}` has room for this line once others have ended."
         raise RequestError("not_idle", message, retry_after_s=RETRY_AFTER_S)

@@ -26,6 +26,7 @@ _ENGINE = {
     "resume": "engineops:resume",
     "restart": "engineops:restart",
     "logs": "engineops:logs",
+    "quantize": "enginequantize:quantize",
     "eval": "engineeval:evaluate",
     "install": "engine:install",
     "list": "engine:list_gpus",
@@ -99,6 +100,12 @@ _RATES = {
     "gpus": "offers:gpus",
     "reserve": "offers:reserve",
 }
+_BUDGETS = {
+    "list": "budgets:list_budgets",
+    "enter": "budgets:enter",
+    "end": "budgets:end",
+    "withdraw": "budgets:withdraw",
+}
 _CONFIG = {
     "import": "configuration:import_command",
     "schema": "configuration:schema_command",
@@ -123,5 +130,6 @@ COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "invoices": CommandGroupSpec("Invoices beside the books.", _INVOICES),
     "prices": CommandGroupSpec("The price book: prices in force, doubts, imports.", _PRICES),
     "rates": CommandGroupSpec("Rates of own GPUs and of currencies.", _RATES),
+    "budgets": CommandGroupSpec("Limits of what may be spent.", _BUDGETS),
     "config": CommandGroupSpec("Configuration files: import, schema.", _CONFIG),
 }

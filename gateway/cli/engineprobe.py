@@ -15,7 +15,7 @@ from gateway.cli.output import AsJson, emit, fail, table, writable
 from gateway.config.settings import Settings
 
 ENVIRONMENT = Path(Settings().state_dir) / "engine"
-PARTS = "bandwidth, flops, launch, attention, all_reduce"
+PARTS = "bandwidth, flops, launch, attention, all_reduce, kv_transfer"
 
 
 def probe(
@@ -32,10 +32,10 @@ def probe(
     out: Annotated[Path | None, typer.Option(help="JSON, for `engine plan --probe`.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure bandwidth, FLOP/s, launches, attention and all-reduce; `engine plan` reads the file.
+    """Measure bandwidth, FLOP/s, launches, attention, all-reduce and KV's way between engines.
 
-    Each figure is the median of seven repeats on random data. Half a minute on a GPU, and nothing
-    else should run there meanwhile.
+    `engine plan` reads the file. Each figure is the median of several repeats on random data. A
+    minute on a GPU, and nothing else should run there meanwhile.
     """
     writable(out)
     parts = _parts(only)
@@ -91,6 +91,13 @@ def show(out: Console, document: dict[str, Any]) -> None:
             f"all-reduce of {item['bytes'] / 1024:,.0f} KiB over {item['ranks']}:"
             f" {1e6 * item['seconds']['value']:,.1f} us, {item['bus_bytes_s'] / 1e9:,.1f} GB/s"
         )
+    if moved := document.get("kv_transfer"):
+        rates = ", ".join(
+            f"{moved[part]['value'] / 1e9:,.2f} GB/s in {moved[part]['descriptors']:,} pieces"
+            for part in ("whole", "blocks")
+        )
+        way = torchprobe.kv_transport(document) or "a way that UCX does not tell"
+        out.print(f"KV from process to process ({moved['memory']}): {rates}, by {way}")
     for name, reason in document.get("unavailable", {}).items():
         out.print(f"{name} was not measured: {reason}", markup=False)
 

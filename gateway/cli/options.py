@@ -27,6 +27,7 @@ CHANGING = frozenset(
         "prices:import_prices",
         *("rates:enter", "rates:withdraw", "rates:currency"),
         *("offers:gpus", "offers:reserve"),
+        *("budgets:enter", "budgets:end", "budgets:withdraw"),
     }
 )
 # They run until they are stopped, and print what happens meanwhile.

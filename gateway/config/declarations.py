@@ -7,7 +7,8 @@ from gateway.config.pool_seats import seat_count
 from gateway.config.schema import ModelSection
 from gateway.config.schema_policies import PolicyRuleSection
 from gateway.config.settings import Settings
-from ledger.declared import BudgetSpec, DeclaredContract
+from ledger.budgets.entered import BudgetSpec
+from ledger.declared import DeclaredContract
 from ledger.fleet.model_routes import ModelRoute, RouteApi
 from ledger.money import PPM, usd_to_pusd
 

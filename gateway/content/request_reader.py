@@ -80,6 +80,11 @@ class RequestReader:
         found[UNKNOWN] += bool(asked.media_parts or asked.files)
         return {kind: count for kind, count in sorted(found.items()) if count}
 
+    async def read_kept(self, asked: InferenceRequest) -> dict[str, int]:
+        """Return the same of what is stored with the answer."""
+        made = replace(asked, members=asked.kept or {}, native=None, form=None)
+        return await self.read(replace(made, media_parts=0, files=0))
+
     async def mask(
         self, asked: InferenceRequest, kinds: Collection[str], names: Placeholders
     ) -> InferenceRequest:
@@ -87,18 +92,20 @@ class RequestReader:
 
         Its sizes are those of the masked text. Raises `RequestError` where it cannot be read again.
         """
+        names.reserve(_members_of(asked))
         members = await self._mask_members(asked.members, kinds, names)
-        native, translated = asked.native, asked.translated
+        native, translated, kept = asked.native, asked.translated, asked.kept
         if native is not None:
             inner = await self._mask_members(native.members, kinds, names)
             native = replace(native, members=inner)
         if translated:
             translated = await self._mask_members(translated, kinds, names)
+        if kept:
+            kept = await self._mask_members(kept, kinds, names)
+        made = replace(asked, members=members, native=native, translated=translated, kept=kept)
         if members is asked.members and native is asked.native and translated is asked.translated:
-            return asked
-        return _resized(
-            replace(asked, members=members, native=native, translated=translated), asked
-        )
+            return asked if kept is asked.kept else made
+        return _resized(made, asked)
 
     def texts_of(self, asked: InferenceRequest) -> list[str]:
         """Return what a request says, in the order of its members; names of members are no part.
@@ -120,13 +127,15 @@ class RequestReader:
     def with_texts(self, asked: InferenceRequest, texts: Mapping[str, str]) -> InferenceRequest:
         """Return the request with other texts, by those that stand there now."""
         members = _replaced(asked.members, texts)
-        native, translated = asked.native, asked.translated
+        native, translated, kept = asked.native, asked.translated, asked.kept
         if native is not None:
             native = replace(native, members=_replaced(native.members, texts))
         if translated:
             translated = _replaced(translated, texts)
+        if kept:
+            kept = _replaced(kept, texts)
         return _resized(
-            replace(asked, members=members, native=native, translated=translated), asked
+            replace(asked, members=members, native=native, translated=translated, kept=kept), asked
         )
 
     async def _read_remembered(self, name: str, raw: bytes) -> dict[str, int]:
@@ -294,10 +303,10 @@ def _is_unspoken(name: str, raw: bytes | msgspec.Raw) -> bool:
 
 
 def _other_forms(asked: InferenceRequest) -> list[Members]:
-    """Return members of other forms that a target may get in place of those that are read."""
+    """Return members of other forms, which a target may get in their place or which are stored."""
     is_chat_sent = asked.native is not None and asked.native.refusal is None
     forms = [asked.members] if is_chat_sent else []
-    return [*forms, *([asked.translated] if asked.translated else [])]
+    return [*forms, *(form for form in (asked.translated, asked.kept) if form)]
 
 
 def _content_of(members: Members) -> list[str]:

@@ -8,7 +8,7 @@ A place that has it is not told again by the same host for the sake of the other
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,10 @@ from gateway.config.settings import Settings
 from gateway.control.mail import NotTaken, PartlyTaken, send_mail
 from gateway.control.signed_webhook import SignedWebhook, webhook_client
 from ledger.budgets.alerts import Alert, claim_due, mark_delivered, record_alerts
+from ledger.budgets.entered import entered_thresholds
 from ledger.budgets.escrow import budget_key
 from ledger.commit_watch import CommitWatch, work_after_commit
+from ledger.database import reading
 from ledger.money import PPM, pusd_to_usd, usd_text
 
 LOOK_S = 2.0
@@ -46,7 +48,7 @@ class BudgetAlerter:
     ) -> None:
         self._ledger, self._books = ledger, CommitWatch(ledger)
         self._clock = clock
-        self._thresholds = {
+        self._thresholds: dict[str, Sequence[int]] = {
             budget_key(budget.scope, budget.period): [
                 round(value * PPM) for value in budget.alert_at
             ]
@@ -68,8 +70,6 @@ class BudgetAlerter:
 
     async def run(self) -> None:
         """Until cancelled."""
-        if not any(self._thresholds.values()):
-            return
         async with webhook_client() as client:
             await asyncio.gather(
                 self._repeat(partial(work_after_commit, self._books, self.record_alerts)),
@@ -88,10 +88,14 @@ class BudgetAlerter:
     async def record_alerts(self) -> None:
         """Note what was reached."""
         at_us = self._clock.wall_us()
-        for alert in await asyncio.to_thread(
-            record_alerts, self._ledger, self._thresholds, at_us=at_us
-        ):
+        for alert in await asyncio.to_thread(self._record_alerts, at_us):
             log.warning("%s", alert_text(alert))
+
+    def _record_alerts(self, at_us: int) -> tuple[Alert, ...]:
+        """By the configuration's thresholds, and those of budgets that were entered over it."""
+        with reading(self._ledger) as connection:
+            entered = entered_thresholds(connection, at_us)
+        return record_alerts(self._ledger, self._thresholds | entered, at_us=at_us)
 
     async def deliver_alerts(self, client: "httpx.AsyncClient") -> None:
         """Tell what somebody has not heard."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 from gateway.control.access import OTHER_ROUTES
 from gateway.control.admin import (
     books,
+    budgets,
     engines,
     entries,
     estimates,
@@ -44,6 +45,7 @@ OPERATIONS: Final[tuple[AdminOperation[Any], ...]] = (
     *invoices.VERBS,
     *open_claims.VERBS,
     *rates.VERBS,
+    *budgets.VERBS,
     *verdict.VERBS,
     *entries.VERBS,
     *offers.VERBS,

@@ -95,7 +95,7 @@ class DemoStart:
         """The keys of the demo's teams, and their month."""
         with self._stages.stage("30 past days replayed in virtual time"):
             ledger = make_engine(runtime.ledger_url)
-            self._keys = _team_keys(settings, ledger)
+            self._keys = team_keys(settings, ledger)
             replayed = in_background(lambda: _replay(settings, ledger, self._keys))
             stopped = asyncio.create_task(self._stop.wait())
             either: set[asyncio.Future[Any]] = {replayed, stopped}
@@ -164,7 +164,7 @@ def fresh_state(ports: StarterPorts) -> Path:
     return draft
 
 
-def _team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
+def team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
     pepper, now_us = load_pepper(settings.state.resolve()), Clock().wall_us()
     with ledger.begin() as connection:
         return {
@@ -178,7 +178,7 @@ def _team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
         }
 
 
-def _count(settings: Settings, ledger: Engine, now_us: int) -> None:
+def count_budgets(settings: Settings, ledger: Engine, now_us: int) -> None:
     """Budgets begin with what their windows have seen, as one that is declared late does."""
     with ledger.begin() as connection:
         for budget in budgets(settings):
@@ -199,6 +199,6 @@ def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) 
         history.records, journal=JOURNAL, at_us=now_us
     )
     add_samples(ledger, history.samples)
-    _count(settings, ledger, now_us)
+    count_budgets(settings, ledger, now_us)
     while close_hours(ledger, at_us=now_us):
         pass

@@ -22,7 +22,7 @@ from router.target_prompts import PROMPT_CELLS, PromptRow, TargetPrompts
 from router.token_ratio import ROW_CELLS, SLOTS, RatioRow, TokenRatio
 
 ESTIMATES_FILE = "estimates"  # in the run directory
-MAGIC = 0xB4EA_E509
+MAGIC = 0xB4EA_E510
 HEAD_CELLS = 8
 NAME_BYTES = 192  # longer names are learned by, and shown as unknown
 _STAMP, _RESET, _SWEPT_S = range(3)

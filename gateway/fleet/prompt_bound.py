@@ -19,7 +19,6 @@ from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS
 from ledger.prices.picture_tokens import most_picture_tokens, picture_tokens
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
-from router.filters import CONTEXT_MARGIN
 from router.request_kinds import KIND_TRAITS, PromptCount
 from router.target_prompts import PICTURE_LEAST_TOKENS, PICTURE_LIMIT_TOKENS, PromptOverrun
 from router.types import Feature, RoutingRequest
@@ -114,7 +113,8 @@ def at_engine(
 
 def likely_prompt_tokens(request: RoutingRequest) -> int:
     """The prompt with room for the estimate's error, as the filter of the context counts it."""
-    return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
+    likely = math.ceil(request.context_margin * request.prompt_tokens)
+    return min(request.prompt_tokens_bound, likely)
 
 
 def reachable_media(request: RoutingRequest) -> ReachableMedia:

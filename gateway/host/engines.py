@@ -19,7 +19,7 @@ from pathlib import Path
 from backends.engine import gpus, ports
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, EngineLaunch
-from backends.engine.kvtransfer import side_channel, transfer_flags
+from backends.engine.kvtransfer import transfer_environ, transfer_flags
 from backends.engine.load_order import GpuLoadQueue
 from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 from backends.engine.tasks import task_of
@@ -224,7 +224,7 @@ class EngineSupervision:
                 gpus=own_gpus,
                 traces=traces_of(self._settings.opentelemetry),
                 adapters={name: Path(folder) for name, folder in engine.adapters.items()},
-                environ=() if seat.side is None else side_channel(seat.side),
+                environ=() if seat.side is None else transfer_environ(seat.side, os.environ),
             ),
             log=log_of(self._runtime, seat),
             port=port_of(seat),

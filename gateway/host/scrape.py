@@ -180,6 +180,7 @@ class EngineScraper:
             EngineCell.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
             EngineCell.CONTEXT_TOKENS: float(self.limits.context_tokens),
             EngineCell.FORGOTTEN_S: self.memory.forgotten_s,
+            EngineCell.KV_EVENTS_MISSED: float(self.memory.missed),
             EngineCell.ROUND_TRIP_S: self.round_trip_s or 0.0,
         }
         board.publish(self.row, cells)

@@ -23,12 +23,18 @@ class StartStages:
     @contextmanager
     def stage(self, title: str) -> Iterator[None]:
         """Time the block; a block that raises is not recorded."""
+        started_s = self._clock()
+        with self.part_of_stage(title):
+            yield
+        self.done.append((title, self._clock() - started_s))
+
+    @contextmanager
+    def part_of_stage(self, title: str) -> Iterator[None]:
+        """Announce and time the block beside others of a stage, which counts for them all."""
         self._say(f"-> {title} ...")
         started_s = self._clock()
         yield
-        seconds = self._clock() - started_s
-        self.done.append((title, seconds))
-        self._say(f"   {title}: {seconds:.1f} s")
+        self._say(f"   {title}: {self._clock() - started_s:.1f} s")
 
     def table(self) -> list[str]:
         """One line a stage and the sum, seconds first so that they align."""

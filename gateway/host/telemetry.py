@@ -343,6 +343,8 @@ class TelemetryProcess:
         while True:
             await asyncio.sleep(SAMPLE_S)
             at_us = self._clock.wall_us()
+            if not self._backlog.is_due(at_us):
+                continue
             if not await asyncio.to_thread(self._backlog.flush, at_us):
                 continue
             try:

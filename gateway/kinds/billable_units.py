@@ -11,7 +11,7 @@ AUDIO_MS_PER_TOKEN_MOST = 400
 
 
 def sound_tokens(extent: RequestUnits) -> tuple[int, int]:
-    """Tokens of the request's sound, estimated and at most, where tokens are charged."""
+    """Return tokens of the request's sound, estimated and at most, where tokens are charged."""
     return (
         -(-extent.audio_ms // AUDIO_MS_PER_TOKEN),
         -(-extent.audio_ms_bound // AUDIO_MS_PER_TOKEN_LEAST),

@@ -138,7 +138,7 @@ def _modalities(members: Members) -> frozenset[str] | None:
 
 
 def _asks_for_sound(members: Members, modalities: frozenset[str] | None) -> bool:
-    """Whether the answer may be spoken; `audio` states the voice of what is said."""
+    """Return whether the answer may be spoken; `audio` states the voice of what is said."""
     if "audio" in members or (modalities is not None and "audio" in modalities):
         return True
     return not MODALITIES.isdisjoint(members)

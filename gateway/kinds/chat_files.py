@@ -40,7 +40,7 @@ async def measure_files(request: InferenceRequest) -> InferenceRequest:
 
 
 def _sizes(messages: bytes) -> list[int]:
-    """Bytes of the data of each document, as they stand in the conversation."""
+    """Return bytes of the data of each document, as they stand in the conversation."""
     try:
         decoded = json.loads(messages, object_pairs_hook=once)
     except (ValueError, RecursionError):

@@ -15,7 +15,7 @@ from gateway.kinds.prompt_parts import once
 
 
 class MediaCounts(NamedTuple):
-    """How many parts of each kind; `by_address`: a sound of them is at an address."""
+    """The number of parts of each kind; `by_address`: a sound among them is at an address."""
 
     pictures: int
     sounds: int
@@ -155,7 +155,7 @@ def _objects(decoded: Any) -> Iterator[dict[str, Any]]:
 
 
 def _is_called_with(value: dict[str, Any], name: str) -> bool:
-    """Whether a member is the arguments of a call, which are text to a target."""
+    """Return whether a member is the arguments of a call, which are text to a target."""
     if name == "arguments":
         return "name" in value
     return name == "input" and value.get("type") == "tool_use"

@@ -71,7 +71,7 @@ async def measure_pictures(request: InferenceRequest) -> InferenceRequest:
 
 
 def _changes_pictures(members: Members) -> bool:
-    """Whether a vendor's member speaks of how pictures are cut."""
+    """Return whether a vendor's member speaks of how pictures are cut."""
     return any(
         name not in _PLAIN
         and (_CUTS.search(name.encode()) or _CUTS.search(bytes(members[name]))) is not None

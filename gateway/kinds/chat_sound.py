@@ -57,7 +57,7 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
 
 
 def _sound_parts(messages: bytes) -> list[_SoundPart]:
-    """The first sounds of a conversation that are sent in it as Base64."""
+    """Return the first sounds of a conversation that are sent in it as Base64."""
     found: list[_SoundPart] = []
     for data in sounds_of(messages):
         if len(found) == SOUNDS_LIMIT:

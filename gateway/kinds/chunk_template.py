@@ -23,7 +23,7 @@ _PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
 class TemplateMatch(NamedTuple):
-    """How long its text is, its usage as it came, and the event without it."""
+    """The length of an event's text, its raw usage, and the event without the usage."""
 
     said_bytes: int
     usage: bytes
@@ -53,7 +53,7 @@ class ChunkTemplate(NamedTuple):
 
 
 def likeness_of(event: bytes, read: TemplateMatch) -> ChunkTemplate | None:
-    """Of an event that was read in full, if taking it comes to the same."""
+    """Return the template of a fully read event if matching it gives the same result."""
     begin = event.find(_KEY) + len(_KEY)
     end = event.find(b'"', begin)
     if begin < len(_KEY) or end < begin:
@@ -126,7 +126,7 @@ class WordFrames:
 
 
 def is_plain(text: bytes) -> bool:
-    """Whether encoded words are as long as they are decoded, and have no picture in them."""
+    """Return whether encoded words are as long as they are decoded, and have no picture in them."""
     return 0 < len(text) <= ENCODED_FROM and not text.translate(None, _PLAIN)
 
 
@@ -151,7 +151,7 @@ def frame_of(payload: bytes) -> WordFrame | None:
 
 
 def _is_one_text(text: bytes) -> bool:
-    """Whether a string that was open before goes on behind it."""
+    """Return whether a string that was open before goes on behind it."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b'"' not in text and not text.endswith(b"\\")

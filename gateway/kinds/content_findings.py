@@ -17,7 +17,7 @@ class ContentFindings(msgspec.Struct, frozen=True):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found or done, so that the request is what its client sent."""
+        """Return whether nothing was found or done, so that the request is what its client sent."""
         return not (self.found or self.actions or self.kept_for)
 
     @property

@@ -112,7 +112,7 @@ def _media_of(members: Members) -> InputMedia:
 
 
 def _longest_share(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
-    """An engine reads a list's texts one by one: the longest must fit, not all together."""
+    """Return the longest text's share of a list: an engine reads texts one by one."""
     if inputs == 1:
         return None
     sizes = [len(bytes(raw)) for raw in msgspec.json.decode(listed, type=list[msgspec.Raw])]

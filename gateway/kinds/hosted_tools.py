@@ -1,4 +1,4 @@
-"""What a request asks of an API beside an answer: searches and tools that run there, for a fee.
+"""Searches and tools that a request asks an API to run, for a fee, beside the answer.
 
 Such fees are in no price per token, so no hold counts them and no usage tells them: a target must
 declare `hosted_tools` before one is asked for.
@@ -78,7 +78,7 @@ def asked_depth(members: Members) -> object:
 
 
 def requesting_member(members: Members) -> str | None:
-    """The member that asks for it, or None."""
+    """Return the member that asks for it, or None."""
     if _LOOKED_AT.isdisjoint(members):
         return None
     for name in SEARCHES:
@@ -99,7 +99,7 @@ def _is_off(members: Members, name: str) -> bool:
 
 
 def _kinds(tools: msgspec.Raw) -> set[str]:
-    """Of what is no list of tools, what is one in it: how strict a target is nobody knows."""
+    """Return the kinds of tools in a member; one that is no list counts as a list of one."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
         plain = _decode(tools)
         if all(tool.is_described() for tool in plain) and _stand_once(tools):
@@ -113,7 +113,7 @@ def _kinds(tools: msgspec.Raw) -> set[str]:
 
 
 def _stand_once(tools: msgspec.Raw) -> bool:
-    """Whether each tool's members stand there once; False also of JSON in an unusual layout.
+    """Return whether each tool's members stand there once; False also of JSON in an unusual layout.
 
     What a decoder keeps of a member that stands twice is shorter than what was sent.
     """

@@ -148,7 +148,7 @@ def _form(request: RoutingRequest) -> PictureForm:
 
 
 def _tier(terms: PriceTerms, request: RoutingRequest, usage: Mapping[str, Any]) -> str:
-    """The form that the answer tells counts; what it leaves open is as asked."""
+    """Return the form that the answer states, completed by the one that was asked for."""
     asked = _form(request)
     size, quality = (usage.get(name) for name in PICTURE_FORM)
     told = form_of(

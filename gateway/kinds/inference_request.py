@@ -65,6 +65,9 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     content: ContentFindings | None = None  # what detectors found; None: it was not inspected
     # The same without its oldest turns, by at least so many bytes, where no context holds it.
     shorten: "Callable[[int], InferenceRequest | None] | None" = None
+    # What of it is stored with its answer, in its client's words; masked with all else. None:
+    # what may be stored is not known.
+    kept: Members | None = msgspec.field(default_factory=dict)
 
     def with_ignored(self, names: tuple[str, ...]) -> "InferenceRequest":
         """Return the request with these among the members that no target gets."""
@@ -83,13 +86,13 @@ class InferenceRequest(msgspec.Struct, frozen=True):
         return replace(self, members=kept, template_arguments=False)
 
     def with_priority(self, priority: int) -> "InferenceRequest":
-        """For an engine that serves by priority; a line of a batch has its own."""
+        """Return the request for an engine that serves by priority; a batch line has its own."""
         if not priority or "priority" in self.members or not KIND_TRAITS[self.kind].decoded:
             return self
         return replace(self, members={**self.members, "priority": encode_raw(priority)})
 
     def with_older_limit(self) -> "InferenceRequest":
-        """For a target that does not know the newer name of the limit: told by both."""
+        """Return the request with the limit by both names, for targets that know the older."""
         if self.max_tokens is None or NEWER_LIMIT not in self.members:
             return self
         return replace(self, members={**self.members, OLDER_LIMIT: encode_raw(self.max_tokens)})
@@ -107,7 +110,7 @@ class IncomingBody(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class BodyReader:
-    """How the body of a path is read.
+    """The reader of a path's body.
 
     `media_type` is what the body's `content-type` must contain, `fix` what a client is told that
     sends another. `read` raises `RequestError` with the member that is wrong.

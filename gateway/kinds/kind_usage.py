@@ -48,7 +48,7 @@ def usage_of(
     *,
     sent: SentRequest | None,
 ) -> tuple[TokenCounts, Basis, bool]:
-    """The attempt's use at its end, in every unit that its price lists; own engines have none.
+    """Return the attempt's usage at its end, in every unit of its price; none of own engines.
 
     `sent` is `None` for an own engine, whose figures nobody bills.
     Without a count, that of the request: of a file that does not tell its length, and of what was
@@ -120,7 +120,7 @@ def _is_too_low(
 
 
 def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
-    """Whether a target that counts tokens of texts counts fewer than it must have read.
+    """Return whether a target that counts tokens of texts counts fewer than it must have read.
 
     It may cut each text to its context, which may be stated nowhere.
     """
@@ -132,7 +132,7 @@ def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:
-    """With what the price lists and the target did not count."""
+    """Return the counts, completed by those that the price lists and the target left out."""
     whole = counted
     if not whole.audio_ms and guess.audio_ms:
         whole = replace(whole, audio_ms=guess.audio_ms)
@@ -158,7 +158,7 @@ def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCount
 
 
 def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCounts | None, bool]:
-    """The most of each count that the target told, and whether its figures contradict."""
+    """Return the most of each count that the target told, and whether its figures contradict."""
     usage = outcome.usage
     if usage is None:
         return None, False
@@ -173,7 +173,7 @@ def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCount
 
 
 def _charged_counts(tokens: TokenCounts, price: Price) -> tuple[int, ...]:
-    """What of it the price looks at; the length of a sound that is charged by tokens is none."""
+    """Return the counts that a price charges, without the length of sound priced by tokens."""
     by_tokens = tokens.audio_input and price.terms.rates.audio_input
     return (
         tokens.input, tokens.audio_input, tokens.output, tokens.searches, tokens.pictures,

@@ -93,7 +93,7 @@ def _least_tokens(size: int) -> int:
 
 
 def _may_shorten(members: Members) -> bool:
-    """Whether a member may ask for a prompt to be cut."""
+    """Return whether a member may ask for a prompt to be cut."""
     return any(
         name not in _READ
         and (_SHORTENS.search(name.encode()) or _SHORTENS.search(bytes(value))) is not None
@@ -102,7 +102,7 @@ def _may_shorten(members: Members) -> bool:
 
 
 def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
-    """Bytes of text of each prompt: a conversation is one, read until it has enough."""
+    """Return bytes of text of each prompt: a conversation is one, read until it has enough."""
     if name == "prompt":
         return _text_sizes(raw)
     found = 0
@@ -126,7 +126,7 @@ def _visible_bytes(string: bytes, enough: int) -> int:
 
 
 def _has_data(string: bytes) -> bool:
-    """Whether some of the text may be a picture's data, which are no text."""
+    """Return whether some of the text may be a picture's data, which are no text."""
     return b"base64" in string
 
 
@@ -177,5 +177,5 @@ def _text_sizes(raw: bytes) -> list[int]:
 
 
 def _drawn_bytes(text: str) -> int:
-    """Bytes of a text with each row of blanks drawn together."""
+    """Return bytes of a text with each row of blanks drawn together."""
     return text_bytes(" ".join(text.split()))

@@ -35,7 +35,7 @@ STOP_LIST: Schema = {"type": "array", "items": _STOP, "maxItems": STOPS}
 
 
 def generation_members(max_n: int) -> Schema:
-    """Members that chat completions and completions share."""
+    """Return members that chat completions and completions share."""
     return {
         "model": MODEL,
         **_STREAM,
@@ -86,7 +86,7 @@ def list_schema(items: Schema, most: int | None = None) -> Schema:
 
 
 def prompt_schema(most: int) -> Schema:
-    """A text or its tokens, or a list of one of both."""
+    """Return a text or its tokens, or a list of one of both."""
     return {
         "anyOf": [
             {"type": "string", "minLength": 1},

@@ -1,4 +1,4 @@
-"""How an attempt ended: what its usage, charge and record follow from."""
+"""The end of an attempt, from which its usage, charge and record follow."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -16,7 +16,7 @@ _SILENCES = frozenset({HeadTimeout.kind, IdleTimeout.kind})
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True):
-    """How an attempt ended; `usage` as the target reported it (None: it did not).
+    """The end of an attempt; `usage` as the target reported it (`None`: it did not).
 
     `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
     of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
@@ -51,7 +51,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the answer came, to a client or to nobody."""
+        """Return whether all of the answer came, to a client or to nobody."""
         return self.status == "finished" or self.read_on
 
     @property
@@ -67,7 +67,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
 
     @property
     def is_silent(self) -> bool:
-        """Whether the target said nothing for so long that we gave the attempt up."""
+        """Return whether the target said nothing for so long that we gave the attempt up."""
         return self.error in _SILENCES
 
     def without_client(self) -> Self:
@@ -87,7 +87,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         error: str | None = None,
         billable: bool = True,
     ) -> Self:
-        """An attempt that did not finish: the usage that its relay saw last.
+        """Return an attempt that did not finish: the usage that its relay saw last.
 
         Of an answer that we gave up before its end that is no last figure: a target that counts
         first, and then thinks unseen, has told of nothing that it made since.

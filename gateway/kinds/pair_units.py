@@ -60,7 +60,7 @@ def media_of_pairs(query: bytes, documents: Sequence[msgspec.Raw]) -> InputMedia
 
 
 def bytes_beside(members: Members, taken: frozenset[str]) -> int:
-    """Bytes of a vendor's members that a model may read with each pair, as an instruction.
+    """Return bytes of a vendor's members that a model may read with each pair, as an instruction.
 
     `taken`: the members that hold the pairs themselves.
     """
@@ -92,7 +92,7 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """The most that an API can charge: for tokens and for searches."""
+    """Return the most that an API can charge: for tokens and for searches."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     tokens_pusd = bound_pusd(
         price, prompt_tokens=prompt, output_tokens=output_tokens, media=TEXT_ALONE

@@ -31,7 +31,7 @@ _DIGITS, _NO_END = 9, 10**9  # of a number that anybody means; what a longer one
 
 
 def patterns(text: bytes) -> Iterator[str]:
-    """Each of a schema's, its names among them where they are some."""
+    """Return each pattern of a schema, with names that are patterns."""
     found = _VALUE.findall(text)
     if _NAMES_ARE_PATTERNS in text:
         found += [item for item, colon in _TEXTS.findall(text) if colon]
@@ -43,12 +43,12 @@ def grammars(text: bytes) -> Iterator[str]:
 
 
 def strip_quoted(grammar: str) -> str:
-    """What stands in quotes there means itself; what nobody closes stays."""
+    """Replace quoted parts of a grammar by a literal; an unclosed quote stays."""
     return _QUOTED.sub(lambda quoted: "q" if quoted[1] else quoted[0], grammar)
 
 
 def nested_schemas(text: bytes) -> Iterator[bytes]:
-    """Schemas that stand in it as texts, and texts that are one themselves."""
+    """Yield schemas that stand in it as texts, and texts that are one themselves."""
     whole = [text] if text[:1] == b'"' else []
     for part in (*whole, *_WITHIN.findall(text)):
         said = decode_text(part).strip()
@@ -57,7 +57,7 @@ def nested_schemas(text: bytes) -> Iterator[bytes]:
 
 
 def decode_text(text: bytes) -> str:
-    """What a JSON text says; it was part of a document that was read, so it can be."""
+    """Return the text of a JSON string that was read as a part of a valid document."""
     try:
         return msgspec.json.decode(text, type=str)
     except msgspec.MsgspecError:  # no text after all: a name's end may be another's beginning
@@ -65,7 +65,7 @@ def decode_text(text: bytes) -> str:
 
 
 def has_repeated_groups(pattern: str) -> bool:
-    """Whether repeats may multiply: else the largest is all of it."""
+    """Return whether repeats may multiply: else the largest is all of it."""
     return "{" in pattern and _GROUP.search(pattern) is not None
 
 
@@ -76,7 +76,7 @@ def max_repeat(pattern: str) -> int:
 
 
 def count_repeats(pattern: str) -> int:
-    """How often its innermost part may stand in what it matches, `*` and `+` aside."""
+    """Return how often the innermost part of a pattern may repeat, `*` and `+` left out."""
     groups, last = [1], 1
     for mark in _MARK.finditer(pattern):
         if mark[0] == "(":

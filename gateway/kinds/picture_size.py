@@ -26,7 +26,7 @@ class Pixels(NamedTuple):
 
 
 class StepLimit:
-    """How many blocks of pictures may still be walked; `searched` counts the bytes between."""
+    """The number of blocks of pictures that may still be read; `searched` counts bytes between."""
 
     __slots__ = ("left", "searched")
 

@@ -90,7 +90,7 @@ def speaks_of_another(members: dict[str, Any], medium: str) -> bool:
 
 
 def _is_of(value: Any, medium: str) -> bool:
-    """Whether a stated format is one of the medium: `image/png`, `png`, or nothing."""
+    """Return whether a stated format is one of the medium: `image/png`, `png`, or nothing."""
     if not isinstance(value, str):
         return value is None
     kind, slash, word = value.strip().lower().rpartition("/")
@@ -100,7 +100,7 @@ def _is_of(value: Any, medium: str) -> bool:
 
 
 def _begins(source: str, place: int) -> bool:
-    """Whether Base64 from `place` on begins as a picture's file does."""
+    """Return whether Base64 from `place` on begins as a picture's file does."""
     piece = _BLANKS.sub("", source[place : place + 2 * _SIGN_CHARACTERS])[:_SIGN_CHARACTERS]
     try:
         first = binascii.a2b_base64(piece[: len(piece) // 4 * 4])
@@ -114,7 +114,7 @@ def _begins(source: str, place: int) -> bool:
 
 
 def _is_picture_address(address: str) -> bool:
-    """The ending of an address decides first: hosts of films have pictures of them, too."""
+    """Return whether an address is a picture's; its ending decides before its host."""
     if re.search(r"[\s\\]", address) or re.search(r"(?<!http)(?<!https)://", address.lower()):
         return False
     try:

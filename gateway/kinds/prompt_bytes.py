@@ -1,4 +1,4 @@
-"""How many bytes of a request a target may read as its prompt: what a hold's bound is made of.
+"""The bytes of a request that a target may read as its prompt, from which a hold is made.
 
 Beside the conversation that is every schema, tool, document and forecast that a vendor's member
 brings along, also one that is not known here. So members are listed that no model reads, and any
@@ -44,7 +44,7 @@ LONG_BYTES: Final = 256  # of a member that says how to answer; a schema or a li
 
 
 def prompt_bytes(members: Members) -> int:
-    """Of the conversation, and of all that may stand beside it."""
+    """Return the bytes of the conversation and of every member that may join the prompt."""
     found = 0
     for name, value in members.items():  # with each request: a generator takes twice as long
         if name not in _NEVER_READ:

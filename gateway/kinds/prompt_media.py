@@ -1,4 +1,4 @@
-"""What is known of a prompt's parts beside text, so that each target's bound can be found."""
+"""The parts of a prompt beside text, from which each target's bound is computed."""
 
 from typing import Final, NamedTuple
 

@@ -106,7 +106,7 @@ _decode_texts = msgspec.json.Decoder(list[_TextMessage]).decode
 
 
 def is_text(prompt: bytes) -> bool:
-    """Whether a conversation is messages of text and nothing else, as most are.
+    """Return whether a conversation is messages of text and nothing else, as most are.
 
     To decode it takes a tenth of the time of looking for all that else may stand in it.
     """
@@ -160,7 +160,7 @@ def _count_parts(prompt: bytes) -> PromptParts:
 
 
 def _without_arguments(prompt: bytes) -> bytes | None:
-    """The conversation without what tools were called with; None where it cannot be told."""
+    """Return the conversation without what tools were called with; None where it cannot be told."""
     try:
         messages = json.loads(prompt, object_pairs_hook=once)
         for message in messages:

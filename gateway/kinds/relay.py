@@ -85,7 +85,7 @@ class ByteRelay:
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """The usage known so far: the final chunk's, else the last reported."""
+        """Return the usage known so far: the final chunk's, else the last reported."""
         return self._told.last
 
     @property
@@ -122,7 +122,7 @@ class ByteRelay:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the answer is whole: `[DONE]` was seen, or every choice finished."""
+        """Return whether the answer is whole: `[DONE]` was seen, or every choice finished."""
         return self.complete or len(self._finished) >= self._choices
 
     def feed(self, chunk: bytes) -> bytes:
@@ -181,7 +181,7 @@ class ByteRelay:
             raise self._broken_error("the stream ended without an answer")
 
     def finish(self) -> bytes:
-        """What was withheld, for when the settle is durable."""
+        """Return the withheld bytes, for the time when the settlement is durable."""
         self.check_end()
         rest = bytes(self._withheld) + (b"" if self.complete else self.last_word)
         self._withheld.clear()
@@ -249,7 +249,7 @@ class ByteRelay:
             raise self._reported_error(payload)
 
     def _relay_marker(self, event: bytes, payload: bytes) -> bytes | None:
-        """What is relayed of an event that ends the answer, or says nothing; `None` of others."""
+        """Return the bytes to relay of an event that ends the answer or is empty; else `None`."""
         word = payload.strip()
         if word == b"[DONE]":
             self.complete = self._withholding = True
@@ -292,7 +292,7 @@ class ByteRelay:
         return content
 
     def _observe_others(self, payload: bytes, *, said: bool, told: bool) -> None:
-        """What has no name here: words, as thoughts had before they had one, and usage.
+        """Count text and usage in members without a known name.
 
         Chunks that are alike but for their words are looked through once. `said`: the chunk has
         words that are known; `told`: it has usage of its own.
@@ -335,7 +335,7 @@ class ByteRelay:
         return UpstreamBroken(reason) if started else with_usage_of(InvalidResponse(reason), unread)
 
     def _reported_error(self, payload: bytes) -> BackendError:
-        """The upstream's own error event; its message may quote the request and stays here.
+        """Return the upstream's own error event; its message may quote the request and stays here.
 
         It is judged by what it says as long as the model had said nothing, nor counted any output.
         """

@@ -123,7 +123,7 @@ def refuse_long_caches(text: bytes, param: str) -> None:
 
 
 def _keeps_usual(text: bytes, param: str) -> bool:
-    """Whether every mark in it has a time that is usual."""
+    """Return whether every mark in it has a time that is usual."""
     try:
         opened: list[Any] = [{param: json.loads(text, object_pairs_hook=once)}]
     except (ValueError, RecursionError):
@@ -157,7 +157,7 @@ def refuse_nested(members: Members) -> None:
 
 
 def _holds_limit(text: bytes) -> bool:
-    """Whether one of `_NESTED` stands there with a value that asks for something.
+    """Return whether one of `_NESTED` stands there with a value that asks for something.
 
     Names of a schema's properties do not count, nor what is said of them.
     """
@@ -180,7 +180,7 @@ def _holds_limit(text: bytes) -> bool:
 
 
 def _is_usual(members: Members, name: str) -> bool:
-    """Whether it asks for what comes by itself."""
+    """Return whether it asks for what comes by itself."""
     if name in CHOICES:
         return bytes(members[name]) == b"1"
     if name not in _SERVICES:
@@ -191,7 +191,7 @@ def _is_usual(members: Members, name: str) -> bool:
 
 
 def refused_member(name: str) -> RequestError:
-    """What is said of one of `REFUSED`."""
+    """Return the error for a member of `REFUSED`."""
     return RequestError("unsupported", f"`{name}` is not taken: {REFUSED[name]}", param=name)
 
 

@@ -1,4 +1,4 @@
-"""What one request may ask of whatever answers it, beside its length: said before any target hears.
+"""Limits on the size of one request beside its length, checked before any target.
 
 Engines compile schemas and patterns before they answer, count alternatives at every token, and
 decode each picture: small texts can ask for much there. The limits are above what applications
@@ -78,7 +78,7 @@ def check(members: Members, prompt: bytes) -> None:
 
 
 def media_parts(prompt: bytes) -> int:
-    """How many pictures, films and sounds a conversation has, or more: texts may look like them."""
+    """Return the maximum number of pictures, films and sounds that a conversation has."""
     return _parts(spell_out(prompt))
 
 
@@ -108,7 +108,7 @@ def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
 
 
 def _check_groups(name: str, pattern: str, left: int) -> int:
-    """What is left of `GROUPS_BYTES`: repeats of repeats are read sign by sign."""
+    """Return the rest of `GROUPS_BYTES` after a pattern. Raises `RequestError` for many repeats."""
     if has_repeated_groups(pattern):
         left -= len(pattern)
         if left < 0:

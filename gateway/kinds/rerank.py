@@ -84,7 +84,7 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
 
 
 def _query(members: Members) -> bytes:
-    """A text; Jina's and vLLM's models of pictures take an object."""
+    """Return a text; Jina's and vLLM's models of pictures take an object."""
     query = bytes(members.get("query", b"null"))
     if query[:1] not in (b'"', b"{") or query == b'""':
         raise RequestError("bad_request", "`query` is required: a text.", param="query")

@@ -1,4 +1,4 @@
-"""How much longer a prompt may be than it was sent, where a target writes it anew.
+"""The growth of a prompt where a target rewrites parts of it.
 
 A token is at least a byte of what a tokenizer reads, and that is not always what was sent: some
 spell characters out first (NFC: Qwen; NFKC: Anthropic's published one, XLM-R and all that came of
@@ -108,7 +108,7 @@ def redumped_arguments(messages: bytes) -> int:
 
 @cache
 def longer_characters() -> dict[str, int]:
-    """All characters that a normaliser makes longer, and by how many bytes."""
+    """Return all characters that a normaliser makes longer, and by how many bytes."""
     found = {}
     for first, end in _BLOCKS:
         for character in map(chr, range(first, end)):

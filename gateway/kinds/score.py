@@ -46,7 +46,7 @@ _EVERY_NAME: Final = frozenset(name for pair in NAMES for name in pair)
 
 
 def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
-    """The two sides: one text with each of a list, or two lists of one length."""
+    """Return the two sides: one text with each of a list, or two lists of one length."""
     refuse_other_spellings(members)
     model, (first, second) = model_of(members), _names_of(members)
     lefts, rights = _texts(members, first), _texts(members, second)

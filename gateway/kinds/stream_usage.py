@@ -174,7 +174,7 @@ def _kept_of(figures: tuple[bytes, ...]) -> tuple[bytes, ...]:
 
 
 def _covers(more: Any, less: Any, depth: int = 0) -> bool:
-    """Whether each count in `less` is at least as large in `more`."""
+    """Return whether each count in `less` is at least as large in `more`."""
     if isinstance(less, dict) and depth < _DEEPEST:
         beside = more if isinstance(more, dict) else {}
         return all(_covers(beside.get(name), less[name], depth + 1) for name in less)

@@ -39,7 +39,7 @@ def model_of(members: Members) -> str:
 
 
 def plain_model(model: str | None) -> str:
-    """It goes on into headers and into the books, which do not take every text."""
+    """Return the model's name. Raises `RequestError` for one that headers cannot hold."""
     if not model:
         raise RequestError("bad_request", "`model` is required.", param="model")
     if len(model) > MODEL_LIMIT or not model.isprintable():
@@ -82,7 +82,7 @@ def refuse_others(members: Members, prompt_name: str) -> None:
 
 
 def prompts_of(members: Members, name: str) -> int:
-    """How many prompts (of embeddings: inputs) it carries: a text or token ids, or a list of one.
+    """Return the number of prompts or inputs: 1 for a text or token ids, else those of the list.
 
     Lists are read to their last item: what is counted as one here must not be many to a target.
     """

@@ -64,7 +64,7 @@ class TranscriptRelay(ByteRelay):
 
 
 def _read(event: bytes, spans: list[tuple[int, int]] | None) -> _Event | None:
-    """What only OpenAI's events have; anything else is for the relay that this one refines."""
+    """Return the members of OpenAI's transcript events, or `None` for any other event."""
     if not spans:
         return None
     try:

@@ -150,7 +150,7 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """The most that an API can charge: by tokens, or by seconds and the tokens of texts.
+    """Return the most that an API can charge: by tokens, or by seconds and the tokens of texts.
 
     Mistral lists both for one model: the sound is charged by seconds, what it says by tokens.
     """

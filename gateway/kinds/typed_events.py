@@ -60,7 +60,7 @@ class TypedRelay(ByteRelay):
         return event
 
     def _tells_failure(self, event: TypedEvent) -> bool:
-        """Whether the answer as a whole failed."""
+        """Return whether the answer as a whole failed."""
         return bool(event.error) or event.type == "error"
 
     def _observe_typed(self, event: TypedEvent) -> None:

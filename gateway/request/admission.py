@@ -5,10 +5,12 @@ per attempt before dispatch, on every hard scope or on none, and resolves exactl
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gateway.errors import RequestError
 from gateway.fleet.fleet import Target
-from ledger.budgets.client import BrokerUnavailable, BudgetClient, BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
+from ledger.budgets.client import BrokerUnavailable, BudgetClient
 from ledger.budgets.scopes import request_scopes, target_scopes
 from ledger.identity.keys import Identity
 from ledger.journals.records import Hold
@@ -62,11 +64,16 @@ class BudgetAdmission:
     ) -> tuple[Hold, ...] | BudgetRefusal:
         """The holds, or the budget without room; 503 while nobody can tell."""
         try:
-            return await self.desk.hold(attempt_id, scopes, bound_pusd)
+            held = await self.desk.hold(attempt_id, scopes, bound_pusd)
         except BrokerUnavailable as error:
             raise RequestError(
                 "unavailable", "Budgets cannot be checked at the moment.", retry_after_s=1.0
             ) from error
+        if isinstance(held, BudgetRefusal):  # others of these may have less
+            left_pusd = self.desk.remaining_pusd(scopes)
+            if left_pusd is not None and left_pusd < held.unspent_pusd:
+                return replace(held, unspent_pusd=left_pusd)
+        return held
 
     def release(self, attempt_id: str, actual_pusd: int) -> None:
         """End the attempt's holds at their true cost; a second call changes nothing."""

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from gateway.http.connection import Header, RequestConnection
+from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt
 from gateway.request.cache.cache_use import CacheUse
 from gateway.request.limits.rate_limiter import RateLimitUse
@@ -65,6 +66,7 @@ class ClientResponse:
         "keeps",
         "keeps_alive",
         "on_leave",
+        "on_masked",
         "opened_early",
         "opened_s",
         "request_id",
@@ -108,6 +110,7 @@ class ClientResponse:
         self.status: int | None = None  # as it was told
         self.attempt: Attempt | None = None  # the one that answers, or was the last to try
         self.cache_use: CacheUse | None = None  # what it asks of the response cache
+        self.on_masked: Callable[[InferenceRequest], None] | None = None  # of who stores it
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # of `BY_CLIENT`, "client_stall", "total", "drain"
         self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen
@@ -145,6 +148,14 @@ class ClientResponse:
         """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
         self._send, self._connection = wrap(self._send), None
         self.broken = self.charged = False
+
+    def keep_allowed(self, asked: InferenceRequest, *, masked: bool) -> None:
+        """Store of the request what detectors and guardrails allow, if anything of it is stored.
+
+        `masked`: whether it is other than what its client sent. Raises `RequestError` as below.
+        """
+        if masked and self.on_masked is not None:
+            self.on_masked(asked)
 
     def forbid_storing(self) -> None:
         """Store nothing of the answer; a reply that stores says so to its client.

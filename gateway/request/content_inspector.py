@@ -204,12 +204,16 @@ class _Inspection:
             raise ContentRefusal(ContentFindings(found, (_REFUSE.value,), "", self.terms), kinds)
 
     async def mask(self, reader: RequestReader, kinds: list[str]) -> None:
-        """Mask, and read again: what is still found stays inside."""
+        """Mask, and read again: what is still found stays inside, or is not stored."""
         names = self._names
         self.asked = await reader.mask(self.asked, kinds, names)
         self._masked = True
         left = await reader.read(self.asked)
         self._kept.update(kind for kind in kinds if kind in left)
+        if self.asked.kept:
+            stored = await reader.read_kept(self.asked)
+            if any(kind in stored and kind not in left for kind in kinds):
+                self.asked = replace(self.asked, kept=None)
 
     def rewrite(self, reader: RequestReader, texts: Mapping[str, str]) -> None:
         self.asked = reader.with_texts(self.asked, texts)

@@ -56,7 +56,7 @@ from gateway.request.stage_planner import StagePlanner
 from gateway.request.stage_turns import cause_of_error
 from gateway.request.trace_observer import TraceObserver
 from gateway.sound.sound_decoder import SoundLengths
-from ledger.budgets.client import BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from router.filters import counted_tokens
@@ -134,8 +134,9 @@ class Dispatcher(StagePlanner):
         while (verdict := tries.next() or self._go_on(tries, asked, identity, reply)) is not None:
             attempt = await self._fit_attempt(tries.plan, tries.plan.step(verdict), number + 1)
             if isinstance(attempt, BudgetRefusal):
-                refusal = refusal or over_budget(attempt)
-                short = short or BudgetShortfall(attempt, verdict.candidate.bound_pusd)
+                bound_pusd = verdict.candidate.bound_pusd
+                refusal = refusal or over_budget(attempt, bound_pusd)
+                short = short or BudgetShortfall(attempt, bound_pusd)
                 tries.record_cause(StageCause.ANY)
                 continue
             number += 1

@@ -253,7 +253,9 @@ class InferenceApi:
         dispatch = partial(self._dispatcher.dispatch, asked, identity)
         if reply.storage is not None and reply.storage.warms_up:
             await reply.send_unasked()
-        elif background is not None:
+        elif background is not None and reply.keeper is not None:
+            if self._dispatcher.plans.value.inspects:
+                reply.keeper.withhold()
             await background.begin(reply, stream=asked.stream, dispatch=dispatch)
         else:
             await dispatch(reply)

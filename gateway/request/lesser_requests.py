@@ -6,7 +6,6 @@ hold for the rest as for it.
 
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.plan import RoutingPlan
-from router.filters import CONTEXT_MARGIN
 from router.reasons import Reason
 
 
@@ -32,7 +31,7 @@ def _surplus_bytes(plan: RoutingPlan) -> int:
     Bytes are told from tokens by the prompt's own mean; what is left is planned again.
     """
     request = plan.request
-    prompt = min(request.prompt_tokens_bound, CONTEXT_MARGIN * request.prompt_tokens)
+    prompt = min(request.prompt_tokens_bound, request.context_margin * request.prompt_tokens)
     contexts = [
         verdict.candidate.context_tokens
         for verdict in plan.decision.verdicts

@@ -365,6 +365,7 @@ class RoutePlanner:
             route.learning_key[1],
             bool(route.valued_by) and not kept_for and may_leave(route, asked, terms),
             kept_for,
+            self._learned.ratio.margin(route.learning_key),
         )
 
     def _decide_shadow(

@@ -20,7 +20,7 @@ from backends.errors import (
 from gateway.errors import RequestError
 from gateway.kinds import KINDS, hosted_tools
 from gateway.request.plan import RoutingPlan
-from ledger.budgets.client import BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.journals.records import Status
 from router.explain import short
 from router.reasons import REASONS, Outlook, Reason, with_outlook
@@ -93,6 +93,9 @@ _OF_THE_REQUEST = {  # kinds of our own table, by `BackendError.kind`
 _UNNAMED = Failure("failed", "failed")
 
 
+HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
+
+
 class BudgetShortfall(NamedTuple):
     """The budget that refused, and the most that the request could have cost; `None`: unpriced."""
 
@@ -100,8 +103,15 @@ class BudgetShortfall(NamedTuple):
     bound_pusd: int | None
 
 
-def over_budget(refusal: BudgetRefusal) -> RequestError:
-    """The 429 that names the budget and its reset; SDKs must not hammer it."""
+def over_budget(refusal: BudgetRefusal, bound_pusd: int | None = None) -> RequestError:
+    """The 429 that names the budget and its reset; SDKs must not hammer it.
+
+    Where a bound of `bound_pusd` fits beside what is spent, and holds alone are in its way (of
+    requests under way when the budget was declared, too), another try is worth it.
+    """
+    if bound_pusd is not None and refusal.is_for_holds(bound_pusd):
+        message = f"Budget `{refusal.scope}` has room for this request once others have ended."
+        return RequestError("budget", message, retry_after_s=HELD_RETRY_S)
     resets = datetime.fromtimestamp(refusal.resets_at_us / 1e6, UTC)
     return RequestError(
         "budget",

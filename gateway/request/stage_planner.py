@@ -62,6 +62,7 @@ class StagePlanner:
             reply.request_id, asked, identity, self.clock
         )
         if not terms or self.inspector is None:
+            reply.keep_allowed(asked, masked=False)
             return asked
         try:
             made = await self.inspector.inspect(asked, terms, reply.request_id, inside=inside)
@@ -71,6 +72,8 @@ class StagePlanner:
             self._note(plan)
             self.metering.refuse(plan, reason=Reason.CONTENT.value, http_status=status)
             raise
+        is_changed = made.members is not asked.members or made.kept is not asked.kept
+        reply.keep_allowed(made, masked=is_changed)
         if guards := self.inspector.guards_of(terms):
             guard_answer(reply, guards, asked.model, self.inspector.count)
         return made

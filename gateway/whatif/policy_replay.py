@@ -29,6 +29,7 @@ from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
 from gateway.whatif.replay_caches import ReplayCaches, beginning_of_arrival
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
+from gateway.whatif.replay_estimates import ReplayEstimates
 from gateway.whatif.replay_fleet import ReplayFleet
 from gateway.whatif.replay_prefixes import ReplayPrefixes
 from gateway.whatif.replay_views import ReplayViews
@@ -39,8 +40,8 @@ from ledger.prices.book import Price, cost_pusd
 from ledger.prices.modellimits import model_limits
 from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
 from router.decide import decide
-from router.estimates import LatencyTracker, OutputLengths
-from router.filters import CONTEXT_MARGIN
+from router.estimates import LatencyTracker
+from router.estimator_rules import CONTEXT_MARGIN
 from router.forecast import max_kv_tokens, work_of
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
@@ -123,11 +124,10 @@ class PolicyReplay:
         self._windows = {name: DemandWindow() for name in house.engines}
         self._purses = ReplayBudgets(house.settings.budgets)
         self.holding = StickinessCost()
-        self._lengths = OutputLengths()
+        self._estimates = ReplayEstimates()
         for known in house.lengths:
             if (found := house.model(known.model)) is not None:
-                key = (found[0], known.team)
-                self._lengths.observe(key, known.input_tokens, known.output_tokens, cut=known.cut)
+                self._estimates.recall(found[0], known)
         self._tracker = LatencyTracker()
         self._views = ReplayViews(house.runtime, self._seats)
         self._now_s = 0.0
@@ -230,8 +230,7 @@ class PolicyReplay:
             self._learn_caches(outcome, told, told.request)
         name = self._route(arrival.model)[0]
         cut = choice is not None and choice.most_tokens == arrival.output_tokens
-        key = (name, arrival.tenant)
-        self._lengths.observe(key, arrival.prompt_tokens, arrival.output_tokens, cut=cut)
+        self._estimates.observe((name, arrival.tenant), arrival, self._now_s, cut=cut)
         if outcome.engine is None and choice is not None:
             tpot_ms = 1000.0 * outcome.tpot_s if arrival.output_tokens > 1 else None
             ttft_ms = 1000.0 * (outcome.ttft_s - outcome.waited_s)
@@ -281,13 +280,14 @@ class PolicyReplay:
             prompt,
             arrival.bound or ceil(CONTEXT_MARGIN * prompt),
             arrival.max_tokens,
-            self._lengths.moments((name, arrival.tenant), prompt),
+            self._estimates.moments((name, arrival.tenant), prompt),
             residency=Residency.INTERNAL_ONLY if arrival.inside else Residency(model.residency),
             sticky_target=self.holding.target(name, arrival) if model.sticky == "session" else None,
             preferred=terms.preferred,
             barred=terms.barred,
             beginning=beginning_of_arrival(arrival),
             team=arrival.tenant,
+            context_margin=self._estimates.margin((name, arrival.tenant)),
         )
 
     def _own_choice(

@@ -84,13 +84,17 @@ class Loan(msgspec.Struct, frozen=True, tag="lent"):
 
 
 class LoanRefusal(msgspec.Struct, frozen=True, tag="refused"):
-    """Not lent. `away`: it could not be told whether there is room."""
+    """Not lent. `away`: it could not be told whether there is room.
+
+    `unspent_pusd`: what the limit leaves beside spending and claims, holds not counted.
+    """
 
     number: int
     budget_id: str
     limit_pusd: str
     room_pusd: str
     away: bool = False
+    unspent_pusd: str = "0"
 
 
 class LoanRecall(msgspec.Struct, frozen=True, tag="recall"):

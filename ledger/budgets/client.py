@@ -9,11 +9,12 @@ settle and hold nothing. If the desk is away, slices are used up; beyond: `Broke
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.binding import binding, default_of, is_default
+from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.budgets.escrow import NOTHING, Slice, hold, scope_order, settle
 from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.journals.records import Hold
@@ -29,17 +30,6 @@ _US_PER_S = 1_000_000
 
 class BrokerUnavailable(Exception):
     """Whether there is room cannot be told at this time: answer 503, not 429."""
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetRefusal:
-    """The budget that has no room, and its window."""
-
-    scope: str
-    limit_pusd: int
-    room_pusd: int
-    since_us: int
-    resets_at_us: int
 
 
 @dataclass(slots=True)
@@ -289,7 +279,8 @@ class BudgetClient:
     def _refusal(self, refused: wire.LoanRefusal) -> BudgetRefusal:
         name, now_s = refused.budget_id, self._now_us() // _US_PER_S
         window = self._window_of(name) or CalendarWindow(now_s, now_s)
-        return _refusal(name, int(refused.limit_pusd), int(refused.room_pusd), window)
+        refusal = _refusal(name, int(refused.limit_pusd), int(refused.room_pusd), window)
+        return replace(refusal, unspent_pusd=int(refused.unspent_pusd))
 
     def _take_free(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.AccountAmount, ...]:
         """Take the free money out of slices, to be sent back."""

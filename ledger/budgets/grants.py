@@ -82,6 +82,11 @@ class AccountBalance:
         return self.limit_pusd - self.claimed_pusd - max(self.granted_pusd, self.spent_pusd)
 
     @property
+    def unspent_pusd(self) -> int:
+        """Return what is left once all that is held ends for nothing."""
+        return self.limit_pusd - self.claimed_pusd - self.spent_pusd
+
+    @property
     def elsewhere_pusd(self) -> int:
         """Return what other hosts were granted and have not spent: it may lie idle there."""
         granted, spent = self.granted_pusd - self.mine_pusd, self.spent_pusd - self.mine_spent_pusd

@@ -18,7 +18,7 @@ VERSION_DIGITS = 12
 
 
 class AssumptionSource(StrEnum):
-    """Where a value comes from; `UNKNOWN` has no value."""
+    """The source of a value; `UNKNOWN` has no value."""
 
     CONTRACT = "contract"
     MEASURED = "measured"
@@ -172,7 +172,7 @@ class AssumptionSheet:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Names of what is not known, each once."""
+        """Return names of what is not known, each once."""
         return tuple(dict.fromkeys(line.name for line in self.lines if line.value is None))
 
     @property

@@ -42,7 +42,7 @@ class FleetConfiguration:
 
 
 class CostDriver(StrEnum):
-    """What could make a configuration break even."""
+    """A change that could make a configuration break even."""
 
     GPU_RATE = "gpu_rate"  # pay at most this per GPU-hour, pico-USD
     OPS = "ops"  # spend at most this on ops and overhead in the period, pico-USD
@@ -74,7 +74,7 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenPosition:
-    """Where a period stands: `ratio` is volume over V*, `result_pusd` what it made (< 0: lost)."""
+    """A period's position: `ratio` is volume over V*, `result_pusd` its profit (< 0: a loss)."""
 
     volume: Volume
     ratio: Fraction | None
@@ -84,7 +84,7 @@ class BreakEvenPosition:
 def break_even_volume(
     *, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> Volume | None:
-    """V* = F / (a - v). `variable` is metered power per token, if there is any."""
+    """Return V* = F / (a - v). `variable` is metered power per token, if there is any."""
     saved = _saved_per_token(avoided, variable)
     if saved <= 0:
         return None
@@ -94,7 +94,7 @@ def break_even_volume(
 def assess(
     configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> BreakEven:
-    """V* beside the capacity, and, when V* is out of reach, what would bring it within reach."""
+    """Return V* and the capacity, and changes that would bring V* within reach if it is not."""
     capacity = configuration.capacity
     same_basis(avoided, capacity)
     fixed = configuration.fixed.total_pusd
@@ -108,7 +108,7 @@ def assess(
 def position(
     *, volume: Volume, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> BreakEvenPosition:
-    """Money made or lost at a volume, and the volume as a share of V*."""
+    """Return the result at a volume in pico-USD, and the volume as a share of V*."""
     same_basis(volume, avoided)
     saved = _saved_per_token(avoided, variable)
     needed = break_even_volume(fixed_pusd=fixed_pusd, avoided=avoided, variable=variable)
@@ -119,7 +119,7 @@ def position(
 def gpus_to_break_even(
     configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> int | None:
-    """The least N with V*(N) <= C(N); `None` when no number of GPUs suffices.
+    """Return the least N with V*(N) <= C(N); `None` when no number of GPUs suffices.
 
     Each GPU adds `C1 x (a - v)` of earnings at full load and one GPU's cost; more of them help
     only while the first exceeds the second, by spreading ops and spares.

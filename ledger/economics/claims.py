@@ -46,36 +46,36 @@ class PublishedClaim:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the article states the figure at all; others are derived from what it states."""
+        """Return whether the article states the figure; others are derived from stated ones."""
         return self.claimed != "not stated"
 
 
 def claims() -> tuple[PublishedClaim, ...]:
-    """The table, in its order."""
+    """Return the table, in its order."""
     with DATA.open(encoding="utf-8", newline="") as file:
         return tuple(PublishedClaim(**row) for row in csv.DictReader(file))
 
 
 def inputs_of(claim: PublishedClaim, end: int = 0) -> dict[str, Decimal]:
-    """The inputs by name; of a range the one at `end` (0 or 1)."""
+    """Return the inputs by name; of a range the one at `end` (0 or 1)."""
     pairs = (pair.split("=") for pair in claim.inputs.split(";"))
     return {name: Decimal(value.split("..")[end % len(value.split(".."))]) for name, value in pairs}
 
 
 def compute(claim: PublishedClaim) -> tuple[Fraction, ...]:
-    """What the claim's own inputs give: one figure, or both ends of a range."""
+    """Return what the claim's own inputs give: one figure, or both ends of a range."""
     ends = len(claim.recomputed.split(".."))
     return tuple(compute_with(claim.formula, inputs_of(claim, end)) for end in range(ends))
 
 
 def compute_with(formula: str, inputs: Inputs) -> Fraction:
-    """The same with anybody's inputs. Raises `ValueError` where they make no sense."""
+    """Compute a claim's formula with other inputs. Raises `ValueError` for impossible ones."""
     known = FORMULAS.get(formula)
     return evaluate(formula, inputs) if known is None else Fraction(known(inputs))
 
 
 def is_recomputed_equal(claim: PublishedClaim) -> bool:
-    """Whether what is computed is what the table says, to the places that it says."""
+    """Return whether what is computed is what the table says, to the places that it says."""
     for told, value in zip(claim.recomputed.split(".."), compute(claim), strict=True):
         if round(value, len(told.partition(".")[2])) != Fraction(told):
             return False
@@ -83,7 +83,7 @@ def is_recomputed_equal(claim: PublishedClaim) -> bool:
 
 
 def is_within_reach(claim: PublishedClaim, basis: TokenBasis) -> bool | None:
-    """Whether a break-even volume can be served at the article's own measured speed.
+    """Return whether a break-even volume can be served at the article's own measured speed.
 
     On the basis that the speed is counted in; `None` for claims of another kind.
     """

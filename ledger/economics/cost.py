@@ -57,7 +57,7 @@ class UnitPrice:
 
 @dataclass(frozen=True, slots=True)
 class FixedCost:
-    """What a period costs whether or not a token is served."""
+    """The cost of a period that is owed whether or not a token is served."""
 
     gpu_pusd: Exact
     ops_pusd: Exact = 0
@@ -69,7 +69,7 @@ class FixedCost:
 
 
 def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
-    """The one basis of all figures, or `BasisMismatchError`."""
+    """Return the one basis of all figures. Raises `BasisMismatchError` where they differ."""
     basis = figures[0].basis
     for figure in figures[1:]:
         if figure.basis is not basis:
@@ -78,12 +78,12 @@ def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
 
 
 def gpu_cost(*, gpus: Exact, pusd_per_hour: Exact, hours: Exact) -> Exact:
-    """What GPUs cost over a period: every hour of the contract counts, busy or not."""
+    """Return the cost of GPUs over a period: every hour of the contract counts, busy or not."""
     return gpus * pusd_per_hour * hours
 
 
 def ops_cost(*, hours_per_week: Exact, pusd_per_hour: Exact, weeks: Exact) -> Exact:
-    """People's time spent on own engines over a period."""
+    """Return people's time spent on own engines over a period."""
     return hours_per_week * pusd_per_hour * weeks
 
 
@@ -92,7 +92,7 @@ def weeks_of(hours: Exact) -> Fraction:
 
 
 def peak_unit_cost(*, pusd_per_hour: Exact, tokens_per_s: Exact, basis: TokenBasis) -> UnitPrice:
-    """Cost per token of an engine that never idles: a floor, not what is paid."""
+    """Return cost per token of an engine that never idles: a floor, not what is paid."""
     if tokens_per_s <= 0:
         raise ValueError("a throughput must be above zero")
     tokens_per_hour = Fraction(tokens_per_s) * SECONDS_PER_HOUR
@@ -100,14 +100,14 @@ def peak_unit_cost(*, pusd_per_hour: Exact, tokens_per_s: Exact, basis: TokenBas
 
 
 def tokens_per_usd(*, pusd_per_hour: Exact, tokens_per_s: Exact) -> Fraction:
-    """The inverse of the peak unit cost: tokens that one dollar buys at full load."""
+    """Return the inverse of the peak unit cost: tokens that one dollar buys at full load."""
     if pusd_per_hour <= 0:
         raise ValueError("a rate must be above zero")
     return Fraction(tokens_per_s) * SECONDS_PER_HOUR * PUSD_PER_USD / Fraction(pusd_per_hour)
 
 
 def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | None:
-    """The whole bill over the tokens served, idle included: the figure to hold against an API.
+    """Return the whole bill per served token, idle included, for comparison with an API.
 
     `None` when nothing was served: the bill is then a loss, not a price.
     """
@@ -117,7 +117,7 @@ def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | No
 
 
 def capacity(*, tokens_per_s: Exact, hours: Exact, duty: Exact, basis: TokenBasis) -> Volume:
-    """What an engine can serve inside its SLO in a period, at the share of hours it can be used."""
+    """Return the volume that an engine serves inside its SLO in a period, at its usable share."""
     if not 0 <= duty <= 1:
         raise ValueError("duty is a share of the period, 0 to 1")
     return Volume(Fraction(tokens_per_s) * SECONDS_PER_HOUR * Fraction(hours) * duty, basis)

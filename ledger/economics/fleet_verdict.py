@@ -89,21 +89,21 @@ class PoolVerdict:
 
     @property
     def moves(self) -> bool:
-        """Whether anything changes: the number of engines, or units are reserved."""
+        """Return whether anything changes: the number of engines, or units are reserved."""
         if self.action is None or self.best is None:
             return False
         return self.action is not VerdictAction.KEEP or bool(self.best.reserved)
 
     @property
     def depends(self) -> bool:
-        """Whether the two ends of the interval name different numbers."""
+        """Return whether the two ends of the interval name different numbers."""
         if self.best is None or self.other is None:
             return False
         return self.best.engines != self.other.engines
 
     @property
     def substitutes(self) -> tuple[str, ...]:
-        """APIs that the verdict sends more work to, and that no evaluation has judged."""
+        """Return APIs that the verdict sends more work to, and that no evaluation has judged."""
         if self.action not in {VerdictAction.REDUCE, VerdictAction.LEAVE}:
             return ()
         names = (model.substitute for model in self.assumptions.models)
@@ -135,7 +135,7 @@ class FleetVerdict:
 
     @property
     def action(self) -> VerdictAction | None:
-        """The action of all; of pools that move in opposite ways the one that is worth most."""
+        """Return the action of all; of pools that move in opposite ways the most valuable one."""
         judged = self.judged
         if not judged:
             return None
@@ -150,7 +150,7 @@ class FleetVerdict:
 
     @property
     def worth_pusd(self) -> Fraction | None:
-        """The sum over pools that change; where none does, of what keeping is worth."""
+        """Return the sum over pools that change; where none does, of what keeping is worth."""
         counted = self._counted()
         known = [pool.worth_pusd for pool in counted if pool.worth_pusd is not None]
         return sum(known, Fraction(0)) if known else None
@@ -169,7 +169,7 @@ class FleetVerdict:
         return any(pool.depends for pool in self.judged)
 
     def total_pusd(self, *, best: bool) -> Fraction:
-        """A month of all judged pools, as they run or at their best."""
+        """Return the cost of a month of all judged pools, as they run or at their best."""
         options = [pool.best if best else pool.now for pool in self.judged]
         return sum(
             (Fraction(option.total_pusd or 0) for option in options if option is not None),
@@ -280,7 +280,7 @@ def _cost(option: VerdictOption, *, pro_rata: bool) -> Fraction:
 
 
 def _cheapest(options: list[VerdictOption], now: VerdictOption, *, pro_rata: bool) -> VerdictOption:
-    """The cheapest allowed; on a tie the smaller change, then the fewer."""
+    """Return the cheapest allowed; on a tie the smaller change, then the fewer."""
     return min(
         (option for option in options if option.allowed),
         key=lambda option: (
@@ -314,7 +314,7 @@ def _action(best: VerdictOption, now: VerdictOption) -> VerdictAction:
 def _shifts(
     sheet: AssumptionSheet, pool: PoolAssumptions, options: list[VerdictOption], best: VerdictOption
 ) -> tuple[VerdictShift, ...]:
-    """The nearest value of rate, ops and API prices at which another number is as cheap."""
+    """Return the nearest value of rate, ops and API prices at which another number is as cheap."""
     allowed = [option for option in options if option.allowed and option is not best]
     hours = Fraction(pool.count_each) * sheet.month_hours
     rates: list[tuple[Fraction, bool, int]] = []

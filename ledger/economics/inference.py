@@ -17,7 +17,7 @@ KEYS_AND_VALUES = 2
 def kv_bytes_per_token(
     *, layers: int, kv_heads: int, head_dim: int, bytes_per_element: Exact
 ) -> Exact:
-    """Bytes of KV cache that one token holds: `kv_heads`, not attention heads, under GQA."""
+    """Return bytes of KV cache that one token holds: `kv_heads`, not attention heads, under GQA."""
     return KEYS_AND_VALUES * layers * kv_heads * head_dim * bytes_per_element
 
 
@@ -26,7 +26,7 @@ def kv_cache_bytes(*, bytes_per_token: Exact, tokens: int) -> Exact:
 
 
 def tokens_per_pass(*, acceptance: Exact, drafted: int) -> Fraction:
-    """Expected tokens of one pass of the target model that verifies `drafted` tokens.
+    """Return expected tokens of one pass of the target model that verifies `drafted` tokens.
 
     A draft counts up to its first rejection, and the pass itself adds one token: the geometric
     sum (1 - a^(k+1)) / (1 - a), never a x k.
@@ -47,7 +47,7 @@ def weight_bytes(*, parameters: Exact, bytes_per_parameter: Exact) -> Exact:
 
 
 def read_ms(*, bytes_read: Exact, bytes_per_s: Exact) -> Fraction:
-    """Milliseconds to read bytes from memory: the weights, once for every decoding step."""
+    """Return milliseconds to read bytes from memory: the weights, once for every decoding step."""
     return Fraction(bytes_read) / Fraction(bytes_per_s) * MS_PER_S
 
 
@@ -57,7 +57,7 @@ def decode_tokens_per_s(*, batch: Exact, itl_ms: Exact) -> Fraction:
 
 
 def times(*, larger: Exact, smaller: Exact) -> Fraction:
-    """How many times one figure is another: a speed-up, a growth, a saving "by a factor"."""
+    """Return how many times one figure is another: a speed-up, a growth, a saving by a factor."""
     return Fraction(larger) / Fraction(smaller)
 
 
@@ -74,5 +74,5 @@ def aggregate_tokens_per_s(*, tokens_per_s_each: Exact, users: Exact) -> Exact:
 
 
 def scaling_efficiency(*, before: Exact, after: Exact, times_the_gpus: Exact) -> Fraction:
-    """Throughput gained per GPU added: 1 is linear."""
+    """Return throughput gained per GPU added: 1 is linear."""
     return times(larger=after, smaller=before) / Fraction(times_the_gpus)

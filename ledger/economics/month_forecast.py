@@ -1,4 +1,4 @@
-"""What a calendar month will have cost at its end, with an interval, from the days that are over.
+"""The cost of a calendar month at its end, with an interval, forecast from its past days.
 
 Each weekday has a level of its own, drawn towards the mean of all while it was seen few times; what
 days are beside their weekday is fitted by a straight line, which is damped and which counts only as
@@ -120,7 +120,7 @@ def _factors(days: Sequence[float], weekdays: Sequence[int], mean: float) -> lis
 
 
 def _used(weekdays: Sequence[int]) -> float:
-    """Degrees of freedom that the factors take: less of them the more they are shrunk."""
+    """Return degrees of freedom that the factors take: less of them the more they are shrunk."""
     counts = [weekdays.count(weekday) for weekday in range(7)]
     return sum(count / (count + SHRINK) for count in counts if count) * 0.5
 

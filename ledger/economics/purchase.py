@@ -54,7 +54,7 @@ class DemandProfile:
     growth: Fraction = Fraction(0)
 
     def month(self, number: int) -> Fraction:
-        """Tokens of month `number`, the first being 1."""
+        """Return tokens of month `number`, the first being 1."""
         first = Fraction(self.load.total) * HOURS_OF_A_MONTH / Fraction(self.hours)
         return first * (1 + self.growth) ** (number - 1)
 
@@ -91,7 +91,7 @@ class Purchase:
     power_pusd_per_hour: Exact = 0
 
     def book_value_pusd(self, months: int) -> Fraction:
-        """Amortised in a straight line over its life, and never below its residual value."""
+        """Return the book value in pico-USD: straight-line, never below the residual value."""
         lost = self.price_pusd * (1 - self.residual)
         return self.price_pusd - lost * min(Fraction(1), Fraction(months, self.life_months))
 
@@ -114,13 +114,13 @@ class PurchaseOption:
         return npv_pusd(self.flows, discount_per_year)
 
     def cumulative(self) -> list[Fraction]:
-        """What was paid until the end of each month; what comes back at the end is left out."""
+        """Return the sum paid by the end of each month, without what comes back at the end."""
         paid = [*self.flows[:-1], self.flows[-1] + self.returned_pusd]
         return list(accumulate(paid))
 
 
 def npv_pusd(flows: Sequence[Exact], discount_per_year: Fraction) -> int:
-    """The value today of what is paid at the ends of months 0, 1, ..., to the pico-dollar."""
+    """Return today's value in pico-USD of payments at the ends of months 0, 1, ..."""
     rate = _decimal(1 + discount_per_year)
     total = Decimal(0)
     for month, flow in enumerate(flows):
@@ -131,7 +131,7 @@ def npv_pusd(flows: Sequence[Exact], discount_per_year: Fraction) -> int:
 
 
 def payback_month(option: PurchaseOption, stay: PurchaseOption) -> int | None:
-    """`None`: not within the horizon."""
+    """Return the month of payback, `None` if it is not within the horizon."""
     ahead = [own <= api for own, api in zip(option.cumulative(), stay.cumulative(), strict=True)]
     if not ahead[-1]:
         return None
@@ -148,7 +148,7 @@ def stay(demand: DemandProfile, *, months: int) -> PurchaseOption:
 
 
 def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> PurchaseOption:
-    """The number of GPUs follows the traffic; a month without any buys all from the API."""
+    """Return the option to rent as many GPUs as each month's traffic pays for, else none."""
     costs = _Costs(demand, engine)
     found = [costs.cheapest(number) for number in range(1, months + 1)]
     flows = (Fraction(0), *(cost for _, cost in found))
@@ -160,7 +160,7 @@ def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> Purchase
 def rent_spot(
     demand: DemandProfile, engine: EngineOffer, *, lost: Fraction, months: int
 ) -> PurchaseOption:
-    """As `rent`; in a share `lost` of the hours no GPU is there or paid, and the API serves all.
+    """Return `rent` where GPUs are missing, unpaid, for a share `lost` of the hours.
 
     Ops are paid in every month with a GPU, also for the hours that are taken away.
     """
@@ -182,7 +182,7 @@ def reserve(
     discount_per_year: Fraction,
     gpus: int | None = None,
 ) -> PurchaseOption:
-    """`gpus` `None`: the number whose NPV is least."""
+    """Return the option to reserve; `gpus` of `None` is the number with the least NPV."""
     rate = Fraction(engine.pusd_per_hour) * (1 - term.discount)
     costs = _Costs(demand, replace(engine, pusd_per_hour=rate))
     owed_months = ceil_div(months, term.months) * term.months - months
@@ -205,7 +205,7 @@ def buy(
     discount_per_year: Fraction,
     gpus: int | None = None,
 ) -> PurchaseOption:
-    """The engine's hourly rate is not paid: what was bought costs its price and its power."""
+    """Return the option to buy: the price and the power are paid, not the hourly rate."""
     costs = _Costs(demand, replace(engine, pusd_per_hour=purchase.power_pusd_per_hour))
 
     def option(count: int) -> PurchaseOption:
@@ -224,7 +224,7 @@ def buy(
 def _best(
     option: Callable[[int], PurchaseOption], gpus: int | None, discount: Fraction
 ) -> PurchaseOption:
-    """Each GPU more takes over less than the one before: the cost has one lowest point."""
+    """Return the option of least cost: each further GPU takes over less, so there is one lowest."""
     if gpus is not None:
         return option(gpus)
     found, least = option(1), option(1).npv_pusd(discount)
@@ -238,7 +238,7 @@ def _best(
 
 
 class _Costs:
-    """What months cost with some GPUs, overflow included."""
+    """The cost of months with a number of GPUs, overflow included."""
 
     def __init__(self, demand: DemandProfile, engine: EngineOffer) -> None:
         self._demand = demand
@@ -253,7 +253,7 @@ class _Costs:
         )
 
     def of(self, gpus: int, month: int) -> Fraction:
-        """The curve's own period at the month's traffic, restated for a month."""
+        """Return the curve's own period at the month's traffic, restated for a month."""
         volume = Volume(self._demand.month(month) / self._share, self._demand.api.basis)
         return Fraction(self._stairs.total_pusd(gpus, volume)) * self._share
 
@@ -261,7 +261,7 @@ class _Costs:
         return (gpus + self._stairs.spares) * Fraction(self._stairs.gpu_pusd) * self._share
 
     def cheapest(self, month: int) -> tuple[int, Fraction]:
-        """Ops are paid once there is any GPU: none is compared with the best of some."""
+        """Return the cheapest number and its cost; ops are paid once there is any GPU."""
         none, best = self.of(0, month), min(self._falling(month), key=lambda pair: pair[1])
         return best if best[1] < none else (0, none)
 

@@ -27,7 +27,7 @@ class ReservedOffer:
 
     @property
     def text(self) -> str:
-        """The unit's terms, as the sheet has them."""
+        """Return the unit's terms, as the sheet has them."""
         return (
             f"USD per unit-hour, {self.tokens_per_minute} tokens a minute, at least "
             f"{self.least_units} in steps of {self.step}, by the {self.term}"
@@ -51,7 +51,7 @@ class TargetDemand:
         return sum((tokens * times for tokens, times in self.windows), Fraction(0))
 
     def served(self, per_window: Fraction) -> Fraction:
-        """Tokens of the period that fit into so many a window."""
+        """Return tokens of the period that fit into so many a window."""
         return sum((min(t, per_window) * times for t, times in self.windows), Fraction(0))
 
 

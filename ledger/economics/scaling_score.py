@@ -151,7 +151,7 @@ class ScoredSpan:
 
     @property
     def as_configured(self) -> PlanSum:
-        """The fleet as it would be without scaling."""
+        """Return the fleet as it would be without scaling."""
         return self.fixed(self.fixed_engines)
 
     @property
@@ -160,7 +160,7 @@ class ScoredSpan:
 
     @property
     def best_fixed(self) -> tuple[int, PlanSum]:
-        """The constant number with the least dollars, which is known only afterwards."""
+        """Return the constant number with the least dollars, which is known only afterwards."""
         allowed = range(min(self.least, max(0, len(self.curve) - 1)), max(1, len(self.curve)))
         best = min(allowed, key=lambda engines: (self.fixed(engines).total_pusd, engines))
         return best, self.fixed(best)

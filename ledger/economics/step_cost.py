@@ -30,7 +30,7 @@ class LoadCurve:
         return self.sums[-1]
 
     def overflow(self, capacity_per_minute: Exact, *, volume: Exact) -> Fraction:
-        """Tokens above the capacity when this curve is scaled to `volume` tokens in all."""
+        """Return tokens above the capacity when this curve is scaled to `volume` tokens in all."""
         if volume <= 0:
             return Fraction(0)
         scale = Fraction(volume) / self.total
@@ -40,7 +40,7 @@ class LoadCurve:
         )
 
     def _from(self, first: int) -> int:
-        """Tokens of the minutes from this place on."""
+        """Return tokens of the minutes from this place on."""
         return self.total - (self.sums[first - 1] if first else 0)
 
 
@@ -56,7 +56,7 @@ class StepCost:
     load: LoadCurve
 
     def fixed_pusd(self, gpus: int) -> Exact:
-        """F(N): nothing at N = 0, else N GPUs, the spares and what does not scale."""
+        """Return F(N): nothing at N = 0, else N GPUs, the spares and what does not scale."""
         return (gpus + self.spares) * self.gpu_pusd + self.other_pusd if gpus else 0
 
     def total_pusd(self, gpus: int, volume: Tokens) -> Exact:
@@ -66,7 +66,7 @@ class StepCost:
 
 
 def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
-    """A curve of the minutes of a period, quiet ones included (pass their zeros)."""
+    """Return a curve of the minutes of a period, quiet ones included (pass their zeros)."""
     minutes = tuple(sorted(tokens_per_minute))
     if not minutes or minutes[0] < 0 or minutes[-1] <= 0:
         raise ValueError("a load curve needs minutes, none negative, with some tokens")
@@ -74,7 +74,7 @@ def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
 
 
 def explaining_capacity(loads: Sequence[int], overflowed: int) -> Fraction:
-    """The capacity of a minute, or window, at which just so many of these tokens overflow.
+    """Return the capacity of a minute, or window, at which just so many of these tokens overflow.
 
     Overflow falls from all tokens to none as the capacity rises, in straight pieces between the
     loads, ever less steeply: from below, the zero of the piece at hand never lies too high.
@@ -94,14 +94,14 @@ def explaining_capacity(loads: Sequence[int], overflowed: int) -> Fraction:
 
 
 def sum_windows(tokens_per_minute: Sequence[int], minutes: int) -> list[int]:
-    """The load in windows of several minutes; a last, shorter one counts as whole."""
+    """Return the load in windows of several minutes; a last, shorter one counts as whole."""
     if minutes == 1:
         return [*tokens_per_minute]
     return _windows([0, *accumulate(tokens_per_minute)], minutes)
 
 
 def _windows(sums: Sequence[int], minutes: int) -> list[int]:
-    """Of running sums that begin with zero."""
+    """Return the sums of windows of so many minutes, from running sums that begin with zero."""
     ends = [*sums[minutes::minutes]]
     if (len(sums) - 1) % minutes:
         ends.append(sums[-1])
@@ -122,7 +122,7 @@ def _above(loads: Sequence[int], capacity: Fraction) -> Fraction:
 def fitted_window(
     tokens_per_minute: Sequence[int], *, capacity_per_minute: Exact, overflowed: Exact
 ) -> int:
-    """Minutes over which engines evened out bursts: the window that explains what overflowed.
+    """Return the minutes over which engines evened out bursts, as the overflow shows.
 
     A request works for longer than the minute it arrived in, and a burst may wait within its SLO,
     so a strict minute can overstate the overflow. The observed overflow decides.

@@ -17,7 +17,7 @@ HORIZON_DAYS = 730
 
 
 class TrendResult(StrEnum):
-    """What the trend says; only `CROSSES` comes with a date."""
+    """The result of a trend; only `CROSSES` comes with a date."""
 
     ABOVE = "above"  # the fitted line is at or above V* on the last day
     CROSSES = "crosses"
@@ -46,7 +46,7 @@ class _Line:
     quantile: float
 
     def at(self, day: int, side: int = 0) -> float:
-        """The line, or its upper (+1) or lower (-1) confidence limit."""
+        """Return the line, or its upper (+1) or lower (-1) confidence limit."""
         middle = (self.days - 1) / 2
         spread = self.days * (self.days**2 - 1) / 12
         error = self.residual * sqrt(1 / self.days + (day - middle) ** 2 / spread)
@@ -60,7 +60,7 @@ def crossing(
     needed_per_day: float,
     confidence: float = 0.8,
 ) -> BreakEvenCrossing:
-    """The day on which the trend of whole days ending at `last_day` meets `needed_per_day`."""
+    """Return the day on which the trend up to `last_day` reaches `needed_per_day`."""
     if len(tokens) < LEAST_DAYS:
         return BreakEvenCrossing(TrendResult.TOO_LITTLE_DATA)
     line = _fit(tokens, confidence)

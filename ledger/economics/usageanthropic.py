@@ -20,7 +20,7 @@ MOST_US = 400 * DAY_US
 
 
 def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
-    """A line of the console's table: a day, a model, a key."""
+    """Return a line of the console's table: a day, a model, a key."""
     start_us = _instant_us(row, DAY, where, faults)
     if start_us is None:
         return None
@@ -37,7 +37,7 @@ def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket
 
 
 def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
-    """A result of a bucket of the usage report, with its bucket's times."""
+    """Return a result of a bucket of the usage report, with its bucket's times."""
     span = [_instant_us(row, name, where, faults) for name in ("starting_at", "ending_at")]
     start_us, end_us = span
     if start_us is None or end_us is None:
@@ -84,7 +84,7 @@ def _make_bucket(
 
 
 def _instant_us(row: Mapping[str, Any], name: str, where: str, faults: list[str]) -> int | None:
-    """Of a day or a time; one without a zone is in UTC."""
+    """Return the microseconds of a day or a time; one without a zone is in UTC."""
     try:
         return instant_us(str(row.get(name) or ""))
     except InstantError as error:

@@ -58,7 +58,7 @@ class UsageFile:
     finest_us: int
 
     def minutes(self, basis: TokenBasis, names: frozenset[str]) -> list[int]:
-        """Tokens in every minute of the span; a bucket is spread evenly over its own."""
+        """Return tokens in every minute of the span; a bucket is spread evenly over its own."""
         found = [0] * ((self.end_us - self.start_us) // MINUTE_US)
         for use in self.used:
             if use.name in names:
@@ -113,7 +113,7 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
 
 
 def priced(file: UsageFile, book: PriceBook) -> PricedUsage:
-    """Each bucket at the price in force when it began.
+    """Return each bucket at the price in force when it began.
 
     A bucket adds up many requests: which rates a long prompt pays is told by the mean prompt.
     """
@@ -156,7 +156,7 @@ def _cost(usage_bucket: UsageBucket, price: Price) -> tuple[int, bool]:
 
 
 def _shape(columns: tuple[str, ...]) -> tuple[str, _Row]:
-    """Whose table it is, and what reads a row of it."""
+    """Return the name of the table with these columns, and the reader of its rows."""
     if anthropic.DAY in columns:
         shape, row, wanted = "Anthropic usage (CSV)", anthropic.of_row, anthropic.COLUMNS
     elif "opened_at" in columns:

@@ -1,4 +1,4 @@
-"""What one bucket of a provider's usage export used of one model, and how its counts are read."""
+"""Usage of one model in one bucket of a provider's export, and how its counts are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SHOWN = 40  # characters of a cell in a fault
 
 @dataclass(frozen=True, slots=True)
 class UsageBucket:
-    """What one bucket used of one model. `name` is the price book's; `tier` a service tier.
+    """Usage of one model in one bucket. `name` is the price book's; `tier` a service tier.
 
     `billed_pusd`: what our own export says it cost. `prompt`: how long a prompt was, in tokens,
     where that is told and not by the number of requests.

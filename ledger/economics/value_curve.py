@@ -51,7 +51,7 @@ class TrafficClass:
 
     @property
     def density(self) -> Fraction:
-        """Avoided pico-USD per unit of engine time."""
+        """Return avoided pico-USD per unit of engine time."""
         return Fraction(self.pusd_per_token or 0) / self.work
 
 
@@ -92,7 +92,7 @@ class ValueCurve:
 
     @property
     def stays(self) -> tuple[str, ...]:
-        """Names of the classes with traffic that cannot leave."""
+        """Return names of the classes with traffic that cannot leave."""
         return tuple(
             traffic.name
             for place, traffic in enumerate(self.classes)
@@ -104,7 +104,7 @@ class ValueCurve:
         return any(any(window.kept) or any(window.bought) for window in self.windows)
 
     def objection(self, engines: int) -> str | None:
-        """Why this number of engines is not allowed, `None` if it is."""
+        """Return why this number of engines is not allowed, `None` if it is."""
         if engines >= self.engines and (self.capacity is not None or engines == self.engines):
             return None
         if engines == 0:
@@ -119,7 +119,7 @@ class ValueCurve:
         return None
 
     def api_pusd(self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER) -> Fraction:
-        """API cost of the period with this number of engines. Raises `ValueError` if refused."""
+        """Return the period's API cost with n engines. Raises `ValueError` if refused."""
         reason = self.objection(engines)
         if reason is not None:
             raise ValueError(reason)
@@ -129,7 +129,7 @@ class ValueCurve:
         return known
 
     def avoided_pusd(self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER) -> Fraction:
-        """V(n): what these engines avoid of the cost of buying all that can leave."""
+        """Return V(n): the pico-USD that these engines avoid of buying all that can leave."""
         return self.all_bought_pusd - self.api_pusd(engines, order)
 
     def at_apis(
@@ -163,7 +163,7 @@ class ValueCurve:
         return found
 
     def _still_bought(self, window: TrafficWindow, engines: int) -> tuple[Fraction, ...]:
-        """Tokens of each class that more engines leave at APIs."""
+        """Return tokens of each class that more engines leave at APIs."""
         rest = max(0, self._stated(engines) - self._work(window.kept) * self._unit)
         still = list(map(Fraction, window.bought))
         for place in self._by_density(dearest_first=True):
@@ -175,7 +175,7 @@ class ValueCurve:
     def _gone(
         self, window: TrafficWindow, excess: int, order: DepartureOrder
     ) -> tuple[Fraction, ...]:
-        """Tokens of each class that leave a window."""
+        """Return tokens of each class that leave a window."""
         unit = self._unit
         gone = [Fraction(0)] * len(self.classes)
         places = [n for n in self._by_density(dearest_first=False) if self.classes[n].leaves]
@@ -206,7 +206,7 @@ class ValueCurve:
 
     @property
     def all_bought_pusd(self) -> Fraction:
-        """Everything that can leave, each class at its own price, and what is bought today."""
+        """Return the pico-USD of everything that can leave, and of what is bought today."""
         found = Fraction(sum(self.bought_pusd))
         for place, traffic in enumerate(self.classes):
             if traffic.leaves and traffic.pusd_per_token is not None:
@@ -220,7 +220,7 @@ class ValueCurve:
         return Fraction(self.capacity or 0).denominator * max(1, self.engines)
 
     def _stated(self, engines: int) -> int:
-        """Work of one window that these engines are known to hold, in parts of `_unit`."""
+        """Return work of one window that these engines are known to hold, in parts of `_unit`."""
         return engines * Fraction(self.capacity or 0).numerator * max(1, self.engines)
 
     def _shown(self, engines: int) -> int:
@@ -229,7 +229,7 @@ class ValueCurve:
 
     @property
     def _kept_works(self) -> list[int]:
-        """Work of every window that was kept, computed once."""
+        """Return work of every window that was kept, computed once."""
         if not self._works:
             self._works.extend(self._work(window.kept) for window in self.windows)
         return self._works
@@ -251,7 +251,7 @@ class ValueCurve:
             yield work * self._unit - max(stated, shown * self._work(kept))
 
     def _excess(self, engines: int) -> Iterator[tuple[TrafficWindow, int]]:
-        """Windows that keep more work than these engines hold, and how much more."""
+        """Yield windows that keep more work than these engines hold, and how much more."""
         unit, stated, shown = self._unit, self._stated(engines), self._shown(engines)
         for window, kept in zip(self.windows, self._kept_works, strict=True):
             excess = kept * unit - max(stated, shown * kept)
@@ -285,7 +285,7 @@ class ValueCurve:
         return total / unit
 
     def _leaving_pro_rata(self, engines: int) -> Fraction:
-        """Each movable class gives the same share of a window's work."""
+        """Return the leaving work if each movable class gives an equal share of a window."""
         priced = [place for place, traffic in enumerate(self.classes) if traffic.leaves]
         prices = [Fraction(self.classes[place].pusd_per_token or 0) for place in priced]
         scale = lcm(*(price.denominator for price in prices)) if prices else 1

@@ -18,6 +18,7 @@ from ledger.spans import DAY_US, HOUR_US, Scope
 
 PPM = 1_000_000
 _SECONDS_PER_HOUR = 3600
+_NONE = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,39 @@ class PoolBill:
         return self.gpus * self.share * self.hours
 
 
+@dataclass(frozen=True, slots=True)
+class BilledOps:
+    """Ops of one pool over the hours that are billed, which end at `end_us`; exact anywhere."""
+
+    versions: Sequence[ContractVersion]
+    start_us: int
+    end_us: int
+
+    def until(self, at_us: int) -> Fraction:
+        """pico-USD from the first billed hour up to an instant."""
+        end_us = min(at_us, self.end_us)
+        return ops_pusd(self.versions, self.start_us, end_us) if end_us > self.start_us else _NONE
+
+    def between(self, start_us: int, end_us: int) -> int:
+        """Whole pico-USD of a part; parts that touch add up to the whole."""
+        return round(self.until(end_us)) - round(self.until(start_us))
+
+
+def billed_ops(
+    contract: ContractVersion,
+    closed: Sequence[HourCell],
+    scope: Scope,
+    rest: OpenHours,
+    versions: Sequence[ContractVersion] = (),
+) -> BilledOps:
+    """Return the ops of the hours that `pool_bill` bills, of the same arguments."""
+    until = midnight_us(contract.until, days=1)
+    end_us = scope.end_us if until is None else min(scope.end_us, until)
+    span_us = sum(cell.span_us for cell in closed if cell.pool == contract.pool)
+    span_us += max(0, end_us - rest.from_us)
+    return BilledOps(versions or [contract], end_us - span_us, end_us)
+
+
 def pool_bill(
     contract: ContractVersion,
     closed: Sequence[HourCell],
@@ -63,9 +97,8 @@ def pool_bill(
     `versions` are all of the pool's contract, the oldest first; without them this one always was.
     """
     mine = [cell for cell in closed if cell.pool == contract.pool]
-    until = midnight_us(contract.until, days=1)
-    end_us = scope.end_us if until is None else min(scope.end_us, until)
-    span_us = sum(cell.span_us for cell in mine) + max(0, end_us - rest.from_us)
+    ops = billed_ops(contract, mine, scope, rest, versions)
+    span_us = ops.end_us - ops.start_us
     paid_us = sum(cell.replica_us for cell in mine) + rest.paid_us
     down_us = sum(cell.unavailable_us for cell in mine) + rest.unavailable_us
     hours = Fraction(span_us, HOUR_US)
@@ -81,7 +114,7 @@ def pool_bill(
         used_pusd=sum(cell.used_pusd for cell in mine) + sum(rest.used_pusd.values()),
         idle_pusd=sum(cell.idle_pusd for cell in mine) + rest.idle_pusd,
         unavailable_pusd=sum(cell.unavailable_pusd for cell in mine) + rest.unavailable_pusd,
-        ops_pusd=ops_pusd(versions or [contract], end_us - span_us, end_us),
+        ops_pusd=ops.until(ops.end_us),
         hours=hours,
         available_share=1 - Fraction(down_us, paid_us) if paid_us else Fraction(1),
         open_from_us=rest.from_us,

@@ -1,1 +1,1 @@
-"""What a token costs: where prices come from, which one counts, what an import changes."""
+"""Token prices: where they come from, which one counts, what an import changes."""

@@ -35,7 +35,7 @@ Stated = dict[Place, int]
 
 @dataclass(frozen=True, slots=True)
 class _KnownPrices:
-    """What others state: from `low` to `high`, as `who` says, and how many times off is doubted."""
+    """The range that a source states, its name, and the factor beyond which a price is doubted."""
 
     low: int
     high: int
@@ -44,7 +44,7 @@ class _KnownPrices:
 
 
 class PriceBands:
-    """What is known of prices at an instant, to hold others against."""
+    """The plausible range of each price at one time, to compare other prices with."""
 
     def __init__(self, book: PriceBook, at_us: int) -> None:
         self._book = book
@@ -54,7 +54,7 @@ class PriceBands:
                 self._hosts.setdefault(_model(price.name), []).append(price)
 
     def doubt(self, price: Price) -> str | None:
-        """What looks wrong about a price, stored or not, as a sentence; None: nothing does."""
+        """Return a sentence on what looks wrong about a price, or `None`."""
         if price.withdrawn or price.simulated:
             return None
         found: dict[tuple[str, str], tuple[list[str], str]] = {}
@@ -75,7 +75,7 @@ class PriceBands:
         return "; ".join(lines) or None
 
     def _known_prices(self, price: Price, place: Place) -> Iterator[_KnownPrices]:
-        """What there is to hold one kind against, the best first."""
+        """Yield the ranges to compare a price of one kind with, the best source first."""
         books = self._book.books_of(price.name)
         others = [
             max(versions, key=lambda version: version.version) for versions in books
@@ -95,7 +95,7 @@ class PriceBands:
 
 
 def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_KnownPrices]:
-    """What these state of a kind, where any of them charges for it."""
+    """Yield the range that these prices state of a kind, if any of them charges for it."""
     if times == OTHER_HOST_TIMES:  # a cached read that one host discounts is full price elsewhere
         prices = [price for price in prices if not _follows(price.terms, place)]
     found = [(value, price) for price in prices if (value := _value(price.terms, place))]
@@ -112,7 +112,7 @@ def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_Known
 
 
 def _before(books: Iterable[Sequence[Price]], price: Price) -> list[Price]:
-    """The version before, unless this one goes back to the terms of an older one.
+    """Return the version before, unless this one goes back to the terms of an older one.
 
     Then what came between is the odd one, and it was told when it was stored.
     """
@@ -132,7 +132,7 @@ def _before(books: Iterable[Sequence[Price]], price: Price) -> list[Price]:
 
 
 def _off(place: Place, value: int, known: _KnownPrices) -> tuple[str, str] | None:
-    """How far off and which unit that looks like, and the figures; None: it is near enough."""
+    """Return the size and likely unit of a deviation, with figures; `None` if it is small."""
     if known.low <= value * known.times and value <= known.high * known.times:
         return None
     figures = f"{_usd(place, value)} for {_usd(place, known.low)}"
@@ -161,7 +161,7 @@ def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
 
 
 def _stated_amounts(terms: PriceTerms) -> Stated:
-    """Every amount that a price states, but its surcharge."""
+    """Return every amount that a price states, but its surcharge."""
     found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
     for schedule in terms.schedules:
         found |= {
@@ -175,7 +175,7 @@ def _stated_amounts(terms: PriceTerms) -> Stated:
 
 
 def _value(terms: PriceTerms, place: Place) -> int:
-    """Of a tier or step that a price does not list, its standard rate."""
+    """Return the price of a place; the standard rate if the tier or step is not listed."""
     kind = place[2]
     return int(getattr(_rates(terms, place) if kind in KINDS else terms, kind))
 
@@ -203,7 +203,7 @@ def _place_text(place: Place) -> str:
 
 
 def _usd(place: Place, pusd: int) -> str:
-    """USD per million tokens, or per what else is priced."""
+    """Return USD per million tokens, or per what else is priced."""
     usd = pusd_to_usd(pusd * _PER_MILLION if place[2] in KINDS else pusd)
     text = f"{usd:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -216,5 +216,5 @@ def _round(ratio: Fraction) -> str:
 
 
 def _model(name: str) -> str:
-    """A model's own name at whichever host: `meta-llama/Llama-3.3-70B` of any provider."""
+    """Return a model's own name at whichever host: `meta-llama/Llama-3.3-70B` of any provider."""
     return _SNAPSHOT.sub("", name.partition("#")[0].rpartition("/")[2].lower())

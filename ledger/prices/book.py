@@ -103,7 +103,7 @@ class PriceBook:
         return len(self._by_version)
 
     def find(self, name: str, at_us: int) -> Price | None:
-        """The price in force, by exact name or by one of the documented rules."""
+        """Return the price in force, by exact name or by one of the documented rules."""
         found = self._in_force(name, at_us)
         if found is not None:
             return found
@@ -114,13 +114,13 @@ class PriceBook:
         return None
 
     def unchanged_span_us(self, at_us: int) -> tuple[int, int]:
-        """From and until when every `find` answers as at this instant."""
+        """Return the span in which every `find` answers as at this instant, in microseconds."""
         edges_us, place = self._edges_us, bisect_right(self._edges_us, at_us)
         since_us = edges_us[place - 1] if place else -BIGINT_LIMIT
         return since_us, edges_us[place] if place < len(edges_us) else BIGINT_LIMIT
 
     def version(self, version: int) -> Price | None:
-        """A version by its number, for audits and settles."""
+        """Return a version by its number, for audits and settles."""
         return self._by_version.get(version)
 
     def unread_terms(self, price: Price, at_us: int) -> tuple[str, ...]:
@@ -158,29 +158,29 @@ class PriceBook:
 
     @property
     def newest_version(self) -> int:
-        """The number of the version that was stored last; 0 in an empty book."""
+        """Return the number of the version that was stored last; 0 in an empty book."""
         return max(self._by_version, default=0)
 
     def with_prices(self, prices: Iterable[Price]) -> "PriceBook":
-        """The book with these versions beside its own."""
+        """Return the book with these versions beside its own."""
         return PriceBook([*self._by_version.values(), *prices], self._aliases)
 
     def books_of(self, name: str) -> tuple[tuple[Price, ...], ...]:
-        """Every version of exactly this name: by book, each by time."""
+        """Return every version of exactly this name: by book, each by time."""
         return self._by_name.get(name, ())
 
     def names(self) -> list[str]:
         return sorted(self._by_name)
 
     def prices_in_force(self, at_us: int) -> Iterator[Price]:
-        """Every name's price at an instant, by name."""
+        """Yield every name's price at an instant, by name."""
         for name in sorted(self._by_name):
             found = self._in_force(name, at_us)
             if found is not None:
                 yield found
 
     def _in_force(self, name: str, at_us: int) -> Price | None:
-        """Of the books that price the name: the highest rank, then what was stored last."""
+        """Return the price in force: of the books with the name, by rank, then by storing order."""
         standing = (last_at(versions, at_us) for versions in self._by_name.get(name, ()))
         found = [price for price in standing if price is not None and is_open(price, at_us)]
         return max(found, key=_precedence, default=None)
@@ -197,7 +197,7 @@ class PriceBook:
 
 
 def tier_of(service_tier: str | None) -> str:
-    """The tier that a response's `service_tier` names, in the price book's words."""
+    """Return the tier that a response's `service_tier` names, in the price book's words."""
     word = (service_tier or "").lower()
     return STANDARD if word in _STANDARD_WORDS else _SAME_TIER.get(word, word)
 
@@ -208,7 +208,7 @@ def lists_tier(price: Price, tier: str) -> bool:
 
 
 def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) -> tuple[int, bool]:
-    """The cost in the tier that an answer names, and whether the price lists that tier.
+    """Return the cost in the tier that an answer names, and whether the price lists that tier.
 
     A tier without rates is booked at the standard ones: money was owed, and the row is flagged.
     """
@@ -264,7 +264,7 @@ def _dearest_kinds(
 
 
 def check(price: Price) -> list[str]:
-    """A dry run at load: faults as sentences, none for a price that can be used."""
+    """Return a dry run at load: faults as sentences, none for a price that can be used."""
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
     faults += _check_terms(price.terms)
     until = price.effective_until_us
@@ -307,13 +307,13 @@ def _check_terms(terms: PriceTerms) -> tuple[str, ...]:
 
 
 def last_at(versions: Sequence[Price], at_us: int) -> Price | None:
-    """Of one book's versions of a name, by time: the one that stands at an instant."""
+    """Return the version of one book, in order of time, that is valid at an instant."""
     place = bisect_right(versions, at_us, key=_since_us)
     return versions[place - 1] if place else None
 
 
 def is_open(price: Price, at_us: int) -> bool:
-    """Whether a standing version counts: it is neither withdrawn nor at its end."""
+    """Return whether a standing version counts: it is neither withdrawn nor at its end."""
     until_us = price.effective_until_us
     return not price.withdrawn and (until_us is None or at_us < until_us)
 

@@ -134,7 +134,7 @@ def seed_of(bundled: BundledMap) -> PriceSeed:
 
 
 def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
-    """Drafts of every row that is priced per token, and what was left out and why."""
+    """Return drafts of every row that is priced per token, and what was left out and why."""
     refused: list[PriceRemark] = []
     rounded: list[PriceRemark] = []
     conflicting: list[PriceRemark] = []
@@ -208,7 +208,7 @@ def _with_forms(
 
 
 def normalised(key: str, provider: str) -> str:
-    """`provider/model` from a key of the map and the provider that the map names."""
+    """Return `provider/model` for a key of the map and the provider that the map names."""
     provider = _PROVIDERS.get(provider, provider)
     if provider.startswith("vertex_ai-"):
         provider = "vertex_ai"
@@ -243,7 +243,7 @@ def _drafts(
 
 
 def _uplifts(row: Row) -> Iterator[tuple[str, Decimal]]:
-    """Regions with a surcharge: a suffix of the field, `regional`, or Anthropic's `us`."""
+    """Yield regions with a surcharge: a suffix of the field, `regional`, or Anthropic's `us`."""
     for field, factor in row.items():
         region = uplifted_region(field)
         if region is not None and isinstance(factor, Decimal) and factor > 1:

@@ -1,4 +1,4 @@
-"""What an import would change, as a person approves it: per name, old and new of every price.
+"""The changes that an import would make, for approval: each price of a name, old and new.
 
 `planned` compares a source with the stored versions and answers with the rows to store and what
 each does to the price in force; what the source states as it stands makes no row. Pure.
@@ -18,7 +18,7 @@ Place = tuple[str, int, str]  # tier, above tokens, kind
 
 
 class PriceStatus(StrEnum):
-    """What a row does to the price in force, or that the source no longer has a name.
+    """The effect of a row on the price in force, or that the source no longer has its name.
 
     `RESTATED`: the same amounts from elsewhere; `SHADOWED`: another book's price stays in force;
     `REMOVED`: its price ends; `DROPPED`: a market's list has it no more, and its price stays,
@@ -46,7 +46,7 @@ class PriceAmount:
 
     @property
     def percent(self) -> float | None:
-        """By how much it changes; None where there is nothing to compare with."""
+        """Return the change in percent, `None` where there is nothing to compare with."""
         if not self.old or self.new is None:
             return None
         return round((self.new - self.old) * 100 / self.old, 2)
@@ -90,7 +90,7 @@ def planned(
     only: Callable[[str], bool],
     at_us: int,
 ) -> PriceImportPlan:
-    """Importing these drafts as `book`, for the names that `only` accepts, at this instant.
+    """Return the plan to import drafts as `book`, for the names that `only` accepts.
 
     Raises `PriceError` for drafts that cannot be used or have ended.
     """
@@ -115,7 +115,7 @@ def planned(
 
 
 def approved(plan: PriceImportPlan) -> tuple[tuple[PriceDraft, bool, int | None], ...]:
-    """What a person says yes to: the same whenever it is planned, unless something changed."""
+    """Return what a person approves: equal for equal plans, until something changes."""
     return tuple(
         (row.draft, row.withdrawn, None if since == plan.at_us else since)
         for row in plan.changes.rows
@@ -158,7 +158,7 @@ def price_differences(before: Price | None, after: Price | None) -> tuple[PriceA
 
 
 def amounts(price: Price) -> tuple[PriceAmount, ...]:
-    """Everything that a price lists, with `old` and `new` alike."""
+    """Return every amount of a price, with `old` and `new` alike."""
     return tuple(
         PriceAmount(*place, _unit(place[2]), value, value)
         for place, value in sorted(_amounts(price).items(), key=lambda item: _order(item[0]))

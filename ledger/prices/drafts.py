@@ -1,4 +1,4 @@
-"""What the price book is made from: drafts out of several sources, and what changed since.
+"""Drafts of prices from several sources, and what changed since the last import.
 
 A draft is a price without a version. Sources (LiteLLM's packaged map, price files) give drafts;
 `diff` compares what they say for every instant from the import on with what the stored versions
@@ -64,7 +64,7 @@ class DraftChange:
 
 @dataclass(frozen=True, slots=True)
 class DraftChanges:
-    """What an import does: `rows` are stored in this order, each as the next version."""
+    """The changes of an import: `rows` are stored in this order, each as the next version."""
 
     rows: tuple[DraftChange, ...]
     unchanged: int
@@ -82,7 +82,7 @@ def diff(
     at_us: int,
     priced: Container[str] = (),
 ) -> DraftChanges:
-    """The rows that bring the stored versions to what the drafts say, from `at_us` on.
+    """Return the rows that bring the stored versions to what the drafts say, from `at_us` on.
 
     A name's first prices also cover the past, when nothing else is known of it: `priced` are names
     whose past other books know. Raises `PriceError` with every draft that fails its dry run or is
@@ -147,7 +147,7 @@ def _same(price: Price, draft: PriceDraft) -> bool:
 
 
 def states_same_amounts(price: Price, draft: PriceDraft) -> bool:
-    """Whether they differ at most in the names of what their terms do not say."""
+    """Return whether they differ at most in the names of what their terms do not say."""
     return msgspec.structs.replace(price.terms, unread=()) == msgspec.structs.replace(
         draft.terms, unread=()
     )

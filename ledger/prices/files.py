@@ -86,7 +86,7 @@ def read_price_file(path: Path) -> str:
 
 
 def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
-    """The file's prices and aliases; raises `PriceError` with every fault and its place."""
+    """Return the file's prices and aliases; raises `PriceError` with every fault and its place."""
     try:
         document = yaml.load(text, Loader=_DecimalLoader)  # noqa: S506  (a SafeLoader)
     except yaml.YAMLError as error:
@@ -163,7 +163,7 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
 
 
 def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierRates]:
-    """Rates of tiers and above thresholds: what a step leaves open is as in its own tier."""
+    """Return rates of tiers and above thresholds: what a step leaves open is as in its own tier."""
     rates: dict[str, Mapping[str, int]] = {STANDARD: base}
     for word, stated in _mapping(row.get("tiers") or {}, "tiers").items():
         tier = tier_of(word)
@@ -188,7 +188,7 @@ def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierR
 
 
 def _picture_forms(row: Mapping[str, object], rates: TokenRates) -> list[TierRates]:
-    """Prices of a picture by its form: `SIZE`, `QUALITY` or `QUALITY/SIZE`."""
+    """Return prices of a picture by its form: `SIZE`, `QUALITY` or `QUALITY/SIZE`."""
     found = []
     for form, usd in _mapping(row.get("pictures") or {}, "pictures").items():
         if picture_form(form) != form:
@@ -264,7 +264,7 @@ def _day(row: Mapping[str, object], name: str) -> date | None:
 
 
 def _day_us(row: Mapping[str, object], name: str) -> int | None:
-    """The first microsecond of a UTC day."""
+    """Return the first microsecond of a UTC day."""
     day = _day(row, name)
     if day is None:
         return None

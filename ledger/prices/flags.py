@@ -1,4 +1,4 @@
-"""What a person should look at before trusting a price: stale, expired, source-less, implausible.
+"""Doubts about prices for a person to check: stale, expired, without source, implausible.
 
 `flags` judges names; which names matter (those that a configuration uses, or all) is the caller's
 to say. Pure: the date comes in.
@@ -26,7 +26,7 @@ _NO_DATES: Mapping[str, str] = {}
 
 
 class PriceDoubt(StrEnum):
-    """What there is to doubt.
+    """The kind of a doubt about a price.
 
     `STALE`: the source was last read long ago, or nobody wrote when. `PENDING`: the bundled map
     states another price, which nobody has approved. `PARTLY_KNOWN`: its source states charges that
@@ -62,7 +62,7 @@ def flags(
     read_on: Mapping[str, str] = _NO_DATES,
     stale_after_days: int = STALE_AFTER_DAYS,
 ) -> list[PriceFlag]:
-    """The doubts about these names' prices. `read_on`: ISO day, per book, of its last reading."""
+    """Return doubts about prices of names. `read_on`: ISO day, per book, of its last reading."""
     today = _day(at_us)
     bands = PriceBands(book, at_us)
     found: list[PriceFlag] = []
@@ -84,7 +84,7 @@ def flags(
 
 
 def _partly_known(names: Iterable[str]) -> str:
-    """Charges that no term says, each with what a request must have to be charged it."""
+    """Return charges that no term says, each with what a request must have to be charged it."""
     doubtful = doubtful_terms(list(names))
     if not doubtful:
         return ""

@@ -64,7 +64,7 @@ class GenaiSeed:
 
 
 def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
-    """The last day that the data speaks of as past: it was stated then or later."""
+    """Return the last day that the data speaks of as past: it was stated then or later."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date().isoformat()
     comments = (model.price_comments or "" for provider in providers for model in provider.models)
     return max((day for text in comments for day in _DATE.findall(text) if day <= today),
@@ -108,7 +108,7 @@ def _draft(
 
 
 def _names(prefix: str, model: Any, cased: Mapping[str, str]) -> list[str]:
-    """The model's own name, and of its exact aliases those that the price book has."""
+    """Return the model's own name, and of its exact aliases those that the price book has."""
     own = prefix + model.id
     aliases = [prefix + equal for equal in _equals(model.match)]
     found = [cased[name] for name in sorted({alias.lower() for alias in aliases}) if name in cased]
@@ -122,7 +122,7 @@ def _equals(clause: Any) -> Iterator[str]:
 
 
 def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, list[str]]:
-    """The terms and the keys of the data that are charged for something else."""
+    """Return the terms and the keys of the data that are charged for something else."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date()
     stated = _in_force(model, today)
     steps = _steps(stated)
@@ -192,7 +192,7 @@ def _tier(
 
 
 def _fill_kinds(stated: Kinds, before: TokenRates | None) -> Kinds:
-    """What is stated, over the kinds that the price so far lists on its own account."""
+    """Return the stated kinds, and for others those that the earlier price lists itself."""
     if before is None:
         return stated
     listed = {kind: getattr(before, kind) for kind in KINDS if not is_unlisted(before, kind)}
@@ -202,13 +202,13 @@ def _fill_kinds(stated: Kinds, before: TokenRates | None) -> Kinds:
 
 
 def _inclusive(steps: Steps, before: PriceTerms) -> bool:
-    """Whether `above 199999` is how this data says `from 200000 on`."""
+    """Return whether `above 199999` is how this data says `from 200000 on`."""
     places = {schedule.above_tokens for schedule in before.schedules}
     return before.inclusive and bool(steps) and all(above + 1 in places for above in steps)
 
 
 def _steps(stated: Mapping[str, Any]) -> Steps:
-    """What each threshold changes, from 0 up; the highest below the prompt counts."""
+    """Return the changes of each threshold from 0 up; the highest below the prompt counts."""
     steps: Steps = {0: {}}
     for key, kind in _KINDS.items():
         value = stated.get(key)
@@ -224,7 +224,7 @@ def _steps(stated: Mapping[str, Any]) -> Steps:
 
 
 def _in_force(model: Any, today: date) -> Mapping[str, Any]:
-    """The prices of the last condition that holds; the first stands where none does."""
+    """Return the prices of the last condition that holds; the first stands where none does."""
     if not isinstance(model.prices, list):
         return _stated_values(model.prices)
     if any(hasattr(price.constraint, "start_time") for price in model.prices):

@@ -96,7 +96,7 @@ Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row st
 
 
 def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> PriceTerms:
-    """The row's terms; `noise` receives the fields that were rounded. Raises `PriceError`.
+    """Return the row's terms; `noise` receives the fields that were rounded. Raises `PriceError`.
 
     `name`: of the model, which tells whether it searches for every request.
     """
@@ -135,7 +135,7 @@ def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> Pri
 
 
 def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
-    """Names of charges that `terms_of` does not read; see `ledger.prices.unread_terms`."""
+    """Yield names of charges that `terms_of` does not read; see `ledger.prices.unread_terms`."""
     beside = {term for kind in _BESIDE.get(str(row.get("mode")), ()) for term in kind.map_terms}
     read = {field for field in row if _is_read(field)} | beside
     read |= {_REQUEST, "tiered_pricing"}
@@ -193,7 +193,7 @@ def _pixel_pusd(row: Mapping[str, object], field: str) -> Decimal:
 
 
 def _complete_pictures(base: Kinds, picture_pusd: int) -> None:
-    """Some rows state the price of a step of work as a token's, which no answer counts."""
+    """Complete the prices of pictures; refuse a step of work that is stated as a token."""
     if not (picture_pusd or base.get("image_output")):
         raise PriceError("a picture has no price")
     if base.get("image_output"):
@@ -210,7 +210,7 @@ def _complete(base: Kinds, *, beside: int) -> None:
 
 
 def _request_pusd(row: Mapping[str, object], noise: list[str], name: str) -> tuple[int, int]:
-    """The fee of a request, and the price of a search where searches are counted."""
+    """Return the fee of a request, and the price of a search where searches are counted."""
     fee, depths = _pusd(row, _REQUEST, noise) or 0, _searches(row)
     if not depths or not _searches_always(row, name):
         return fee, 0
@@ -219,7 +219,7 @@ def _request_pusd(row: Mapping[str, object], noise: list[str], name: str) -> tup
 
 
 def _depths(row: Mapping[str, object], rates: TokenRates, noise: list[str]) -> Iterator[TierRates]:
-    """Tiers of the depths that are cheaper than the dearest, which is the standard fee."""
+    """Yield tiers of the depths that are cheaper than the dearest, which is the standard fee."""
     if row.get("litellm_provider") not in SEARCH_PROVIDERS:
         return
     depths, fee = _searches(row), _pusd(row, _REQUEST, noise) or 0
@@ -231,7 +231,7 @@ def _depths(row: Mapping[str, object], rates: TokenRates, noise: list[str]) -> I
 
 
 def _searches(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Prices of a search by its depth; one price of all depths is a single one."""
+    """Return prices of a search by its depth; one price of all depths is a single one."""
     stated = row.get(SEARCH_FEE)
     if isinstance(stated, Mapping):
         return stated
@@ -239,7 +239,7 @@ def _searches(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _searches_always(row: Mapping[str, object], name: str) -> bool:
-    """Whether the model searches for every request."""
+    """Return whether the model searches for every request."""
     if row.get("mode") in _WRITING and _ALWAYS_SEARCHES.fullmatch(name.lower()):
         return True
     return row.get("litellm_provider") in SEARCH_PROVIDERS and bool(_searches(row))

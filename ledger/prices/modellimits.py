@@ -28,11 +28,11 @@ class ModelLimits(NamedTuple):
 
     @property
     def stated_context(self) -> int:
-        """The context in tokens, 0 where the map states none."""
+        """Return the context in tokens, 0 where the map states none."""
         return self.context_tokens if self.context_tokens < LIMIT_TOKENS else 0
 
     def max_output_tokens(self, prompt_tokens: int) -> int:
-        """The longest answer after such a prompt, at least one token."""
+        """Return the longest answer after such a prompt, at least one token."""
         return max(1, min(self.output_tokens, self.context_tokens - prompt_tokens))
 
 
@@ -45,7 +45,7 @@ class _Row(msgspec.Struct):
 
 @cache
 def model_limits() -> Mapping[str, ModelLimits]:
-    """Limits by `provider/model`, from the installed map; empty without one.
+    """Return limits by `provider/model`, from the installed map; empty without one.
 
     Read once: who forks workers has read it for all of them.
     """
@@ -56,7 +56,7 @@ def model_limits() -> Mapping[str, ModelLimits]:
 
 
 def limits_from_map(text: bytes) -> dict[str, ModelLimits]:
-    """A prefixed key wins over a bare one of the same name, as it does for prices."""
+    """Return the limits by name; a prefixed key wins over a bare one, as it does for prices."""
     rows = msgspec.json.decode(text, type=dict[str, _Row])
     limits: dict[str, ModelLimits] = {}
     for key, row in sorted(rows.items(), key=lambda item: "/" not in item[0]):

@@ -78,12 +78,12 @@ class _Row:
 
     @property
     def tier(self) -> str:
-        """The tier in the price book's words."""
+        """Return the tier in the price book's words."""
         return tier_of(self.words["tier"])
 
 
 def parse_price_csv(data: bytes, *, book: str) -> tuple[PriceDraft, ...]:
-    """The file's prices. Raises `PriceError` with every fault, a line each, `LINE, COLUMN`."""
+    """Return the file's prices. Raises `PriceError` with every fault as `LINE, COLUMN`."""
     faults: list[str] = []
     try:
         table = read_table(data, book, faults)
@@ -183,7 +183,7 @@ def _row(line: CsvLine, book: str, faults: list[str]) -> _Row:
 
 
 def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDraft]:
-    """The price that these rows of one name and one beginning make, if they make one."""
+    """Yield the price that these rows of one name and one beginning make, if they make one."""
     where = f"{book}: line {rows[0].line.number}"
     standard = [row for row in rows if _order_of(row) == (STANDARD, 0)]
     if len(standard) != 1:

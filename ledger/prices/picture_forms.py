@@ -86,7 +86,7 @@ def _listed_name(listed: Mapping[str, int], form: PictureForm) -> str | None:
 
 
 def _names_of(form: PictureForm) -> Iterator[str]:
-    """Names of exactly this form, the most particular first."""
+    """Yield names of exactly this form, the most particular first."""
     quality, size = form
     if quality and size:
         yield f"{quality}/{size}"
@@ -98,7 +98,7 @@ def _names_of(form: PictureForm) -> Iterator[str]:
 
 
 def _fits(name: str, form: PictureForm) -> bool:
-    """Whether a listed form may be the one that was asked for without saying all of it."""
+    """Return whether a listed form may be the one that was asked for without saying all of it."""
     listed = form_parts(name)
     return all(not said or not has or said == has for said, has in zip(form, listed, strict=True))
 

@@ -1,4 +1,4 @@
-"""How many tokens a vendor counts for a picture of a prompt, by its published rule.
+"""The number of tokens that a vendor counts for a picture, by its published rule.
 
 A price names its rule (`image_tokens`); a few families of models have theirs by name. Each rule
 never counts less than its vendor: a picture may be turned (EXIF), so no rule depends on which side
@@ -71,7 +71,7 @@ def rule_of_model(name: str) -> str:
 
 
 def _openai_tiles(base: int, tile: int) -> PictureRule:
-    """Tiles of a picture that is shrunk, never enlarged, to 2,048 pixels, then to 768."""
+    """Return tiles of a picture that is shrunk, never enlarged, to 2,048 pixels, then to 768."""
 
     def count(longer: int, shorter: int, detail: str) -> int:
         if detail == "low":
@@ -95,7 +95,7 @@ _LOW, _HIGH, _WIDE, _ORIGINAL, _UNREFUSED = 256, 2_500, 6_144, 10_000, 30_000
 def _openai_patches(
     factor_percent: int, finest: int, by_detail: Mapping[str, int] | None = None
 ) -> PictureRule:
-    """Patches of 32 pixels, each some tokens, at most as many as the detail has."""
+    """Return patches of 32 pixels, each some tokens, at most as many as the detail has."""
     budgets = by_detail or {}
 
     def count(longer: int, shorter: int, detail: str) -> int:
@@ -106,7 +106,7 @@ def _openai_patches(
 
 
 def _anthropic(most: int) -> PictureRule:
-    """The area / 750, or patches of 28 pixels where a thin picture has more of those."""
+    """Return the area / 750, or patches of 28 pixels where a thin picture has more of those."""
 
     def count(longer: int, shorter: int, _detail: str) -> int:
         return max(-(-longer * shorter // 750), _grid(longer, shorter, 28))
@@ -115,7 +115,7 @@ def _anthropic(most: int) -> PictureRule:
 
 
 def _gemini_tiles(longer: int, shorter: int, _detail: str) -> int:
-    """Tiles of 768 pixels, or of the crop unit, whichever are more."""
+    """Return tiles of 768 pixels, or of the crop unit, whichever are more."""
     if longer <= 384:
         return 258
     unit = min(max(shorter * 2 // 3, 256), 768)
@@ -123,7 +123,7 @@ def _gemini_tiles(longer: int, shorter: int, _detail: str) -> int:
 
 
 def _rows_of_patches(side: int, limit: int) -> PictureRule:
-    """Patches within a longest side, and a token at each row's end."""
+    """Return patches within a longest side, and a token at each row's end."""
 
     def count(longer: int, shorter: int, _detail: str) -> int:
         if longer > limit:

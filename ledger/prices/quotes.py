@@ -1,4 +1,4 @@
-"""What a price asks of a request before it is sent: text in, text out, in the standard tier.
+"""The price of a request before it is sent: text in, text out, in the standard tier.
 
 The same amounts as `cost_pusd` and `bound_pusd`, asked again and again: where one pair of rates
 holds for every prompt (no schedule, no uplift), which is the usual price, they are found once.
@@ -69,7 +69,7 @@ class PriceQuote:
         return PriceQuote(replace(self.price, terms=limited), unread, self.limits)
 
     def cost_pusd(self, tokens: TokenCounts) -> int:
-        """What input and output tokens cost; the other kinds are not looked at."""
+        """Return the cost of input and output tokens in pico-USD; other kinds are left out."""
         if self._any_prompt:
             return tokens.input * self._input + tokens.output * self._output + self._request
         return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
@@ -113,7 +113,7 @@ class PriceQuote:
         return "" if borrowed else self._picture_rule
 
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:
-        """Names of what is unread and may be charged to a request with these features."""
+        """Return names of what is unread and may be charged to a request with these features."""
         known = self._unread.get(features)
         if known is None:
             known = self._unread[features] = unlimited_terms(self.unread, features)
@@ -136,5 +136,5 @@ def _model_of(price: Price) -> str:
 
 
 def _last_name(model: str) -> str:
-    """The model's own name, without who serves it."""
+    """Return the model's own name, without who serves it."""
     return model.rpartition("/")[2]

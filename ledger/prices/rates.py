@@ -1,4 +1,4 @@
-"""What a price is made of, and the only functions that multiply tokens by a price.
+"""The parts of a price, and the only functions that multiply tokens by a price.
 
 Every kind of token has a rate in pico-USD, so a cost is exact. Rates that a provider does not
 list are the ones it charges instead: cached reads and cache writes as input, reasoning as output,
@@ -123,7 +123,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def rates_from(listed: Mapping[str, int]) -> TokenRates:
-    """Complete rates from those a provider lists; `input` and `output` must be among them."""
+    """Return complete rates from listed ones; `input` and `output` must be among them."""
     if unknown := listed.keys() - _KNOWN:
         raise PriceError(f"unknown kinds of tokens: {', '.join(sorted(unknown))}")
     if "input" not in listed or "output" not in listed:
@@ -135,7 +135,7 @@ def rates_from(listed: Mapping[str, int]) -> TokenRates:
 
 
 def overlay_rates(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, int]:
-    """What a schedule states over the rates below it; its output price is reasoning's, too."""
+    """Return the rates of a schedule over those below; its output price covers reasoning too."""
     full = {**below, **stated}
     if "output" in stated and "reasoning" not in stated:
         full.pop("reasoning", None)
@@ -157,13 +157,13 @@ TEXT_ALONE = ReachableMedia(audio_input=False, audio_output=False, images=False)
 
 
 def is_unlisted(rates: TokenRates, kind: str) -> bool:
-    """Whether a kind costs just what the one it falls back on costs."""
+    """Return whether a kind costs just what the one it falls back on costs."""
     instead = _FALLBACK.get(kind)
     return instead is not None and getattr(rates, kind) == getattr(rates, instead)
 
 
 def cost_pusd(tokens: TokenCounts, price: Price, *, tier: str = STANDARD) -> int:
-    """What the attempt costs, exact. Raises `UnpricedTierError` for a tier without rates."""
+    """Return an attempt's exact cost. Raises `UnpricedTierError` for a tier without rates."""
     terms = price.terms
     rates = terms.rates
     if terms.schedules:
@@ -191,7 +191,7 @@ def bound_pusd(
     tiers: Collection[str] | None = None,
     media: ReachableMedia = ANY_MEDIA,
 ) -> int:
-    """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
+    """Return the most that these tokens may cost: each at its dearest reachable kind, in pico-USD.
 
     `output_tokens` are those of all choices. `tiers` are the service tiers the request can run in
     (`None`: any that is priced, because the provider's default may not be the standard one).
@@ -218,7 +218,7 @@ def bound_pusd(
 
 
 def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
-    """An upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
+    """Return an upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
 
     `counts` are fields of `TokenCounts`; `tiers`: as in `bound_pusd`.
     """
@@ -227,7 +227,7 @@ def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **co
 
 
 def units_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
-    """An upper bound of the units alone, to stand beside a bound on tokens: that has the fee.
+    """Return the most that the units cost, in pico-USD; the fee is in the bound on tokens.
 
     Both are rounded, and their sum once, which may be one more.
     """
@@ -270,7 +270,7 @@ def _dearest_unit_pusd(terms: PriceTerms, kind: TokenKind, tiers: Collection[str
 
 
 def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
-    """The rates that all tokens of a request with this prompt pay in this tier."""
+    """Return the rates that all tokens of a request with this prompt pay in this tier."""
     terms = price.terms
     found = terms.rates if tier == STANDARD else None
     for schedule in terms.schedules:  # ascending thresholds within a tier: the last that fits wins
@@ -286,22 +286,22 @@ def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
 
 
 def prompt_tokens(tokens: TokenCounts) -> int:
-    """The whole prompt, as context limits and thresholds count it."""
+    """Return the whole prompt, as context limits and thresholds count it."""
     return tokens.whole_prompt
 
 
 def dearest_input(rates: TokenRates, *, audio: bool) -> int:
-    """The most that a token of the prompt can cost; without `audio`, a token of its text."""
+    """Return the most that a token of the prompt can cost; without `audio`, a token of its text."""
     return max(_of_prompt(rates) if audio else _of_text_prompt(rates))
 
 
 def dearest_output(rates: TokenRates, *, audio: bool, images: bool) -> int:
-    """The most that a token of the output can cost; without `audio` or `images`, of the rest."""
+    """Return the most that a token of the output costs, in pico-USD."""
     return max(_of_outputs[audio, images](rates))
 
 
 def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates, tier: str) -> int:
-    """Cost of the kinds that few requests have, in pico-USD."""
+    """Return cost of the kinds that few requests have, in pico-USD."""
     pusd = 0
     for kind in _SELDOM:
         count = getattr(tokens, kind.field)
@@ -316,7 +316,7 @@ def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates, tier
 
 
 def is_charged(field: str | None, tokens: TokenCounts, rates: TokenRates) -> bool:
-    """Whether a kind is both counted and priced by the token."""
+    """Return whether a kind is both counted and priced by the token."""
     return field is not None and bool(getattr(tokens, field) and getattr(rates, field))
 
 

@@ -21,7 +21,7 @@ def depth_of_term(term: str) -> str | None:
 
 
 def has_depths(terms: PriceTerms) -> bool:
-    """Whether the price lists fees by depth."""
+    """Return whether the price lists fees by depth."""
     return any(schedule.request_pusd is not None for schedule in terms.schedules)
 
 

@@ -39,7 +39,7 @@ class BookMovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ImportStamp:
-    """Who stores, and what was read: `digest` of its bytes, `read_on` the day that speaks for it.
+    """The author of an import and its source: `digest` of its bytes, `read_on` its day.
 
     `read_on` is None where only a part of the source was looked at.
     """
@@ -61,30 +61,30 @@ class PriceRecord:
 
 
 def load_price_book(engine: Engine, aliases: Mapping[str, str] | None = None) -> PriceBook:
-    """Every stored version, as one immutable book; `aliases` are the configured price files'."""
+    """Return the book of all stored versions; `aliases` are those of configured price files."""
     with reading(engine) as connection:
         return PriceBook(_read_stored(connection), aliases)
 
 
 def stored_prices(engine: Engine) -> list[Price]:
-    """Every stored version, in the order of storing."""
+    """Return every stored version, in the order of storing."""
     with reading(engine) as connection:
         return _read_stored(connection)
 
 
 def every_price(connection: Connection) -> list[Price]:
-    """The same, in a state of the books that is being read."""
+    """Return every stored version, read in the transaction of `connection`."""
     return _read_stored(connection)
 
 
 def newer_prices(engine: Engine, version: int) -> list[Price]:
-    """The versions stored after this one."""
+    """Return the versions stored after this one."""
     with reading(engine) as connection:
         return _read_stored(connection, above=version)
 
 
 def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
-    """These versions, by their numbers."""
+    """Return these versions by their numbers."""
     query = select(PriceVersionRow.version, PriceVersionRow.price).where(
         PriceVersionRow.version.in_(sorted(set(versions)))
     )
@@ -92,12 +92,12 @@ def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
 
 
 def newest_version(connection: Connection) -> int:
-    """The number of the version that was stored last; 0 in an empty book."""
+    """Return the number of the version that was stored last; 0 in an empty book."""
     return connection.execute(select(func.max(PriceVersionRow.version))).scalar_one() or 0
 
 
 def read_days(engine: Engine) -> dict[str, str]:
-    """The ISO day, per book, on which its source was last read as a whole."""
+    """Return the ISO day, per book, on which its source was last read as a whole."""
     query = select(PriceImportRow.book, func.max(PriceImportRow.read_on)).group_by(
         PriceImportRow.book
     )
@@ -105,7 +105,7 @@ def read_days(engine: Engine) -> dict[str, str]:
 
 
 def records_of(engine: Engine, name: str) -> list[PriceRecord]:
-    """Every version of exactly this name, in the order of storing."""
+    """Return every version of exactly this name, in the order of storing."""
     query = (
         select(
             PriceVersionRow.version, PriceVersionRow.price, PriceVersionRow.recorded_us,
@@ -190,7 +190,7 @@ def import_approved(
 
 
 def _waiting_count(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) -> int:
-    """Names of a market's list that it states otherwise than it was stored."""
+    """Return names of a market's list that it states otherwise than it was stored."""
     books = {(price.book, price.name) for price in market}
     again = [draft for draft in drafts if (draft.book, draft.name) in books]
     return len({row.draft.name for row in diff(market, again, at_us=at_us).rows})
@@ -290,7 +290,7 @@ def _price(version: int, document: dict[str, object]) -> Price:
 
 
 def _share_equal_parts(version: int, price: Price, alike: dict[object, Any]) -> Price:
-    """The price by its number, with parts that others have, too: half of a book's memory."""
+    """Return the price with parts that equal ones share, which halves a book's memory."""
     return msgspec.structs.replace(
         price,
         version=version,

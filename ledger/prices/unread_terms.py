@@ -132,7 +132,7 @@ def missing_limits(
 
 
 def unread_in_row(row: Mapping[str, object], read: Collection[str]) -> Iterator[str]:
-    """Names of a map's row that state a charge and are not among those that were `read`."""
+    """Yield names of a map's row that state a charge and are not among those that were `read`."""
     shown = row.get("supported_output_modalities")
     for name, value in row.items():
         if name in read or not _speaks_of_money(name) or not _is_charge(name, value):
@@ -152,7 +152,7 @@ def _speaks_of_money(name: str) -> bool:
 
 
 def _is_charge(name: str, value: object) -> bool:
-    """Whether there is an amount above zero in it."""
+    """Return whether there is an amount above zero in it."""
     if name == "off_peak_pricing":
         return bool(value)
     if isinstance(value, Mapping):  # the `us` of a provider's own entry is a regional surcharge

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from ledger.queries.rollups import SumQuery, sums
 from ledger.spans import Scope
-from ledger.sums.rollup import ANSWERED, ATTEMPTS, LIMB
+from ledger.sums.rollup import ANSWERED, ATTEMPTS, CANCELLED, LIMB
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,11 @@ class AttemptCell:
         return self.status in ANSWERED
 
     @property
+    def is_cancelled(self) -> bool:
+        """The client went away before the end: what was made until then counts."""
+        return self.status == CANCELLED
+
+    @property
     def avoids(self) -> bool:
         """Served by an own engine inside the SLO, or where none was promised."""
         return self.backend == "own" and self.is_answered and self.slo_met is not False
@@ -70,6 +75,7 @@ class ComparatorCost:
     avoided_pusd: int  # of requests inside the SLO (or without one)
     missed_pusd: int  # of requests outside it: shown, never counted as avoided
     scaled: bool  # token counts were scaled by a measured ratio
+    cancelled_pusd: int = 0  # part of what is avoided: its client went away before the end
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Spending by day of the organisation's calendar: the days add up to the period, exactly.
 
 API costs belong to the day in which their attempt was opened, GPU hours (closed, and the open rest)
-to the day in which the hour begins.
+to the day in which the hour begins, ops to the hours over which they were in force.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
+from ledger.fleet.bills import BilledOps, billed_ops
 from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
 from ledger.queries.reads import HourCell, TeamCell
@@ -30,20 +31,22 @@ class DaySpend:
     api_pusd: int
     own_pusd: int
     idle_pusd: int
+    ops_pusd: int = 0
 
     @property
     def total_pusd(self) -> int:
-        return self.api_pusd + self.own_pusd + self.idle_pusd
+        return self.api_pusd + self.own_pusd + self.idle_pusd + self.ops_pusd
 
 
 def spend_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> list[DaySpend]:
     """Every day of the scope in order, also those on which nothing was spent."""
-    api, (used, idle) = _apis(connection, scope, zone), _own(connection, scope, zone)
+    api, (used, idle, ops) = _apis(connection, scope, zone), _own(connection, scope, zone)
     days = []
     for part in zone.days(scope):
         first = zone.day(part.start_us)[0]
         spent = (api.get(first, 0), used.get(first, 0), idle.get(first, 0))
-        days.append(DaySpend(part.start_us, part.end_us, *spent))
+        paid = sum(each.between(part.start_us, part.end_us) for each in ops)
+        days.append(DaySpend(part.start_us, part.end_us, *spent, paid))
     return days
 
 
@@ -62,23 +65,33 @@ def _apis(connection: Connection, scope: Scope, zone: ReportingZone) -> dict[int
 
 def _own(
     connection: Connection, scope: Scope, zone: ReportingZone
-) -> tuple[dict[int, int], dict[int, int]]:
-    """Used and unused pico-USD of own GPUs by the first instant of the day; a team has no idle."""
+) -> tuple[dict[int, int], dict[int, int], Sequence[BilledOps]]:
+    """Used and unused pico-USD of own GPUs by the first instant of the day, and ops.
+
+    A team has neither idle time nor ops.
+    """
     closed = queries.hours(connection, scope, bucket_us=HOUR_US)
     whole = replace(scope, team=None)
-    rests = [
-        running(connection, contract, closed, whole) for contract in queries.contracts(connection)
-    ]
+    contracts = queries.contracts(connection)
+    rests = [running(connection, contract, closed, whole) for contract in contracts]
     if scope.team is not None:
         mine = queries.hours_by_team(connection, scope, bucket_us=HOUR_US)
-        return _of_team(mine, rests, scope.team, zone), {}
+        return _of_team(mine, rests, scope.team, zone), {}, ()
     used, idle = _closed(closed, zone)
     for rest in rests:
         for first, parts in fold_days(rest.parts, zone, lambda part: part.start_us).items():
             used[first] = used.get(first, 0) + sum(part.used_pusd for part in parts)
             lost = sum(part.idle_pusd + part.unavailable_pusd for part in parts)
             idle[first] = idle.get(first, 0) + lost
-    return used, idle
+    versions = queries.contract_versions(connection)
+    ops = [
+        billed_ops(contract, closed, scope, rest, [
+            version for version in versions if version.pool == contract.pool
+        ])
+        for contract, rest in zip(contracts, rests, strict=True)
+        if contract.pusd_per_hour is not None
+    ]  # fmt: skip
+    return used, idle, ops
 
 
 def _closed(

@@ -18,7 +18,7 @@ from ledger.fleet.overflow import LACK_OF_CAPACITY
 from ledger.queries.attempts import AttemptCell, ComparatorCost, FlaggedAttempts, OverflowCost
 from ledger.queries.rollups import RollupProgress, SumQuery, Sums, read_consistently, sums, sums_at
 from ledger.spans import EVER, Scope
-from ledger.sums.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
+from ledger.sums.rollup import ANSWERED, ATTEMPTS, CANCELLED, COMPARED, LIMB
 
 
 class AttemptGroup(NamedTuple):
@@ -111,14 +111,17 @@ class SpanFacts:
         for group in self.compared:
             if group.backend == "own":
                 inside = group.status in ANSWERED and group.slo_met is not False
-                good = (group.tokens, group.output_tokens, group.cost_pusd, 0)
-                figures = good if inside else (0, 0, 0, group.cost_pusd)
+                gone = group.cost_pusd if group.status == CANCELLED else 0
+                good = (group.tokens, group.output_tokens, group.cost_pusd, 0, gone)
+                figures = good if inside else (0, 0, 0, group.cost_pusd, 0)
                 place = (group.model, group.pool, group.position, group.comparator)
                 _plus(found, place, (*figures, group.scaled))
         ordered = sorted(
             found.items(), key=lambda pair: (pair[0][0], pair[0][1] or "", *pair[0][2:])
         )
-        return [ComparatorCost(*(*place, *items[:4], items[4] > 0)) for place, items in ordered]
+        return [
+            ComparatorCost(*place, *items[:4], items[5] > 0, items[4]) for place, items in ordered
+        ]
 
     def overflowed(
         self, *, spills: Collection[str], kinds: Collection[str] | None = None

@@ -45,6 +45,7 @@ class ComparatorResult:
     stands: BreakEvenPosition | None
     scaled: bool
     pays_below_pusd_per_hour: Fraction | None  # the GPU rate at which the span broke even
+    cancelled_pusd: int = 0  # part of what is avoided: its client went away before the end
 
     @property
     def result_pusd(self) -> Exact | None:
@@ -158,6 +159,7 @@ def _verdict(
         stands,
         any(choice.scaled for choice in chosen),
         (avoided - ops) / gpu_hours if gpu_hours else None,
+        sum(choice.cancelled_pusd for choice in chosen),
     )
 
 

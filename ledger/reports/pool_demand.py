@@ -7,7 +7,7 @@ tokens by hour and not their models, so they have the mix of their team's hour: 
 traffic stays where all of its keys do, and of mixed hours no token is counted twice or lost.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -239,31 +239,51 @@ def build_curve(
 
 
 def _kept_by_class(traffic: PoolTraffic, mix: PoolMix, keys: list[ClassKey]) -> list[list[int]]:
-    """Kept tokens of every minute by class: the mix of the hour, whole tokens, nothing lost."""
+    """Kept tokens of every minute by class: whole tokens in the mix of the hour, nothing lost."""
     found = [[0] * len(traffic.kept) for _ in keys]
     if not keys:
         return found
     whole = [sum(mix.hours.get(key, {}).values()) for key in keys]
-    hour_us, shares, share_sum, most = -1, whole, sum(whole), 0
-    for place, tokens in enumerate(traffic.kept):
-        if not tokens:
-            continue
+    place = 0
+    while place < len(traffic.kept):
         at_us = traffic.start_us + place * MINUTE_US
-        if at_us - at_us % HOUR_US != hour_us:
-            hour_us = at_us - at_us % HOUR_US
+        hour_us = at_us - at_us % HOUR_US
+        until = min(len(traffic.kept), -(-(hour_us + HOUR_US - traffic.start_us) // MINUTE_US))
+        if any(traffic.kept[place:until]):
             shares = [mix.hours.get(key, {}).get(hour_us, 0) for key in keys]
-            share_sum = sum(shares)
-            if not share_sum:
-                shares, share_sum = whole, sum(whole)
-            most = max(range(len(keys)), key=shares.__getitem__)
-        rest = tokens
-        for index, share in enumerate(shares):
-            if share and index != most:
-                part = tokens * share // share_sum
-                found[index][place] = part
-                rest -= part
-        found[most][place] = rest
+            _split_hour(found, traffic.kept, (place, until), shares if any(shares) else whole)
+        place = until
     return found
+
+
+def _split_hour(
+    found: list[list[int]], kept: Sequence[int], span: tuple[int, int], shares: Sequence[int]
+) -> None:
+    """Split the minutes of one hour by shares; each class has its part of the hour, to the token.
+
+    Minutes alone would round each down, and what is lost would be priced as the largest class.
+    """
+    share_sum = sum(shares)
+    most = max(range(len(shares)), key=shares.__getitem__)
+    minutes = [place for place in range(*span) if kept[place]]
+    rest = {place: kept[place] for place in minutes}
+    for index, share in enumerate(shares):
+        if not share or index == most:
+            continue
+        missing = sum(kept[place] for place in minutes) * share // share_sum
+        for place in minutes:
+            part = min(kept[place] * share // share_sum, rest[place])
+            found[index][place] = part
+            rest[place] -= part
+            missing -= part
+        while missing:  # a token a minute: rounding lost less than that in each
+            for place in minutes:
+                if missing and rest[place]:
+                    found[index][place] += 1
+                    rest[place] -= 1
+                    missing -= 1
+    for place in minutes:
+        found[most][place] = rest[place]
 
 
 def _windows(

@@ -1,7 +1,7 @@
 """Money over time: what each bucket of a survey cost, split into lines that add up to its totals.
 
 Closed hours carry their own split, and the open rest of a pool's bill carries the same one, cut at
-bucket borders.
+bucket borders. Ops are spread over the hours that they were in force.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ class SpendSeries(StrEnum):
     USED = "own GPUs, used"
     IDLE = "own GPUs, idle"
     UNAVAILABLE = "own GPUs, unavailable"
+    OPS = "ops"
     API = "APIs"
 
 
@@ -28,7 +29,12 @@ class SpendAmount:
 def spend(survey: Survey) -> list[SpendAmount]:
     """Every line of every bucket, in time order; lines of nothing are left out."""
     amounts: dict[tuple[int, SpendSeries], int] = {}
-    for start_us, line, pusd in (*_api(survey), *_closed_hours(survey), *_open(survey)):
+    for start_us, line, pusd in (
+        *_api(survey),
+        *_closed_hours(survey),
+        *_open(survey),
+        *_ops(survey),
+    ):
         if pusd:
             amounts[start_us, line] = amounts.get((start_us, line), 0) + pusd
     return [SpendAmount(start, line, pusd) for (start, line), pusd in sorted(amounts.items())]
@@ -55,3 +61,12 @@ def _open(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
             yield start, SpendSeries.USED, part.used_pusd
             yield start, SpendSeries.IDLE, part.idle_pusd
             yield start, SpendSeries.UNAVAILABLE, part.unavailable_pusd
+
+
+def _ops(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
+    for ops in survey.ops:
+        at_us = ops.start_us
+        while at_us < ops.end_us:
+            start_us, end_us = survey.bucket_of(at_us)
+            yield start_us, SpendSeries.OPS, ops.between(at_us, end_us)
+            at_us = end_us

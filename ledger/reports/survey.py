@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.economics.fleet_verdict import FleetVerdict
-from ledger.fleet.bills import PoolBill, pool_bill
+from ledger.fleet.bills import BilledOps, PoolBill, billed_ops, pool_bill
 from ledger.fleet.capability import PoolCapability, combine_pools, load_of, pool_capability
 from ledger.fleet.entered_offers import reserved_offers
 from ledger.fleet.running import OpenHours, running
@@ -71,6 +71,7 @@ class Survey:
     running: tuple[OpenHours, ...]
     zone: ReportingZone = UTC_DAYS
     verdict: FleetVerdict | None = None
+    ops: tuple[BilledOps, ...] = ()  # of rated pools, where anything is entered; a team has none
 
     def bucket_of(self, at_us: int) -> tuple[int, int]:
         """Return the bucket that holds the instant; days are the reporting zone's."""
@@ -231,6 +232,22 @@ class _Books:
             tuple(rests),
             self._zone,
             self._verdict(bills, contracts, looks, main) if team is None else None,
+            self._ops(contracts, bills) if team is None else (),
+        )
+
+    def _ops(
+        self, contracts: Sequence[ContractVersion], bills: Sequence[PoolBill]
+    ) -> tuple[BilledOps, ...]:
+        return tuple(
+            billed_ops(
+                contract,
+                self._closed,
+                self._scope,
+                self._open_hours_of(contract),
+                self._versions_of(contract.pool),
+            )
+            for contract, bill in zip(contracts, bills, strict=True)
+            if bill.is_rated and bill.ops_pusd
         )
 
     def _versions_of(self, pool: str) -> list[ContractVersion]:

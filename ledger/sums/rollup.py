@@ -42,7 +42,8 @@ from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
 
 QUARTER_US, WEEK_US = DAY_US // 4, 7 * DAY_US
 LIMB = 10**12
-ANSWERED = ("finished", "client_gone")  # a client got tokens
+CANCELLED = "client_gone"
+ANSWERED = ("finished", CANCELLED)  # a client got tokens
 MINUTES = 60
 Load = tuple[int, int, int, int, int]
 """Tokens and output tokens asked; of these inside the SLO, or where none was promised; requests."""

@@ -1,1 +1,1 @@
-"""How many engines a pool should have, in dollars: pure, standard library, no clock of its own."""
+"""The number of engines that a pool should have, in dollars: pure, without a clock."""

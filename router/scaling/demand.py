@@ -74,18 +74,18 @@ class RateTrack:
             self._turn()
 
     def expected(self) -> float:
-        """The logarithm of the rate in the step that begins now."""
+        """Return the logarithm of the rate in the step that begins now."""
         forecaster = self._forecaster
         move = forecaster.expected() - forecaster.last if forecaster.seen else 0.0
         amount = sum(amount for amount, _ in self._recent)
         return log(max(amount / max(self._recent_s, 1e-9), LEAST_RATE)) + move
 
     def rate(self) -> float:
-        """The rate that was seen last."""
+        """Return the rate that was seen last."""
         return sum(amount for amount, _ in self._recent) / max(self._recent_s, 1e-9)
 
     def ahead(self, seconds: float) -> tuple[float, float]:
-        """The logarithm expected so far ahead, and how much wider its errors are by then."""
+        """Return the logarithm expected so far ahead, and how much wider its errors are by then."""
         steps = max(1.0, seconds / self._forecaster.step_s)
         pull, resting = self._forecaster.pull, self._forecaster.resting
         kept = (1 - pull) ** (steps - 1)
@@ -176,7 +176,7 @@ class PoolDemand:
                 self._shares[name] = share if old is None else old + fading * (share - old)
 
     def share(self, name: str) -> float:
-        """A class's share of the work, over the last hour."""
+        """Return a class's share of the work, over the last hour."""
         return self._shares.get(name, 0.0)
 
     @property
@@ -197,7 +197,7 @@ class PoolDemand:
         return ClassForecast(name, seconds, mean, low, max(high, mean))
 
     def needed_work(self, traffic: DemandClass, seconds: float, at_s: float) -> float:
-        """Engine seconds a second that this class almost surely stays below until then."""
+        """Return the engine seconds a second that this class almost surely stays below."""
         track = self._classes.get(traffic.name)
         seen = self._last_seen.get(traffic.name)
         if track is None or seen is None or at_s - seen > _FORGOTTEN_S:
@@ -249,7 +249,7 @@ class PoolDemand:
         return found
 
     def _known(self, arrivals: tuple[ClassArrivals, ...]) -> dict[str, ClassArrivals]:
-        """Arrivals by class; classes beyond the most that are kept go into one."""
+        """Return arrivals by class; classes beyond the most that are kept go into one."""
         found: dict[str, ClassArrivals] = {}
         for item in sorted(arrivals, key=lambda item: item.name):
             names = len({*self._classes, *found})

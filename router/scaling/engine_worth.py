@@ -53,7 +53,7 @@ class DemandMix:
         return max((*self.densities, *(density for _, density in self.fixed)), default=0.0)
 
     def value(self, engines: float, rate: float) -> float:
-        """V(n): pico-USD an hour that these engines avoid at this rate, both in engines."""
+        """Return V(n): pico-USD an hour that these engines avoid at this rate, both in engines."""
         if not self.fixed:
             return self._flowing(engines, rate)
         best, left = 0.0, max(0.0, engines)

@@ -195,7 +195,7 @@ class EngineWorth:
 
 @dataclass(frozen=True, slots=True)
 class ScalePlan:
-    """How many engines a pool should have now, and why.
+    """The number of engines that a pool should have now, and why.
 
     `running` counts those that run or start. `stop` names the engines to drain, in that order;
     starts are `wanted` less what stays. `last` is the last engine that is wanted (`None` at zero),

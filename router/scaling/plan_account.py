@@ -41,7 +41,7 @@ class PlanBasis:
         return max(_HORIZON_S, float(self.terms.rent.unit_s), 2 * self.terms.start_s)
 
     def rates(self) -> Iterator[tuple[float, float, float]]:
-        """Rates in engines, their probabilities, and when: seconds from now."""
+        """Yield rates in engines, their probabilities, and when: seconds from now."""
         step_s = self.horizon_s / _STEPS
         points = self.demand.work.motion.moves.points
         for step in range(_STEPS):

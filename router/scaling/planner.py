@@ -1,4 +1,4 @@
-"""How many engines a pool should have now: each engine that earns more than its rent, and no more.
+"""The planner of a pool's size: each engine runs that earns more than its rent.
 
 The k-th engine is asked for when what it is expected to earn, over all that its rate may do next,
 exceeds its rent and its start; it is stopped when its next step is not expected to earn its rent
@@ -83,13 +83,13 @@ class FleetPlanner:
         self._demand.observe(window)
 
     def plan(self, state: FleetState) -> ScalePlan:
-        """The number of engines with the sums behind it."""
+        """Return the number of engines with the sums behind it."""
         sizing = self.size(state)
         basis = PlanBasis(self._terms, self._demand, state, self._mix(state), self._priced(state))
         return account(basis, sizing.wanted, sizing.stop, sizing.reason)
 
     def size(self, state: FleetState) -> EngineCount:
-        """The number alone."""
+        """Return the number alone."""
         terms, running = self._terms, len(state.engines)
         bounds = self._bounds(state)
         if not self._demand.observed:
@@ -164,7 +164,7 @@ class FleetPlanner:
         )
 
     def _priced(self, state: FleetState) -> bool:
-        """Whether all traffic that may leave has a price elsewhere."""
+        """Return whether all traffic that may leave has a price elsewhere."""
         return not any(
             traffic.movable
             and traffic.pusd_per_request is None
@@ -173,7 +173,7 @@ class FleetPlanner:
         )
 
     def _bounds(self, state: FleetState) -> tuple[int, ScaleReason]:
-        """The least number, and why."""
+        """Return the least number, and why."""
         terms = self._terms
         kept = sum(not engine.stoppable for engine in state.engines)
         found = [(terms.least, ScaleReason.LEAST)]
@@ -275,7 +275,7 @@ class EngineChoice:
         return replace(moves, resting=moves.resting - log(self._terms.capacity))
 
     def _earned(self, engine: int) -> float:
-        """Pico-USD that the engine is expected to earn in the coming step."""
+        """Return pico-USD that the engine is expected to earn in the coming step."""
         motion = self._track.motion
         hours = motion.moves.step_s / 3600
         return hours * mean_earning(
@@ -283,7 +283,7 @@ class EngineChoice:
         )
 
     def _gain(self, engine: int) -> float:
-        """The coming step's earnings less its rent, and what being on is worth after it."""
+        """Return the coming step's earnings less its rent, and what being on is worth after it."""
         motion = self._track.motion
         rent = self._rent * motion.moves.step_s / 3600
         value, shift = self._solved(engine, 1)
@@ -295,7 +295,7 @@ class EngineChoice:
         return start_pusd(self._terms, self._rent) + steps * self._earned(engine)
 
     def _level(self) -> float:
-        """The last rate that would lead the coarse motion to what is expected."""
+        """Return the last rate that would lead the coarse motion to what is expected."""
         if self._planner.demand.coarse is not self._planner.demand.work:
             return self._planner.demand.work.expected() - log(self._terms.capacity)
         moves = self._moves()
@@ -334,7 +334,7 @@ def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:
 
 
 def _stoppable(state: FleetState, terms: PoolTerms, look_s: float) -> list[EngineLease]:
-    """Engines whose stop saves rent before the next look, the youngest first."""
+    """Return engines whose stop saves rent before the next look, the youngest first."""
     found = [
         engine
         for engine in state.engines

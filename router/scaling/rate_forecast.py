@@ -57,17 +57,17 @@ class RateForecaster:
 
     @property
     def last(self) -> float:
-        """The logarithm of the last rate."""
+        """Return the logarithm of the last rate."""
         return self._last
 
     @property
     def resting(self) -> float:
-        """The logarithm that the rate is pulled to over hours."""
+        """Return the logarithm that the rate is pulled to over hours."""
         return self._long
 
     @property
     def pull(self) -> float:
-        """Which part of its distance to `resting` a rate loses in one step."""
+        """Return the part of its distance to `resting` that a rate loses in one step."""
         return max(0.0, min(0.5, self._drift[0] / self._drift[1]))
 
     def observe(self, rate: float, ends_s: float) -> None:
@@ -82,7 +82,7 @@ class RateForecaster:
         self.seen += 1
 
     def expected(self) -> float:
-        """The logarithm of the next window's rate."""
+        """Return the logarithm of the next window's rate."""
         moves = zip(self._betas, self._features(), strict=True)
         move = sum(beta * feature for beta, feature in moves)
         return self._last + max(-_LARGEST_MOVE, min(_LARGEST_MOVE, move))
@@ -172,7 +172,7 @@ class RateForecaster:
 
 
 def member(memory: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """A part of a memory. Raises `ValueError` that names it."""
+    """Return a part of a memory. Raises `ValueError` that names it."""
     part = memory.get(name)
     if isinstance(part, Mapping):
         return part

@@ -1,4 +1,4 @@
-"""How far forecasts were off: a histogram of errors in bounded memory that forgets slowly.
+"""Forecast errors: a histogram in bounded memory that forgets slowly.
 
 Errors are differences of logarithms. Bins are narrow around zero and wide at the tails; each keeps
 its weight and its sum, so that a bin's mean is exact. A few wide pretended errors stand for what is
@@ -47,7 +47,7 @@ class ErrorHistogram:
             self._unit = 1.0
 
     def points(self, edges: Sequence[float] = FEW_POINTS) -> Points:
-        """Means of the errors between those shares of the probability, with what lies there."""
+        """Return the mean error between these shares of the probability, with its probability."""
         total = sum(self._weights)
         found: list[tuple[float, float]] = []
         cells = [
@@ -73,7 +73,7 @@ class ErrorHistogram:
         return tuple((error, mass / whole) for error, mass in found)
 
     def quantile(self, share: float) -> float:
-        """The error that this share of the errors does not exceed, to a bin's mean."""
+        """Return the error that this share of the errors does not exceed, to a bin's mean."""
         total = sum(self._weights)
         sums = accumulate(self._weights)
         for place, below in enumerate(sums):

@@ -35,7 +35,7 @@ Rows = list[tuple[tuple[float, ...], Callable[[Sequence[float]], tuple[float, ..
 
 @dataclass(frozen=True, slots=True)
 class RateMotion:
-    """How the logarithm of the rate moves in one step of `step_s`."""
+    """The motion of the rate's logarithm in one step of `step_s`."""
 
     step_s: float
     resting: float
@@ -46,7 +46,7 @@ class RateMotion:
         return level + self.pull * (self.resting - level)
 
     def over(self, steps: int) -> "RateMotion":
-        """Several steps as one: errors of each fade like the rate's distance to its mean."""
+        """Return several steps as one: errors of each fade like the rate's distance to its mean."""
         kept = (1 - self.pull) ** steps
         wider = spread(self.pull, steps)
         points = tuple((error * wider, probability) for error, probability in self.points)
@@ -77,7 +77,7 @@ class SwitchValue:
     starting: tuple[float, ...] = ()
 
     def at(self, level: float, values: Sequence[float]) -> float:
-        """One of the three at this logarithm of the rate."""
+        """Return one of the three values at this logarithm of the rate."""
         last = len(values) - 1
         place = min(max((level - self.low) / self.spacing, 0.0), float(last))
         cell = min(int(place), last - 1)
@@ -85,7 +85,7 @@ class SwitchValue:
         return values[cell] * (1 - part) + values[cell + 1] * part
 
     def mean(self, level: float, points: Points) -> float:
-        """The mean of D a step after a forecast `level`, over its errors."""
+        """Return the mean of D a step after a forecast `level`, over its errors."""
         last, found = len(self.on) - 1, 0.0
         for error, probability in points:
             place = (level + error - self.low) / self.spacing
@@ -108,12 +108,12 @@ def spread(pull: float, steps: float) -> float:
 
 
 def mean_earning(earning: Earning, level: float, points: Points) -> float:
-    """Pico-USD an hour over the errors of a forecast of the rate's logarithm."""
+    """Return pico-USD an hour over the errors of a forecast of the rate's logarithm."""
     return sum(probability * earning(exp(level + error)) for error, probability in points)
 
 
 def start_steps(start_s: float, step_s: float) -> list[float]:
-    """Which parts of the steps after a start its engine does not serve yet."""
+    """Return the parts of the steps after a start that its engine does not serve yet."""
     whole, rest = divmod(start_s / step_s, 1.0)
     return [1.0] * int(whole) + ([rest] if rest > 1e-9 else [])
 
@@ -192,7 +192,7 @@ class SwitchSolver:
         return SwitchValue(self._low, self._spacing, kept, renewing, starting)
 
     def _forward(self, values: Sequence[float]) -> list[float]:
-        """The mean of `values` one step later, from each cell of the grid."""
+        """Return the mean of `values` one step later, from each cell of the grid."""
         return _mean(self._rows, values)
 
     def _transitions(self, motion: RateMotion) -> Rows:

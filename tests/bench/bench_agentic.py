@@ -109,7 +109,7 @@ class PrescribedReplay(PolicyReplay):
         self, arrival: Arrival, name: str, model: ModelSection, terms: PolicyTerms
     ) -> RoutingRequest:
         told, asked = self._told[arrival], super()._request(arrival, name, model, terms)
-        names = [target.name for target in self._route(arrival.model)[2]]
+        names = [target.name for target in self._route(arrival.model)[2][0]]
         if told == OWN and not self._strict:
             own = frozenset(name for name in names if name.startswith(told))
             return replace(asked, preferred=Preference(own, Reason.WEIGHT))

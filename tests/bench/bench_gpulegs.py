@@ -344,6 +344,9 @@ STEP = {"apart": apart, "straight": straight, "hangups": hangups, "decoder": dec
 async def both_serve(bench: Bench, serve: Serve, clients: LegClients) -> None:
     """Until requests go apart: the engine that reads serves alone before the other one does."""
     began_s = time.monotonic()
+    for words in (256, 512, 1024):  # lengths are learned: a word of these is one token, not two
+        if words < bench.words:
+            await LegClients(serve, words).whole(4)
     answer: dict[str, Any] = {"decision": ""}
     while "prefill=" not in answer["decision"]:
         if time.monotonic() - began_s > bench.options.start_limit:

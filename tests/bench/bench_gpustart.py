@@ -3,9 +3,10 @@
 `make bench-gpustart ARGS="--engine FOLDER"` on a host with a GPU: `breakeven serve` starts one
 engine of a real shape with dummy weights and vLLM's own defaults; where it does not come up, once
 more without compilation, so that one is told from the other. Then a chat completion, one user
-(`alone`: time to the first token and for each other), `gateway` (pairs of one prompt, straight and
-through the gateway in turn: what it adds to the first token), and closed loops of 512 in and 256
-out straight at the engine. All is kept in `--out` as it comes. `--shape tiny --cpu` tries it.
+(`alone`: time to the first token and for each other), `gateway` (one prompt straight, through a
+relay of bytes and through the gateway, in turn: what each adds to the first token), and closed
+loops of 512 in and 256 out straight at the engine. All is kept in `--out` as it comes.
+`--shape tiny --cpu` tries it.
 """
 
 import argparse
@@ -81,9 +82,13 @@ def rates(keep: StartResults, serve: Serve, options: argparse.Namespace) -> None
     tpot = sorted(1e3 * answer.tpot_s for answer in alone)
     keep("alone", ttft_ms_p50=round(ttft[2], 2), tpot_ms_p50=round(tpot[2], 3),
          failed=sum(not answer.ok for answer in alone))  # fmt: skip
-    ours = serve.clients("bench")
-    for run in range(4):
-        keep("gateway", **{f"added_ttft_ms_{run}": asyncio.run(added_ttft_ms(direct, ours))})
+    # Both ask for usage with every chunk, as the gateway asks its engines.
+    straight = Clients(serve.engine_url, MODEL, each=True)
+    with gpuserve.Relay(serve.engine_url) as relay:
+        passed = Clients(relay.base_url, MODEL, each=True)
+        for run in range(4):
+            ways = {"direct": straight, "relay": passed, "ours": serve.clients("bench")}
+            keep("gateway", **{f"ttft_ms_{run}": asyncio.run(first_tokens_ms(ways))})
     for count in options.at_once:
         began_s = time.monotonic()
         loop = direct.closed_loop(count, options.seconds + 3, mix, spread_s=2.0)
@@ -93,17 +98,19 @@ def rates(keep: StartResults, serve: Serve, options: argparse.Namespace) -> None
     keep("engine", counters=counters(serve.engine_url))
 
 
-async def added_ttft_ms(direct: Clients, ours: Clients, pairs: int = 60) -> dict[str, float]:
-    """Percentiles of both ways' time to the first token, and the difference of the medians, ms."""
-    prompt, ways = gpumodel.prompt(60), (direct, ours)
-    ttft: dict[Clients, list[float]] = {way: [] for way in ways}
-    for number in range(pairs):
-        for way in ways if number % 2 else ways[::-1]:
-            ttft[way].append(1e3 * (await way.ask(prompt, 4)).ttft_s)
-    at = {way: statistics.quantiles(ttft[way], n=100) for way in ways}
-    return {"direct_p50": round(at[direct][49], 3), "ours_p50": round(at[ours][49], 3),
-            "added_p50": round(at[ours][49] - at[direct][49], 3),
-            "direct_p95": round(at[direct][94], 3), "ours_p95": round(at[ours][94], 3)}  # fmt: skip
+async def first_tokens_ms(ways: dict[str, Clients], rounds: int = 60) -> dict[str, float]:
+    """Time to the first token by each way in turn, ms; what the later ways add to the first's."""
+    prompt = gpumodel.prompt(60)
+    ttft: dict[str, list[float]] = {name: [] for name in ways}
+    names = list(ways)
+    for number in range(rounds):
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            ttft[name].append(1e3 * (await ways[name].ask(prompt, 4)).ttft_s)
+    at = {name: statistics.quantiles(times, n=100) for name, times in ttft.items()}
+    told = {f"{name}_p{q}": round(at[name][q - 1], 3) for name in names for q in (50, 95)}
+    first = names[0]
+    return told | {f"{name}_added_p50": round(at[name][49] - at[first][49], 3)
+                   for name in names[1:]}  # fmt: skip
 
 
 def started(

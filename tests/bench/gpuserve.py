@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import yaml
@@ -199,6 +199,24 @@ class Provider:
         self.base_url = found[0]
 
     def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=30)
+
+
+class Relay:
+    """A process that hands bytes on and reads none of them: the least that a gateway can add."""
+
+    def __init__(self, base_url: str) -> None:
+        self._target = base_url
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, str(Path(__file__).with_name("relay.py")), self._target]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.base_url = self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait(timeout=30)
 

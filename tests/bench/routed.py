@@ -18,7 +18,7 @@ from gateway.whatif.traffic import Arrival
 from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
-from router.filters import CONTEXT_MARGIN
+from router.estimator_rules import CONTEXT_MARGIN
 from router.forecast import max_kv_tokens, work_of
 from router.recheck import is_still_first
 from router.request_kinds import RequestKind

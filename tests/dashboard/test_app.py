@@ -24,9 +24,10 @@ from shown_dashboards import Dashboards
 from sqlalchemy import create_engine, delete, insert, text, update
 
 from dashboard.navigation import PLACES
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
 from ledger.money import pusd_to_usd

@@ -14,8 +14,9 @@ from sqlalchemy import delete, insert, update
 
 from dashboard import navigation
 from deploy import once
+from ledger.budgets.entered import BudgetSpec
 from ledger.database import make_engine
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, TokenCounts
 from ledger.orm import tables as orm
 from ledger.writing.repository import LedgerRepository

@@ -169,7 +169,7 @@ def drawn(test: AppTest, place: int) -> list[dict[str, Any]]:
 
 def test_are_we_winning(look, week, text_of) -> None:
     shown = text_of(look("answer"))
-    spent = len(week.hours) * RATE_PUSD + week.api_pusd
+    spent = week.fixed_pusd + week.api_pusd
     assert re.search(rf"Spent\s+{re.escape(money(spent))}", shown)
     for line in ("used", "idle", "unavailable"):
         each = sum(hour[f"{line}_pusd"] for hour in week.hours)

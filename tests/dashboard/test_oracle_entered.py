@@ -17,8 +17,9 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.data import reads
 from dashboard.formatting import money
+from ledger.budgets.entered import BudgetSpec
 from ledger.database import make_engine
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.fleet.paidrates import carry_rates
 from ledger.journals.records import AttemptOpened, AttemptSettled, Hold
 from ledger.manual_entries import CURRENCY, PROJECT, RATE, ManualEntry, enter

@@ -34,7 +34,8 @@ def known() -> dict[str, set[str]]:
     """Sample name -> label names, from the metrics objects themselves."""
     names = of_the_host()
     metrics = RequestMetrics(prometheus_client.CollectorRegistry(), models=(), targets=())
-    every = (metrics, metrics.pace, metrics.policies, metrics.calibration, ExportCounters(None))
+    every = (metrics, metrics.pace, metrics.policies, metrics.calibration, metrics.legs,
+             ExportCounters(None))  # fmt: skip
     for variable in (variable for part in every for variable in vars(part).values()):
         # A histogram by target waits for its flush in front of the registered one.
         metric = getattr(variable, "_registered", variable)
@@ -203,6 +204,9 @@ STARTS = 'breakeven_fleet_changes_total{pool="p",verb="start"}'
 FORECAST = 'breakeven_fleet_forecasts_total{pool="p",outcome="%s"}'
 PARKED = 'breakeven_fleet_parked{engine="a"}'
 POOL = {"pool": "p"}
+LEGS = 'breakeven_engine_legs_total{engine="a",role="decode",outcome="%s"}'
+MOVED, MOVING = (f'breakeven_kv_transfer{word}_total{{engine="a"}}' for word in ("s", "_seconds"))
+UNHEARD = 'breakeven_engine_kv_events_missed_total{engine="a"}'
 BID = 'breakeven_engine_bid_price_usd_per_hour{engine="pool:a/0"}'
 
 
@@ -237,6 +241,13 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenPredictsBadly", {"estimate": "ttft_seconds"}, estimates(25)),
     ("BreakevenPredictsBadly", {"estimate": "ttft_seconds"}, estimates(4)),
     ("BreakevenEnginesScarce", {"engine": "pool:a/0"}, {BID: "12x120"}),
+    (
+        "BreakevenKvTransfersFail",
+        {"engine": "a"},
+        {LEGS % "done": "0+10x120", LEGS % "failed": "0+1x120"},
+    ),
+    ("BreakevenKvTransfersSlow", {"engine": "a"}, {MOVED: "0+10x120", MOVING: "0+20x120"}),
+    ("BreakevenKvEventsLost", {"engine": "a"}, {UNHEARD: "0+1x120"}),
     ("BreakevenFleetUnplanned", {"instance": "h"} | POOL, {AGED: "0+60x120"}),
     ("BreakevenFleetUnreachable", POOL, {FLEET % "unreachable": "0x60 1x60"}),
     ("BreakevenFleetOrphan", {"kind": "orphan"} | POOL, {FLEET % "orphan": "0x60 1x60"}),
@@ -275,6 +286,10 @@ CALM = (
     ("BreakevenEnginesScarce", {}, {BID: "9x120"}),
     ("BreakevenEnginesScarce", {}, {BID: "0x80 40x10"}),  # for too short a time
     ("BreakevenEngineUnhealthy", {}, {HEALTHY: "0x120", PARKED: "1x120"}),  # its plan stopped it
+    ("BreakevenKvTransfersFail", {}, {LEGS % "done": "0+100x120", LEGS % "failed": "0+1x120"}),
+    ("BreakevenKvTransfersSlow", {}, {MOVED: "0+10x120", MOVING: "0+1x120"}),
+    ("BreakevenKvTransfersSlow", {}, {MOVED: "0x120", MOVING: "0x120"}),  # nothing moves
+    ("BreakevenKvEventsLost", {}, {UNHEARD: "0x60 5x60"}),  # for a moment
     ("BreakevenFleetUnplanned", {}, {AGED: "10x120"}),
     ("BreakevenFleetUnreachable", {}, {FLEET % "held": "1x120"}),
     ("BreakevenFleetOrphan", {}, {FLEET % "orphan": "1x60 0x60"}),  # somebody ended it

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import lanes
+from deploy import lanes, parts
 
 TESTS = """
 import json, pathlib, time
@@ -121,6 +121,16 @@ def test_a_crash_fails_one_test_and_the_others_run(
 )
 def test_what_shares_engines_or_the_tree_stays_together(nodeid: str, group: str | None) -> None:
     assert lanes.group_of(nodeid) == group
+
+
+def test_what_lacks_a_part_begins_when_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes.coming_parts, "is_coming", lambda name: name in {"axe", "vllm"})
+    scopes = ("engines", "tree", "dashboard", "clients", "tests/router/test_filters.py")
+    assert [scope for scope in scopes if lanes.lacks_parts(scope)] == ["engines", "dashboard"]
+    assert set(lanes.NEEDED) <= set(lanes.TOGETHER)
+    assert {name for names in lanes.NEEDED.values() for name in names} <= {
+        part.name for part in parts.PARTS
+    }
 
 
 def test_long_files_come_first_and_are_there(pytestconfig: pytest.Config) -> None:

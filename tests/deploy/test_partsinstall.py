@@ -30,12 +30,13 @@ def test_what_is_there_is_left_alone(stages: StartStages, monkeypatch: pytest.Mo
     assert stages.done == []
 
 
-def test_only_what_is_named_is_installed(
-    stages: StartStages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_named_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    stages = StartStages(clock=lambda: 0.0, say=told.append)
     monkeypatch.setattr(parts, "PARTS", (part("one", there=False), part("two", there=False)))
     partsinstall.install_parts(["two"], Path("python"), stages, INSTALLER)
-    assert [title for title, _ in stages.done] == ["the two"]
+    assert [title for title, _ in stages.done] == ["1 parts"]
+    assert told == ["-> 1 parts ...", "-> the two ...", "   the two: 0.0 s", "   1 parts: 0.0 s"]
 
 
 def test_an_unknown_name_is_refused(stages: StartStages) -> None:
@@ -43,16 +44,43 @@ def test_an_unknown_name_is_refused(stages: StartStages) -> None:
         partsinstall.install_parts(["nonsense"], Path("python"), stages, INSTALLER)
 
 
-def test_a_part_of_the_long_tier_is_left_to_it(
-    stages: StartStages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_part_of_the_long_tier_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = replace(part("chromium", there=False), late=True)
+    monkeypatch.setattr(parts, "PARTS", (late, part("axe", there=True)))
+    assert partsinstall.missing_parts([], late=False) == []
+    assert partsinstall.missing_parts([]) == [late]
+
+
+def test_each_part_is_told_when_it_is_through(
+    stages: StartStages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = replace(part("chromium", there=False, apt=("chromium",)), late=True)
-    monkeypatch.setattr(parts, "PARTS", (late,))
-    monkeypatch.setattr(parts, "with_apt", lambda: False)
-    partsinstall.install_parts([], Path("python"), stages, INSTALLER, late=False)
-    assert "not installed" not in capsys.readouterr().out
-    partsinstall.install_parts([], Path("python"), stages, INSTALLER)
-    assert "not installed" in capsys.readouterr().out
+    """Also one that has come meanwhile, for which somebody may wait."""
+    told: dict[str, bool] = {}
+
+    def tell(name: str, *, is_to_be_had: bool) -> None:
+        told[name] = is_to_be_had
+
+    def install(part: parts.Part, *_: object) -> str:
+        if part.name == "vllm":
+            raise partsinstall.Unavailable("nowhere")
+        return ""
+
+    there, missing = part("axe", there=True), [part(name, there=False) for name in ("vllm", "docs")]
+    monkeypatch.setattr(parts, "PARTS", (there, *missing))
+    monkeypatch.setattr(partsinstall, "install_part", install)
+    names = ["axe", "vllm", "docs"]
+    found = partsinstall.install_parts(names, Path("python"), stages, INSTALLER, tell=tell)
+    assert found == ["vllm"]
+    assert told == {"axe": True, "vllm": False, "docs": True}
+
+
+def test_what_asks_different_places_comes_beside_each_other() -> None:
+    rows = partsinstall.split_rows(parts.PARTS)
+    engines, debian, python = [[part.name for part in row] for row in rows]
+    assert engines == ["vllm", "guidellm"], "which borrows the engine's torch"
+    assert {"openai-node", "chromium", "promtool"} <= set(debian)
+    assert {"openai-2", "helm", "docs"} <= set(python)
+    assert len(engines) + len(debian) + len(python) == len(parts.PARTS)
 
 
 def test_a_part_that_cannot_be_had_is_told(

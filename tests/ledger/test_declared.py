@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from sqlalchemy import event, select, text
 
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, standings
 from ledger.budgets.open_claims import (
     WAIVED,
@@ -17,7 +18,7 @@ from ledger.budgets.open_claims import (
 )
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
-from ledger.declared import BudgetSpec, DeclaredContract, declare, other_billed_pools
+from ledger.declared import DeclaredContract, declare, other_billed_pools
 from ledger.instants import DAY_US, day_of
 from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine

@@ -5,7 +5,8 @@ import os
 from sqlalchemy import event, insert, update
 
 from ledger.budgets.budget_snapshot import read_budgets
-from ledger.declared import BudgetSpec, declare
+from ledger.budgets.entered import BudgetSpec
+from ledger.declared import declare
 from ledger.followed_versions import FollowedVersions
 from ledger.identity.keyring import KeyGeneration
 from ledger.identity.tokens import GENERATION

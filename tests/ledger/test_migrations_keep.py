@@ -7,10 +7,11 @@ import pytest
 from sqlalchemy import MetaData, Numeric, Table, inspect, select
 
 from ledger.budgets.binding import BoundBudgets
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import Hold
 from ledger.prices.book import tier_cost_pusd

@@ -59,6 +59,19 @@ def test_the_unremarkable_pass_every_filter(ask, rule, own, api):
             },
             "4800 prompt + 0 answer tokens, context 4096",
         ),
+        (  # an estimate that may fall short needs room for that
+            {"prompt_tokens": 4000, "prompt_tokens_bound": 16_000, "max_tokens": 16},
+            "4400 prompt + 16 answer tokens, context 4096",
+        ),
+        (  # and one that does not needs none
+            {
+                "prompt_tokens": 4000,
+                "prompt_tokens_bound": 16_000,
+                "max_tokens": 16,
+                "context_margin": 1.01,
+            },
+            None,
+        ),
         (  # its engine cuts sound itself
             {
                 "prompt_tokens": 99_999,

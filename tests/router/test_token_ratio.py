@@ -16,6 +16,7 @@ from gateway.request.usage_checks import TEMPLATE_TOKENS as TEMPLATE_OF_DISPUTES
 from router.estimate_rows import WINDOW
 from router.estimator_rules import (
     AGING_S,
+    CONTEXT_MARGIN,
     ESTIMATORS,
     RATIO_HALF_LIFE_S,
     UNUSED_S,
@@ -23,9 +24,11 @@ from router.estimator_rules import (
     Objection,
 )
 from router.token_ratio import (
+    MARGIN_LIMIT,
     ROW_CELLS,
     TEMPLATE_LIMIT,
     TEMPLATE_TOKENS,
+    RatioCell,
     TokenRatio,
     impossible,
 )
@@ -278,10 +281,35 @@ def test_whatever_a_row_holds_the_limits_hold(cells, one) -> None:
     memory = slots(WINDOW)
     ratio = taught(TokenRatio(memory), honest(1))
     (row,) = ratio.rows()
-    for cell, raw in enumerate(cells[:3], 2):  # the sums and the template
+    damaged = (*(cell for cell in RatioCell if 2 <= cell <= 4), RatioCell.SHORT)
+    for cell, raw in zip(damaged, cells, strict=False):  # the sums and the template
         memory[(row.slot + 1) * ROW_CELLS + cell] = struct.unpack("d", raw)[0]
     for _ in range(2):
         estimate, bound = ratio.estimate(KEY, TEXT)
         assert 1 <= estimate <= bound
         assert TEXT + TEMPLATE_TOKENS <= bound <= TEXT + TEMPLATE_LIMIT
+        assert 1.0 <= ratio.margin(KEY) <= MARGIN_LIMIT
         taught(ratio, [one])
+
+
+@pytest.mark.parametrize(
+    ("spread", "least", "most"), [(0.0, 1.0, 1.03), (0.05, 1.05, 1.15), (0.2, 1.2, 1.4)]
+)
+def test_a_context_needs_as_much_room_as_estimates_fell_short(spread, least, most) -> None:
+    rng = random.Random(7)
+    ratio = TokenRatio()
+    assert ratio.margin(KEY) == CONTEXT_MARGIN
+    pairs = [
+        (TEXT, round(TEXT / ENGLISH * (1.0 + rng.uniform(-spread, spread)))) for _ in range(600)
+    ]
+    assert least <= taught(ratio, pairs).margin(KEY) <= most
+    assert ratio.margin(OTHER) == CONTEXT_MARGIN
+
+
+@given(hostile, accepted)
+def test_one_observation_moves_the_margin_little(before, one) -> None:
+    ratio = taught(TokenRatio(), [*honest(1), *before])
+    margin = ratio.margin(KEY)
+    assert taught(ratio, [one]).margin(KEY) <= 1.25 * margin
+    ratio.age(AGING_S + 60 * RATIO_HALF_LIFE_S / 2.1)
+    assert ratio.margin(KEY) == pytest.approx(CONTEXT_MARGIN, abs=0.02)

@@ -108,7 +108,7 @@ class NaiveEngine:
 
 
 def devices_of(gpus: int) -> list[Any]:
-    """So many GPUs, in order; on a host without any, the processor in their place."""
+    """Return so many GPUs in order; without a GPU, the processor in their place."""
     if not torch.cuda.is_available():
         return [torch.device("cpu")] * gpus
     if torch.cuda.device_count() < gpus:
@@ -117,7 +117,7 @@ def devices_of(gpus: int) -> list[Any]:
 
 
 def load(options: argparse.Namespace, devices: list[Any]) -> Any:
-    """With its weights; random ones of its shape where the directory holds none."""
+    """Load the model with its weights, or random ones of its shape if there are none."""
     dtype = getattr(torch, options.dtype)
     told = {"dtype": dtype, "attn_implementation": options.attention}
     family = transformers.AutoModelForCausalLM
@@ -132,7 +132,7 @@ def load(options: argparse.Namespace, devices: list[Any]) -> Any:
 
 
 def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) -> Any:
-    """Each layer is made where it will stand: no single device need hold all of them."""
+    """Make each layer on its own device, so that no device needs to hold all of them."""
     if len(devices) == 1:
         with devices[0]:
             return family.from_config(config, **told)
@@ -148,7 +148,7 @@ def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) 
 
 
 def spread_layers(model: Any, devices: list[Any]) -> Any:
-    """Layers in equal runs over the devices, what is before and behind them on the first.
+    """Return layers in equal runs over the devices, what is before and behind them on the first.
 
     Whatever a layer is called with follows it to its device.
     """
@@ -217,7 +217,7 @@ class _Streamer(transformers.generation.BaseStreamer):
                 job.put(None)
 
     def end(self) -> None:
-        """Rows end one by one."""
+        """End a row of the batch."""
 
 
 class _Ends(transformers.StoppingCriteria):
@@ -270,7 +270,7 @@ def application(engine: NaiveEngine, name: str) -> fastapi.FastAPI:
 
 
 async def stream(engine: NaiveEngine, job: NaiveJob, name: str) -> AsyncIterator[str]:
-    """An event a token, then the usage, then the end."""
+    """Yield an event a token, then the usage, then the end."""
     head = {"object": "text_completion", "model": name}
     while (item := await job.out.get()) is not None:
         if isinstance(item, Exception):

@@ -1,7 +1,8 @@
-"""What this machine's GPU (else its processor) does, measured with torch: one JSON document.
+"""Measurements of this machine's GPU, else processor, by torch, as one JSON document.
 
 Copy bandwidth, matrix products by number format, launches, attention of prompts and of decode
-steps, all-reduce where there is more than one GPU. Each figure is the median of repeats, with the
+steps, all-reduce where there is more than one GPU, and how fast one process reads another's memory
+through NIXL, where that is installed. Each figure is the median of repeats, with the
 lowest and highest beside it; inputs are random, since zeros run faster than data does. What a
 device cannot do is named with its reason, and the rest goes on.
 
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from typing import Any
 import torch
 
 FORMAT = 1
-PARTS = ("bandwidth", "flops", "launch", "attention", "all_reduce")
+PARTS = ("bandwidth", "flops", "launch", "attention", "all_reduce", "kv_transfer")
 NUMBERS = ("bf16", "fp16", "fp8", "int8")
 TOKENS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 # Query heads, key and value heads, width of a head: a layer of Llama 3 8B.
@@ -55,7 +57,7 @@ class KernelTimer:
         return float(first.elapsed_time(last)) / 1e3 / calls
 
     def measure(self, work: Callable[[], object]) -> dict[str, float]:
-        """Median, lowest and highest of the repeats, in seconds."""
+        """Return the median, lowest and highest of the repeats, in seconds."""
         once = min(self.time(work, 1) for _ in range(2))
         calls = max(1, round(SPREAD_S / REPEATS / max(once, 1e-7)))
         calls = min(calls, 2000)
@@ -77,7 +79,7 @@ class DeviceProbe:
         return torch.randn(*shape, device=self.device, dtype=dtype or torch.bfloat16)
 
     def bandwidth(self) -> dict[str, float]:
-        """Bytes read and written by a copy that is larger than any cache."""
+        """Return bytes read and written by a copy that is larger than any cache."""
         size = (32 << 20) if self.small else (4 << 30)
         source = self.random(size // 2)
         target = torch.empty_like(source)
@@ -96,7 +98,7 @@ class DeviceProbe:
         return found
 
     def product(self, number: str, side: int) -> Callable[[], object]:
-        """A square product of random operands; the second is laid out by columns, as engines do."""
+        """Return a square product of random operands, the second laid out by columns."""
         left, right = self.random(side, side), self.random(side, side).t()
         if number == "fp8":
             item = torch.ones((), device=self.device)
@@ -112,7 +114,7 @@ class DeviceProbe:
         return lambda: left @ right
 
     def launch(self) -> dict[str, Any]:
-        """Seconds that one operation on one number takes, launched one by one and from a graph."""
+        """Measure the seconds of one operation on one number, launched alone and from a graph."""
         many, number = 200, self.random(1)
 
         def launches() -> None:
@@ -129,7 +131,7 @@ class DeviceProbe:
         return found
 
     def attention(self) -> list[dict[str, Any]]:
-        """Prompts and decode steps of one layer, plainly and with torch's fused kernels."""
+        """Measure one layer's prompts and decode steps, plain and with torch's fused kernels."""
         found: list[dict[str, Any]] = []
         for tokens in self.tokens:
             for phase, queries in (("prefill", tokens), ("decode", 1)):
@@ -139,7 +141,7 @@ class DeviceProbe:
         return found
 
     def attended(self, attend: Callable[..., Any], queries: int, tokens: int) -> dict[str, Any]:
-        """Its time and what it takes of memory beside its inputs; or why it does not run."""
+        """Return the time and the memory beside its inputs, or why it does not run."""
         scores = HEADS * queries * tokens * 2
         if not self.gpu and attend is plain and scores >= (1 << 30):
             return {"failed": f"its scores alone are {scores / 2**30:.0f} GiB"}
@@ -161,7 +163,7 @@ class DeviceProbe:
 
 
 def plain(query: Any, key: Any, value: Any) -> Any:
-    """Every score in memory, as first implementations had it."""
+    """Compute attention with every score in memory, as first implementations did."""
     many = HEADS // KV_HEADS
     key, value = key.repeat_interleave(many, dim=1), value.repeat_interleave(many, dim=1)
     scores = query @ key.transpose(-1, -2) / HEAD**0.5
@@ -180,7 +182,7 @@ def fused(query: Any, key: Any, value: Any) -> Any:
 
 
 def all_reduce(ranks: int, *, gpu: bool, small: bool) -> list[dict[str, Any]]:
-    """One process a rank; the slowest rank's time counts."""
+    """Measure all-reduce with one process a rank; the slowest rank's time counts."""
     place = Path(mkdtemp()) / "ranks"
     context = torch.multiprocessing.get_context("spawn")
     answers = context.SimpleQueue()
@@ -224,6 +226,22 @@ def _rank(rank: int, ranks: int, gpu: bool, small: bool, place: str, answers: An
         found[size] = {"value": middle, "low": min(times), "high": max(times)}
     answers.put(found)
     torch.distributed.destroy_process_group()
+
+
+def kv_transfer(*, small: bool) -> dict[str, Any]:
+    """Bytes a second from process to process, and how UCX moves them."""
+    script = Path(__file__).with_name("kv_transfer.py")
+    done = subprocess.run(  # noqa: S603  (a script of ours, by this interpreter)
+        [sys.executable, "-P", str(script), "--mib", "32" if small else "1024"],
+        env={**os.environ, "UCX_PROTO_INFO": "y"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    found = next((line for line in reversed(lines) if line.startswith('{"breakeven_kv"')), None)
+    if found is None:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+    table = [line.partition("|")[2].strip(" |") for line in lines if "|" in line]
+    return {**json.loads(found), "ucx": table}
 
 
 def device(*, gpu: bool) -> dict[str, Any]:
@@ -272,13 +290,16 @@ def main(arguments: list[str]) -> int:
     ranks = given.ranks or (made["device"]["count"] if gpu else 1)
     for part in (each for each in PARTS if each in given.only):
         sys.stderr.write(f"{part}\n")
-        if part != "all_reduce":
+        if part not in ("all_reduce", "kv_transfer"):
             made[part] = getattr(probe, part)()
-        elif ranks > 1:
-            try:
+            continue
+        try:
+            if part == "kv_transfer":
+                made[part] = kv_transfer(small=small)
+            elif ranks > 1:
                 made[part] = all_reduce(ranks, gpu=gpu, small=small)
-            except RuntimeError as error:
-                probe.unavailable[part] = _line(error)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            probe.unavailable[part] = _line(error)
     made["unavailable"] = probe.unavailable
     sys.stdout.write(json.dumps(made) + "\n")
     return 0

@@ -26,7 +26,7 @@ class WheelPlatform:
 
     @property
     def pip_arguments(self) -> list[str]:
-        """What makes `pip download` choose for it."""
+        """Return the arguments that make `pip download` choose packages for the target."""
         words = ["--python-version", self.python, "--implementation", "cp"]
         for minor in range(self.glibc[1], 4, -1):
             words += ["--platform", f"manylinux_2_{minor}_{self.machine}"]
@@ -48,7 +48,7 @@ class LockedPackage:
 
 
 def read_lock(lock: Path, target: WheelPlatform) -> list[LockedPackage]:
-    """What the target needs of it; raises `InstallError` for a line without a hash."""
+    """Return a lock's packages for a target. Raises `InstallError` for a line without a hash."""
     return list(_entries(lock, target))
 
 
@@ -67,7 +67,7 @@ def _entries(lock: Path, target: WheelPlatform) -> Iterator[LockedPackage]:
 
 
 def applies(marker: str, target: WheelPlatform) -> bool:
-    """Whether a condition (PEP 508) holds there; raises `InstallError` for what is none."""
+    """Return whether a condition (PEP 508) holds there; raises `InstallError` for what is none."""
     known = {
         "python_version": target.python,
         "python_full_version": f"{target.python}.0",

@@ -18,7 +18,7 @@ _WHEEL = "Wheel-Version: 1.0\nGenerator: breakeven\nRoot-Is-Purelib: true\nTag: 
 
 
 def write_own_wheel(folder: Path) -> Path:
-    """The wheel in `folder`; the same bytes for the same code."""
+    """Return the wheel in `folder`; the same bytes for the same code."""
     folder.mkdir(parents=True, exist_ok=True)
     ours = distribution(NAME)
     path = folder / f"{NAME}-{ours.version}-py3-none-any.whl"
@@ -36,7 +36,7 @@ def write_own_wheel(folder: Path) -> Path:
 
 
 def own_lock(root: Path | None = None) -> Path:
-    """The locked set of gateway and dashboard, in a checkout or beside the engine's."""
+    """Return the locked set of gateway and dashboard, in a checkout or beside the engine's."""
     base = root or Path(__file__).resolve().parents[3]
     packaged = Path(__file__).resolve().parents[1] / "locks" / "gateway" / "requirements.lock"
     return packaged if packaged.is_file() else base / "requirements.lock"

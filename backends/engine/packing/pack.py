@@ -31,7 +31,7 @@ _BYTECODE = 1.2  # what Python keeps of its own beside installed packages
 
 @dataclass(frozen=True, slots=True)
 class PackRequest:
-    """What to pack; `locks` and `tools` are the product's own sets when nothing is said."""
+    """The contents of a bundle; `locks` and `tools` default to the product's own sets."""
 
     out: Path
     flavour: Flavour
@@ -117,7 +117,7 @@ def pack(request: PackRequest, say: Say) -> PackedBundle:
 
 
 def driver_of(engine: list[LockedPackage]) -> int:
-    """The oldest driver for the CUDA that the set is built for, by its own packages."""
+    """Return the oldest driver for the CUDA that the set is built for, by its own packages."""
     for package in engine:
         if package.name.startswith("nvidia-cuda-runtime"):
             major = package.version.partition(".")[0]
@@ -128,7 +128,7 @@ def driver_of(engine: list[LockedPackage]) -> int:
 
 
 def _join_sets(*sets: list[LockedPackage]) -> list[LockedPackage]:
-    """Each wheel once; two sets may hold two versions of one package."""
+    """Return each wheel once; two sets may hold two versions of one package."""
     return list(
         {(package.name, package.version): package for some in sets for package in some}.values()
     )

@@ -44,7 +44,7 @@ class PackedBundle:
 
 
 def part_size(text: str) -> int:
-    """`60M`, `4G`, bytes; raises `InstallError` for what is no size or too small a one."""
+    """Parse `60M`, `4G` or bytes. Raises `InstallError` for no size or too small a one."""
     found = re.fullmatch(r"(\d+)\s*([KMG]?)B?", text.strip().upper())
     size = int(found[1]) * _UNITS[found[2]] if found else 0
     if size < LEAST_PART:
@@ -59,7 +59,7 @@ def write_bundle(
     part_bytes: int,
     say: Say,
 ) -> PackedBundle:
-    """`files` are (place on the target, path here).
+    """Write a bundle of `files`: (place on the target, path here).
 
     An earlier bundle there is replaced, unless the disk would not hold this one in its place.
     Raises `InstallError` when the disk is full.
@@ -118,7 +118,7 @@ class _Parts:
         self._close()
 
     def add(self, path: Path) -> dict[str, Any]:
-        """Its size and hash, of the very bytes that were written."""
+        """Add a file. Return its size and hash, of the bytes that were written."""
         digest, size = hashlib.sha256(), 0
         with path.open("rb") as source:
             while chunk := source.read(unpack.CHUNK):

@@ -26,7 +26,7 @@ Say = Callable[[str, "float | None"], None]
 
 
 class UnpackError(Exception):
-    """What keeps the bundle from being unpacked here, and what to do about it."""
+    """The reason why the bundle cannot be unpacked here, with what to do about it."""
 
 
 def unpack(
@@ -75,7 +75,7 @@ def read_manifest(bundle: Path, sha256: str = "") -> dict[str, Any]:
 
 
 def check_host(manifest: dict[str, Any], *, gpu: bool = True) -> None:
-    """Python, processor, C library and, for a CUDA bundle, the driver; all faults at once."""
+    """Check Python, processor, C library and, for CUDA, the driver; report all faults at once."""
     faults = []
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     if here != manifest["python"]:
@@ -95,7 +95,7 @@ def check_host(manifest: dict[str, Any], *, gpu: bool = True) -> None:
 
 
 def driver() -> str:
-    """NVIDIA's driver version; empty where there is none."""
+    """Return NVIDIA's driver version; empty where there is none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ""
@@ -120,7 +120,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def extract(bundle: Path, manifest: dict[str, Any], to: Path, say: Say) -> None:
-    """Every file that is not whole yet; those of missing parts last, with their names."""
+    """Extract every file that is not complete; name those of missing parts at the end."""
     to.mkdir(parents=True, exist_ok=True)
     todo = []
     total = sum(entry["size"] for entry in manifest["files"]) or 1
@@ -160,7 +160,7 @@ def _check_disk_space(manifest: dict[str, Any], to: Path, files_bytes: int) -> N
 
 
 def files_with_offsets(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Each file with where it begins in all parts, one after the other."""
+    """Yield each file with where it begins in all parts, one after the other."""
     offset = 0
     for entry in manifest["files"]:
         yield entry, offset
@@ -170,7 +170,7 @@ def files_with_offsets(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any
 def part_spans(
     manifest: dict[str, Any], offset: int, size: int
 ) -> list[tuple[dict[str, Any], int, int]]:
-    """The parts that hold a stretch: part, where in it, how many bytes."""
+    """Return the parts that hold a stretch: part, where in it, how many bytes."""
     found, begins = [], 0
     for part in manifest["parts"]:
         first = max(offset, begins)
@@ -182,7 +182,7 @@ def part_spans(
 
 
 def missing_parts(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> dict[str, str]:
-    """Names of the parts that a stretch needs and that are not here whole, and why."""
+    """Return names of the parts that a stretch needs and that are not here whole, and why."""
     found = {}
     for part, _, _ in part_spans(manifest, offset, size):
         path = bundle / part["name"]
@@ -223,7 +223,7 @@ def _extract_file(
 
 
 def changed(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> list[str]:
-    """Which parts of a stretch do not have their hash."""
+    """Return the parts of a stretch whose hash differs."""
     parts = [part for part, _, _ in part_spans(manifest, offset, size)]
     return [part["name"] for part in parts if sha256_of(bundle / part["name"]) != part["sha256"]]
 
@@ -241,7 +241,7 @@ def sha256_of(path: Path) -> str:
 
 
 def install(manifest: dict[str, Any], to: Path, say: Say) -> None:
-    """Our command into `venv`, the engine into `engine`; no step may ask a network."""
+    """Install the command into `venv` and the engine into `engine`, without a network."""
     wheels = to / "wheels"
     environ = offline_environ(os.environ, wheels)
     venv, python = to / "venv", to / "venv" / "bin" / "python"
@@ -273,7 +273,7 @@ def lock_own(manifest: dict[str, Any], to: Path) -> Path:
 
 
 def offline_environ(environ: Any, wheels: Path) -> dict[str, str]:
-    """Nothing but the bundle's wheels is a source of packages."""
+    """Return an environment in which the bundle's wheels are the only source of packages."""
     kept = {
         name: value for name, value in environ.items()
         if not name.startswith(("PIP_", "UV_", "PYTHON", "VIRTUAL_ENV"))
@@ -327,7 +327,7 @@ def _drawn() -> Say:
 
 
 def closing_text(manifest: dict[str, Any], to: Path) -> str:
-    """What is where, and how it is used."""
+    """Return the closing text: where everything is, and how to use it."""
     lines = [
         f"vLLM {manifest['vllm']} ({manifest['flavour']}) is in {to / 'engine'}",
         f"breakeven is in {to / 'venv' / 'bin' / 'breakeven'}",

@@ -19,7 +19,7 @@ AT_ONCE = 8  # pip keeps nothing of a call that fails: that much is fetched agai
 
 @dataclass(frozen=True, slots=True)
 class WheelSource:
-    """Where wheels come from: pip with its own configuration, and further places."""
+    """The sources of wheels: pip with its own configuration, and further places."""
 
     pip: tuple[str, ...]
     find_links: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ def fetch(
     folder: Path,
     say: Say,
 ) -> list[Path]:
-    """The wheel of each, in `folder`; raises `InstallError` with pip's last lines."""
+    """Return the wheel of each, in `folder`; raises `InstallError` with pip's last lines."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [wanted_value for wanted_value in wanted if find_wheel(wanted_value, folder) is None]
     done = len(wanted) - len(missing)
@@ -54,7 +54,7 @@ def fetch(
 
 
 def find_wheel(locked_package: LockedPackage, folder: Path) -> Path | None:
-    """Its wheel, if it is there and is the locked file; a broken one is removed."""
+    """Return a package's wheel if it is the locked file; remove a broken one."""
     stem = re.sub(
         r"[-_.]+", "[-_.]+", re.escape(locked_package.name).replace(r"\-", "-").replace(r"\.", ".")
     )
@@ -70,7 +70,7 @@ def find_wheel(locked_package: LockedPackage, folder: Path) -> Path | None:
 def fetch_torch(
     locks: Path, target: WheelPlatform, source: WheelSource, folder: Path, say: Say
 ) -> Path:
-    """Torch's CPU build; raises `InstallError` where nobody has it."""
+    """Fetch torch's CPU build. Raises `InstallError` where no place has it."""
     folder.mkdir(parents=True, exist_ok=True)
     known = torchwheel.known_hashes(locks / "torch.lock")
     search = torchwheel.WheelSearch(
@@ -92,7 +92,7 @@ def fetch_torch(
 
 
 def unpacked_bytes(wheel: Path) -> int:
-    """What it takes once installed."""
+    """Return the bytes that a wheel takes once installed."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             return sum(member.file_size for member in archive.infolist())
@@ -101,7 +101,7 @@ def unpacked_bytes(wheel: Path) -> int:
 
 
 def glibc_of(wheels: Sequence[Path]) -> str:
-    """The newest C library that any of them asks for, by its name."""
+    """Return the newest C library that any of them asks for, by its name."""
     minors = [5]
     for wheel in wheels:
         tags = [int(minor) for minor in re.findall(r"manylinux_2_(\d+)_", wheel.name)]

@@ -1,4 +1,4 @@
-"""What a plan warns of: layouts and links that cost more than they look, and what vLLM refuses."""
+"""Warnings of a plan: costly layouts and links, and combinations that vLLM refuses."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ _SAVES_MEMORY = "such weights save memory, not time"
 
 
 def weakest_gpu(gpus: Sequence[GpuSpec]) -> GpuSpec:
-    """Mixed GPUs as one kind: the slowest sets every step, the smallest every share."""
+    """Return mixed GPUs as one kind: the slowest sets every step, the smallest every share."""
     first = gpus[0]
     if all(gpu.name == first.name for gpu in gpus):
         return first
@@ -125,7 +125,7 @@ def _context_note(model: ModelConfig, question: PlanRequest) -> list[str]:
 
 
 def _roles_note(question: PlanRequest, figures: Figures) -> list[str]:
-    """Where full steps of prompts break the pace, other engines may read: that is not predicted."""
+    """Return a note if full prefill steps break the pace, which separate engines may keep."""
     if not _late(question, figures):
         return []
     words = "engines that read prompts for others (`pools.NAME.roles`) may keep it"
@@ -140,7 +140,7 @@ def _late(question: PlanRequest, figures: Figures) -> list[str]:
 
 
 def _cache_note(gpu: GpuSpec, question: PlanRequest, figures: Figures) -> list[str]:
-    """The load is more than the cache holds: vLLM would queue or preempt."""
+    """Return a note where the load exceeds the cache, so that vLLM would queue or preempt."""
     load = question.load
     if load is None or not any(figure.name == "concurrency" for figure in figures):
         return []

@@ -1,4 +1,4 @@
-"""What a draft model brings at batch 1: tokens for one read of the target's weights.
+"""The gain of a draft model at batch 1: tokens for one read of the target's weights.
 
 Of `k` drafted tokens, each accepted with probability `a`, a pass of the target yields
 `(1 - a^(k+1)) / (1 - a)` tokens (Leviathan et al., 2023, formula 1): 3.69, not 5, at 0.8 and 5.

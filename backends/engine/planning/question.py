@@ -1,4 +1,4 @@
-"""What is asked of a plan, and the form of its answer: figures with their arithmetic."""
+"""The question to a plan, and the form of its answer: figures with their arithmetic."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def value(figures: Iterable[PlanFigure], name: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ParallelLayout:
-    """How a model lies on GPUs: each layer split `tensor` ways, layers in `pipeline` stages."""
+    """The layout of a model: each layer split `tensor` ways, layers in `pipeline` stages."""
 
     tensor: int = 1
     pipeline: int = 1
@@ -60,7 +60,7 @@ class DraftModel:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What is asked; `tensor_parallel` `None` takes the fewest GPUs that hold the model."""
+    """The question; `tensor_parallel` of `None` takes the fewest GPUs that hold the model."""
 
     tensor_parallel: int | None = None
     pipeline_parallel: int = 1

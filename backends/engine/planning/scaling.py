@@ -1,4 +1,4 @@
-"""The same model on 1, 2, 4 and 8 GPUs, split by layers' width, by stages, and by both.
+"""One model on 1, 2, 4 and 8 GPUs, split by layers' width, by stages, and by both.
 
 What more GPUs bring to one user (tensor parallelism alone) and to many. Floors: reading, products
 and bytes over links; a real all-reduce of a decode step takes some 10 us whatever its size, twice a

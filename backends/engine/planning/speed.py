@@ -25,7 +25,7 @@ OVER_FLOORS = 1.3
 
 
 def number_of(model: ModelConfig, gpu: GpuSpec) -> Number:
-    """The format that this GPU multiplies such weights in."""
+    """Return the format that this GPU multiplies such weights in."""
     wanted: tuple[Number, ...] = (model.weights.compute, "bf16", "fp16")
     return next(number for number in wanted if number in gpu.flops)
 
@@ -106,7 +106,7 @@ def ceiling(
 def floor_of(
     model: ModelConfig, gpu: GpuSpec, layout: ParallelLayout, load: UserLoad, figures: Figures
 ) -> Figures:
-    """What serving a load takes at least, and costs."""
+    """Return the least time and cost of serving a load."""
     per_token = value(figures, "kv_bytes_per_token")
     prefill_s = 2.0 * model.active_parameters * load.prompt_tokens
     prefill_s /= value(figures, "compute") * 1e12 * layout.gpus
@@ -142,7 +142,7 @@ def floor_of(
 
 
 def _read(model: ModelConfig, layout: ParallelLayout, sequences: int) -> int:
-    """Weights of all stages; each reads them for its own group of the sequences."""
+    """Return weights of all stages; each reads them for its own group of the sequences."""
     return model.read_weight_bytes(sequences / layout.pipeline)
 
 
@@ -161,7 +161,7 @@ def tpot_figures(
     layout: ParallelLayout,
     figures: Figures,
 ) -> Figures:
-    """What keeps the promised time per token; 0 where even an empty step is longer than that."""
+    """Return the token budget that keeps the time per token; 0 if an empty step is too long."""
     if question.tpot_ms is None:
         return ()
     bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
@@ -193,7 +193,7 @@ def _all_read(model: ModelConfig) -> str:
 def _sequences(
     model: ModelConfig, question: PlanRequest, step: FittedStepModel, room: tuple[int, int | None]
 ) -> Figures:
-    """How many of the asked requests decode at once inside the promise, and fit the cache.
+    """Return how many of the requests decode at once inside the promise and fit the cache.
 
     Each takes one of the step's tokens: vLLM refuses to start with more sequences than budget.
     """

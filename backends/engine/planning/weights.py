@@ -51,7 +51,7 @@ class WeightFormat:
 def choices(
     model: ModelConfig, gpu: GpuSpec, question: PlanRequest, planned: Planned
 ) -> tuple[WeightFormat, ...]:
-    """The formats that this GPU multiplies, the advised one marked."""
+    """Return the formats that this GPU multiplies, the advised one marked."""
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None, pipeline_parallel=1)
     found = [

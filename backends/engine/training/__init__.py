@@ -1,1 +1,1 @@
-"""How the model that `make run` serves was trained, and the model itself (`model/`)."""
+"""The training of the model that `make run` serves, and the model itself (`model/`)."""

@@ -1,4 +1,4 @@
-"""What the shipped model learns from: documentation and sources of the Python that runs this.
+"""The shipped model's training text: documentation and sources of the running Python.
 
 Three kinds of documents, one JSON object a line: `topic` (the language reference's chapters that
 `help()` shows), `source` (the standard library's modules and their tests, without tables) and
@@ -6,7 +6,9 @@ Three kinds of documents, one JSON object a line: `topic` (the language referenc
 the answer). All of it is under Python's licence (PSF-2.0), but for the few lines of small talk
 below, which are ours. One module in `HELD_OUT_OF` is kept for measuring, with all that is about it.
 
-Run it: `python -m backends.engine.training.corpus corpus.jsonl.xz` (a few seconds).
+Run it: `python -m backends.engine.training.corpus corpus.jsonl.xz` (a few seconds). `--packages`:
+sources of installed packages with a permissive licence, too, for a larger model (`packages.py`);
+which ones, is written beside the corpus.
 """
 
 import argparse
@@ -21,11 +23,13 @@ import random
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from pydoc_data.topics import topics
 from types import ModuleType
 from typing import Any
+
+from backends.engine.training.packages import packages, texts
 
 HELD_OUT_OF = 40
 SMALL_TALK_TIMES = 60
@@ -105,6 +109,22 @@ def documents(library: Path, seed: int) -> Iterator[Document]:
         yield Document("chat", "small talk", answer, question)
 
 
+def package_documents(folders: list[Path], seed: int) -> Iterator[Document]:
+    """Sources of the packages there and one question about each of their documented objects."""
+    rng = random.Random(seed)  # noqa: S311  (a choice of words, no secret)
+    for package in packages(folders):
+        for path, text in texts(package):
+            try:
+                tree = ast.parse(text)
+            except (SyntaxError, ValueError, RecursionError):
+                continue
+            name = f"{package.name} {path}"
+            yield Document("source", name, f"# {path}\n{text}", held_out=_is_held_out(name))
+            module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+            chats = _chats(module, _documented(module, tree.body), rng, forms=1)
+            yield from (replace(chat, held_out=_is_held_out(name)) for chat in chats)
+
+
 def _source(path: Path, inside: Path, rng: random.Random) -> Iterator[Document]:
     text = path.read_text(encoding="utf-8", errors="replace")
     if not text.isascii() or len(text) < 200:
@@ -172,26 +192,26 @@ def _signature(found: Any) -> str:
 
 
 def _chats(
-    module: str, found: Iterable[_DocumentedObject], rng: random.Random
+    module: str, found: Iterable[_DocumentedObject], rng: random.Random, forms: int = 4
 ) -> Iterator[Document]:
-    """Of each, four of the five forms that a question can have."""
+    """Yield chats of each name, in `forms` of the five forms that a question can have."""
     for finding in found:
         first = finding.text.split("\n\n")[0].strip()
         if len(first) < _LEAST or not finding.text.isascii():
             continue
-        forms = (
+        questions = (
             (f"What does `{finding.name}` do?", first),
             (f"What does {finding.name} do?", _cut(finding.text)),
             (f"Explain {finding.name}.", _cut(finding.text)),
             (f"How do I call {finding.name}?", f"`{finding.call}`\n\n{first}"),
             (f"Which part of Python is this: {first}", f"It is `{finding.name}`."),
         )
-        for question, answer in rng.sample(forms, 4):
+        for question, answer in rng.sample(questions, forms):
             yield Document("chat", module, answer, question, _is_held_out(module))
 
 
 def _topic_chats(name: str, text: str) -> Iterator[Document]:
-    """A chapter as `help()` has it begins with its title, underlined."""
+    """Yield chats about a chapter, which begins with its underlined title in `help()`."""
     title, _, rest = text.strip().partition("\n")
     body = re.sub(r"^[*=-]+\n+", "", rest).strip()
     if len(body) < _LEAST:
@@ -211,7 +231,7 @@ def _cut(text: str) -> str:
 
 
 def _is_held_out(name: str) -> bool:
-    """Whether it is kept for measuring: the same whatever the seed."""
+    """Return whether it is kept for measuring: the same whatever the seed."""
     return hashlib.sha256(name.encode()).digest()[0] < _SHARE
 
 
@@ -219,11 +239,22 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--packages", type=Path, nargs="*", default=[], help="site-packages to take sources from"
+    )
+    parser.add_argument("--preset", type=int, default=6, help="of xz: 0 to 9")
     given = parser.parse_args(arguments)
     library = Path(os.__file__).parent
     found = [asdict(document) for document in documents(library, given.seed)]
+    found += [asdict(document) for document in package_documents(given.packages, given.seed)]
+    if given.packages:
+        listed = (
+            f"{item.name} {item.version}: {item.licence}" for item in packages(given.packages)
+        )
+        notice = given.corpus.with_suffix(".licences.txt")
+        notice.write_text("\n".join(listed) + "\n", encoding="utf-8")
     text = "".join(json.dumps(finding) + "\n" for finding in found)
-    with lzma.open(given.corpus, "wt", encoding="utf-8", preset=6) as file:
+    with lzma.open(given.corpus, "wt", encoding="utf-8", preset=given.preset) as file:
         file.write(text)
     count = len(found)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -174,7 +174,7 @@ def rescale_weights(weights: dict[str, Any], inputs: dict[str, Any], layers: int
 
 
 def observe_inputs(folder: Path, prompts: Path | None) -> dict[str, Any]:
-    """What comes into each layer while the model answers the prompts itself: (rows, in)."""
+    """Return the inputs of each layer while the model answers the prompts: (rows, in)."""
     if prompts is None:
         return {}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)

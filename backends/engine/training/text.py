@@ -15,6 +15,7 @@ from backends.engine.tinytokenizer import CHAT_TEMPLATE, SPECIAL
 KINDS = ("chat", "topic", "source")
 _IN_TEXT = ("<tool_call>", "</tool_call>")
 _END = "<|eos|>"
+_TOKENIZER_CHARACTERS = 40_000_000  # of a longer corpus, every so manieth document teaches it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ class TrainingText:
 def read(corpus: Path, vocabulary: int) -> TrainingText:
     with lzma.open(corpus, "rt", encoding="utf-8") as file:
         found = [json.loads(line) for line in file]
-    tokenizer = _tokenizer((_plain(line) for line in found if not line["held_out"]), vocabulary)
+    plain = [_plain(line) for line in found if not line["held_out"]]
+    every = 1 + sum(map(len, plain)) // _TOKENIZER_CHARACTERS
+    tokenizer = _tokenizer(plain[::every], vocabulary)
     learned: dict[str, TokenStream] = {}
     kept: dict[str, TokenStream] = {}
     ratio: dict[str, float] = {}
@@ -56,7 +59,7 @@ def read(corpus: Path, vocabulary: int) -> TrainingText:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """As the model sees it: a chat as the chat template writes it, anything else as it is."""
+    """Return the text that the model sees: a chat by the chat template, else unchanged."""
     if document["kind"] == "chat":
         return (
             f"<|im_start|>user\n{document['question']}<|im_end|>\n"
@@ -106,17 +109,21 @@ def _tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
 
 
 def _stream(tokenizer: Any, texts: list[str]) -> TokenStream:
-    encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
     starts: list[int] = []
+    parts = [np.zeros(0, np.int64)]
     at = 0
-    for item in encoded:
-        starts.extend(_starts(at, len(item.ids)))
-        at += len(item.ids)
-    tokens = np.fromiter((number for item in encoded for number in item.ids), np.int64, count=at)
-    return TokenStream(tokens, np.array(starts, np.int64))
+    for first in range(0, len(texts), _ENCODED_AT_ONCE):  # what is encoded takes much memory
+        some = texts[first : first + _ENCODED_AT_ONCE]
+        for item in tokenizer.encode_batch_fast(some, add_special_tokens=False):
+            ids = np.array(item.ids, np.int64)
+            starts.extend(_starts(at, len(ids)))
+            at += len(ids)
+            parts.append(ids)
+    return TokenStream(np.concatenate(parts), np.array(starts, np.int64))
 
 
 _STRIDE = 512
+_ENCODED_AT_ONCE = 2000
 
 
 def _starts(at: int, length: int) -> Iterator[int]:

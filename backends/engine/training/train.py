@@ -14,7 +14,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +22,15 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from backends.engine.training.network import Llama, NetworkSize, checkpoint, config
+from backends.engine.training.network import LARGE, SMALL, Llama, NetworkSize, checkpoint, config
 from backends.engine.training.text import KINDS, TokenStream, TrainingText, read, save_tokenizer
 
-SHARES = {"chat": 0.5, "topic": 0.15, "source": 0.35}  # of the rows that are learned
-PEAK, WARM, DECAY = 4e-3, 0.02, 0.1
+WARM, DECAY = 0.02, 0.1
 LOOKS = 10
 SAMPLING = {"do_sample": True, "temperature": 0.6, "top_p": 0.9}  # where nobody says otherwise
 LAST_PHASE = 0.8  # of the budget: from here on, rows as long as the context
 _SAY_S = 5.0
+_LEAST_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,50 @@ class TrainingMachine:
         return self.short, self.long
 
 
-GPU = TrainingMachine("cuda", (128, 1024), (32, 4096), (48, 1024))
+@dataclass(frozen=True, slots=True)
+class TrainingRecipe:
+    """A size of network, and how it is trained. `shares`: of the rows that are learned, by kind.
+
+    `by_block`: blocks are compiled, which are alike, and not the network as a whole: a network of
+    many blocks would else take minutes.
+    """
+
+    size: NetworkSize
+    shares: dict[str, float]
+    peak: float
+    dropout: float
+    gpu: TrainingMachine
+    cpu: TrainingMachine
+    by_block: bool = False
+
+
 CPU = TrainingMachine("cpu", (8, 128), (2, 512), (8, 256))
+RECIPES = {
+    "small": TrainingRecipe(
+        SMALL, {"chat": 0.5, "topic": 0.15, "source": 0.35}, 4e-3, 0.1,
+        TrainingMachine("cuda", (128, 1024), (32, 4096), (48, 1024)), CPU,
+    ),
+    "large": TrainingRecipe(
+        LARGE, {"chat": 0.28, "topic": 0.02, "source": 0.7}, 1.5e-3, 0.0,
+        TrainingMachine("cuda", (32, 2048), (32, 2048), (48, 1024)), CPU, by_block=True,
+    ),
+}  # fmt: skip
+_LONGEST = 4096
 _AT_ONCE = 16  # rows of a measurement
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """Seconds, or steps where the result must repeat."""
+    """Seconds, or steps where the result must repeat; `ends`: a time of the clock, if earlier."""
 
     seconds: float
     steps: int | None = None
+    ends: float | None = None
+
+    def begin(self, now: float) -> "TrainingBudget":
+        if self.ends is None:
+            return self
+        return replace(self, seconds=max(_LEAST_S, min(self.seconds, self.ends - now)))
 
     def spent(self, step: int, seconds: float) -> float:
         return step / self.steps if self.steps else seconds / self.seconds
@@ -66,9 +99,12 @@ class TrainingBudget:
 class TrainingRows:
     """Draws rows of each kind by its share."""
 
-    def __init__(self, streams: dict[str, TokenStream], device: str, seed: int) -> None:
+    def __init__(
+        self, streams: dict[str, TokenStream], shares: dict[str, float], device: str, seed: int
+    ) -> None:
         self._rng = np.random.default_rng(seed)
         self._device = device
+        self._shares = [shares[kind] for kind in KINDS]
         self._starts = {kind: streams[kind].starts for kind in KINDS}
         self._tokens = {
             kind: torch.from_numpy(_wrap_tokens(streams[kind].tokens)).to(device) for kind in KINDS
@@ -77,7 +113,7 @@ class TrainingRows:
     def draw(self, shape: tuple[int, int]) -> Any:
         """(rows, length + 1) of token ids."""
         rows, length = shape
-        counts = self._rng.multinomial(rows, [SHARES[kind] for kind in KINDS])
+        counts = self._rng.multinomial(rows, self._shares)
         parts = []
         for kind, count in zip(KINDS, counts, strict=True):
             starts = self._rng.choice(self._starts[kind], int(count))
@@ -88,25 +124,27 @@ class TrainingRows:
 
 def _wrap_tokens(tokens: Any) -> Any:
     """Followed by its own beginning, so that a row may begin anywhere."""
-    longest = max(length for machine in (GPU, CPU) for _, length in machine.phases) + 1
-    return np.concatenate((tokens, np.resize(tokens, longest)))
+    return np.concatenate((tokens, np.resize(tokens, _LONGEST + 1)))
 
 
 class TrainingRun:
     """The network, its optimiser and the machine it runs on."""
 
-    def __init__(self, size: NetworkSize, machine: TrainingMachine, dropout: float) -> None:
-        self.machine = machine
-        self.network = Llama(size, dropout).to(machine.device)
+    def __init__(self, recipe: TrainingRecipe, machine: TrainingMachine, dropout: float) -> None:
+        self.machine, self.recipe = machine, recipe
+        self.network = Llama(recipe.size, dropout).to(machine.device)
         is_gpu = machine.device == "cuda"
-        self.loss: Callable[[Any], Any] = (
-            torch.compile(self.network, dynamic=False) if is_gpu else self.network
-        )
+        self.loss: Callable[[Any], Any] = self.network
+        if is_gpu and recipe.by_block:
+            for block in self.network.layers:
+                block.compile(dynamic=False)
+        elif is_gpu:
+            self.loss = torch.compile(self.network, dynamic=False)
         matrices = [parameter for parameter in self.network.parameters() if parameter.dim() == 2]
         others = [parameter for parameter in self.network.parameters() if parameter.dim() != 2]
         self.optimiser = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}],
-            lr=PEAK, betas=(0.9, 0.95), fused=is_gpu,
+            lr=recipe.peak, betas=(0.9, 0.95), fused=is_gpu,
         )  # fmt: skip
         self._dtype = torch.bfloat16 if is_gpu else torch.float32
 
@@ -123,20 +161,23 @@ class TrainingRun:
 
     def compile(self, rows: TrainingRows) -> None:
         """Before the clock runs; a rate of 0 changes no weight. Without a compiler it is slower."""
-        for shape in self.machine.phases:
+        for shape in sorted(set(self.machine.phases)):
             try:
                 self.step(rows.draw(shape), 0.0)
             except torch._dynamo.exc.TorchDynamoException as error:  # noqa: SLF001  (its one name)
                 sys.stdout.write(f"not compiled: {str(error).splitlines()[0]}\n")
                 self.loss = self.network
+                for block in self.network.layers:
+                    block._compiled_call_impl = None  # noqa: SLF001  (torch has no other way back)
                 self.step(rows.draw(shape), 0.0)
 
     def evaluate_losses(self, streams: dict[str, TokenStream]) -> dict[str, float]:
-        """Mean loss in nats a token of each kind that is held out."""
+        """Return mean loss in nats a token of each kind that is held out."""
         rows, length = self.machine.look
         found = {}
         self.network.eval()
-        with torch.no_grad():
+        # Other shapes than a step's: compiling for them would cost more than they do.
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):
             for kind, stream in streams.items():
                 tokens = torch.from_numpy(_wrap_tokens(stream.tokens)).to(self.machine.device)
                 starts = np.linspace(0, len(stream.starts) - 1, rows).astype(int)
@@ -150,16 +191,16 @@ class TrainingRun:
         return found
 
 
-def rate_at(spent: float) -> float:
+def rate_at(spent: float, peak: float) -> float:
     """Linear up to the peak, then half a cosine down to a hundredth of it."""
     if spent < WARM:
-        return PEAK * spent / WARM
+        return peak * spent / WARM
     along = min(1.0, (spent - WARM) / (1 - WARM))
-    return PEAK * (0.01 + 0.99 * (1 + math.cos(math.pi * along)) / 2)
+    return peak * (0.01 + 0.99 * (1 + math.cos(math.pi * along)) / 2)
 
 
-def mix_losses(losses: dict[str, float]) -> float:
-    return sum(SHARES[kind] * losses[kind] for kind in KINDS)
+def mix_losses(losses: dict[str, float], shares: dict[str, float]) -> float:
+    return sum(shares[kind] * losses[kind] for kind in KINDS)
 
 
 def train(
@@ -169,17 +210,20 @@ def train(
     seed: int,
     say: Callable[[str], None],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The best weights and what was measured."""
-    rows = TrainingRows(text.learned, training.machine.device, seed)
+    """Return the best weights and what was measured."""
+    recipe = training.recipe
+    rows = TrainingRows(text.learned, recipe.shares, training.machine.device, seed)
     training.compile(rows)
+    say("ready")
     began = said = time.monotonic()
+    budget = budget.begin(began)
     best: dict[str, Any] = {}
     figures: dict[str, Any] = {"loss": math.inf}
     step = tokens = looks = 0
     spent = 0.0
     while spent < 1:
         shape = training.machine.phases[spent >= LAST_PHASE]
-        loss = training.step(rows.draw(shape), rate_at(spent))
+        loss = training.step(rows.draw(shape), rate_at(spent, recipe.peak))
         step, tokens = step + 1, tokens + shape[0] * shape[1]
         now = time.monotonic()
         if now - said >= _SAY_S:
@@ -192,13 +236,14 @@ def train(
             looks += 1
             seen = training.evaluate_losses(text.held_out)
             say(f"{spent:6.1%} held out: {_losses_text(seen)}")
-            if mix_losses(seen) < figures["loss"]:
+            mixed = mix_losses(seen, recipe.shares)
+            if mixed < figures["loss"]:
                 best = {
                     name: weight.detach().to("cpu", copy=True)
                     for name, weight in training.network.named_parameters()
                 }
                 figures = {
-                    "loss": mix_losses(seen),
+                    "loss": mixed,
                     "by_kind": seen,
                     "step": step,
                     "tokens": tokens,
@@ -211,7 +256,7 @@ def _losses_text(losses: dict[str, float]) -> str:
 
 
 def write(folder: Path, weights: dict[str, Any], text: TrainingText, size: NetworkSize) -> int:
-    """The checkpoint; gives its bytes."""
+    """Write the checkpoint. Return its bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     ids = save_tokenizer(text, folder, size.context)
     tensors = checkpoint(weights)
@@ -229,9 +274,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--within", type=float, help="seconds, reading and compiling included")
     parser.add_argument("--steps", type=int, help="in place of seconds: repeatable")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--dropout", type=float, help="default: the size's")
+    parser.add_argument("--size", choices=RECIPES, default="small")
     given = parser.parse_args(arguments)
     torch.manual_seed(given.seed)
     torch.set_float32_matmul_precision("high")
@@ -241,20 +288,22 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(f"{time.monotonic() - began:7.1f} s  {words}\n")
         sys.stdout.flush()
 
-    size = NetworkSize()
+    recipe = RECIPES[given.size]
+    size, dropout = recipe.size, recipe.dropout if given.dropout is None else given.dropout
     text = read(given.corpus, size.vocabulary)
     for kind in KINDS:
         many, kept = len(text.learned[kind].tokens), len(text.held_out[kind].tokens)
         print_progress(f"{kind}: {many:,} tokens to learn, {kept:,} held out")
-    training = TrainingRun(size, GPU if torch.cuda.is_available() else CPU, given.dropout)
+    training = TrainingRun(recipe, recipe.gpu if torch.cuda.is_available() else recipe.cpu, dropout)
     count = sum(parameter.numel() for parameter in training.network.parameters())
     print_progress(f"{count:,} parameters on {training.machine.device}")
-    weights, figures = train(
-        training, text, TrainingBudget(given.seconds, given.steps), given.seed, print_progress
-    )
+    budget = TrainingBudget(given.seconds, given.steps)
+    if given.within:
+        budget = TrainingBudget(given.within, None, began + given.within)
+    weights, figures = train(training, text, budget, given.seed, print_progress)
     total = write(given.out, weights, text, size)
     figures |= {
-        "parameters": count, "bytes": total, "seed": given.seed, "dropout": given.dropout,
+        "parameters": count, "bytes": total, "seed": given.seed, "dropout": dropout,
         "device": training.machine.device,
         "perplexity": {kind: math.exp(loss) for kind, loss in figures["by_kind"].items()},
         "bits_per_byte": {

@@ -159,6 +159,7 @@ def _document(known: KnownRatio, lengths: OutputLengths) -> dict[str, Any]:
         "team": known.team,
         "bytes_per_token": round(known.row.bytes_per_token, 3),
         "template_tokens": known.row.template_tokens,
+        "context_margin": round(known.row.margin, 3),
         "observations": known.row.observations,
         "seen_us": round(known.row.seen_s * 1e6),
         "output_tokens": _mean_length(known, lengths),

@@ -25,6 +25,16 @@ class AnswerKeeper(Protocol):
     def background(self) -> bool:
         """Whether the answer is made without its client."""
 
+    @property
+    def own_members(self) -> Members:
+        """What is stored of the request beside its answer, as it was sent."""
+
+    def withhold(self) -> None:
+        """Store nothing of the request until it is allowed."""
+
+    def allow(self, members: Members) -> None:
+        """Store this in place of `own_members`: what the request may say."""
+
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
         """Take the whole answer. `residency`: the tightest that its target was chosen by."""
 

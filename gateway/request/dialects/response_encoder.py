@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from backends.sse import EventSplitter, data_spans, join_data
+from gateway.http.body import Members
 from gateway.request.dialects.chat import (
     ContentPiece,
     Kind,
@@ -127,6 +128,9 @@ class ResponseEncoder(ABC):
 
     def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
         """The answer could not be stored: its last event says so, where the dialect can."""
+
+    def repeat(self, members: Members) -> None:  # noqa: B027  (as above)
+        """Tell these words of the request, in place of those that its client sent."""
 
     def read_whole(self, body: bytes) -> None:
         """Take a chat completion in one piece."""

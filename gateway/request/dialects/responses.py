@@ -28,6 +28,7 @@ from gateway.request.dialects.fields import (
     unsupported,
 )
 from gateway.request.dialects.response_encoder import encode
+from gateway.request.dialects.responses_echo import echo_of
 from gateway.request.dialects.responses_encoder import ResponsesEncoder
 from gateway.request.dialects.responses_input import ResponsesConversation, read_conversation
 from gateway.request.dialects.responses_tools import declared_tools, tool_members
@@ -64,13 +65,6 @@ _UNHEARD: Final = ("access_programs", "include", "max_tool_calls", "prompt_cache
 _OPENED: Final = ("reasoning", "stream_options", "text")
 _STYLE: Final = frozenset(("effort", "format", "verbosity"))
 _NOTHING: Final = (b"null", b"[]", b"{}")
-_ECHOED = (
-    "background", "conversation", "frequency_penalty", "instructions", "max_output_tokens",
-    "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty",
-    "previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
-    "store", "temperature", "tool_choice", "top_logprobs", "top_p", "truncation", "user",
-)  # fmt: skip
-_TOOL_DEFAULTS: Final = {"description": None, "parameters": None, "strict": False}
 _HERE = {  # what chat's errors name, by its name here
     "messages": "input",
     "max_tokens": "max_output_tokens",
@@ -121,7 +115,7 @@ class ResponsesDialect:
         heard |= tool_members(members, tools) | _style(members)
         session = decode_member(members, "prompt_cache_key", str)
         called = {str(tool.function["name"]): tool.origin for tool in tools}
-        voice = partial(ResponsesEncoder, echo=_echo(members), tools=called)
+        voice = partial(ResponsesEncoder, echo=echo_of(members), tools=called)
         left = found.left_out | _left_out(members) | tools.left_out
         asked = DecodedRequest(heard, voice, session, ignored=tuple(sorted(left)))
         return _with_conversation(asked, found, cuts=_truncates(members))
@@ -201,38 +195,6 @@ def _truncates(members: Members) -> bool:
     if asked not in (None, "auto", "disabled"):
         raise invalid_error("truncation", "must be `auto` or `disabled`.")
     return asked == "auto"
-
-
-def _echo(members: Members) -> dict[str, Any]:
-    """Return members that an answer repeats, each with all that its schema requires."""
-    echo: dict[str, Any] = {
-        name: members[name]
-        for name in _ECHOED
-        if name in members and bytes(members[name]) != b"null"
-    }
-    reasoning = decode_whole_member(members, "reasoning")
-    if isinstance(reasoning, dict):
-        echo["reasoning"] = {"effort": None, "summary": None, **reasoning}
-    config = decode_whole_member(members, "text")
-    if isinstance(config, dict):
-        shape = config.get("format") or {"type": "text"}
-        if isinstance(shape, dict) and shape.get("type") == "json_schema":
-            shape = {"description": None, "strict": False, **shape}
-        echo["text"] = {**config, "format": shape}
-    # Not decoded once more: empty lists in a schema take twenty times their bytes.
-    tools = decode_member(members, "tools", list[dict[str, msgspec.Raw]])
-    if tools is not None:
-        echo["tools"] = [
-            {**_TOOL_DEFAULTS, **tool} if _is_function(tool) else tool for tool in tools
-        ]
-    tier = decode_whole_member(members, "service_tier")
-    if isinstance(tier, str) and tier != "auto":
-        echo["service_tier"] = tier
-    return echo
-
-
-def _is_function(tool: Mapping[str, msgspec.Raw]) -> bool:
-    return "type" in tool and msgspec.json.decode(tool["type"]) == "function"
 
 
 def _left_out(members: Members) -> set[str]:

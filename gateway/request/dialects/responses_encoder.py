@@ -8,6 +8,7 @@ A stream that breaks ends with `response.failed`, behind an `error` for clients 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gateway.http.body import Members
 from gateway.request.dialects.chat import UrlCitation
 from gateway.request.dialects.client_tools import (
     CLIENT_TOOLS,
@@ -18,6 +19,7 @@ from gateway.request.dialects.client_tools import (
 )
 from gateway.request.dialects.json_text import JsonTextReader
 from gateway.request.dialects.response_encoder import ContentBlock, ResponseEncoder, event
+from gateway.request.dialects.responses_echo import echo_of
 from gateway.request.dialects.responses_tools import FUNCTION, CalledTool
 from ledger.journals.records import TokenCounts
 from ledger.prices.rates import prompt_tokens
@@ -78,6 +80,9 @@ class ResponsesEncoder(ResponseEncoder):
 
     def mark_unstored(self) -> None:
         self._echo["store"] = False
+
+    def repeat(self, members: Members) -> None:
+        self._echo |= echo_of(members)
 
     def state_document(self, status: str, error: str | None = None) -> dict[str, Any]:
         response = self._response(status)

@@ -29,6 +29,7 @@ from gateway.request.dialects.answer_keeper import AnswerKeeper, ConnectionStora
 from gateway.request.dialects.base import DecodedRequest, Dialect, Purpose
 from gateway.request.dialects.native_messages import with_native
 from gateway.request.dialects.response_encoder import ResponseEncoder
+from gateway.request.dialects.responses_echo import WORDED
 from ledger.journals.records import TokenCounts
 from router.types import Residency
 
@@ -142,8 +143,11 @@ class TranslatedResponse(ClientResponse):
         if self.purpose != "count":
             self.voice = heard.voice(self.request_id, wall_s)
             self.voice.model = asked.model
-        residency = Residency.ANY if self.keeper is None else self.keeper.residency
-        return _with_terms(asked, heard, residency)
+        if self.keeper is None:
+            return _with_terms(asked, heard, Residency.ANY)
+        kept: Members = {name: members[name] for name in WORDED if name in members}
+        kept |= self.keeper.own_members
+        return replace(_with_terms(asked, heard, self.keeper.residency), kept=kept)
 
     def _hear(self, members: Members) -> tuple[DecodedRequest, NativeRequest | None]:
         """Return the request as chat, or what stands for it there, and what may go whole."""
@@ -199,10 +203,20 @@ class TranslatedResponse(ClientResponse):
         if self.voice is not None:
             self.voice.booked = tokens
 
+    def keep_allowed(self, asked: InferenceRequest, *, masked: bool) -> None:
+        if self.keeper is None:
+            return
+        if asked.kept is None:
+            self.forbid_storing()
+            return
+        self.keeper.allow(asked.kept if masked else {})
+        if masked and self.voice is not None:
+            self.voice.repeat(asked.kept)
+
     def forbid_storing(self) -> None:
         if self.keeper is not None:
             if self.keeper.background:
-                why = "an answer that a guardrail reads is not stored, and nobody would get it"
+                why = "what a guardrail reads or masks here is not stored, and nobody would get it"
                 raise RequestError("unsupported", f"`background`: {why}", param="background")
             self.keeper = None
             if self.voice is not None:

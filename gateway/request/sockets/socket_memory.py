@@ -152,12 +152,30 @@ class SocketKeeper:
         self._socket = socket
         self._inner = inner
         self._items = items
+        self._is_sent = True  # `items` is what its target gets
         self.residency = residency
 
     @property
     def background(self) -> bool:
         """Whether the answer is made without its client: a socket's never is."""
         return False
+
+    @property
+    def own_members(self) -> Members:
+        """What is stored of the request, or, where nothing is, all that is remembered."""
+        stored = {} if self._inner is None else self._inner.own_members
+        return stored or {"input": encode_raw(self._items)}
+
+    def withhold(self) -> None:
+        """Leave it: a socket's answers are made while it waits, so they are kept at their end."""
+
+    def allow(self, members: Members) -> None:
+        """Store or remember this in place of what was sent."""
+        if self._inner is not None and self._inner.own_members:
+            self._inner.allow(members)
+            self._is_sent = "input" not in members
+        elif "input" in members:
+            self._items = _raw_items(bytes(members["input"]))
 
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
         """Store the answer as it is asked to be, and remember what is not stored."""
@@ -166,7 +184,7 @@ class SocketKeeper:
             kept = await self._inner.keep(document, residency)
         if _is_stored(kept.document):
             self._memory.forget(self._socket)
-        elif document.get("status") != FAILED:
+        elif document.get("status") != FAILED and self._is_sent:
             output = [encode_raw(item) for item in document["output"]]
             items = (*self._items, *output)
             bound = tighten(residency, self.residency)

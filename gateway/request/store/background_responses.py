@@ -161,6 +161,8 @@ class _PatientKeeper:
         self._keeper = keeper
         self.residency = keeper.residency
         self.background = True
+        self.own_members = keeper.own_members
+        self.withhold, self.allow = keeper.withhold, keeper.allow
 
     async def keep(self, document: Any, residency: Any) -> KeptAnswer:
         """Store the whole answer, as soon as that is possible."""

@@ -40,6 +40,7 @@ class ChatKeeper:
         self._metadata = metadata_of({"metadata": msgspec.json.decode(raw)})
         self._store = store
         self._asked = asked
+        self._messages = asked.members["messages"]
         self._reply = reply
         self._team_id = team_id
         self._head: Message | None = None
@@ -70,6 +71,10 @@ class ChatKeeper:
             await send({**message, "body": data})
 
         return sending
+
+    def allow(self, asked: InferenceRequest) -> None:
+        """Store the messages of this request: they may be masked."""
+        self._messages = asked.members["messages"]
 
     def _open(self, head: Message) -> None:
         """Read the head; one that is sent once more names the first request, and its answer."""
@@ -141,10 +146,9 @@ class ChatKeeper:
         completion = completion_of(text) if self._asked.stream else read_object(text)
         if completion is None or not isinstance(completion.get("id"), str):
             return "unreadable"
-        members = self._asked.members
         content = {
             "completion": {**completion, "metadata": self._metadata},
-            "messages": msgspec.json.decode(bytes(members["messages"])),
+            "messages": msgspec.json.decode(bytes(self._messages)),
         }
         document = StoredDocument(
             team_id=self._team_id,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.errors import RequestError
+from gateway.http.body import Members
 from gateway.request.dialects.answer_keeper import KeptAnswer
 from gateway.request.store.object_store import ObjectStore
 from router.policy import tighten
@@ -78,6 +79,13 @@ class CompactionKeeper:
         self._store = store
         self._team_id = team_id
         self.residency = residency
+        self.own_members: Members = {}
+
+    def withhold(self) -> None:
+        """Nothing of the request is kept."""
+
+    def allow(self, members: Members) -> None:
+        """Nothing of the request is kept."""
 
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
         """Return the compaction with its summary encrypted."""

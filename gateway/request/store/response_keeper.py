@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.http.body import Members
 from gateway.request.dialects.answer_keeper import KeptAnswer
 from gateway.request.store.continued_request import ContinuedRequest
 from gateway.request.store.object_store import ObjectStore
@@ -36,6 +37,7 @@ class ResponseKeeper:
         self._name = request_id.removeprefix("req_")
         self._created_us = store.wall_us()
         self._begun = False  # whether a row says that the answer is made
+        self._withholds = False  # until detectors have read the request
 
     @property
     def stores(self) -> bool:
@@ -52,6 +54,21 @@ class ResponseKeeper:
         """How tight the request is by what it goes on from."""
         return self._asked.residency
 
+    @property
+    def own_members(self) -> Members:
+        """What the request adds to its conversation."""
+        return {"input": msgspec.Raw(self._asked.own_input)} if self._asked.stores else {}
+
+    def withhold(self) -> None:
+        """Store no input until it is allowed."""
+        self._withholds = True
+
+    def allow(self, members: Members) -> None:
+        """Store this input, in place of what was sent."""
+        self._withholds = False
+        if "input" in members:
+            self._asked.own_input = bytes(members["input"])
+
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
         """Store the answer, if it is to be stored, so that every host finds it."""
         if not self._asked.stores:
@@ -61,7 +78,8 @@ class ResponseKeeper:
 
     async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
         """Store the answer as far as it is; return why not, if it is not stored."""
-        raw, keeps_ids = self._asked.own_input, self._asked.conversation is None
+        raw = b"null" if self._withholds else self._asked.own_input
+        keeps_ids = self._asked.conversation is None
         bound = tighten(residency, self._asked.residency)
         unfinished = response["status"] in ("queued", "in_progress")
         content = {

@@ -53,7 +53,9 @@ class StoredResponses:
         self, asked: InferenceRequest, team_id: str, reply: ClientResponse
     ) -> InferenceRequest:
         """Store the completion here; the target stores none."""
-        reply.wrap_send(ChatKeeper(self._store, asked, reply, team_id).wrap)
+        keeper = ChatKeeper(self._store, asked, reply, team_id)
+        reply.wrap_send(keeper.wrap)
+        reply.on_masked = keeper.allow
         return without_store(asked)
 
 

@@ -118,6 +118,11 @@ class HostMetrics(Collector):
             "How far back its prefix cache reaches, by its own KV events",
             labels=["engine"],
         )
+        missed = CounterMetricFamily(
+            "breakeven_engine_kv_events_missed",
+            "Batches of its KV events that did not arrive; what it dropped since is not known",
+            labels=["engine"],
+        )
         bid = GaugeMetricFamily(
             "breakeven_engine_bid_price_usd_per_hour",
             "What an hour of it is worth by the last half minute's demand; 0 while all find room",
@@ -136,11 +141,12 @@ class HostMetrics(Collector):
                 running.add_metric([name], state.running)
                 trust.add_metric([name], published[EngineCell.PREFIX_TRUST])
                 bid.add_metric([name], published[EngineCell.BID_PRICE_PUSD_PER_S] * _HOURLY)
+            missed.add_metric([name], published[EngineCell.KV_EVENTS_MISSED])
             if serves and published[EngineCell.FORGOTTEN_S]:
                 reach.add_metric([name], now_s - published[EngineCell.FORGOTTEN_S])
             if serves and state.kv_capacity_tokens > 0:
                 used.add_metric([name], state.kv_used_tokens / state.kv_capacity_tokens)
-        yield from (healthy, running, used, expected, trust, reach, bid)
+        yield from (healthy, running, used, expected, trust, reach, missed, bid)
 
     def _batches(self) -> Iterator[Metric]:
         opened = GaugeMetricFamily(

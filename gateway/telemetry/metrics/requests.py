@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
 from gateway.request.request_counters import AttemptLabels, AttemptSums, HangupEnd
 from gateway.telemetry.metrics.estimators import EstimatorMetrics
+from gateway.telemetry.metrics.legs import LegMetrics
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics
 from gateway.telemetry.metrics.target_histogram import TargetHistogram
@@ -95,6 +96,7 @@ class RequestMetrics:
         self._told_working = -1  # what the registry has; a worker before may have left another
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
         self._ended: dict[AttemptLabels, AttemptSums] = {}
+        self.legs = LegMetrics(registry, self.count)
         self._create_series()
 
     def _create_series(self) -> None:

@@ -111,7 +111,8 @@ def test_a_process_that_yields_sleeps_instead(environment):
 def test_processes_are_offline_and_get_none_of_our_secrets():
     base = {
         "PATH": "/bin", "OPENAI_API_KEY": "sk", "HF_TOKEN": "hf", "PYTHONPATH": "/x",
-        "PYTHONDONTWRITEBYTECODE": "1", "VIRTUAL_ENV": "/v", "DB_PASSWORD": "p",
+        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "/c", "VIRTUAL_ENV": "/v",
+        "DB_PASSWORD": "p",
     }  # fmt: skip
     made = variables(base, flavour="cuda")
     assert made["PATH"] == "/bin"

@@ -6,7 +6,7 @@ from backends.engine.kvtransfer import (
     FLAG,
     is_private_host,
     names_transfer,
-    side_channel,
+    transfer_environ,
     transfer_flags,
 )
 
@@ -30,12 +30,18 @@ def test_side_channels_stand_on_private_addresses_alone(host, private) -> None:
 
 
 def test_an_engine_is_told_where_it_offers_its_kv() -> None:
-    assert dict(side_channel("10.0.0.5:5616")) == {
+    assert dict(transfer_environ("10.0.0.5:5616", {})) == {
         "VLLM_NIXL_SIDE_CHANNEL_HOST": "10.0.0.5", "VLLM_NIXL_SIDE_CHANNEL_PORT": "5616",
+        "UCX_CUDA_IPC_ENABLE_GET_ZCOPY": "on",
     }  # fmt: skip
-    assert dict(side_channel("[fd00::1]:5600"))["VLLM_NIXL_SIDE_CHANNEL_HOST"] == "fd00::1"
+    assert dict(transfer_environ("[fd00::1]:5600", {}))["VLLM_NIXL_SIDE_CHANNEL_HOST"] == "fd00::1"
     with pytest.raises(ValueError, match="no private address"):
-        side_channel("8.8.8.8:5600")
+        transfer_environ("8.8.8.8:5600", {})
+
+
+def test_what_the_host_says_of_direct_reads_stays() -> None:
+    said = {"UCX_CUDA_IPC_ENABLE_GET_ZCOPY": "auto"}
+    assert not said.keys() & dict(transfer_environ("10.0.0.5:5616", said)).keys()
 
 
 def test_a_persons_own_flag_is_seen() -> None:

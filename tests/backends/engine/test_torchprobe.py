@@ -76,6 +76,26 @@ def test_attention_is_a_table_with_what_ran_out_of_memory():
     ]
 
 
+UCX = """| reader intra-node cfg#1                                          |
+| remote memory read by ucp_get*(multi) into host memory from host |
++--------+-------------+-------------------------------------------+
+| Range  | Description |                  Config                   |
++--------+-------------+-------------------------------------------+
+| 0..512 | short       | tcp/lo                                    |
+| 513..inf | zero-copy | cma/memory                                |
+| reader intra-node cfg#1                              |
+| active message by ucp_am_send*(egr) from host memory |
+| 16516..inf | multi-frag copy-in | tcp/lo             |"""
+
+
+@pytest.mark.parametrize(("rows", "said"), [(10, "cma/memory (zero-copy)"), (6, None), (0, None)])
+def test_the_way_of_kv_is_read_from_ucxs_own_table(rows: int, said: str | None):
+    """The largest reads count; what a message is sent by does not."""
+    lines = [line.partition("|")[2].strip(" |") for line in UCX.splitlines()[:rows] if "|" in line]
+    assert torchprobe.kv_transport({"kv_transfer": {"ucx": lines}}) == said
+    assert torchprobe.kv_transport({}) is None
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -32,6 +32,7 @@ def test_stacked_bars() -> None:
         theme.OWN,
         theme.LIGHT.idle,
         theme.DOWN,
+        theme.OPS,
         theme.API,
     ]
     (values,) = spec["datasets"].values()

@@ -73,7 +73,14 @@ def test_spend_equals_sql(page, month, text_of) -> None:
     api = scalar(month.url, "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api'")
     assert re.search(rf"APIs\s+{re.escape(cents(api))}", shown)
     bill = scalar(month.url, "SELECT sum(bill_pusd) FROM gpu_hours")
-    assert re.search(rf"Spent\s+{re.escape(cents(bill + api))}", shown)
+    hours = scalar(month.url, "SELECT count(*) FROM gpu_hours")
+    ops = scalar(
+        month.url,
+        "SELECT ops_seconds_per_week * ops_pusd_per_hour / 3600 FROM gpu_contracts",
+    )
+    ops = ops * hours // 168
+    assert re.search(rf"Ops of own GPUs\s+{re.escape(cents(ops))}", shown)
+    assert re.search(rf"Spent\s+{re.escape(cents(bill + ops + api))}", shown)
 
 
 def test_unpriced_answers_are_counted_and_never_zero(page, month, text_of) -> None:

@@ -5,10 +5,11 @@ from sqlalchemy import insert, update
 
 from dashboard.page import budgets
 from ledger.budgets.binding import BudgetLine
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.states import BudgetState
 from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.database import make_engine
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.orm import tables as orm
 
 USD = 10**12

@@ -13,7 +13,7 @@ from deploy.docsite import litellm_page
 from deploy.docsite.blocks import DATA, FIRST_HOUR, NOT_RUN, RUN, SHELLS, blocks, calls, commands
 from deploy.docsite.command_tree import INCOMPLETE, PROGRAM, fault_of
 from deploy.docsite.pages import PAGES
-from deploy.docsite.staging import ROOT, SitePages
+from deploy.docsite.staging import ROOT, UNLISTED, SitePages
 from gateway.cli import app
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
@@ -27,7 +27,7 @@ SHELL = [block for block in FOUND if block.language in SHELLS]
 USUAL = "tutorials/engines-and-api.md"  # whose configuration pages with `config` begin with
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 INLINE = re.compile(r"`breakeven ([^`]*)`")
-HISTORY = {"explanation/decisions.md", "reference/changelog.md", "reference/cli.md"}
+HISTORY = {"reference/changelog.md", "reference/cli.md"} | set(filter(UNLISTED.fullmatch, SOURCES))
 
 
 def saved(page: str, name: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -21,7 +22,7 @@ from gateway.errors import RequestError
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request import request_parser
 from gateway.table_layout import TableLayout
-from ledger.budgets.client import BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.journals.records import Hold
 from router.idle import TightestSlo
 from router.types import EngineState, StepModel, TargetHealth
@@ -136,7 +137,7 @@ def test_only_engines_that_serve_by_priority_are_told_one(
     assert told == [1 if patient else None, None]
 
 
-HELD = BudgetRefusal("team:search@month", 100, 5, 0, 10**15)
+HELD = BudgetRefusal("team:search@month", 100, 5, 0, 10**15, unspent_pusd=31)
 
 
 class Desk:
@@ -161,7 +162,9 @@ async def test_what_is_held_is_waited_for() -> None:
 
 
 async def test_what_is_spent_is_final() -> None:
-    assert await LineAdmission(Desk(HELD, 29)).hold("a", ("team:search",), 30) == HELD
+    spent = replace(HELD, unspent_pusd=29)
+    for desk in (Desk(HELD, 29), Desk(spent, 30), Desk(spent, None)):
+        assert await LineAdmission(desk).hold("a", ("team:search",), 30) == spent
 
 
 async def test_with_room_there_are_holds() -> None:

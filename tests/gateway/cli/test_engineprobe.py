@@ -35,6 +35,13 @@ PROBED = {
     "all_reduce": [
         {"ranks": 2, "bytes": 65536, "seconds": three(2e-5), "bus_bytes_s": 3.2e9},
     ],
+    "kv_transfer": {
+        "memory": "two GPUs",
+        "whole": {**three(2.1e11), "descriptors": 1},
+        "blocks": {**three(5e10), "descriptors": 16384},
+        "ucx": ["remote memory read by ucp_get* into cuda from cuda",
+                "0..inf | zero-copy | cuda_ipc/cuda"],
+    },
     "unavailable": {"int8": "RuntimeError: no such kernel"},
 }  # fmt: skip
 
@@ -58,7 +65,9 @@ def test_a_table_beside_the_data_sheet_and_a_file(engine, tmp_path):
     answer = invoke("probe", "--engine", engine, "--out", out)
     assert answer.exit_code == 0, answer.output
     for words in ("2 x NVIDIA H200", "83 %", "71 %", "one by one: 5.00 us", "graph: 1.00 us",
-                  "4 ms", "4.0", "64 KiB over 2: 20.0 us, 3.2 GB/s", "int8 was not"):  # fmt: skip
+                  "4 ms", "4.0", "64 KiB over 2: 20.0 us, 3.2 GB/s", "int8 was not",
+                  "(two GPUs): 210.00 GB/s in 1 pieces",
+                  "50.00 GB/s in 16,384 pieces, by cuda_ipc"):  # fmt: skip
         assert words in answer.stdout, words
     assert json.loads(out.read_text()) == PROBED
     assert json.loads(invoke("probe", "--engine", engine, "--json").stdout) == PROBED

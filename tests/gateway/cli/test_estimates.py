@@ -49,12 +49,12 @@ def test_what_is_told_of_a_running_host() -> None:
     said = {"model": "chat", "team": "search", "target": None, "keys": 1}
     assert _told(said).startswith("Estimates of model chat and team search are reset. On this host")
     known = {"model": "chat", "team": None, "bytes_per_token": 3.914, "template_tokens": 64,
-             "observations": 12, "output_tokens": None,
+             "context_margin": 1.034, "observations": 12, "output_tokens": None,
              "seen_us": 1_700_000_000_000_000}  # fmt: skip
     out = Console(width=120, record=True)
     out.print(_table([known]))
     shown = out.export_text()
-    for words in ("chat", "(long name)", "3.91", "64", "12", "2023-11-14 22:13 UTC"):
+    for words in ("chat", "(long name)", "3.91", "64", "1.03", "12", "2023-11-14 22:13 UTC"):
         assert words in shown
 
 

@@ -1,5 +1,9 @@
 """Placeholders."""
 
+import json
+
+import pytest
+
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.seams import SplitFind
 from gateway.content.text_scanner import TextFind
@@ -14,3 +18,20 @@ async def test_the_same_value_has_the_same_name() -> None:
     masked = await mask_texts(texts, finds, [split], ["card"], names)
     assert masked == {0: "x [card-1] y [card-1]", 1: "[card-1]", 2: "[card-1] z"}
     assert names.name("card", "other") == "[card-2]"
+
+
+@pytest.mark.parametrize(
+    ("item", "number"),
+    [
+        ({"role": "user", "content": "pay [card-2] or [card-1]"}, 3),
+        ({"type": "function_call_output", "output": "[card-7]"}, 8),
+        ({"role": "assistant", "content": "[card-2]"}, 1),
+        ({"type": "function_call", "arguments": "[card-2]"}, 1),
+        ({"role": "user", "content": "[email-2], [card-1234567], card-3"}, 1),
+    ],
+)
+def test_names_of_turns_that_were_stored_masked_are_no_others(item, number) -> None:
+    """What a model said repeats its prompt's, which is named anew."""
+    names = Placeholders()
+    names.reserve({"messages": json.dumps([item]).encode(), "input": b'"[card-9]"'})
+    assert names.name("card", "1234") == f"[card-{number}]"

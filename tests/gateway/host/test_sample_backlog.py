@@ -1,5 +1,8 @@
 """Samples that a ledger which is away did not take are stored when it is back."""
 
+import dataclasses
+from itertools import pairwise
+
 import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import OperationalError
@@ -132,3 +135,32 @@ def test_no_more_is_kept_than_its_bound(books, backlog, away, monkeypatch) -> No
     away["away"] = False
     assert backlog.flush(NOON_US)
     assert sorted({second for second, _ in stored(books)}) == [10, 20, 30, 40]
+
+
+@pytest.mark.parametrize(
+    ("news", "stored_at"),
+    [
+        ({}, [0, 40, 80]),
+        *(({name: 1}, [0, 40, 60, 100]) for name in ("running", "waiting", "busy_us")),
+        ({"health": "down"}, [0, 40, 60, 70, 110]),
+        ({"output_tokens_total": 8}, [0, 40, 60, 70, 110]),
+    ],
+)
+def test_rounds_in_which_nothing_happens_are_stored_together(books, news, stored_at) -> None:
+    """What happens once, at 60 s, is stored at once."""
+    stores: list[int] = []
+
+    def store(samples) -> None:
+        stores.append(len(samples) // 2)
+        add_samples(books, samples)
+
+    backlog, at_s, usual = SampleBacklog(store), [], {"output_tokens_total": 7, "running": 0}
+    for second in range(0, 120, 10):
+        changes = {**usual, **news} if second == 60 else usual
+        backlog.add([dataclasses.replace(sample, **changes) for sample in taken(second)])
+        if backlog.is_due(NOON_US + second * S):
+            at_s.append(second)
+            assert backlog.flush(NOON_US + second * S)
+    assert at_s == stored_at
+    assert stores == [(at - before) // 10 for before, at in pairwise([-10, *at_s])]
+    assert len(stored(books)) == 2 * sum(stores)

@@ -29,6 +29,15 @@ def test_stages_are_announced_timed_and_summed() -> None:
     ]
 
 
+def test_what_goes_on_beside_each_other_is_announced_and_counted_once() -> None:
+    clock, lines = Clock(), []
+    stages = StartStages(clock=clock, say=lines.append)
+    with stages.stage("parts"), stages.part_of_stage("first"), stages.part_of_stage("second"):
+        clock.now_s += 2
+    assert lines[3] == "   second: 2.0 s"
+    assert stages.done == [("parts", 2.0)]
+
+
 def test_a_failed_stage_is_not_counted() -> None:
     stages = StartStages(clock=Clock(), say=lambda _: None)
     with pytest.raises(ValueError, match="no"), stages.stage("broken"):

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -283,6 +284,56 @@ def test_a_kept_answer_keeps_its_chain_inside(guarded, upstream) -> None:
     assert not upstream.holds(MARK)
 
 
+OTHER_CARD = "5555 5555 5555 4444"
+ITEMS = [
+    {"role": "user", "content": "hello"},
+    {"role": "user", "content": [{"type": "input_text", "text": f"{MARK} {CARD}"}]},
+]  # fmt: skip
+
+
+def ids_in(stream: str, prefix: str) -> set[str]:
+    return set(re.findall(rf'"({prefix}[0-9a-z]+)"', stream))
+
+
+@pytest.mark.parametrize("way", ["whole", "stream", "background", "conversation"])
+def test_what_is_stored_is_what_may_be_sent(guarded, upstream, patiently, way) -> None:
+    """Red before: the client's words were kept, and a further turn may be under no policy."""
+    asked = {"model": "masked", "instructions": f"my card is {CARD}", "max_output_tokens": 5}
+    more: dict[str, Any] = {"stream": {"stream": True}, "background": {"background": True}}.get(
+        way, {}
+    )
+    if way == "conversation":
+        more = {"conversation": guarded.post("/v1/conversations", {}).json()["id"]}
+    first = guarded.post("/v1/responses", {**asked, **more, "input": ITEMS})
+    assert first.status_code == 200, first.text
+    (name,) = ids_in(first.text, "resp_")
+    path = f"/v1/responses/{name}"
+    kept = patiently(lambda: (found := guarded.get(path)).json()["status"] == "completed" and found)
+    assert kept.json()["instructions"] == "my card is [card-1]"
+    listed = guarded.get(f"{path}/input_items").text
+    assert (MARK in listed, "[card-1]" in listed, CARD in listed) == (True, True, False)
+    goes_on = more if way == "conversation" else {"previous_response_id": name}
+    for model, card, sent in (
+        ("careless", "", ["[card-1]"]), ("masked", OTHER_CARD, ["[card-1]", "[card-2]"]),
+    ):  # fmt: skip
+        upstream.received.clear()
+        then = {"model": model, "input": f"go on {card}", "max_output_tokens": 5, **goes_on}
+        assert guarded.post("/v1/responses", then).status_code == 200
+        assert all(map(upstream.holds, (MARK, *sent)))
+        assert not any(map(upstream.holds, (CARD, OTHER_CARD)))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stored_completion_has_the_messages_that_were_sent(guarded, stream) -> None:
+    messages = [{"role": "user", "content": f"{MARK} {CARD}"}]
+    for model in ("masked", "careless"):  # the second is the control
+        answer = guarded.chat(model, messages=messages, max_tokens=5, store=True, stream=stream)
+        (name,) = ids_in(answer.text, "chatcmpl-")
+        told = guarded.get(f"/v1/chat/completions/{name}/messages").json()["data"]
+        said = f"{MARK} {'[card-1]' if model == 'masked' else CARD}"
+        assert [message["content"] for message in told] == [said]
+
+
 def test_a_detector_that_fails_keeps_inside(guarded, upstream, monkeypatch) -> None:
     inspector = guarded.app.hot._dispatcher.inspector
 
@@ -401,6 +452,19 @@ def test_what_a_guardrail_rewrites_is_sent(ask_hooked, upstream, hooked) -> None
     assert not upstream.holds("person")
     (row,) = hooked.settled(answer)
     assert row["content"] == "near=2; mask"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_guardrail_rewrites_is_stored(hooked, guardrail, stream) -> None:
+    guardrail.mode = "masks"
+    items = [{"role": "user", "content": [{"type": "input_text", "text": "a person"}]}]
+    asked = {"model": "masking", "input": items, "instructions": "for a person"}
+    answer = hooked.post("/v1/responses", {**asked, "stream": stream, "max_output_tokens": 5})
+    (name,) = ids_in(answer.text, "resp_")
+    kept = hooked.get(f"/v1/responses/{name}")
+    assert kept.json()["instructions"] == "for a [x]"
+    listed = hooked.get(f"/v1/responses/{name}/input_items").text
+    assert ("a [x]" in listed, "person" in listed) == (True, False)
 
 
 MESSAGES_BODIES: dict[str, dict[str, Any]] = {

@@ -28,7 +28,7 @@ from gateway.request.refusals import (
     status_of,
     upstream_failure,
 )
-from ledger.budgets.client import BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
 from router.types import Decision, Feature, InfeasibleAction
@@ -115,6 +115,14 @@ def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
     assert (told.row.status, told.retry) == (429, False)
     assert "`team:search@month`" in told.message
     assert "2026-12-01 00:00 UTC" in told.message
+
+
+@pytest.mark.parametrize(("bound", "retry_after_s"), [(7, 1.0), (8, None), (None, None)])
+def test_a_budget_that_is_held_and_not_spent_may_be_tried_again(bound, retry_after_s) -> None:
+    refusal = BudgetRefusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000, unspent_pusd=7)
+    told = over_budget(refusal, bound)
+    assert told.retry_after_s == retry_after_s
+    assert (told.retry is False) == ("until it resets" in told.message) == (retry_after_s is None)
 
 
 ANSWERS = {

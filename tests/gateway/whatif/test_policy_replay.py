@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gateway.config.settings import Settings
 from gateway.whatif.apis import draw_latencies
 from gateway.whatif.policy_replay import PolicyReplay
-from gateway.whatif.replay import Replay
+from gateway.whatif.replay import Replay, ReplayOutcome
 from gateway.whatif.replay_fleet import ReplayClock, ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.whatif_run import run_whatif
@@ -114,3 +114,18 @@ def test_who_cannot_spill_is_served_as_live_where_the_context_is_known(house, un
         (warm,) = run_whatif(there, [("a", known)], arrivals, 1, lambda *_: None)["results"]
         assert warm["classes"][0]["refused"] == 0, "what the ledger has of lengths is known"
     assert refused == [60, 0]
+
+
+def test_estimates_that_are_right_let_long_prompts_fit(house, under, poisson) -> None:
+    """The margin is learned as live: the last of many prompts fits that the first did not."""
+    longest = int(house.engines["chat"].shape.context_tokens / 1.05)
+    planned = PolicyReplay(house, under("loose"), 1.0)
+    (arrival,) = poisson(1.0, 1)
+    asked = arrival._replace(prompt_tokens=longest, output_tokens=1, max_tokens=1)
+    fits = []
+    for _ in range(200):
+        choice = planned.choose(asked, planned.seats, 0.0, 0)
+        fits.append(choice.seat is not None)
+        planned.on_ended(ReplayOutcome(asked, "pool:chat/0", 0.1, choice=None))
+    assert fits[0] is False
+    assert fits[-1] is True

@@ -11,8 +11,9 @@ from ledger.budgets.alerts import (
     mark_delivered,
     record_alerts,
 )
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.orm import tables as orm
 
 US = 1_000_000

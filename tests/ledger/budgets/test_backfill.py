@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from ledger.budgets.backfill import backfill_budget
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.escrow import EscrowError
 from ledger.budgets.grants import (
     BudgetAccount,
@@ -18,7 +19,7 @@ from ledger.budgets.grants import (
     standings,
 )
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.journals.records import Hold
 from ledger.orm.budgets import NO_HOST, BudgetWindowRow, GrantRow
 from ledger.verify.budgets import grants_are_within_limits, totals_equal_sums

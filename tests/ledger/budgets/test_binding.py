@@ -17,10 +17,12 @@ from ledger.budgets.binding import (
     wildcard_of,
 )
 from ledger.budgets.broker import BudgetBroker
-from ledger.budgets.client import BudgetClient, BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
+from ledger.budgets.client import BudgetClient
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetLine, standings
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.orm import tables as orm
 from ledger.verify.budgets import BUDGET_CHECKS
 
@@ -172,7 +174,7 @@ async def test_the_first_requests_of_somebody_unknown_hold_the_default_exactly(h
     refused = await house.workers[0].hold("late", ("user:ann",), HOLD)
     month = window_at("month", "UTC", AT_US // 10**6)
     assert refused == BudgetRefusal(
-        "user:ann@month", LIMIT, 0, month.start_s * 10**6, month.end_s * 10**6
+        "user:ann@month", LIMIT, 0, month.start_s * 10**6, month.end_s * 10**6, unspent_pusd=LIMIT
     )
     assert {standing.limit_pusd for standing in standings(house.engine, "h").values()} == {LIMIT}
 

@@ -10,8 +10,9 @@ from sqlalchemy import insert, update
 from ledger.budgets import broker
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, shrink, standings
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 from ledger.unixsocket import short_path

@@ -1,8 +1,9 @@
 """A snapshot has every budget in force, and knows where the windows begin that count."""
 
 from ledger.budgets.budget_snapshot import read_budgets
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.windows import LATE_S, window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 
 AT_US = 1_795_435_200_000_000
 SPECS = (

@@ -11,7 +11,8 @@ from sqlalchemy import insert, select, update
 from ledger.budgets import broker
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
-from ledger.budgets.client import BrokerUnavailable, BudgetClient, BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
+from ledger.budgets.client import BrokerUnavailable, BudgetClient
 from ledger.budgets.grants import AccountBalance, BudgetAccount
 from ledger.budgets.loans import LoanBook
 from ledger.journals.records import Hold
@@ -163,7 +164,7 @@ async def test_a_refusal_names_the_budget_and_its_reset(opening):
         await client.hold("r1.1", ["team:a", "global"], 600)
         refusal = await client.hold("r2.1", ["team:a", "global"], 600)
         assert refusal == BudgetRefusal(
-            "team:a@day", 1000, 400, DAY * 10**6, (DAY + 86_400) * 10**6
+            "team:a@day", 1000, 400, DAY * 10**6, (DAY + 86_400) * 10**6, unspent_pusd=1000
         )
         # All or nothing: the wider scope was not touched by the refusal.
         assert host.lent("global@month", MONTH) <= 5000

@@ -14,7 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledger.budgets import broker_protocol as wire
-from ledger.budgets.client import ANSWER_TIMEOUT_S, BrokerUnavailable, BudgetClient, BudgetRefusal
+from ledger.budgets.budget_refusal import BudgetRefusal
+from ledger.budgets.client import ANSWER_TIMEOUT_S, BrokerUnavailable, BudgetClient
 from ledger.journals.records import Hold
 
 DAY_S, HOUR_S = 86_400, 3600

@@ -4,9 +4,10 @@ import pytest
 from sqlalchemy import delete, insert
 
 from ledger.budgets.binding import BudgetLine
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.budgets.windows import CalendarWindow, window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.orm import tables as orm
 
 AT_US = 1_795_435_200_000_000

@@ -10,12 +10,13 @@ from sqlalchemy import select
 
 from ledger.budgets import scopes
 from ledger.budgets.binding import BudgetLine
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, spent_by_journal, standings
 from ledger.budgets.scopes import AttemptRows, BudgetReader, BudgetScope, NameRule
 from ledger.budgets.states import budget_states
 from ledger.budgets.under_way import BudgetsInForce, SplitHolds
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import Hold
 from ledger.orm.budgets import NO_HOST, BudgetWindowRow, GrantRow

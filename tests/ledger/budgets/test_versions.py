@@ -3,8 +3,9 @@
 import pytest
 from sqlalchemy import select, text
 
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.versions import SAID, record_versions
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.orm import tables as orm
 from ledger.seals.audit_log import AuditLog, changes
 from ledger.verify.registers import registers_hold

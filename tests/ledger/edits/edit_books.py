@@ -11,9 +11,10 @@ import msgspec
 from edit_values import made_up
 from sqlalchemy import Engine, func, insert, select
 
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.fleet.model_routes import ModelRoute, RouteApi, record_routes
 from ledger.identity.keys import KeySpec, create_key
 from ledger.invoices.books import post_invoice, store

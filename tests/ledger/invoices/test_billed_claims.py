@@ -17,6 +17,7 @@ from retired_days import post_lines, retire_before
 from sqlalchemy import delete, select, update
 
 from ledger.accounts import provider_payable
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.open_claims import (
     BILLED,
     WAIVED,
@@ -25,7 +26,7 @@ from ledger.budgets.open_claims import (
     resolve_claims,
     serialize_claims,
 )
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.instants import day_number
 from ledger.invoices.billed_claims import reconcile_claims, wait_texts
 from ledger.invoices.books import PostingMode, post_invoice, store

@@ -53,6 +53,28 @@ def test_every_token_is_in_a_window_once(kept, shares, window) -> None:
     assert curve.bought_pusd == (0, 7)
 
 
+@settings(max_examples=40)
+@given(st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=60, max_size=120))
+def test_a_class_keeps_its_tokens_of_each_hour(minutes) -> None:
+    """What a minute's rounding takes from a class its hour gives back: prices differ by class."""
+    classes = A, B, ClassKey("c", False)
+    hours = {
+        key: {
+            hour * HOUR_US: sum(row[place] for row in minutes[60 * hour : 60 * hour + 60])
+            for hour in range(2)
+        }
+        for place, key in enumerate(classes)
+    }
+    curve = curve_of([sum(row) for row in minutes], [], PoolMix(hours, {}))
+    kept = [
+        sum(window.kept[place] * window.times for window in curve.windows)
+        for place in range(len(curve.classes))
+    ]
+    by_name = {key.model: sum(tokens.values()) for key, tokens in hours.items()}
+    named = {item.name: by_name[item.name] for item in curve.classes}
+    assert kept == list(named.values())
+
+
 def test_a_minute_has_the_mix_of_its_hour() -> None:
     mix = PoolMix({A: {0: 3, HOUR_US: 0}, B: {0: 1, HOUR_US: 5}}, {A: 1, B: 1})
     curve = curve_of([40] + [0] * 59 + [40] + [0] * 59, [0] * 120, mix)

@@ -78,6 +78,7 @@ def test_a_running_hour_without_any_closed_one(engine, fill) -> None:
         SpendSeries.USED: USD // 10,
         SpendSeries.IDLE: USD * 9 // 10,
         SpendSeries.UNAVAILABLE: 0,
+        SpendSeries.OPS: 0,
         SpendSeries.API: USD,
     }
 

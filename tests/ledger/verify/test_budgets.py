@@ -3,9 +3,10 @@
 import pytest
 from sqlalchemy import insert, text, update
 
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm

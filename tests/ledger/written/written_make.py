@@ -37,10 +37,11 @@ from written_read import (
 
 from gateway.request.stage_turns import DECISION_LIMIT_BYTES
 from ledger.accounts import provisional_charge_pusd
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.fleet.hours import close_hours
 from ledger.identity.keys import KeySpec, create_key
 from ledger.journals.journal import JournalWriter

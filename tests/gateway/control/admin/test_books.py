@@ -8,9 +8,10 @@ from sqlalchemy import delete, insert
 from gateway.control.admin.books import budgets_list
 from gateway.control.admin.verb import NoInput
 from gateway.control.roles import ROLES, KeyRole
+from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.declared import BudgetSpec, declare
+from ledger.declared import declare
 from ledger.orm.tables import BudgetWindowRow
 
 FOR = "/v1/organization"

@@ -43,6 +43,7 @@ def test_what_is_learned_is_shown_and_forgotten(stack, operator, patiently) -> N
         ("api", "search"), ("own", "search"),
     ]  # fmt: skip
     assert all(known["template_tokens"] == 64 for known in found)
+    assert all(1.0 <= known["context_margin"] <= 1.5 for known in found)
     assert [known["model"] for known in listed(stack, operator, "?model=own")] == ["own"]
     assert listed(stack, operator, "?team=support") == []
     given = {"model": "own", "team": "search", "note": "a lie"}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import RequestError
 from gateway.http.body import decode_members
+from gateway.request.dialects.answer_keeper import KeptAnswer
 from gateway.request.sockets.socket_memory import HeldConversation, SocketMemory, SocketStorage
 from gateway.request.store.response_storage import NoStoredResponses
 from router.types import Residency
@@ -61,6 +62,21 @@ class Behind:
         return asked
 
 
+class StoringKeeper:
+    """Should store the answer, and cannot."""
+
+    residency = Residency.ANY
+
+    def __init__(self) -> None:
+        self.own_members = {"input": msgspec.Raw(b'"hi bob"')}
+
+    def allow(self, members) -> None:
+        self.own_members |= members
+
+    async def keep(self, document, residency):
+        return KeptAnswer({**document, "store": False}, "unavailable")
+
+
 def members(**asked: Any) -> Any:
     return decode_members(json.dumps({"model": "m", "store": False, **asked}).encode())
 
@@ -93,6 +109,27 @@ async def test_what_is_stored_is_not_remembered_and_what_could_not_be_is() -> No
     for said, remembered in ((True, False), (msgspec.Raw(b"true"), False), (False, True)):
         keeper, _ = await open_turn(memory, Behind(), input="hi")
         await keeper.keep({"id": "r1", "output": [], "store": said}, Residency.ANY)
+        assert (memory.find("socket", "r1") is not None) is remembered
+
+
+async def test_what_was_masked_is_remembered_masked() -> None:
+    memory = SocketMemory(10_000)
+    keeper, _ = await open_turn(memory, Behind(), input="hi bob")
+    (sent,) = json.loads(bytes(keeper.own_members["input"]))
+    keeper.allow({"input": msgspec.Raw(json.dumps([{**sent, "content": "hi [x]"}]).encode())})
+    await keeper.keep({"id": "r1", "output": [SAID]}, Residency.ANY)
+    _, sent = await open_turn(memory, Behind(), input="on", previous_response_id="r1")
+    assert [item["content"] for item in sent["input"]] == ["hi [x]", [], "on"]
+
+
+async def test_what_should_be_stored_and_was_masked_is_not_remembered_as_it_was_sent() -> None:
+    """The control without a mask is."""
+    for allowed, remembered in (({}, True), ({"input": msgspec.Raw(b'"hi [x]"')}, False)):
+        memory, inner = SocketMemory(10_000), StoringKeeper()
+        keeper, _ = await open_turn(memory, Behind(inner), input="hi bob")
+        keeper.allow(allowed)
+        assert inner.own_members == {"input": msgspec.Raw(b'"hi bob"'), **allowed}
+        await keeper.keep({"id": "r1", "output": [SAID]}, Residency.ANY)
         assert (memory.find("socket", "r1") is not None) is remembered
 
 

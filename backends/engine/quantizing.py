@@ -1,0 +1,208 @@
+"""Quantizes a model for `breakeven engine quantize`: which program does it, and what it said.
+
+llm-compressor does it where it is installed. It asks for another compressed-tensors than vLLM does,
+so it is a folder of its own (`COMPRESSOR_LOCK`), laid over the engine's packages for this program
+alone. The project's own quantizer (`training/quantize.py`) is for Llama's shape and not for speed;
+it is taken only when somebody names it.
+
+Source: https://docs.vllm.ai/projects/llm-compressor
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from backends.engine.environment import Environment, Flavour, variables
+from backends.engine.packages import run
+
+Method = Literal["fp8", "int8", "gptq", "awq", "fp8-kv"]
+Quantizer = Literal["llm-compressor", "breakeven"]
+METHODS: tuple[Method, ...] = get_args(Method)
+QUANTIZERS: tuple[Quantizer, ...] = get_args(Quantizer)
+CALIBRATED = frozenset({"gptq", "awq", "fp8-kv"})
+OWN_METHODS = frozenset({"fp8", "int8", "gptq", "awq"})
+_HERE = Path(__file__).parent
+_PACKAGE_ROOT = _HERE.parents[1]
+_SCRIPT = _HERE / "inside" / "compress.py"
+_OWN = "backends.engine.training.quantize"
+
+
+class QuantizeError(ValueError):
+    """What cannot be quantized, or did not end well, with the field and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeRequest:
+    """`model` and `out` are folders; `compressor` is llm-compressor's; `rows`: prompts at most."""
+
+    environment: Environment
+    flavour: Flavour
+    model: Path
+    out: Path
+    method: Method
+    prompts: Path | None
+    compressor: Path
+    by: Quantizer = "llm-compressor"
+    rows: int = 512
+    timeout_s: float = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedModel:
+    """Bytes of the weights before and after; `versions` of what made them."""
+
+    model: str
+    out: str
+    method: Method
+    by: Quantizer
+    bytes_before: int
+    bytes_after: int
+    seconds: float | None = None
+    calibration: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str | None] = field(default_factory=dict)
+
+
+def compressor_lock() -> Path:
+    """In an installed package beside this file, in a checkout under `deploy/`."""
+    name = "engine-quantize"
+    packaged = _HERE / "locks" / name
+    folder = packaged if packaged.is_dir() else _PACKAGE_ROOT / "deploy" / name
+    return folder / "requirements.lock"
+
+
+def check(request: QuantizeRequest) -> None:
+    """Whether it can begin: files, formats, programs. Raises `QuantizeError`."""
+    config = _config(request.model)
+    if "quantization_config" in config:
+        kind = config["quantization_config"].get("quant_method", "of some kind")
+        raise QuantizeError(
+            f"MODEL {request.model} is quantized already ({kind}): name the 16-bit model"
+        )
+    if request.out.exists():
+        raise QuantizeError(f"OUT {request.out} exists: name a folder that is to be made")
+    if not request.out.parent.is_dir() or not os.access(request.out.parent, os.W_OK):
+        raise QuantizeError(f"OUT {request.out}: {request.out.parent} is no folder to write in")
+    if request.method in CALIBRATED and request.prompts is None:
+        raise QuantizeError(
+            f"--method {request.method} is calibrated: --prompts FILE with your own prompts"
+        )
+    if not request.environment.python.exists():
+        raise QuantizeError(
+            f"--engine {request.environment.directory} holds no engine: breakeven engine install"
+        )
+    if request.by == "breakeven":
+        _check_own(request, config)
+    elif not _has_compressor(request):
+        raise QuantizeError(
+            f"llm-compressor is not in {request.compressor}. It is optional; to add it:\n"
+            f"  {request.environment.python} -m pip install --no-deps --only-binary :all:"
+            f" --target {request.compressor} -r {compressor_lock()}\n"
+            "or --by breakeven: the project's own quantizer (Llama's shape, no KV cache, slow)"
+        )
+
+
+def quantize(request: QuantizeRequest, say: Callable[[str], None]) -> QuantizedModel:
+    """Make `out`, whole or not at all. Blocking; raises `QuantizeError`."""
+    check(request)
+    partial = request.out.with_name(request.out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        done = _run(request, partial, say)
+        after = weight_bytes(partial)
+        if not after:
+            raise QuantizeError(f"OUT: {request.by} wrote no weights in {partial}")
+        partial.rename(request.out)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return QuantizedModel(
+        str(request.model), str(request.out), request.method, request.by,
+        weight_bytes(request.model), after,
+        done.get("seconds"), done.get("calibration", {}), done.get("versions", {}),
+    )  # fmt: skip
+
+
+def weight_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+
+
+def command(request: QuantizeRequest, out: Path) -> list[str]:
+    """The program's words. -P: nothing that lies beside it may stand in for a package."""
+    python = str(request.environment.python)
+    program = ["-P", str(_SCRIPT)] if request.by == "llm-compressor" else ["-P", "-m", _OWN]
+    words = [python, *program, str(request.model), str(out), "--method", request.method]
+    if request.prompts is not None:
+        words += ["--prompts", str(request.prompts)]
+    return [*words, "--rows", str(request.rows)] if request.by == "llm-compressor" else words
+
+
+def environ(request: QuantizeRequest, base: Mapping[str, str]) -> dict[str, str]:
+    """The engine's variables; the packages of what quantizes come before the engine's own."""
+    first = request.compressor if request.by == "llm-compressor" else _PACKAGE_ROOT
+    return variables(base, flavour=request.flavour) | {"PYTHONPATH": str(first.resolve())}
+
+
+def _run(request: QuantizeRequest, out: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    done: dict[str, Any] = {}
+
+    def read(line: str) -> None:
+        try:
+            told = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(told, dict) and "stage" in told:
+            say(f"{told['stage']} ({told['seconds']:.0f} s)")
+        elif isinstance(told, dict) and isinstance(told.get("done"), dict):
+            done.update(told["done"])
+
+    say(f"loading {request.by}")
+    code, tail = run(
+        command(request, out), environ(request, os.environ), read, timeout_s=request.timeout_s
+    )
+    if code != 0:
+        last = "\n".join(tail.splitlines()[-8:])
+        raise QuantizeError(f"--method {request.method}: {request.by} ended with {code}:\n{last}")
+    return done
+
+
+def _config(model: Path) -> dict[str, Any]:
+    path = model / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise QuantizeError(
+            f"MODEL {model} is no model's folder: {path}: {error.strerror}"
+        ) from None
+    except ValueError as error:
+        raise QuantizeError(f"MODEL {model}: {path} is not JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise QuantizeError(f"MODEL {model}: {path} holds no object")
+    if not weight_bytes(model):
+        raise QuantizeError(f"MODEL {model} has no *.safetensors: its weights are not there")
+    return config
+
+
+def _check_own(request: QuantizeRequest, config: Mapping[str, Any]) -> None:
+    if request.method not in OWN_METHODS:
+        raise QuantizeError(
+            f"--method {request.method} needs --by llm-compressor: the own quantizer makes"
+            f" {', '.join(sorted(OWN_METHODS))}"
+        )
+    if config.get("architectures") != ["LlamaForCausalLM"]:
+        raise QuantizeError("--by breakeven quantizes LlamaForCausalLM alone: --by llm-compressor")
+    if not (request.model / "model.safetensors").is_file():
+        raise QuantizeError(
+            f"--by breakeven reads one model.safetensors, which {request.model} has not"
+        )
+
+
+def _has_compressor(request: QuantizeRequest) -> bool:
+    if (request.compressor / "llmcompressor").is_dir():
+        return True
+    try:
+        return (request.environment.packages / "llmcompressor").is_dir()
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,102 @@
+"""`breakeven budgets`: limits of what may be spent, entered over the configuration's, with why."""
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from gateway.cli.admin_backend import By, Why, run_change, run_query
+from gateway.cli.config import Config
+from gateway.cli.output import AsJson, emit, fail, moment, print_result, table
+from gateway.control.admin import budgets as verbs
+from gateway.control.admin.verb import NoInput
+
+Scope = Annotated[str, typer.Argument(help="`team:search`, `user:*`, `provider:openai`, `global`.")]
+Period = Annotated[Literal["day", "month"], typer.Option(help="The calendar window.")]
+
+
+def list_budgets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """Every budget in its present window, and who entered what over the configuration."""
+    found = run_query(config, verbs.budgets_terms, NoInput())
+    emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
+
+
+def enter(
+    scope: Scope,
+    usd: Annotated[str, typer.Argument(help="Limit of one period.")],
+    period: Period = "month",
+    soft: Annotated[bool, typer.Option("--soft", help="Alert only, refuse nothing.")] = False,
+    timezone: Annotated[str | None, typer.Option(help="IANA zone; else `timezone`.")] = None,
+    alert_at: Annotated[
+        list[float] | None, typer.Option(help="A share of the limit that is told; repeatable.")
+    ] = None,
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Enter a budget, or another limit of one that there is; it counts at once."""
+    try:
+        limit = Decimal(usd)
+    except InvalidOperation:
+        fail(f"{usd} is no number of dollars")
+    given = verbs.EnterBudgetInput(scope, limit, period, not soft, timezone, alert_at or None, note)
+    said = run_change(config, by, verbs.budgets_enter, given)
+    words = f"The budget {said['budget']} is entered: ${limit:f} a {period}."
+    print_result(said, words, as_json=as_json)
+
+
+def end(
+    scope: Scope,
+    period: Period = "month",
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """End a budget, also one of the configuration."""
+    said = run_change(config, by, verbs.budgets_end, verbs.BudgetInput(scope, period, note))
+    print_result(said, f"The budget {said['budget']} is ended.", as_json=as_json)
+
+
+def withdraw(
+    scope: Scope,
+    period: Period = "month",
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Take back what was entered: the configuration's budget counts again, or there is none."""
+    said = run_change(config, by, verbs.budgets_withdraw, verbs.BudgetInput(scope, period, note))
+    words = f"What was entered for {said['budget']} is taken back."
+    print_result(said, words, as_json=as_json)
+
+
+def _show(out: Console, budgets: list[dict[str, Any]]) -> None:
+    columns = ("budget", ">limit", ">spent", ">held", ">left", ">configured", "entered by")
+    cells = [
+        [
+            line["budget"],
+            *(_dollars(line["in_force"], name) for name in (
+                "limit_usd", "spent_usd", "held_usd", "left_usd",
+            )),
+            _dollars(line["configured"], "limit_usd"),
+            _who(line["entered"]),
+        ]
+        for line in budgets
+    ]  # fmt: skip
+    out.print(table("Budgets", columns, cells))
+
+
+def _dollars(terms: dict[str, Any] | None, name: str) -> str:
+    return "-" if terms is None else f"{Decimal(terms[name]).normalize():f}"
+
+
+def _who(entry: dict[str, Any] | None) -> str:
+    if entry is None:
+        return "-"
+    ended = ", ended" if entry["ended"] else ""
+    return f"{entry['by']}, {moment(entry['entered_us'])}{ended}"

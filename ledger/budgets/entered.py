@@ -1,0 +1,74 @@
+"""Budgets that people entered over the configuration's: what stands entered is in force.
+
+An entry's name is `SCOPE@PERIOD`. It states a limit, or that the budget is ended; one that says
+nothing hands the word back to the configuration. Limits are decimal text in USD: they may exceed
+what 64 bits hold of pico-USD.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+import msgspec
+from sqlalchemy import Connection
+
+from ledger.budgets.escrow import budget_key
+from ledger.manual_entries import BUDGET, ManualEntry, entries, entries_in_force
+from ledger.money import usd_to_pusd
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
+    scope: str
+    period: str
+    limit_pusd: int
+    hard: bool
+    timezone: str
+
+    @property
+    def id(self) -> str:
+        return budget_key(self.scope, self.period)
+
+
+class EnteredBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`usd`: the limit of one period; None: the budget is ended. `alert_ppm`: of the limit."""
+
+    usd: str | None
+    hard: bool = True
+    timezone: str = "UTC"
+    alert_ppm: tuple[int, ...] = ()
+
+
+def budget_of(manual_entry: ManualEntry) -> EnteredBudget | None:
+    """Return what the entry says; None where it hands the word back to the configuration."""
+    says = manual_entry.says
+    return None if says is None else msgspec.convert(says, EnteredBudget)
+
+
+def entered_budgets(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
+    """Return what stands entered, by budget."""
+    return entries_in_force(entries(connection, BUDGET), at_us)
+
+
+def with_entered(
+    specs: Iterable[BudgetSpec], entered: Mapping[str, ManualEntry]
+) -> list[BudgetSpec]:
+    """Return the budgets with what stands entered in the place of what was stated."""
+    found = {spec.id: spec for spec in specs}
+    for name, entry in sorted(entered.items()):
+        said = budget_of(entry)
+        if said is None:
+            continue
+        if said.usd is None:
+            found.pop(name, None)
+        else:
+            scope, _, period = name.rpartition("@")
+            limit_pusd = usd_to_pusd(Decimal(said.usd))
+            found[name] = BudgetSpec(scope, period, limit_pusd, said.hard, said.timezone)
+    return [*found.values()]
+
+
+def entered_thresholds(connection: Connection, at_us: int) -> dict[str, tuple[int, ...]]:
+    """Return at which shares of the limit, in parts per million, entered budgets alert."""
+    found = {name: budget_of(entry) for name, entry in entered_budgets(connection, at_us).items()}
+    return {name: said.alert_ppm for name, said in found.items() if said is not None}
