@@ -304,17 +304,12 @@ class BudgetBroker:
         room = max(0, self._book.remaining_pusd(account)) + max(0, standing.remaining_pusd)
         may_come = bool(silent) and self._may_fit(queue, silent=silent)
         unknown = may_come or self._book.is_unaccounted(account)
-<<<<<<< HEAD
-        number, limit = queue.borrow.number, str(standing.limit_pusd)
-        refusal = wire.LoanRefusal(number, account.budget_id, limit, str(room), away=unknown)
-        for asked in queue.amounts:
-            self._book.forget_unmade(asked)
-=======
         refusal = wire.LoanRefusal(
             queue.borrow.number, account.budget_id, str(standing.limit_pusd), str(room),
             away=unknown, unspent_pusd=str(standing.unspent_pusd),
         )  # fmt: skip
->>>>>>> main
+        for asked in queue.amounts:
+            self._book.forget_unmade(asked)
         self._send(queue.worker, refusal)
 
     async def _raise_grants(self, asking: Sequence[_LoanQueue]) -> None:
