@@ -61,8 +61,9 @@ class GuardrailHook:
         if len(body) > self._section.largest_bytes:
             raise HookFailure("the texts are larger than `largest_bytes`")
         try:
-            async with asyncio.timeout(self._section.timeout_ms / 1e3):
-                answer = self._read(await self._post(body), texts)
+            client = self._client or self._open()  # to load it is no time of the guardrail's
+            async with asyncio.timeout(section.timeout_ms / 1e3):
+                answer = self._read(await self._post(client, body), texts)
         except HookFailure:
             raise
         except TimeoutError as error:
@@ -78,8 +79,7 @@ class GuardrailHook:
             return HookAnswer(presidio_found(answer, texts, self._section.least_score))
         return msgspec.json.decode(answer, type=HookAnswer)
 
-    async def _post(self, body: bytes) -> bytes:
-        client = self._client or self._open()
+    async def _post(self, client: "httpx.AsyncClient", body: bytes) -> bytes:
         headers = {"content-type": "application/json"}
         async with client.stream("POST", self._section.url, content=body, headers=headers) as told:
             if told.status_code != 200:
