@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ledger.budgets.escrow import GrantPool, is_sliced, loan_pusd
-from ledger.budgets.grants import AccountBalance, BudgetAccount
+from ledger.budgets.grants import NO_ROOM, AccountBalance, BudgetAccount
 
 # Holders beside the journals, whose names contain neither.
 GONE = ""  # what ended workers spent
@@ -92,6 +92,11 @@ class LoanBook:
         """The database changed or confirmed this host's grant."""
         self._pots[account] = replace(self._pot(account), limit_pusd=standing.mine_pusd)
         self.standings[account] = standing
+
+    def forget_unmade(self, account: BudgetAccount) -> None:
+        """Forget an account that the database did not make: whoever asks of it is refused."""
+        if self.standings.get(account) == NO_ROOM:
+            del self.standings[account], self._pots[account]
 
     def lend(
         self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int
