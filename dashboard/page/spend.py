@@ -43,11 +43,9 @@ from ledger.reports.showback import IdleShare, share_idle
 from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
-ROWS = 200
-FILTERS = 3  # beside each other
+ROWS, FILTERS, BARS = 200, 3, 12  # filters: beside each other
 ANY = "any"
 EMPTY = "No requests in this period. Choose a longer one, or send a request."
-BARS = 12
 SHARE = "idle-share"
 IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table alone
 BIND: Any = "query-params"

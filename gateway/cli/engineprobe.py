@@ -92,12 +92,12 @@ def show(out: Console, document: dict[str, Any]) -> None:
             f" {1e6 * item['seconds']['value']:,.1f} us, {item['bus_bytes_s'] / 1e9:,.1f} GB/s"
         )
     if moved := document.get("kv_transfer"):
-        rates = ", ".join(
+        speeds = ", ".join(
             f"{moved[part]['value'] / 1e9:,.2f} GB/s in {moved[part]['descriptors']:,} pieces"
             for part in ("whole", "blocks")
         )
         way = torchprobe.kv_transport(document) or "a way that UCX does not tell"
-        out.print(f"KV from process to process ({moved['memory']}): {rates}, by {way}")
+        out.print(f"KV from process to process ({moved['memory']}): {speeds}, by {way}")
     for name, reason in document.get("unavailable", {}).items():
         out.print(f"{name} was not measured: {reason}", markup=False)
 

@@ -283,7 +283,7 @@ class UsageMeter:
         )
         for finding in usage_findings(record):
             metrics.count_usage_finding(target.name, finding)
-        metrics.legs.count_legs(record.legs)
+        metrics.count_legs(record.legs)
         tally.attempts += 1
         if KINDS[attempt.plan.request.kind].ranked:
             tally.ranked += tokens.input

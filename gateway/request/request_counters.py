@@ -3,11 +3,12 @@
 The request path writes to these methods alone, so that it imports no Prometheus types.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
+from ledger.journals.records import AttemptLeg
 from router.estimator_rules import Objection
 
 HangupEnd = Literal["aborted", "read_to_end", "unseen"]
@@ -68,6 +69,9 @@ class RequestCounters(Protocol):
 
     def count_usage_finding(self, target: str, finding: str) -> None:
         """Count one attempt whose usage is disputed, above its hold, or partly read."""
+
+    def count_legs(self, legs: Iterable[AttemptLeg]) -> None:
+        """Count the parts of an attempt that took two engines; none of others."""
 
     def count_shadow(self, policy: str, *, agrees: bool) -> None:
         """Count one request that a shadow policy decided as well."""

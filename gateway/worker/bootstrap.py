@@ -76,10 +76,7 @@ from ledger.journals.journal import JournalWriter
 from ledger.prices.modellimits import model_limits
 
 BEAT_S, IDLE_BEAT_S = 0.1, 0.5  # the second while no request works or has ended
-LAST_WORDS_S = 1.0
-DESK_SOCKET = "desk.sock"
-API_IDLE_S = 60.0
-
+LAST_WORDS_S, API_IDLE_S, DESK_SOCKET = 1.0, 60.0, "desk.sock"
 log = logging.getLogger(__name__)
 
 

@@ -7,7 +7,7 @@ Counts are kept in memory and go to the files with `flush`, several times a seco
 worker renders `/metrics`: a file per request would cost more than the rest of metering.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -19,6 +19,7 @@ from gateway.telemetry.metrics.legs import LegMetrics
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics
 from gateway.telemetry.metrics.target_histogram import TargetHistogram
+from ledger.journals.records import AttemptLeg
 from router.estimator_rules import Objection
 
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
@@ -83,13 +84,7 @@ class RequestMetrics:
         self.pace, self.policies = PaceMetrics(registry), PolicyMetrics(registry)
         self.calibration, self.estimators = EstimatorAccuracy(registry), EstimatorMetrics(registry)
         self.hangups, self.usage_findings = _hangups(registry), _usage_findings(registry)
-        self.in_flight = Gauge(
-            "breakeven_in_flight",
-            "Requests being worked on",
-            registry=registry,
-            multiprocess_mode="livesum",
-        )
-        self.in_flight.set(0)  # what a predecessor that was killed worked on is over
+        self.in_flight = _in_flight(registry)
         self.journal_writes = _journal_writes(registry)
         self.endings_waiting, self.endings_lost = _endings(registry)
         self.working = 0
@@ -138,6 +133,9 @@ class RequestMetrics:
 
     def count_usage_finding(self, target: str, finding: str) -> None:
         self.count(self.usage_findings, self.target(target), finding)
+
+    def count_legs(self, legs: Iterable[AttemptLeg]) -> None:
+        self.legs.count_legs(legs)
 
     def count_shadow(self, policy: str, *, agrees: bool) -> None:
         self.count(self.policies.shadows, policy, "yes" if agrees else "no")
@@ -198,6 +196,17 @@ class RequestMetrics:
 
     def target(self, name: str) -> str:
         return name if name in self._targets else OTHER
+
+
+def _in_flight(registry: CollectorRegistry | None) -> Gauge:
+    in_flight = Gauge(
+        "breakeven_in_flight",
+        "Requests being worked on",
+        registry=registry,
+        multiprocess_mode="livesum",
+    )
+    in_flight.set(0)  # what a predecessor that was killed worked on is over
+    return in_flight
 
 
 def _usage_findings(registry: CollectorRegistry | None) -> Counter:
