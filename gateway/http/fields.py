@@ -61,7 +61,7 @@ def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
 
 
 def _media(value: bytes) -> str | None:
-    """What is JSON says its type, not what stands behind: a form's boundary is any letters."""
+    """Return the media type of JSON without its parameters."""
     if value == JSON or b"json" in value.partition(b";")[0].lower():
         return None
     return value.decode("latin-1")
@@ -73,7 +73,7 @@ def _compression_of(value: bytes) -> str | None:
 
 
 def _mark(found: RequestHead, name: bytes, value: bytes) -> None:
-    """Of what most requests do not have, the first of each counts."""
+    """Store a header that most requests lack."""
     if name == _IDEMPOTENCY:
         found.once = value if found.once is None else found.once
     elif name == _TAGS:

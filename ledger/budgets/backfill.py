@@ -1,4 +1,4 @@
-"""What a window has seen before its budget was declared counts in it: exact, from the attempts.
+"""Spending before a budget's declaration in its window: exact, from the attempts.
 
 A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
 nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
@@ -53,7 +53,7 @@ def backfill_default(
     own: Collection[str],
     moved: bool,
 ) -> None:
-    """The same for everybody whom a default binds, in one sweep: all of its kind but `own`.
+    """Fill the windows of all accounts that a default binds, except `own`, in one sweep.
 
     `default` is the line of `user:*`; `own` are the accounts that have a budget of their own.
     """

@@ -31,7 +31,7 @@ Line = TypeVar("Line", bound=_Line)
 
 
 class BudgetLine(NamedTuple):
-    """What one budget says. `retired_us`: it binds nobody since."""
+    """The terms of one budget. `retired_us`: it binds nobody since."""
 
     id: str
     scope: str
@@ -99,7 +99,7 @@ _LINES = select(*[getattr(BudgetRow, name) for name in BudgetLine._fields])
 
 
 class BoundBudgets:
-    """What binds accounts, as the database has it; all budgets, or what binds some accounts."""
+    """The budgets that bind accounts, as the database has them: all, or those of some accounts."""
 
     def __init__(self, connection: Connection, accounts: Collection[str] | None = None) -> None:
         query = _LINES

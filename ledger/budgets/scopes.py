@@ -34,7 +34,7 @@ class Payer(Protocol):
 
 
 class Destination(Protocol):
-    """Where an attempt goes. `gateway.fleet.fleet.Target`, or the record of one."""
+    """The target of an attempt: `gateway.fleet.fleet.Target`, or the record of one."""
 
     @property
     def provider(self) -> str | None: ...
