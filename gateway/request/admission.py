@@ -49,6 +49,11 @@ class BudgetAdmission:
     def __init__(self, desk: BudgetClient) -> None:
         self.desk = desk
 
+    @property
+    def valued_tags(self) -> frozenset[str]:
+        """Tags with a budget for each value: a request may name these for itself."""
+        return self.desk.valued_tags
+
     def rooms(self, identity: Identity, model: str, targets: Iterable[Target]) -> BudgetHeadroom:
         return BudgetHeadroom(self.desk, [scopes(identity, model, target) for target in targets])
 

@@ -82,7 +82,6 @@ class InferenceApi:
         # Of answers that clients may go on with; nothing is stored until another one is given.
         self.storage: ResponseStorage = NoStoredResponses(unasked=False)
         self.background: BackgroundResponses | None = None
-        self.request_tags: frozenset[str] = frozenset()  # that a request may name for itself
         self.passes_whole = False  # whether targets speak a dialect that clients do
         self._dispatcher = dispatcher
         self._keys = keys
@@ -119,7 +118,7 @@ class InferenceApi:
             identity = await authenticate(
                 self._keys, require_token(fields.token), now_us=now_us, scope=INFERENCE
             )
-            identity = with_request_tags(identity, fields.tags, self.request_tags)
+            identity = with_request_tags(identity, fields.tags, self._dispatcher.admission)
             text = await self._body(scope["path"], fields, connection, receive)
             if DEPLOYMENT in scope:
                 text = with_model(text, fields.media, scope[DEPLOYMENT])

@@ -4,9 +4,8 @@ It may name those alone that a budget on `tag:NAME=*` is set on: whatever else g
 those of keys. A tag of the key itself stays as it is.
 """
 
-from collections.abc import Collection
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from gateway.errors import RequestError
 from ledger.budgets.binding import EACH
@@ -16,13 +15,21 @@ HEADER: Final = "x-breakeven-tags"
 VALUE_LIMIT: Final = 128  # characters
 
 
-def with_request_tags(identity: Identity, said: str | None, names: Collection[str]) -> Identity:
+class ValuedTags(Protocol):
+    """Knows the tags with a budget for each value: `gateway.request.admission`."""
+
+    @property
+    def valued_tags(self) -> frozenset[str]: ...
+
+
+def with_request_tags(identity: Identity, said: str | None, budgets: ValuedTags) -> Identity:
     """Return who asks with the tags of a request: `NAME=VALUE`, with commas between.
 
-    `said`: None where it names none. `names`: those that it may name. Raises `RequestError`.
+    `said`: None where it names none. Raises `RequestError`.
     """
     if said is None:
         return identity
+    names = budgets.valued_tags
     tags = dict(identity.tags)
     pinned = set(tags)
     for pair in said.split(","):

@@ -69,7 +69,6 @@ from gateway.worker.learned_estimates import HostEstimates, open_estimates
 from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followers_of
 from gateway.worker.policy_follower import ReadPolicies
 from gateway.worker.wire_clients import HttpClients, make_backends
-from ledger.budgets.binding import valued_tag
 from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
@@ -319,8 +318,6 @@ def _inference_api(
     clock, ids = dispatcher.clock, RequestIds()
     made = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, ids)
     made.passes_whole = fleet.speaks_messages
-    tags = map(valued_tag, (budget.scope for budget in settings.budgets))
-    made.request_tags = frozenset(tag for tag in tags if tag is not None)
     return made
 
 

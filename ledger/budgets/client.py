@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ledger.budgets import broker_protocol as wire
-from ledger.budgets.binding import binding, default_of, is_default
+from ledger.budgets.binding import binding, default_of, is_default, valued_tag
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.budgets.escrow import NOTHING, Slice, hold, scope_order, settle
 from ledger.budgets.windows import CalendarWindow, window_at
@@ -76,6 +76,7 @@ class BudgetClient:
         self._budgets: dict[str, list[_Budget]] | None = None  # by scope
         self._of_scopes: dict[tuple[str, ...], tuple[_Budget, ...]] = {}
         self._windows: dict[str, CalendarWindow] = {}  # by budget; a default's for all it binds
+        self.valued_tags = frozenset[str]()  # of which each value has a budget
         self._defaults = False  # whether there are any
         self._windows_us = (0, 0)  # from and until when all of these hold
         self._edition = object()
@@ -366,6 +367,7 @@ class BudgetClient:
                 budgets.setdefault(line.scope, []).append(budget)
             self._budgets, self._windows, self._of_scopes = budgets, {}, {}
             self._defaults = any(is_default(scope) for scope in budgets)
+            self.valued_tags = frozenset(filter(None, map(valued_tag, budgets)))
             self._move_windows()
         self._spent.update({(name, start): int(text) for name, start, text in news.spent})
         self._edition = object()

@@ -16,15 +16,21 @@ KEY = Identity(
 )  # fmt: skip
 
 
+class Budgets:
+    def __init__(self, *tags: str) -> None:
+        self.valued_tags = frozenset(tags)
+
+
 def test_what_a_request_names_is_counted_beside_the_keys_own_tags() -> None:
-    who = with_request_tags(KEY, "run=42, session = a b", {"run", "session"})
+    who = with_request_tags(KEY, "run=42, session = a b", Budgets("run", "session"))
     assert who.tags == (("app", "web"), ("run", "42"), ("session", "a b"))
+    assert with_request_tags(KEY, None, Budgets()) is KEY
     assert {"tag:run=42", "tag:app=web"} <= set(request_scopes(who, "m"))
 
 
 def test_a_tag_of_the_key_stays() -> None:
     pinned = replace(KEY, tags=(("run", "fixed"),))
-    assert with_request_tags(pinned, "run=other", {"run"}).tags == (("run", "fixed"),)
+    assert with_request_tags(pinned, "run=other", Budgets("run")).tags == (("run", "fixed"),)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ def test_a_tag_of_the_key_stays() -> None:
 )  # fmt: skip
 def test_anything_else_is_refused_by_the_headers_name(said) -> None:
     with pytest.raises(RequestError) as told:
-        with_request_tags(KEY, said, {"run"})
+        with_request_tags(KEY, said, Budgets("run"))
     assert told.value.param == "x-breakeven-tags"
 
 
