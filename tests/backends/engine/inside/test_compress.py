@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.engine import shipped
+from deploy import parts
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = ROOT / "backends" / "engine" / "inside" / "compress.py"
@@ -24,6 +25,14 @@ WRITTEN = {
     "fp8": ("weight", "torch.float8_e4m3fn"),
     "int8": ("weight", "torch.int8"),
 }
+
+
+@pytest.fixture
+def compressor() -> Path:
+    folder = parts.find_compressor()
+    if folder is None:
+        pytest.skip("llm-compressor is missing: breakeven engine install --compressor")
+    return folder
 
 
 @pytest.fixture
