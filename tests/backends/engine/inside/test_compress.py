@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.engine import shipped
+from deploy import parts
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = ROOT / "backends" / "engine" / "inside" / "compress.py"
@@ -18,12 +19,20 @@ found = safetensors.torch.load_file(sys.argv[1] + "/model.safetensors")
 print(json.dumps({name: [str(one.dtype), one.float().abs().max().item()]
                   for name, one in found.items() if "layers.2." in name}))
 """
+# AWQ searches 20 scales a layer: minutes on a CPU, so it is not here.
 WRITTEN = {
     "gptq": ("weight_packed", "torch.int32"),
-    "awq": ("weight_zero_point", "torch.int32"),
     "fp8": ("weight", "torch.float8_e4m3fn"),
     "int8": ("weight", "torch.int8"),
 }
+
+
+@pytest.fixture
+def compressor() -> Path:
+    folder = parts.find_compressor()
+    if folder is None:
+        pytest.skip("llm-compressor is missing: breakeven engine install --compressor")
+    return folder
 
 
 @pytest.fixture
@@ -53,7 +62,7 @@ def test_weights_are_of_the_format_that_was_asked_for(compress, method):
     assert config["ignore"] == ["lm_head"]
     name, kind = WRITTEN[method]
     assert tensors[f"model.layers.2.mlp.down_proj.{name}"][0] == kind
-    assert done["calibration"].get("prompts", 0) == (3 if method in ("gptq", "awq") else 0)
+    assert done["calibration"].get("prompts", 0) == (3 if method == "gptq" else 0)
 
 
 def test_a_calibrated_cache_has_a_scale_for_keys_and_one_for_values(compress):
