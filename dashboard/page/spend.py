@@ -129,8 +129,7 @@ def _totals(survey: Survey) -> None:
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
             theme.card(name, theme.big(figure, size="mid"), about="spend")
-    missing = [bill.pool for bill in bills if not bill.is_rated]
-    if missing:
+    if missing := [bill.pool for bill in bills if not bill.is_rated]:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
 
 
@@ -318,8 +317,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         f"The latest {len(found)}, newest first. Select a row to see why it went there; "
         "`spend?request=ID` links to one request and its decision."
     )
-    chosen_rows = event["selection"]["rows"]
-    if chosen_rows and chosen_rows[0] < len(found):
+    if (chosen_rows := event["selection"]["rows"]) and chosen_rows[0] < len(found):
         _detail(view, found[chosen_rows[0]])
 
 
