@@ -25,7 +25,7 @@ class RentedEngine:
 
 @dataclass(slots=True)
 class CloudFaults:
-    """What goes wrong while it is set. `tick` is called before and after each order."""
+    """The faults that are set. `tick` is called before and after each order."""
 
     hangs_before: bool = False  # an order is not done, and not answered
     hangs_after: bool = False  # it is done, and not answered
@@ -34,6 +34,7 @@ class CloudFaults:
     never_ready: bool = False
     ignores_stop: bool = False
     forgets: set[str] = field(default_factory=set)  # tokens that lists leave out
+    ends: dict[str, int] = field(default_factory=dict)  # tokens that a spot market takes, and when
     tick: Callable[[str], None] = lambda _: None
 
 
@@ -76,11 +77,22 @@ class StandinCloud:
     def list(self) -> list[ListedInstance]:
         if self.faults.list_hangs:
             raise ActuatorError("list was not done within 30 s")
+        self._take_away()
         return [
-            ListedInstance(engine.name, engine.token, engine.place)
+            ListedInstance(
+                engine.name, engine.token, engine.place, self.faults.ends.get(engine.token)
+            )
             for engine in self.running
             if engine.token not in self.faults.forgets
         ]
+
+    def _take_away(self) -> None:
+        """End what the market wants back by now, with the streams that run there."""
+        for engine in self.running:
+            ends_us = self.faults.ends.get(engine.token)
+            if ends_us is not None and ends_us <= self._now_us():
+                self.cut += engine.place in self.busy_places
+                engine.until_us = ends_us
 
     def rent_stranger(self, name: str) -> None:
         """An engine that somebody starts by hand."""

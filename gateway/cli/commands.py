@@ -55,6 +55,7 @@ _FLEET = {
     "status": "fleet:status",
     "plan": "fleet:plan",
     "explain": "fleet:explain",
+    "play": "fleetplay:play",
     "pause": "fleet:pause",
     "resume": "fleet:resume",
 }
@@ -124,7 +125,9 @@ COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "policy": CommandGroupSpec("Routing policies: explain, change, take back.", _POLICY),
     "target": CommandGroupSpec("Targets: take one out, put it back.", _TARGET),
     "route": CommandGroupSpec("Routes: own engines alone, or APIs alone.", _ROUTE),
-    "fleet": CommandGroupSpec("Pools that size themselves: plans, changes, a pause.", _FLEET),
+    "fleet": CommandGroupSpec(
+        "Pools that size themselves: plans, changes, a what-if, a pause.", _FLEET
+    ),
     "estimates": CommandGroupSpec("Learned estimates: show, targets, reset.", _ESTIMATES),
     "ledger": CommandGroupSpec("The ledger: what was spent, and proof that it adds up.", _LEDGER),
     "invoices": CommandGroupSpec("Invoices beside the books.", _INVOICES),

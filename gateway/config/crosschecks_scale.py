@@ -43,6 +43,9 @@ def _check_numbers(pool: PoolSection, scale: ScaleSection, here: Place) -> Itera
         yield ConfigFault((*here, "min"), f"{scale.min} is more than `max`, {scale.max}")
     if scale.reserved > scale.max:
         yield ConfigFault((*here, "reserved"), f"{scale.reserved} is more than `max`, {scale.max}")
+    if scale.interruptions_per_day and scale.billing != "spot":
+        words = f"is of `billing: spot`, and `billing` is `{scale.billing}`: leave it out"
+        yield ConfigFault((*here, "interruptions_per_day"), words)
     if scale.max < 1:
         yield ConfigFault((*here, "max"), "must be at least 1: a pool of none serves nothing")
     places = pool.engine.replicas + len(pool.engine.endpoints)

@@ -8,7 +8,7 @@ from pydantic import Field
 from gateway.config.schema_policies import TimesSection
 from gateway.config.sections import ConfigSection, Positive, Usd, Variable
 
-BILLING_S = {"second": 1, "minute": 60, "hour": 3600}  # whole units that are billed
+BILLING_S = {"second": 1, "minute": 60, "hour": 3600, "spot": 1}  # whole units that are billed
 Size = Annotated[int, Field(ge=0, le=64)]
 
 
@@ -51,7 +51,7 @@ class ActuatorSection(ConfigSection):
 
 
 class ScaleSection(ConfigSection):
-    """How many engines a pool has, chosen by what they earn."""
+    """The number of engines of a pool, chosen by their earnings."""
 
     by: Literal["dollars"] = Field(
         "dollars", description="what decides: dollars that an engine earns beside its rent"
@@ -67,8 +67,13 @@ class ScaleSection(ConfigSection):
         None,
         description="rent of one engine; default: `gpu.count` times `gpu.usd_per_hour`",
     )
-    billing: Literal["second", "minute", "hour"] = Field(
-        "second", description="unit in which rent is billed; a unit that has begun is paid"
+    billing: Literal["second", "minute", "hour", "spot"] = Field(
+        "second",
+        description="unit in which rent is billed; a unit that has begun is paid. `spot`: by the "
+        "second, and the owner may take an engine away",
+    )
+    interruptions_per_day: Annotated[float, Field(ge=0.0, le=1440.0)] = Field(
+        0.0, description="of `billing: spot`: how often a day an engine is taken away, on the mean"
     )
     least_s: Annotated[int, Field(ge=0, le=31_536_000)] = Field(
         60, description="least time that is billed for a start"

@@ -18,11 +18,13 @@ class ListedInstance:
     """An engine that an actuator has. `token` is `None` where it does not know one.
 
     `name` is the actuator's own. `place` is which engine of the pool it is, where that is known.
+    `ends_us` is when its owner takes it away, microseconds since the epoch, where that was said.
     """
 
     name: str
     token: str | None = None
     place: int | None = None
+    ends_us: int | None = None
 
 
 class FleetActuator(Protocol):

@@ -13,16 +13,21 @@ from router.scaling.plan import EngineLease
 
 @dataclass(frozen=True, slots=True)
 class AdvisedEngine:
-    """One engine of the advice. `gone_us` is set when the advice ended it."""
+    """One engine of the advice. `gone_us`, the end of its rent, is set when the advice ended it.
+
+    `drains_us` is how long before that it got no more requests.
+    """
 
     token: str
     asked_us: int
     ready_us: int
     gone_us: int | None = None
+    drains_us: int = 0
 
     def serves(self, start_us: int, end_us: int) -> bool:
         """Whether it would have served all of a span."""
-        return self.ready_us <= start_us and (self.gone_us is None or self.gone_us >= end_us)
+        is_there = self.gone_us is None or self.gone_us - self.drains_us >= end_us
+        return self.ready_us <= start_us and is_there
 
     def rent_pusd(self, rent: InstanceRent, start_us: int, end_us: int) -> int:
         """Return the rent that would have become owed in a span."""
@@ -42,14 +47,21 @@ def follow(
     *,
     now_us: int,
     start_us: int,
+    drain_us: int = 0,
 ) -> list[AdvisedEngine]:
-    """Return the fleet after a plan; engines that ended are kept until they are scored."""
+    """Return the fleet after a plan; engines that ended are kept until they are scored.
+
+    Those that stop cost rent for `drain_us` more.
+    """
     named = {token: number for number, token in enumerate(stop)}
     live = [engine for engine in engines if engine.gone_us is None]
     order = sorted(live, key=lambda engine: (named.get(engine.token, len(named)), -engine.asked_us))
     ending = {engine.token for engine in order[: max(0, len(live) - wanted)]}
     kept = [
-        replace(engine, gone_us=now_us) if engine.token in ending else engine for engine in engines
+        replace(engine, gone_us=now_us + drain_us, drains_us=drain_us)
+        if engine.token in ending
+        else engine
+        for engine in engines
     ]
     begun = [
         AdvisedEngine(f"advised.{now_us}.{number}", now_us, now_us + start_us)

@@ -6,7 +6,8 @@ are bounded; its process group is ended with it. What it prints to its error out
 because it may hold secrets.
 
 `list` prints a JSON array: `[{"name": "i-0a1", "token": "chat.0.k3", "place": 0}]`; `token` and
-`place` may be left out where the program does not know them.
+`place` may be left out where the program does not know them. `ends_s`, seconds since the epoch, is
+the notice of a spot market: the instance is taken away then.
 """
 
 import os
@@ -16,6 +17,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Annotated
 
 import msgspec
 
@@ -33,6 +35,7 @@ class CommandListing(msgspec.Struct, frozen=True):
     name: str
     token: str | None = None
     place: int | None = None
+    ends_s: Annotated[float, msgspec.Meta(ge=0, le=1e11)] | None = None
 
 
 class CommandActuator:
@@ -59,7 +62,15 @@ class CommandActuator:
             raise ActuatorError(f"{self._name} list printed no list of engines: {error}") from None
         if any(item.place is not None and not 0 <= item.place < PLACES for item in found):
             raise ActuatorError(f"{self._name} list printed a place that is no place of a pool")
-        return [ListedInstance(item.name, item.token, item.place) for item in found]
+        return [
+            ListedInstance(
+                item.name,
+                item.token,
+                item.place,
+                None if item.ends_s is None else round(item.ends_s * 1e6),
+            )
+            for item in found
+        ]
 
     @property
     def _name(self) -> str:

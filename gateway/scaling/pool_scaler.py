@@ -19,6 +19,7 @@ from gateway.scaling.action_runner import ActionRunner, PlannedWords
 from gateway.scaling.actuator import ActuatorError, FleetActuator
 from gateway.scaling.fleet_probe import FleetProbe
 from gateway.scaling.plan_words import advised_changes, document_of, expected_pusd, usd
+from gateway.scaling.played_fleet import demand_classes
 from gateway.scaling.pool_setup import PoolSetup
 from gateway.scaling.reconcile import (
     FindingKind,
@@ -42,7 +43,7 @@ from ledger.fleet.fleet_records import FleetInstance, FleetPlanRecord, PlannerMe
 from ledger.fleet.scaling_books import ScalingBooks
 from ledger.fleet.scaling_notes import ScalingNote
 from ledger.reporting_zone import ReportingZone
-from router.scaling.plan import DemandClass, EngineLease, FleetState, ScalePlan, SizesFleet
+from router.scaling.plan import EngineLease, FleetState, ScalePlan, SizesFleet
 
 LEASE_US = 60_000_000
 KEPT_US = 600_000_000  # after which an unchanged plan is kept again
@@ -153,11 +154,7 @@ class PoolScaler:
         classes = self._observer.classes
         if classes is None or self._planner is None:
             return None
-        demand = tuple(
-            DemandClass(item.name, item.engine_us / 1e6, item.pusd_per_request, item.movable)
-            for item in classes
-        )
-        plan = self._planner.plan(FleetState(now_us, leases, demand))
+        plan = self._planner.plan(FleetState(now_us, leases, demand_classes(classes)))
         bands = plan.forecast
         if bands:
             due_us = now_us + round(bands[0].horizon_s * 1e6)

@@ -51,6 +51,7 @@ class PoolSetup:
             least=section.min,
             most=section.max,
             internal_spare=section.spare,
+            interruptions_per_hour=section.interruptions_per_day / 24,
         )
 
     def score_terms(self) -> ScoreTerms:

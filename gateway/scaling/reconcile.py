@@ -23,6 +23,7 @@ class FindingKind(StrEnum):
     FORGOTTEN = "forgotten"
     NEVER_READY = "never_ready"
     STUCK = "stuck"
+    INTERRUPTED = "interrupted"
     REFUSED = "refused"
     LIMITED = "limited"
     HELD = "held"
@@ -208,15 +209,26 @@ def _follow(
     if place in view.serving and listed and instance.ready_us is None:
         yield FleetAction(ActionVerb.READY, token, place, outcome=_ends(instance, "done"))
     if listed:
-        yield from _listed(view, rules, instance)
+        yield from _listed(view, rules, instance, _ends_us(listed))
     else:
         yield from _unlisted(view, rules, instance)
 
 
+def _ends_us(listed: Sequence[ListedInstance]) -> int | None:
+    """Return when an engine's owner takes it away, where that was said."""
+    return min((item.ends_us for item in listed if item.ends_us is not None), default=None)
+
+
 def _listed(
-    view: FleetView, rules: FleetRules, instance: FleetInstance
+    view: FleetView, rules: FleetRules, instance: FleetInstance, ends_us: int | None
 ) -> Iterator[FleetAction | FleetFinding]:
     token, place, now_us = instance.token, instance.place, view.now_us
+    if ends_us is not None:
+        words = f"{token} is taken away by its owner in {max(0, ends_us - now_us) / 1e6:.0f} s"
+        yield FleetFinding(FindingKind.INTERRUPTED, token, words)
+        if instance.stop_us is None:
+            yield FleetAction(ActionVerb.DRAIN, token, place, words=words)
+            return
     if instance.stop_us is None:
         late = instance.ready_us is None and place not in view.serving
         if late and now_us - instance.asked_us > rules.give_up_us:
@@ -317,11 +329,19 @@ def _resize(
 def _begin(
     view: FleetView, rules: FleetRules, nonces: Sequence[str], more: int
 ) -> Iterator[FleetAction | FleetFinding]:
-    """Keep what drains, then start what is missing, as far as money and places allow."""
+    """Keep what drains, then start what is missing, as far as money and places allow.
+
+    What its owner takes away is not kept.
+    """
+    leaving = {item.token for item in view.listed or () if item.ends_us is not None}
     draining = [
         item
         for item in view.instances
-        if item.owned and item.stop_us is not None and item.told_us is None and item.ready_us
+        if item.owned
+        and item.stop_us is not None
+        and item.told_us is None
+        and item.ready_us
+        and item.token not in leaving
     ]
     for instance in draining[:more]:
         yield FleetAction(ActionVerb.REVIVE, instance.token, instance.place, outcome="failed")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine
 
 from gateway.scaling.advised_fleet import AdvisedEngine, forget_scored
+from gateway.scaling.played_fleet import arrival_window
 from gateway.scaling.pool_setup import PoolSetup
 from gateway.scaling.scoring import (
     PricedWindow,
@@ -22,7 +23,7 @@ from ledger.economics.scaling_score import ScoredSpan
 from ledger.fleet.fleet_reads import growing_changes, instances_between
 from ledger.reports.fleet_demand import DemandedClass, arrivals, demanded_classes, first_arrival_us
 from ledger.spans import DAY_US, Scope
-from router.scaling.plan import ArrivalWindow, ClassArrivals, SizesFleet
+from router.scaling.plan import SizesFleet
 
 WINDOW_US = 60_000_000
 SETTLE_US = 5_000_000  # from the end of a minute until its attempts are in the books
@@ -92,7 +93,7 @@ class TrafficObserver:
             minutes = arrivals(connection, self._setup.models, through_us, end_us)
             for start_us in range(through_us, end_us, WINDOW_US):
                 window = PricedWindow(start_us, start_us + WINDOW_US, minutes.get(start_us, {}))
-                planner.observe(self._arrival_window(window))
+                planner.observe(arrival_window(window, self.classes or ()))
                 self._check_forecasts(window)
                 if start_us < scored_from_us:
                     continue
@@ -133,15 +134,3 @@ class TrafficObserver:
             return score_window(window, classes, terms, (ran, paid), advised)
         rows = instances_between(connection, setup.pool, window.start_us, window.end_us)
         return score_window(window, classes, terms, ran_in(window, rows), None)
-
-    def _arrival_window(self, window: PricedWindow) -> ArrivalWindow:
-        work = {item.name: item.engine_us for item in self.classes or ()}
-        return ArrivalWindow(
-            window.end_us,
-            window.length_us / 1e6,
-            tuple(
-                ClassArrivals(name, float(count), count * work.get(name, 0) / 1e6)
-                for name, count in sorted(window.arrived.items())
-                if name in work
-            ),
-        )

@@ -3,10 +3,9 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log
 
 from router.scaling.plan import ArrivalWindow, ClassArrivals, ClassForecast, DemandClass
-from router.scaling.rate_forecast import LEAST_RATE, RateForecaster, member, numbers
+from router.scaling.rate_forecast import BASE_RATE, BASE_WORK, RateForecaster, member, numbers
 from router.scaling.residuals import MANY_POINTS, Points
 from router.scaling.switching import RateMotion, spread
 
@@ -35,8 +34,8 @@ class RateTrack:
 
     __slots__ = ("_forecaster", "_motion", "_next_fit", "_recent", "_recent_s", "_sum", "_sum_s")
 
-    def __init__(self, step_s: float) -> None:
-        self._forecaster = RateForecaster(step_s)
+    def __init__(self, step_s: float, base: float = BASE_RATE) -> None:
+        self._forecaster = RateForecaster(step_s, base)
         self._sum = self._sum_s = 0.0
         self._recent: deque[tuple[float, float]] = deque(maxlen=64)
         self._recent_s = 0.0
@@ -78,7 +77,7 @@ class RateTrack:
         forecaster = self._forecaster
         move = forecaster.expected() - forecaster.last if forecaster.seen else 0.0
         amount = sum(amount for amount, _ in self._recent)
-        return log(max(amount / max(self._recent_s, 1e-9), LEAST_RATE)) + move
+        return forecaster.level(amount / max(self._recent_s, 1e-9)) + move
 
     def rate(self) -> float:
         """Return the rate that was seen last."""
@@ -89,15 +88,18 @@ class RateTrack:
         steps = max(1.0, seconds / self._forecaster.step_s)
         pull, resting = self._forecaster.pull, self._forecaster.resting
         kept = (1 - pull) ** (steps - 1)
-        return resting + kept * (self.expected() - resting), spread(pull, steps)
+        wider = spread(pull, steps) * self._forecaster.width
+        return resting + kept * (self.expected() - resting), wider
 
     @classmethod
     def recalled(cls, memory: Mapping[str, object]) -> "RateTrack":
         """Windows of an unfinished step are not kept."""
         forecaster = RateForecaster.from_memory(memory)
-        found = cls(forecaster.step_s)
+        found = cls(forecaster.step_s, forecaster.base)
         found._forecaster = forecaster
-        found._recent.append((exp(forecaster.last) * forecaster.step_s, forecaster.step_s))
+        found._recent.append(
+            (forecaster.rate(forecaster.last) * forecaster.step_s, forecaster.step_s)
+        )
         found._recent_s = forecaster.step_s
         return found
 
@@ -152,8 +154,8 @@ class PoolDemand:
             return
         step_s = max(STEP_S, window.length_s)
         if self._work is None or self._coarse is None:
-            self._work = RateTrack(step_s)
-            self._coarse = self._work if step_s >= COARSE_S else RateTrack(COARSE_S)
+            self._work = RateTrack(step_s, BASE_WORK)
+            self._coarse = self._work if step_s >= COARSE_S else RateTrack(COARSE_S, BASE_WORK)
         self.window_s = window.length_s
         ends_s = window.ends_us / 1e6
         arrivals = self._known(window.arrivals)
@@ -189,9 +191,9 @@ class PoolDemand:
             return ClassForecast(name, seconds, 0.0, 0.0, 0.0)
         level, wider = track.ahead(seconds)
         errors = track.forecaster.errors
-        points = errors.points()
-        mean = sum(share * exp(level + wider * error) for error, share in points)
-        low, high = (exp(level + wider * errors.quantile(share)) for share in _BAND)
+        points, rate = errors.points(), track.forecaster.rate
+        mean = sum(share * rate(level + wider * error) for error, share in points)
+        low, high = (rate(level + wider * errors.quantile(share)) for share in _BAND)
         if track.rate() <= 0:
             low = 0.0
         return ClassForecast(name, seconds, mean, low, max(high, mean))
@@ -203,7 +205,7 @@ class PoolDemand:
         if track is None or seen is None or at_s - seen > _FORGOTTEN_S:
             return 0.0
         level, wider = track.ahead(seconds)
-        upper = exp(level + wider * track.forecaster.errors.quantile(_SURE))
+        upper = track.forecaster.rate(level + wider * track.forecaster.errors.quantile(_SURE))
         return max(track.rate(), upper) * self._work_s.get(traffic.name, traffic.engine_s)
 
     def memory(self) -> dict[str, object]:

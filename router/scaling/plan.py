@@ -59,7 +59,8 @@ class PoolTerms:
 
     `start_s`: from asking for an engine until it serves, as measured on its host. `drain_s`: from
     asking it to stop until its rent ends. `cold_pusd`: what cold caches cost after one start.
-    `internal_spare`: engines beyond what internal-only traffic needs.
+    `internal_spare`: engines beyond what internal-only traffic needs. `interruptions_per_hour`: how
+    often an engine of a spot market is taken away, so that another start is paid.
     """
 
     pool: str
@@ -71,6 +72,7 @@ class PoolTerms:
     least: int = 0
     most: int = 64
     internal_spare: int = 1
+    interruptions_per_hour: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

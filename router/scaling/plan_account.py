@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import exp, log
 
 from router.scaling.demand import PoolDemand
 from router.scaling.engine_worth import DemandMix
@@ -47,9 +46,9 @@ class PlanBasis:
         for step in range(_STEPS):
             at_s = (step + 0.5) * step_s
             level, wider = self.demand.work.ahead(at_s)
-            level -= log(self.terms.capacity)
             for error, probability in points:
-                yield exp(level + wider * error), probability / _STEPS, at_s
+                rate = self.demand.work.forecaster.rate(level + wider * error)
+                yield rate / self.terms.capacity, probability / _STEPS, at_s
 
     def worths(self, places: Iterable[int]) -> tuple[EngineWorth, ...]:
         """Expected pico-USD an hour by place; `None` where a price elsewhere is not known."""

@@ -10,9 +10,9 @@ hours, and the configuration's limits bound it.
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, exp, log
+from math import ceil, exp, log, sqrt
 
-from router.scaling.demand import COARSE_S, Motion, PoolDemand
+from router.scaling.demand import COARSE_S, STEP_S, Motion, PoolDemand
 from router.scaling.engine_worth import DemandMix
 from router.scaling.plan import (
     ArrivalWindow,
@@ -24,6 +24,7 @@ from router.scaling.plan import (
     SizesFleet,
 )
 from router.scaling.plan_account import PlanBasis, account
+from router.scaling.residuals import widened
 from router.scaling.switching import (
     RateMotion,
     SwitchCosts,
@@ -39,7 +40,7 @@ _MOST_STEPS = 60
 _BLOCK_S = 1_800.0  # rent that is paid so far ahead is planned by blocks
 _SLOW_START_S = 600.0  # from which starts are planned by the slower forecast
 _BLOCK_STEPS = (1, 2, 3, 4, 6)  # of ten minutes: lengths that are planned
-_NOISE_S = 72.0  # of rent, that a start must earn beyond its cost
+_NOISE_S = 72.0  # of rent, that a start must earn beyond its cost, for windows of a minute
 _RENT_WIDTH = 0.05  # of a logarithm: spot rents that are taken for equal beyond the next step
 _SHARE_WIDTH = 0.02
 _SMALL_SHARE = 0.01
@@ -120,7 +121,9 @@ class FleetPlanner:
     ) -> SwitchValue:
         """Switching of one engine, remembered while nothing that it rests on changes."""
         terms, step_s = self._terms, motion.moves.step_s
-        if rent != terms.rent.pusd_per_hour:  # a spot rent, which changes all the time
+        if rent != interrupted_rent(
+            terms, terms.rent.pusd_per_hour
+        ):  # a spot rent, which changes all the time
             rent = exp(round(log(max(rent, 1.0)) / _RENT_WIDTH) * _RENT_WIDTH)
         key = (engine, mix, rent, step_s, motion.version, motion.moves.resting, block)
         value = self._solved.get(key)
@@ -128,10 +131,13 @@ class FleetPlanner:
             self._solved.move_to_end(key)
             return value
         moves = replace(motion.moves, resting=motion.moves.resting - log(terms.capacity))
-        solver = SwitchSolver(engine, mix.dearest, moves, rent)
-        costs = SwitchCosts(rent, terms.start_s, start_pusd(terms, rent), block)
+        base = self._demand.work.forecaster.base / terms.capacity
+        solver = SwitchSolver(engine, mix.dearest, moves, rent, base)
+        costs = SwitchCosts(rent, terms.start_s, start_pusd(terms, rent, step_s), block)
         steps = min(_MOST_STEPS, max(6, int(_LOOKED_AHEAD_S / step_s)))
-        value = solver.solve(lambda rate: mix.earns(engine, rate), costs, steps, motion.points)
+        value = solver.solve(
+            lambda above: mix.earns(engine, above - base), costs, steps, motion.points
+        )
         self._solved[key] = value
         if len(self._solved) > _REMEMBERED:
             self._solved.popitem(last=False)
@@ -222,13 +228,17 @@ class EngineChoice:
         self._planner, self._mix = planner, mix
         self._terms = terms = planner.terms
         rent = state.rent_pusd_per_hour
-        self._rent = float(terms.rent.pusd_per_hour if rent is None else rent)
+        self._rent = interrupted_rent(terms, terms.rent.pusd_per_hour if rent is None else rent)
         demand = planner.demand
         self._track = demand.work
+        self._base = demand.work.forecaster.base / terms.capacity
         self._expected = demand.work.expected() - log(terms.capacity)
         if terms.start_s >= _SLOW_START_S and demand.coarse is not demand.work:
             self._track = demand.coarse
             self._expected = self._moves().after(self._expected)
+        motion, width = self._track.motion, self._track.forecaster.width
+        self._points = widened(motion.points, width)
+        self._few_points = widened(motion.moves.points, width)
         self._running = len(state.engines)
         look_s = demand.window_s
         self._ends = sorted(
@@ -268,7 +278,7 @@ class EngineChoice:
         width = max(1, engine // _ALIKE)
         place = round(engine / width) * width
         value = self._planner.solved(place, self._mix, self._rent, track.motion, block)
-        return value, log((place - 0.5) / (engine - 0.5))
+        return value, log((place - 0.5 + self._base) / (engine - 0.5 + self._base))
 
     def _moves(self) -> RateMotion:
         moves = self._track.motion.moves
@@ -276,10 +286,9 @@ class EngineChoice:
 
     def _earned(self, engine: int) -> float:
         """Return pico-USD that the engine is expected to earn in the coming step."""
-        motion = self._track.motion
-        hours = motion.moves.step_s / 3600
+        hours = self._track.motion.moves.step_s / 3600
         return hours * mean_earning(
-            lambda rate: self._mix.earns(engine, rate), self._expected, motion.points
+            lambda above: self._mix.earns(engine, above - self._base), self._expected, self._points
         )
 
     def _gain(self, engine: int) -> float:
@@ -287,12 +296,13 @@ class EngineChoice:
         motion = self._track.motion
         rent = self._rent * motion.moves.step_s / 3600
         value, shift = self._solved(engine, 1)
-        after = value.mean(self._expected + shift, motion.moves.points)
+        after = value.mean(self._expected + shift, self._few_points)
         return self._earned(engine) - rent + after
 
     def _lost(self, engine: int) -> float:
-        steps = sum(start_steps(self._terms.start_s, self._track.motion.moves.step_s))
-        return start_pusd(self._terms, self._rent) + steps * self._earned(engine)
+        step_s = self._track.motion.moves.step_s
+        steps = sum(start_steps(self._terms.start_s, step_s))
+        return start_pusd(self._terms, self._rent, step_s) + steps * self._earned(engine)
 
     def _level(self) -> float:
         """Return the last rate that would lead the coarse motion to what is expected."""
@@ -318,9 +328,21 @@ def _reach(running: int, most: int, starts: Callable[[int], bool]) -> int:
     return reached
 
 
-def start_pusd(terms: PoolTerms, rent: float) -> float:
-    """Return what a start costs beside its time: cold caches, and a little against noise."""
-    return terms.cold_pusd + rent * _NOISE_S / 3600
+def interrupted_rent(terms: PoolTerms, rent: float) -> float:
+    """Return the rent of an hour of serving, pico-USD, where some hours hold another start.
+
+    An engine that is taken away is replaced: its start is paid, and its caches are cold.
+    """
+    return rent + terms.interruptions_per_hour * (rent * terms.start_s / 3600 + terms.cold_pusd)
+
+
+def start_pusd(terms: PoolTerms, rent: float, step_s: float) -> float:
+    """Return what a start costs beside its time: cold caches, and a little against noise.
+
+    The noise of rates falls with the root of the time that they are counted over.
+    """
+    noise_s = _NOISE_S * sqrt(min(1.0, STEP_S / step_s))
+    return terms.cold_pusd + rent * noise_s / 3600
 
 
 def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:

@@ -2,28 +2,32 @@
 
 A rate moves towards its own means over hours and over a day, loses a part of its last move, and
 follows the hours of earlier days as far as they have helped. How much of each is regressed
-recursively (least squares that forget), from a prior that is true of the rates we know. Memory is
-a constant, whatever arrives.
+recursively (least squares that forget), from a prior that is true of the rates we know. Errors are
+as wide as they were in the last hours, and restless hours teach less. Rates are learned by their
+logarithm above a base that a few requests make, because logarithms of less are noise. Memory is a
+constant, whatever arrives.
 """
 
 from collections.abc import Mapping
 from math import exp, isfinite, log
 
-from router.scaling.residuals import ErrorHistogram
+from router.scaling.residuals import ErrorHistogram, ErrorWidth
 
-LEAST_RATE = 0.01  # below it a rate counts as this: logarithms need one, and less is no matter
+BASE_RATE = 0.01  # added to a rate before its logarithm
+BASE_WORK = 0.1  # the same of work in engines: below it no engine earns its rent at any usual price
 _SHORT_S, _LONG_S = 12_000.0, 60_000.0  # time constants of the two means
-_WARM_S = 0.0  # of a mean, in which its first value holds
 _SLOTS = 144  # of a day
 _SLOT_S = 600.0
 _SPREAD = ((-3, 0.3), (-2, 0.5), (-1, 0.8), (0, 1.0), (1, 0.8), (2, 0.5), (3, 0.3))
 _KEEP = 0.998  # of what was learned, after ten minutes
 _ERRORS_KEEP = 0.9993  # of the errors, after ten minutes: ten days
 _LARGEST_MOVE = 0.7  # of a forecast, and the largest that is learned from
-_PRIOR = (0.0, 0.05, 0.05, -0.1, 0.0)
+_PRIOR = (0.0, 0.05, 0.05, -0.1, 0.0, 0.0)
 _PRIOR_WEIGHT = 6.0
 _SIZE = len(_PRIOR)
 _INTERCEPT = 0.3
+_LARGEST_MISS = 1.6  # of the present size of errors, that is learned from
+_LEAST_DRIFT = 0.01  # below it nothing is known of a pull
 _UNSURE = 5.0  # of all features together: beyond it nothing more is forgotten
 
 
@@ -31,15 +35,16 @@ class RateForecaster:
     """One rate that is told in windows of `step_s` seconds."""
 
     __slots__ = (
-        "_betas", "_covariance", "_drift", "_errors", "_hours", "_last", "_long", "_move",
-        "_scale", "_short", "_slot", "seen", "step_s",
+        "_away", "_before", "_betas", "_covariance", "_drift", "_errors", "_hours", "_last",
+        "_long", "_move", "_scale", "_short", "_slot", "_width", "base", "seen", "step_s",
     )  # fmt: skip
 
-    def __init__(self, step_s: float) -> None:
-        self.step_s = step_s
+    def __init__(self, step_s: float, base: float = BASE_RATE) -> None:
+        self.step_s, self.base = step_s, base
         self.seen = 0
         self._scale = step_s / _SLOT_S
-        self._last = self._short = self._long = self._move = 0.0
+        self._last = self._short = self._long = self._move = self._before = 0.0
+        self._away = 0.0  # from the mean, one step before
         self._slot = 0
         self._betas = [_PRIOR[0], *(beta * min(1.0, self._scale) for beta in _PRIOR[1:3])]
         self._betas += [*_PRIOR[3:]]
@@ -48,6 +53,7 @@ class RateForecaster:
             for row in range(_SIZE)
         ]
         self._errors = ErrorHistogram(_ERRORS_KEEP**self._scale, spread=min(1.0, self._scale**0.5))
+        self._width = ErrorWidth(step_s)
         self._hours = [[0.0, 0.0] for _ in range(_SLOTS)]
         self._drift = [0.1 * self._scale, 1.0]  # sums that the pull towards the mean is made of
 
@@ -68,11 +74,24 @@ class RateForecaster:
     @property
     def pull(self) -> float:
         """Return the part of its distance to `resting` that a rate loses in one step."""
-        return max(0.0, min(0.5, self._drift[0] / self._drift[1]))
+        return max(0.0, min(0.5, self._drift[0] / max(self._drift[1], _LEAST_DRIFT)))
+
+    @property
+    def width(self) -> float:
+        """Return how much larger errors are now than those of `errors`."""
+        return self._width.ratio
+
+    def level(self, rate: float) -> float:
+        """Return the logarithm that a rate is learned by."""
+        return log(max(rate, 0.0) + self.base)
+
+    def rate(self, level: float) -> float:
+        """Return the rate of a logarithm that `level` gave, or that was expected."""
+        return max(0.0, exp(level) - self.base)
 
     def observe(self, rate: float, ends_s: float) -> None:
         """Learn from one window that ended then, seconds of any clock that counts days."""
-        level = log(max(rate, LEAST_RATE))
+        level = self.level(rate)
         if not self.seen:
             self._last = self._short = self._long = level
         if self.seen:
@@ -94,6 +113,7 @@ class RateForecaster:
             self._short - self._last,
             self._move,
             (self._usual(self._slot) - self._usual(self._slot - 1)) * min(1.0, self._scale),
+            self._before,
         )
 
     def _usual(self, slot: int) -> float:
@@ -101,19 +121,29 @@ class RateForecaster:
         return total / (weight + 1.0)
 
     def _learn(self, level: float) -> None:
-        self._errors.add(level - self.expected())
+        error, width = level - self.expected(), self.width
+        self._errors.add(error / width)
+        self._width.add(error)
         features = self._features()
         target = max(-1.0, min(1.0, level - self._last))
         away = self._long - self._last
         keep = _KEEP**self._scale
-        self._drift = [keep * self._drift[0] + away * target, keep * self._drift[1] + away * away]
+        # By the distance one step before: the last one has the noise of the rate seen last in it,
+        # which goes by the next step and would pass for a pull.
+        gone, before = self._drift, self._away
+        self._drift = [keep * gone[0] + before * target, keep * gone[1] + before * away]
+        self._away = away
         rows = self._covariance
         gain = [sum(cell * feature for cell, feature in zip(row, features, strict=True))
                 for row in rows]  # fmt: skip
-        known = keep + sum(part * feature for part, feature in zip(gain, features, strict=True))
+        known = keep * width**2 + sum(
+            part * feature for part, feature in zip(gain, features, strict=True)
+        )
         missed = target - sum(
             beta * feature for beta, feature in zip(self._betas, features, strict=True)
         )
+        most = _LARGEST_MISS * self._width.size
+        missed = max(-most, min(most, missed))
         self._betas = [
             beta + part / known * missed for beta, part in zip(self._betas, gain, strict=True)
         ]
@@ -128,9 +158,9 @@ class RateForecaster:
         ]
 
     def _follow(self, level: float, slot: int) -> None:
-        self._move = level - self._last
+        self._before, self._move = self._move, level - self._last
         self._last = level
-        first = 1 / (self.seen + 1 + _WARM_S / self.step_s)
+        first = 1 / (self.seen + 1)
         self._short += max(first, 1 - exp(-self.step_s / _SHORT_S)) * (level - self._short)
         self._long += max(first, 1 - exp(-self.step_s / _LONG_S)) * (level - self._long)
         for away, weight in _SPREAD:
@@ -138,29 +168,36 @@ class RateForecaster:
             hour[0] += weight * self._scale * (level - self._long)
             hour[1] += weight * self._scale
 
+    def _levels(self) -> tuple[float, ...]:
+        moves = (self._move, self._before, self._away)
+        return (self._last, self._short, self._long, *moves)
+
     def memory(self) -> dict[str, object]:
         """Return what was learned, as JSON holds it."""
         return {
             "step_s": self.step_s,
+            "base": self.base,
             "seen": self.seen,
-            "state": [self._last, self._short, self._long, self._move, float(self._slot)],
+            "state": [*self._levels(), float(self._slot)],
             "betas": list(self._betas),
             "covariance": [cell for row in self._covariance for cell in row],
             "hours": [part for hour in self._hours for part in hour],
             "drift": list(self._drift),
             "errors": self._errors.memory(),
+            "width": self._width.memory(),
         }
 
     @classmethod
     def from_memory(cls, memory: Mapping[str, object]) -> "RateForecaster":
         """Raises `ValueError` where it is not what `memory` gave."""
         (step_s,) = numbers(memory, "step_s", 1)
-        found = cls(step_s)
+        (base,) = numbers(memory, "base", 1)
+        found = cls(step_s, base)
         (seen,) = numbers(memory, "seen", 1)
         found.seen = int(seen)
-        state = numbers(memory, "state", 5)
-        found._last, found._short, found._long, found._move = state[:4]
-        found._slot = int(state[4])
+        *state, slot = numbers(memory, "state", 7)
+        found._last, found._short, found._long, found._move, found._before, found._away = state
+        found._slot = int(slot)
         found._betas = numbers(memory, "betas", _SIZE)
         cells = numbers(memory, "covariance", _SIZE * _SIZE)
         found._covariance = [cells[row * _SIZE : (row + 1) * _SIZE] for row in range(_SIZE)]
@@ -168,6 +205,7 @@ class RateForecaster:
         found._hours = [hours[slot : slot + 2] for slot in range(0, 2 * _SLOTS, 2)]
         found._drift = numbers(memory, "drift", 2)
         found._errors.recall(member(memory, "errors"))
+        found._width.recall(numbers(memory, "width", 2))
         return found
 
 

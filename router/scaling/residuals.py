@@ -7,7 +7,7 @@ not yet observed.
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
-from math import asinh
+from math import asinh, exp, sqrt
 
 _HALF = 40  # bins on each side of zero
 _SCALE = 0.01  # an error up to which bins have equal widths
@@ -20,6 +20,10 @@ _EDGES = (
 )  # fmt: skip
 FEW_POINTS = _EDGES
 MANY_POINTS = tuple(sorted({*_EDGES, *((low + high) / 2 for low, high in pairwise(_EDGES))}))
+_UNREST_S, _CALM_S = 10_800.0, 172_800.0  # time constants of the sizes of errors
+_FIRST_SIZE = 0.08  # of an error after ten minutes, until some were seen
+_LARGEST_SIZE = 0.7
+_NARROWEST, _WIDEST = 0.3, 3.0
 _PRETENDED = (-0.2, -0.03, 0.0, 0.0, 0.0, 0.0, 0.0, 0.03, 0.2)
 
 Points = tuple[tuple[float, float], ...]  # an error and its probability
@@ -103,3 +107,45 @@ class ErrorHistogram:
         place = _HALF + round(asinh(max(-_LARGEST, min(_LARGEST, error)) / _SCALE) / _STEP)
         self._weights[place] += self._unit
         self._sums[place] += self._unit * max(-_LARGEST, min(_LARGEST, error))
+
+
+class ErrorWidth:
+    """How large errors are now, to their usual size: rates are calm and restless by turns.
+
+    `ratio` is what a usual error is to be multiplied by.
+    """
+
+    __slots__ = ("_calm", "_follow_calm", "_follow_unrest", "_unrest")
+
+    def __init__(self, step_s: float) -> None:
+        self._unrest = self._calm = _FIRST_SIZE * sqrt(min(1.0, step_s / 600))
+        self._follow_unrest = 1 - exp(-step_s / _UNREST_S)
+        self._follow_calm = 1 - exp(-step_s / _CALM_S)
+
+    @property
+    def ratio(self) -> float:
+        return max(_NARROWEST, min(_WIDEST, self._unrest / self._calm))
+
+    @property
+    def size(self) -> float:
+        """The size of errors now, in logarithms."""
+        return max(self._unrest, _SCALE)
+
+    def add(self, error: float) -> None:
+        size = min(abs(error), _LARGEST_SIZE)
+        self._unrest += self._follow_unrest * (size - self._unrest)
+        self._calm += self._follow_calm * (size - self._calm)
+
+    def memory(self) -> list[float]:
+        return [self._unrest, self._calm]
+
+    def recall(self, sizes: Sequence[float]) -> None:
+        """Take what `memory` gave. Raises `ValueError` for sizes that are none."""
+        self._unrest, self._calm = sizes
+        if min(sizes) <= 0:
+            raise ValueError("sizes: those of a forecast's errors are above zero")
+
+
+def widened(points: Points, ratio: float) -> Points:
+    """Return errors that are larger by a ratio, with the same probabilities."""
+    return tuple((error * ratio, probability) for error, probability in points)

@@ -121,11 +121,14 @@ def start_steps(start_s: float, step_s: float) -> list[float]:
 class SwitchSolver:
     """Solves one engine's switching on a grid around the rates that it is used at."""
 
-    def __init__(self, engine: int, dearest: float, motion: RateMotion, rent: float) -> None:
+    def __init__(
+        self, engine: int, dearest: float, motion: RateMotion, rent: float, base: float = 0.0
+    ) -> None:
+        """`base`: engines that logarithms have beyond the rate."""
         ratio = max(dearest / max(rent, 1e-9), 0.1)
         margin = _SHORT_MARGIN if motion.step_s < _SHORT_S else _MARGIN
-        low = log(engine - 1 + min(1.0, 0.3 / ratio)) - margin
-        high = log(engine) + margin
+        low = log(engine - 1 + min(1.0, 0.3 / ratio) + base) - margin
+        high = log(engine + base) + margin
         spacing = max(_FINEST, min(1.0, motion.step_s / 600) ** 0.5 * _SPACING)
         cells = min(_MOST_CELLS, int((high - low) / spacing) + 1)
         self._low, self._spacing = low, (high - low) / (cells - 1)

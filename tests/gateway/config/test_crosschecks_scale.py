@@ -40,6 +40,8 @@ def test_the_sound_file_has_no_faults():
     [
         ("max: 4", "max: 4, min: 5", "pools.a.scale.min: 5 is more than `max`, 4"),
         ("max: 4", "max: 4, reserved: 5", "pools.a.scale.reserved: 5 is more than `max`, 4"),
+        ("max: 4", "max: 4, interruptions_per_day: 2",
+         "pools.a.scale.interruptions_per_day: is of `billing: spot`, and `billing` is `second`"),
         ("max: 4", "max: 0", "pools.a.scale.max: must be at least 1"),
         ("scale: {max: 4", "roles: {prefill: 1, decode: 3}\n    scale: {max: 4",
          "pools.a.scale: a pool with `roles` keeps the engines that these"),

@@ -1,9 +1,11 @@
-"""Clients that keep asking while engines come and go."""
+"""Clients that keep asking while engines come and go, and a planner that a test moves."""
 
 import contextlib
 import threading
 
 import pytest
+
+from router.scaling.plan import EngineWorth, ScalePlan, ScaleReason
 
 STREAM = {"messages": [{"role": "user", "content": "x"}], "stream": True, "ignore_eos": True}
 
@@ -43,3 +45,29 @@ def _crowd(served, clients: int):
         over.set()
         for thread in threads:
             thread.join()
+
+
+class ScriptedPlan:
+    """Wants what the test says."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted = wanted
+
+    def observe(self, window: object) -> None:
+        pass
+
+    def memory(self) -> dict[str, object]:
+        return {"wanted": self.wanted}
+
+    def plan(self, state) -> ScalePlan:
+        worth = EngineWorth(self.wanted + 1, 3 * 10**12, 10**12)
+        return ScalePlan(
+            "main", state.at_us, self.wanted, len(state.engines), (), 600.0, None, worth, (), (),
+            ScaleReason.EARNS_RENT, "as the test wants", state.at_us,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def scripted_plan():
+    """Return what makes a planner that wants so many engines, until the test says otherwise."""
+    return ScriptedPlan

@@ -15,37 +15,16 @@ from ledger.fleet.fleet_lease import give_lease_back
 from ledger.fleet.fleet_reads import changes, instances_between
 from ledger.fleet.scaling_notes import read_scaling
 from ledger.verify.checks import verify
-from router.scaling.plan import EngineWorth, ScalePlan, ScaleReason
 from router.types import TargetHealth
 
 ENGINES = 4
 
 
-class ScriptedPlan:
-    """Wants what the test says."""
-
-    def __init__(self) -> None:
-        self.wanted = ENGINES
-
-    def observe(self, window: object) -> None:
-        pass
-
-    def memory(self) -> dict[str, object]:
-        return {"wanted": self.wanted}
-
-    def plan(self, state) -> ScalePlan:
-        worth = EngineWorth(self.wanted + 1, 3 * 10**12, 10**12)
-        return ScalePlan(
-            "main", state.at_us, self.wanted, len(state.engines), (), 600.0, None, worth, (), (),
-            ScaleReason.EARNS_RENT, "as the test wants", state.at_us,
-        )  # fmt: skip
-
-
 class SizedHost:
     """A running host with a loop over it in this process."""
 
-    def __init__(self, host) -> None:
-        self.host, self.plan = host, ScriptedPlan()
+    def __init__(self, host, plan) -> None:
+        self.host, self.plan = host, plan
         settings = load(host.config)
         self.runtime = Runtime.load(host.state / "run" / "runtime.json")
         scale = ScaleSection.model_validate(
@@ -82,11 +61,11 @@ class SizedHost:
 
 
 @pytest.fixture
-def sized(make_host, patiently, monkeypatch):
+def sized(make_host, patiently, monkeypatch, scripted_plan):
     monkeypatch.setattr(pool_setup, "GRACE_US", 300_000)
     host = make_host(workers=1, engines=ENGINES)
     host.start()
-    found = SizedHost(host)
+    found = SizedHost(host, scripted_plan(ENGINES))
     patiently(lambda: len(found.serving()) == ENGINES)
     yield found
     found.board.close()

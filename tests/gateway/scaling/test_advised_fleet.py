@@ -21,3 +21,12 @@ def test_a_fleet_follows_its_plans_and_ends_with_the_named_and_the_youngest():
     assert len(advised_fleet.forget_scored(fleet, 29 * S)) == 4
     assert len(advised_fleet.forget_scored(fleet, 30 * S)) == 2
     assert advised_fleet.restored(advised_fleet.stored(fleet)) == fleet
+
+
+def test_an_engine_that_drains_serves_no_more_and_still_costs():
+    fleet = advised_fleet.begin(1, 0)
+    (engine,) = advised_fleet.follow(fleet, 0, (), now_us=30 * S, start_us=0, drain_us=10 * S)
+    assert engine.serves(20 * S, 30 * S)
+    assert not engine.serves(25 * S, 35 * S)
+    assert engine.rent_pusd(RENT, 0, 100 * S) == 40 * 10**12
+    assert advised_fleet.leases([engine]) == ()

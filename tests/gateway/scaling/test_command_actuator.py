@@ -38,6 +38,8 @@ def test_words_go_as_they_are_and_no_shell_reads_them(program, tmp_path):
 def test_a_list_is_json_and_may_leave_out_what_is_not_known(program):
     actuator = program("""echo '[{"name":"i-1","token":"chat.0.k","place":0},{"name":"i-2"}]'""")
     assert actuator.list() == [ListedInstance("i-1", "chat.0.k", 0), ListedInstance("i-2")]
+    leaving = program("""echo '[{"name":"i-1","ends_s":1790000000.5}]'""")
+    assert leaving.list() == [ListedInstance("i-1", ends_us=1_790_000_000_500_000)]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,7 @@ def test_a_list_is_json_and_may_leave_out_what_is_not_known(program):
         ("exit 3", "list ended with 3; run it by hand"),
         ("echo hello", "printed no list of engines"),
         ("""echo '[{"name":"i","place":-1}]'""", "a place that is no place"),
+        ("""echo '[{"name":"i","ends_s":-5}]'""", "printed no list of engines"),
         ("""echo '[{"name":7}]'""", "printed no list of engines"),
         ("sleep 20", "list was not done within 0.3 s"),
         ("yes | head -c 2000000", "printed more than 1048576 bytes"),

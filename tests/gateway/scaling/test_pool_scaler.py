@@ -163,6 +163,27 @@ def test_an_engine_that_the_list_forgets_keeps_its_rent_while_it_serves(world):
     assert len(world.cloud.engines) == 1  # nothing was started in its place
 
 
+@pytest.mark.parametrize(("notice_s", "cut"), [(120, 0), (0, 1)])
+def test_a_spot_engine_drains_on_its_notice_and_another_takes_its_place(world, notice_s, cut):
+    """The control is a market that gives no notice: the stream is cut, and the books still hold."""
+    world = world(billing="spot", interruptions_per_day=2)
+    world.planner.wanted = 1
+    world.step(times=6)
+    (engine,) = world.cloud.running
+    world.cloud.busy_places = {engine.place}
+    world.cloud.faults.ends = {engine.token: world.now_us + notice_s * S}
+    note = world.step(seconds=10)
+    assert (note.findings["interrupted"], note.findings["never_ready"]) == (min(1, notice_s), 0)
+    world.step(seconds=10, times=2)
+    world.cloud.busy_places = set()  # what ran there has ended
+    world.step(seconds=10, times=20)
+    (other,) = world.cloud.running
+    assert (other.token != engine.token, world.cloud.cut) == (True, cut)
+    assert world.unseen() == []
+    if not cut:
+        assert done(world) == [("start", "done"), ("stop", "done"), ("start", "done")]
+
+
 def test_a_stranger_is_named_and_never_stopped(world):
     world = world()
     world.cloud.rent_stranger("by-hand")

@@ -110,6 +110,16 @@ def test_a_drain_is_taken_back_before_another_engine_starts():
     assert steps(seen, 1)[0] == [("revive", "p.0.t")]
 
 
+@pytest.mark.parametrize("hold", [None, "paused by somebody"])
+def test_what_its_owner_takes_away_drains_at_once_and_another_starts(hold):
+    taken = (replace(listed(0)[0], ends_us=NOW + 120 * S),)
+    done, kinds = steps(view(served(0), listed=taken), 1, hold=hold)
+    assert done == [("drain", "p.0.t"), *([] if hold else [("start", "p.1.n0")])]
+    assert FindingKind.INTERRUPTED in kinds
+    draining = view(served(0, stop_us=NOW - S), listed=taken, away={0: NOW - S})
+    assert steps(draining, 1, hold=hold)[0] == ([] if hold else [("start", "p.1.n0")])
+
+
 @pytest.mark.parametrize(
     ("asked_s", "verbs", "kinds"),
     [(10, ["repeat_start"], []), (700, ["drain"], [FindingKind.NEVER_READY])],

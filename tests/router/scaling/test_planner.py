@@ -90,6 +90,16 @@ def test_fewer_at_dearer_rent_and_more_at_dearer_apis() -> None:
     assert by_rent[0] > by_rent[3] > 0
 
 
+def test_fewer_where_engines_are_taken_away_often() -> None:
+    """Each interruption pays another start: 480 a day of 180 s each make rent twice as dear."""
+    wanted = [
+        planner(terms=replace(TERMS, interruptions_per_hour=often)).plan(state(5, priced(0.5)))
+        for often in (0.0, 2.0, 20.0)
+    ]
+    calm, some, many = (plan.wanted for plan in wanted)
+    assert calm >= some > many
+
+
 def test_more_for_more_internal_traffic() -> None:
     wanted = [planner(10.0, inner).plan(state(1, CHAT, INNER)).wanted for inner in (0, 5, 30, 90)]
     assert wanted == sorted(wanted)

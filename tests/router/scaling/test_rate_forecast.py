@@ -34,7 +34,7 @@ def count(memory: object) -> int:
 
 def test_a_constant_rate_is_expected_to_stay() -> None:
     forecaster = told([7.0] * 300)
-    assert forecaster.expected() == pytest.approx(log(7), abs=1e-6)
+    assert forecaster.rate(forecaster.expected()) == pytest.approx(7.0, abs=1e-5)
     assert forecaster.errors.quantile(0.95) == pytest.approx(0, abs=0.02)
 
 
@@ -42,6 +42,27 @@ def test_the_pull_towards_the_mean_is_learned() -> None:
     """A rate that returns fast is known from one that does not."""
     strong, weak = told(returning(2_000, 0.3)), told(returning(2_000, 0.02))
     assert strong.pull > 0.2 > 0.1 > weak.pull
+
+
+@pytest.mark.parametrize("base", [0.01, 0.1])
+def test_the_noise_of_few_requests_is_no_pull(base) -> None:
+    """A load that stays for hours and is counted by a handful of requests, nights without any."""
+    rng, forecaster = random.Random(5), RateForecaster(240.0, base)
+    for step in range(360 * 3):
+        mean = 6.0 if step // 120 % 2 else 0.7
+        arrived = sum(rng.random() < mean / 60 for _ in range(60))
+        forecaster.observe(arrived / 3.2, (step + 1) * 240.0)
+    assert forecaster.pull < 0.05
+
+
+def test_errors_are_wider_after_restless_hours_than_after_calm_ones() -> None:
+    rng, forecaster, level = random.Random(9), RateForecaster(600.0), 2.0
+    for step in range(600):
+        level += rng.gauss(0, 0.3 if step // 100 % 2 else 0.03) - 0.05 * (level - 2.0)
+        forecaster.observe(exp(level), (step + 1) * 600.0)
+        if step == 499:
+            calm = forecaster.width
+    assert calm < 0.6 < 1.3 < forecaster.width
 
 
 def test_forecasts_beat_the_last_value_where_rates_return() -> None:

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.scaling.residuals import FEW_POINTS, MANY_POINTS, ErrorHistogram
+from router.scaling.residuals import (
+    FEW_POINTS,
+    MANY_POINTS,
+    ErrorHistogram,
+    ErrorWidth,
+    widened,
+)
 
 
 def filled(errors: list[float], keep: float = 1.0) -> ErrorHistogram:
@@ -61,3 +67,25 @@ def test_damaged_memory_is_named(name) -> None:
     memory[name] = [1.0]
     with pytest.raises(ValueError, match=name):
         ErrorHistogram(0.9).recall(memory)
+
+
+@given(st.lists(st.floats(-3.0, 3.0), max_size=60), st.sampled_from([10.0, 60.0, 600.0]))
+def test_a_width_stays_within_a_third_and_three_times_and_goes_through_memory(
+    errors, step_s
+) -> None:
+    width, other = ErrorWidth(step_s), ErrorWidth(step_s)
+    assert width.ratio == 1.0
+    for error in errors:
+        width.add(error)
+    assert 0.3 <= width.ratio <= 3.0
+    other.recall(width.memory())
+    assert other.ratio == width.ratio
+
+
+def test_sizes_of_zero_are_no_memory() -> None:
+    with pytest.raises(ValueError, match="sizes"):
+        ErrorWidth(60.0).recall([0.0, 0.1])
+
+
+def test_widened_points_keep_their_probabilities() -> None:
+    assert widened(((-0.1, 0.25), (0.2, 0.75)), 2.0) == ((-0.2, 0.25), (0.4, 0.75))
