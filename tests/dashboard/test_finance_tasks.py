@@ -1,4 +1,4 @@
-"""What a person of finance does by clicking, in a browser at three sizes, signed in over a gateway.
+"""What a person of finance does by clicking, in a browser, signed in over a gateway.
 
 The tasks are those of a house's month: a period, a day that cost more, a filter, rows behind a
 figure, showback, the cost of a ticket, the verdict and what would change it, a budget, an anomaly.
@@ -18,8 +18,7 @@ from sqlalchemy import text
 
 from ledger.manual_entries import BUDGET, MUTE
 
-SIZES = {"laptop": (1366, 768), "phone": (390, 844), "wide": (1920, 1080)}
-PHONE = "phone"
+SIZES = {"laptop": (1366, 768)}
 DRAWN = """() => {
   const ends = [...document.querySelectorAll('[data-testid=stCaptionContainer]')];
   return !!document.querySelector('[data-test-script-state=notRunning]')
