@@ -67,13 +67,13 @@ class AdminClient:
         )
 
     def delete(self, path: str, **query: str | int) -> dict[str, Any]:
-        """The same."""
+        """Send a DELETE. Return the decoded answer."""
         return self._send_request(
             self._client.build_request("DELETE", PREFIX + path, params=query), b""
         )
 
     def post(self, path: str, **given: Any) -> dict[str, Any]:
-        """The same; members that are None are left out."""
+        """Send a POST; members that are None are left out. Return the decoded answer."""
         said = {name: value for name, value in given.items() if value is not None}
         body = json.dumps(said).encode()
         headers = {"content-type": "application/json"}

@@ -1,4 +1,4 @@
-"""What somebody changes from a page: who is shown how, asked before, done by the gateway, told.
+"""Changes from a page: shown to permitted people, confirmed, done by the gateway, reported.
 
 The gateway decides once more who may. A change is made in two steps: a button asks for it, and
 what it would do is shown with yes and no beneath; `NAME` is the change's, its state and its
@@ -38,7 +38,7 @@ def request_confirmation(name: str, about: object = True) -> None:
 
 
 def pending_change(name: str) -> object | None:
-    """What it was asked about; None where nothing was, or all is said."""
+    """Return what a pending confirmation is about; None without one."""
     found: object | None = st.session_state.get(f"{name}-sure")
     return found
 
@@ -74,7 +74,7 @@ def send_change(name: str, desk: AdminClient, path: str, /, **given: Any) -> dic
 
 
 def preview_change(desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any] | None:
-    """What the gateway says of a change before anybody makes it, asked at every drawing."""
+    """Return the gateway's preview of a change, read again at every drawing."""
     try:
         return desk.post(path, **given)
     except (AdminUnavailable, AdminRefused) as error:
@@ -126,6 +126,6 @@ def _hush(name: str) -> None:
 
 
 def _outcomes() -> dict[str, tuple[str, str]]:
-    """Of each change the last words, and their icon."""
+    """Return the final words of each change, with their icon."""
     kept: dict[str, tuple[str, str]] = st.session_state.setdefault("said-of-changes", {})
     return kept

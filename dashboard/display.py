@@ -1,4 +1,4 @@
-"""How whoever looks reads: the zone in which times stand, and the money in which amounts do.
+"""The viewer's display choices: the zone of times and the currency of amounts.
 
 The books have UTC and dollars. A page is drawn under one `DisplaySettings`, chosen in the sidebar;
 words,
@@ -45,7 +45,7 @@ class DisplaySettings:
         return at.timestamp() + (0.0 if shift is None else shift.total_seconds())
 
     def text(self, pusd: Exact, *, sign: bool = False) -> str:
-        """As `ledger.money.usd_text`, with the code of the money in the dollar's place."""
+        """Return an amount as `ledger.money.usd_text` does, with the currency's code."""
         if self.money is None:
             return usd_text(pusd, sign=sign)
         amount = round(Fraction(pusd) * self.per_usd)

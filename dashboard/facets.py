@@ -1,4 +1,4 @@
-"""What filters of single requests offer: values that occur together with all others chosen.
+"""Values that filters of single requests offer: those that occur with all other choices.
 
 Which of them do is known from the sums that the page has read anyway. A combination that nothing
 matches is so neither offered nor looked for: to find nothing, the books read every attempt of a

@@ -16,7 +16,7 @@ T = TypeVar("T")
 def number(
     place: DeltaGenerator, label: str, bounds: tuple[float, float], value: Any, **how: Any
 ) -> Any:
-    """What was typed, within `bounds`; else `value`, which it begins with, and why.
+    """Return the typed number within `bounds`, else `value`, with the reason.
 
     Whole numbers where `value` is one; None where nothing is typed and nothing was before. `how` is
     Streamlit's.
@@ -35,7 +35,7 @@ def number(
 
 
 def default_following(key: str, now: T) -> T:
-    """What a field begins with now: one that nobody turned goes with it, one that is turned stays.
+    """Return a field's initial value: an untouched field follows `now`, a changed one stays.
 
     By itself a field keeps what it began with: another pool's scenario had the rate, the GPUs and
     the mix of the one before.

@@ -83,6 +83,7 @@ def money_over_time(survey: Survey) -> list[dict[str, Any]]:
         {
             "at": formatting.instant(amount.start_us),
             "until": formatting.instant(survey.bucket_of(amount.start_us)[1]),
+            "bucket": amount.start_us,
             "kind": amount.line.value.replace(formatting.GPU.many, own),
             "usd": dollars(amount.pusd),
         }
@@ -112,6 +113,7 @@ def _records(survey: Survey, sums: Mapping[tuple[int, str], float]) -> list[dict
         {
             "at": formatting.instant(start),
             "until": formatting.instant(survey.bucket_of(start)[1]),
+            "bucket": start,
             "kind": name,
             "value": total,
         }

@@ -39,12 +39,12 @@ GPU, MACHINE = Hardware("GPU", "GPUs"), Hardware("machine", "machines")
 
 
 def sentence(text: str) -> str:
-    """As one begins: with a capital letter."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def hardware(types: Iterable[str]) -> Hardware:
-    """What the books' own hardware is called: machines where all of it is CPUs, else GPUs."""
+    """Return the name of the hardware: machines if all of it is CPUs, else GPUs."""
     kinds = {kind.upper() for kind in types}
     return MACHINE if kinds == {"CPU"} else GPU
 
@@ -108,7 +108,7 @@ def quote(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """The same in a code span, which nothing in it may end."""
+    """Return the text in a code span that no character of the text can end."""
     return f"`{' '.join(text.split()).replace('`', chr(39))}`"
 
 
@@ -117,7 +117,7 @@ def count(number: int) -> str:
 
 
 def percent(share: Exact | float | None, *, digits: int = 0) -> str:
-    """What these digits would round to nothing is not nothing: `< 1 %`."""
+    """Return a share in percent; one that would round to zero is `< 1 %`."""
     if share is None:
         return "n/a"
     shown = f"{100 * float(share):.{digits}f}"
@@ -156,7 +156,7 @@ def zoned(what: str) -> str:
 
 
 def override_text(override: Override) -> str:
-    """What an operator holds over the policies, in a sentence with who, until when and why."""
+    """Return an override as a sentence with author, end and reason."""
     kind, _, name = override.subject.partition(":")
     whose = "All models go" if name == EVERY else f"{name} goes"
     what = {

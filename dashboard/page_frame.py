@@ -1,4 +1,4 @@
-"""What every page has around it: the sidebar's choices, the refresh, and one place for absence.
+"""The frame of every page: the sidebar's choices, the refresh, and one place for absence.
 
 A page is a module with `show(view)`. The frame reads the sidebar, runs the page as a fragment that
 repeats, and turns a ledger that is missing or away into a sentence instead of a stack trace. The
@@ -53,7 +53,7 @@ def page(place: PageSpec, url: str, who: Who) -> Any:
 
 
 def refused_page(place: PageSpec, viewer: Viewer) -> Any:
-    """What stands at a page's address for whom it is not; no menu names it."""
+    """Return the page that people without access see at an address; no menu names it."""
 
     def run() -> None:
         st.title(place.title, anchor=False)
@@ -185,7 +185,7 @@ def _as_of(view: DashboardView) -> None:
 
 
 def books_status(fresh: Freshness, lag: WriterLag | None, now_us: int) -> str:
-    """How complete the books are; hours without a request are not hours behind."""
+    """Return how complete the books are; hours without a request are not a delay."""
     if lag is None:  # the writer is on another host: only what it left in the books is known
         if fresh.applied_us is None:
             return "no journal applied so far"

@@ -84,7 +84,7 @@ class PlanTraffic:
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What a person says; shares are fractions, money is pico-USD, `None` is unknown."""
+    """The inputs of a plan; shares are fractions, money is pico-USD, `None` is unknown."""
 
     months: int
     growth: Fraction
@@ -221,7 +221,7 @@ def of_ledger(survey: Survey) -> list[PlanTraffic]:
 
 
 def _of_apis(survey: Survey) -> list[PlanTraffic]:
-    """What APIs answered, at what they charged; buckets of the chart are as fine as is read."""
+    """Return the traffic that APIs answered, at the charged amounts, by the chart's buckets."""
     start = survey.scope.start_us
     first = min((moment.start_us for moment in survey.moments), default=start)
     start = max(start - start % MINUTE_US, first - first % MINUTE_US)

@@ -22,7 +22,7 @@ from ledger.manual_entries import latest_us
 
 
 def display_settings(view: DashboardView) -> DisplaySettings:
-    """What the sidebar says."""
+    """Return the display settings of the sidebar."""
     left, right = st.columns([1.6, 1])
     with left:
         zone = st.selectbox(
@@ -46,7 +46,7 @@ def quoted_currencies(view: DashboardView) -> list[Currency]:
 
 
 def display_notes(view: DashboardView) -> list[str]:
-    """What must be known to whoever reads a page otherwise than the books have it."""
+    """Return notes on every display setting that differs from the books."""
     how = display.now()
     lines = []
     theirs = days.reporting_zone(view).name

@@ -1,4 +1,4 @@
-"""What stands before the pages: to sign in, why somebody is not let in, and who one is."""
+"""The pages before sign-in: the sign-in itself, reasons for a refusal, the person's name."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def sign_in() -> None:
 
 @contextmanager
 def guard_page() -> Iterator[None]:
-    """Who may not see what is drawn in here is told so instead."""
+    """Show a message in place of what the viewer may not see."""
     try:
         yield
     except SignInNeeded:

@@ -1,4 +1,4 @@
-"""What every figure of the dashboard means and how it is counted, by a name that links lead to."""
+"""The meaning and formula of every figure, by a name that links use."""
 
 from typing import NamedTuple
 

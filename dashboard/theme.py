@@ -151,10 +151,13 @@ class TrustedChart:
         return found
 
 
-def chart(drawn: Any, *, about: str) -> None:
-    """A chart and where it leads: to the term that defines it and to the rows behind it."""
+def chart(drawn: Any, *, about: str, **how: Any) -> None:
+    """A chart and where it leads: to the term that defines it and to the rows behind it.
+
+    `how` is Streamlit's: a key, and what is called when something is selected.
+    """
     trusted: Any = TrustedChart(drawn)
-    st.altair_chart(trusted, width="stretch")
+    st.altair_chart(trusted, width="stretch", **how)
     meaning = _leads("terms", about, TERMS[about].title, "What this means")
     st.html(f'<div class="be-leads">{meaning}{_to_rows(about)}</div>')
 

@@ -1,4 +1,4 @@
-"""What a token cost: own engines and APIs, on both token bases side by side; pure.
+"""Costs of a token: own engines and APIs, on both token bases side by side; pure.
 
 The allocation basis (the whole bill over what was served) is the one to hold against an API. The
 usage basis counts busy time alone: it tunes engines and is never compared. A figure per output

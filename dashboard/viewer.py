@@ -1,4 +1,4 @@
-"""Who looks, and what they may see: asked before every read, never remembered.
+"""The viewer and their rights, checked before every read and never remembered.
 
 A `Who` says whose eyes a read is for at that very moment; it raises `NotAllowed` once that person
 may see nothing any more. What a read shows says how far it reaches (`ViewerScope`).
@@ -13,11 +13,11 @@ from ledger.identity.people import DashboardRole, Person
 
 
 class NotAllowed(Exception):
-    """What was asked for is not this viewer's to see; the text is for them."""
+    """A read that this viewer may not see; the text is for the viewer."""
 
 
 class ViewerScope(Enum):
-    """How far what is read reaches."""
+    """The reach of a read."""
 
     NAMES = "what hardware is called, and prices"  # of no team
     TEAM = "rows of the team that is asked for"
@@ -53,5 +53,5 @@ def viewer_of(person: Person) -> Viewer:
 
 
 def refuse_unnamed() -> NoReturn:
-    """Of a view that was made without saying for whom."""
+    """Refuse a view that was made without its viewer."""
     raise NotAllowed("Nobody said for whom this is read.")

@@ -50,7 +50,7 @@ def _file(path: str) -> AccessFile:
 
 
 def identify_viewer() -> Who:
-    """Of this session. Raises `SignInNeeded`, or `NotAllowed` with what to tell the person."""
+    """Return the session's person. Raises `SignInNeeded`, or `NotAllowed` with a text for them."""
     file = access_file(sys.argv[1:], os.environ)
     if file is None:
         return _open()
@@ -67,7 +67,7 @@ def identify_viewer() -> Who:
 def who_is(
     file: AccessFile, name: str, since_s: float | None, now_s: float | None = None
 ) -> Viewer:
-    """What the file says of this person now. `since_s`: when they signed in."""
+    """Return the file's entry of a person as of now. `since_s`: when they signed in."""
     access = _read(file)
     person = access.find(name)
     if person is None:

@@ -32,7 +32,7 @@ NO_ANSWER = (OSError, urllib.error.URLError)
 
 
 class DistError(Exception):
-    """What is wrong with what was built."""
+    """A fault of what was built."""
 
 
 def build_all(out: Path = OUT) -> tuple[Path, Path]:

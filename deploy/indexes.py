@@ -1,4 +1,4 @@
-"""Where packages come from: pip's configured places, read without pip, for uv and bare Pythons.
+"""Places of packages: pip's configuration, read without pip, for uv and bare Pythons.
 
 uv does not read pip's configuration, and a Debian Python may have no pip that could. So index,
 extra indexes, find-links, certificate and trusted hosts are read from pip's files and PIP_*

@@ -1,4 +1,4 @@
-"""What a lane says of a test that passed: one message, where pytest-xdist sends six.
+"""The report of a lane on a passed test: one message, where pytest-xdist sends six.
 
 Each message costs both ends a serializer written in Python and four system calls: of the work that
 goes beside a test of a millisecond, they were two thirds. What did not pass is told as ever, and a

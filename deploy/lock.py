@@ -219,7 +219,7 @@ def main(arguments: list[str]) -> int:
 
 
 def find_without_wheels(set_: Set) -> list[str]:
-    """Where a set cannot be installed from wheels alone: users' machines compile nothing."""
+    """Return the packages of a set without wheels: users' machines compile nothing."""
     lock, found = ROOT / set_.path, []
     for platform, python in itertools.product(PLATFORMS, set_.pythons):
         with tempfile.TemporaryDirectory() as folder:

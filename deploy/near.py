@@ -85,7 +85,7 @@ def _that_name(root: Path, path: Path) -> list[str]:
 
 
 def tests_near(root: Path, name: str) -> list[str]:
-    """Of the file first, then of what imports it."""
+    """Return the tests of the file first, then those of its importers."""
     files = tests_of(root, name)
     if not name.startswith("tests/"):
         files += [test for each in importers(root, name) for test in tests_of(root, each)]

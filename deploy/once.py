@@ -1,4 +1,4 @@
-"""What a process of the tests makes once, because it comes out the same each time.
+"""Values that a process of the tests makes once, because they are equal each time.
 
 Two thirds of the work of a gateway's start are an empty ledger, migrated through every revision,
 and the bundled prices, read from three thousand rows of JSON.
@@ -92,7 +92,7 @@ def remember(module: str, name: str) -> None:
 
 
 def remember_list(module: str, name: str) -> None:
-    """The same of a function from one iterable of values to a list, which is a copy each time."""
+    """Remember a function from one iterable to a list, which is a copy each time."""
     holder = importlib.import_module(module)
     made = functools.lru_cache(maxsize=LISTS)(getattr(holder, name))
     vars(holder)[name] = lambda values: list(made(tuple(values)))
@@ -299,7 +299,7 @@ def _kind_of(dialect: DefaultDialect) -> tuple[object, ...]:
 
 
 def register() -> None:
-    """What is read of a text is a value: who asks for that of the same text is given the same."""
+    """Remember values that are read from a text: equal texts give one value."""
     remember("ledger.prices.bundled", "seed_from_map")
     remember("ledger.prices.modellimits", "limits_from_map")
     remember("ledger.writing.repository", "WriterStatements")

@@ -1,4 +1,4 @@
-"""Of a test's cases one runs on PostgreSQL as well: the others do so in the long tier.
+"""One case of a test also runs on PostgreSQL; the others do so in the long tier.
 
 Cases of one test send a database the same statements with other values. That PostgreSQL understands
 and answers them like SQLite is shown by the first; what the values lead to is shown by all of them

@@ -125,6 +125,16 @@ def find_guidellm() -> Path | None:
     return program if program.exists() and linked and torch is not None else None
 
 
+def compressor_folder() -> Path:
+    return engine_folder().with_name("compressor")
+
+
+def find_compressor() -> Path | None:
+    """Its folder, while there is an engine for it to be laid over."""
+    there = (compressor_folder() / "llmcompressor").is_dir()
+    return compressor_folder() if there and find_engine() is not None else None
+
+
 def engine_torch() -> Path | None:
     """The folder in the engine's environment from which torch is imported."""
     found = engine_folder().glob("lib/python3*/site-packages/torch/__init__.py")
@@ -264,6 +274,10 @@ PARTS: tuple[Part, ...] = (
     Part(
         "guidellm", "guidellm, vLLM's load generator for any server", find_guidellm,
         "breakeven engine install && make parts", with_engine,
+    ),
+    Part(
+        "compressor", "llm-compressor, laid over the engine's packages", find_compressor,
+        "breakeven engine install --compressor", with_engine, late=True,
     ),
     Part(
         "strace", "strace, which counts flushes", lambda: on_path("strace"),

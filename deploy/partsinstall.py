@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from backends.engine import compressor
+from backends.engine.environment import Environment
+from backends.engine.packages import InstallError
 from deploy import parts
 from deploy.installer import (
     BootstrapError,
@@ -206,6 +209,18 @@ def install_guidellm(installer: Installer) -> str:
     return "" if parts.find_guidellm() else "guidellm is not in its environment"
 
 
+def install_compressor(_installer: Installer) -> str:
+    """As `engine install --compressor` does."""
+    if parts.find_engine() is None:
+        raise Unavailable("llm-compressor is laid over the engine's packages: there is no engine")
+    place = Environment(parts.engine_folder())
+    try:
+        compressor.install_compressor(place, parts.compressor_folder(), lambda _words, _share: None)
+    except InstallError as error:
+        return str(error)
+    return "" if parts.find_compressor() else "llm-compressor is not in its folder"
+
+
 def install_docs(installer: Installer) -> str:
     environment = make_environment(parts.DOCS / "bin" / "python")
     installer.install(environment, [ROOT / "deploy" / "docs.lock"])
@@ -214,6 +229,7 @@ def install_docs(installer: Installer) -> str:
 
 # Environments of their own, apart from those of SDKs.
 APART = {
+    "compressor": install_compressor,
     "docs": install_docs,
     "focus-validator": install_focus_validator,
     "guidellm": install_guidellm,

@@ -1,4 +1,4 @@
-"""What LiteLLM does with each of its provider names: `python -m deploy.provider_table`.
+"""LiteLLM's requests for each provider name: `python -m deploy.provider_table`.
 
 Each name is called through the adapter, in this process and without a network. What would have
 left says where the provider is, which variables hold its key and what becomes of a request: one
@@ -165,7 +165,7 @@ def _body(request: httpx.Request) -> Any:
 
 
 class NotChat(ValueError):
-    """What left is more than `Quirks` can make of a request; its text says what."""
+    """A request that `Quirks` cannot make; the text says why."""
 
 
 def quirks_of(request: httpx.Request, given: Mapping[str, Any] = RICH) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What may be installed, as CycloneDX 1.6: `python -m deploy.sbom` writes build/sbom/NAME.cdx.json.
+"""Installable packages as CycloneDX 1.6: `python -m deploy.sbom` writes build/sbom.
 
 One document for each locked environment. A lock admits several files of one version (a wheel for
 each platform): the hashes of all stand in the component's reference `distribution`. A licence is
@@ -96,7 +96,7 @@ def _of_npm(text: str) -> Iterator[LockedPart]:
 
 
 def installed(sites: Iterable[Path]) -> dict[tuple[str, str], str]:
-    """What packages in these folders say of their licence; the first one that says so counts."""
+    """Return the licence that packages in these folders state; the first one counts."""
     found: dict[tuple[str, str], str] = {}
     for site in sites:
         for package in packages(site):
@@ -155,7 +155,7 @@ def _component(locked: LockedPart, licences: Licences) -> Component:
 
 
 def sites() -> list[Path]:
-    """Where packages of any of these environments lie on this machine."""
+    """Return the folders of packages of any of these environments on this machine."""
     homes = [Path(sys.prefix), parts.engine_folder(), parts.FOCUS, *sorted(parts.SDK.glob("*"))]
     return [site for home in homes for site in home.glob("lib/python3*/site-packages")]
 

@@ -17,7 +17,7 @@ LARGE = 1000
 
 
 class SecondLook:
-    """Of a run of at least `large` tests, at no more than `few` failures."""
+    """The second look at a run of at least `large` tests with at most `few` failures."""
 
     def __init__(self, *, large: int = LARGE, few: int = FEW) -> None:
         self._large = large

@@ -1,4 +1,4 @@
-"""Where a test stands that takes five minutes: the stack of each thread, on the standard errors.
+"""The stack of each thread of a test that takes five minutes, on the standard error.
 
 As pytest's `faulthandler_timeout` tells, which starts and ends a thread for every test: a third of
 what pytest does for a short one. Here one alarm serves the tests of a minute.

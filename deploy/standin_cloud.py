@@ -25,7 +25,7 @@ class RentedEngine:
 
 @dataclass(slots=True)
 class CloudFaults:
-    """What goes wrong while it is set. `tick` is called before and after each order."""
+    """The faults that are set. `tick` is called before and after each order."""
 
     hangs_before: bool = False  # an order is not done, and not answered
     hangs_after: bool = False  # it is done, and not answered

@@ -1,4 +1,4 @@
-"""What is installed, by its own word: `python -m deploy.supply` lists packages with their licences.
+"""Installed packages with their licences, by their own metadata: `python -m deploy.supply`.
 
 It also judges `.pth` files. Python runs their lines that begin with `import` at every start,
 whatever is imported, so a stolen package hides there: one that may run code, or leads to a folder

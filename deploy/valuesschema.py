@@ -47,7 +47,7 @@ def join_schemas() -> dict[str, Any]:
 
 
 def require_defaults(schema: dict[str, Any], values: dict[str, Any]) -> None:
-    """Of each object of the chart's own that has defaults: all of them."""
+    """Require all defaults of each object of the chart that has any."""
     if "properties" not in schema:
         return
     schema["required"] = list(values)

@@ -1,4 +1,4 @@
-"""Who asks: a bearer token to an identity, or the one answer that gives nothing away.
+"""Authentication: a bearer token to an identity, or one answer that reveals nothing.
 
 A missing, malformed, unknown, expired or revoked key all get 401; only the message tells a
 missing one apart. With the ledger away known keys go on and unknown ones get 503.
@@ -30,7 +30,7 @@ OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
 
 
 class KeyLookup(Protocol):
-    """What knows whose token it is: `KeyRing`, or who stands in for keys (`gateway.batches`)."""
+    """Lookup of a token's key: `KeyRing`, or a stand-in for keys (`gateway.batches`)."""
 
     def recall(self, token: str, now_us: int) -> Identity | None: ...
 
@@ -68,7 +68,7 @@ def permit(identity: Identity, scope: str, who: str) -> None:
 
 
 async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identity:
-    """Whose key it is, whatever it may do."""
+    """Return the identity of a token, whatever its rights."""
     try:
         identity = keys.recall(token, now_us) or await keys.lookup(token, now_us)
     except LedgerUnavailable as error:

@@ -27,7 +27,7 @@ _FAILED = 500  # from here on a status says that the request was not at fault
 
 
 class ErrorFault(StrEnum):
-    """Where the cause lies, for clients that act on it: `x-breakeven-fault`.
+    """The place of an error's cause, for clients that act on it: `x-breakeven-fault`.
 
     `REQUEST`: another request may be answered, this one never. `KEY`: another key may. `LIMIT`: a
     budget or a rate of the client's own. `CAPACITY`: a wait helps. `UPSTREAM` and `GATEWAY` failed.
@@ -106,7 +106,7 @@ TABLE: dict[str, ErrorSpec] = {
 
 
 class RequestError(GatewayError):
-    """What one client is told. `kind` is a key of `TABLE`; `retry=False` stops SDK retries.
+    """The error for one client. `kind` is a key of `TABLE`; `retry=False` stops SDK retries.
 
     `backend`: the target that failed, for `x-breakeven-backend`.
     """
@@ -132,7 +132,7 @@ class RequestError(GatewayError):
 
     @property
     def fault(self) -> ErrorFault:
-        """Where the cause lies: of a failure that names a target, at the target."""
+        """Return the place of the cause; for a failure that names a target, the target."""
         failed = self.backend is not None and self.row.status >= _FAILED
         return ErrorFault.UPSTREAM if failed else self.row.fault
 

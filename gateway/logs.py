@@ -137,7 +137,7 @@ class StreamLogger(io.TextIOBase):
         return len(text)
 
     def close(self) -> None:
-        """What was left without an end of its line is said."""
+        """Write the rest of an unfinished line."""
         self._say(self._begun)
         self._begun = ""
 

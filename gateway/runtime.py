@@ -1,4 +1,4 @@
-"""What `serve` resolved from the settings: ports, paths and rows that every process must agree on.
+"""The values that `serve` resolved from settings: ports, paths and shared rows.
 
 The parent writes it once to `run/runtime.json` before it starts its children; a worker never
 derives an address or a board row on its own.
@@ -73,7 +73,7 @@ class Runtime(msgspec.Struct, frozen=True):
 
     @property
     def restart_orders(self) -> Path:
-        """Where a file named by an engine's row asks for its next life."""
+        """Return the folder in which a file named by an engine's row orders a restart."""
         return self.run_dir / "restart"
 
     @property

@@ -68,12 +68,12 @@ class HourClose:
 
 
 def provider_payable(provider: str) -> str:
-    """What is owed to an API provider; grows by credits."""
+    """Return the account of what is owed to an API provider; it grows by credits."""
     return f"payable:provider:{provider}"
 
 
 def gpu_payable(pool: str) -> str:
-    """What is owed for a pool's GPUs by contract; grows by credits."""
+    """Return the account of what is owed for a pool's GPUs by contract; it grows by credits."""
     return f"payable:gpu:{pool}"
 
 
@@ -216,7 +216,7 @@ def correction_postings(
     unavailable_pusd: int,
     provisional_pusd: int,
 ) -> tuple[Posting, ...]:
-    """What a settle after the close changes. The bill stands: all of it are differences.
+    """Return the postings of a settlement after the close, all of them differences.
 
     `teams`: by how much more than its provisional charges each team bears; `provisional_pusd` was
     posted against the pool's bill by the settle itself and leaves it again.

@@ -14,7 +14,7 @@ from ledger.usage_members import UsageCount
 
 
 class Convention(StrEnum):
-    """Where cached reads and cache writes are counted."""
+    """The place where cached reads and cache writes are counted."""
 
     CACHED_INSIDE = "cached_inside"  # OpenAI, vLLM: part of prompt_tokens
     CACHED_OUTSIDE = "cached_outside"  # Anthropic: input_tokens is only what was not cached

@@ -28,7 +28,7 @@ FRESH_DAYS = 7
 
 
 class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """As entered: `per_usd` is a decimal, `day` ISO."""
+    """A rate as entered: `per_usd` is a decimal, `day` ISO."""
 
     per_usd: str
     day: str
@@ -53,7 +53,7 @@ class Currency:
 
 
 def unknown(code: str) -> str | None:
-    """What is wrong with a code that somebody typed, and the fix; None for money that there is."""
+    """Return the fault of a typed currency code, with the fix; None for a known one."""
     if code == "USD":
         return "the books are in USD: another currency is quoted in it"
     if code not in CODES:

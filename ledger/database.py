@@ -8,6 +8,7 @@ What only reads is read-only on both, enforced by the database and not by good m
 """
 
 import importlib
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
+import msgspec
 from sqlalchemy import (
     Connection,
     Engine,
@@ -75,6 +77,7 @@ def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Eng
     if target.get_backend_name() == "sqlite":
         engine = create_engine(
             target,
+            json_deserializer=read_json,
             connect_args={
                 "timeout": BUSY_TIMEOUT_MS / 1000,
                 "cached_statements": KEPT_STATEMENTS,
@@ -91,6 +94,7 @@ def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Eng
         )
     return create_engine(
         target,
+        json_deserializer=read_json,
         pool_pre_ping=True,
         pool_size=pool_size,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "breakeven"},
@@ -115,6 +119,7 @@ def open_readonly(url: str) -> Engine:
     if target.get_backend_name() != "sqlite":
         return create_engine(
             target,
+            json_deserializer=read_json,
             pool_pre_ping=True,
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_S,
@@ -132,7 +137,20 @@ def open_readonly(url: str) -> Engine:
             check_same_thread=False,
         )
 
-    return create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    return create_engine(
+        "sqlite://", creator=connect, json_deserializer=read_json, poolclass=NullPool
+    )
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return what a column of JSON holds: as `json.loads`, in a tenth of its time.
+
+    What that reads beyond JSON (a lone surrogate, a number that is none) may stand in old rows.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        return json.loads(text)
 
 
 def read_rows(engine: Engine, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:

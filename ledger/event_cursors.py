@@ -1,4 +1,4 @@
-"""How far a feed of events was told, and whose turn it is to tell on.
+"""Positions of event feeds, and the host that continues each.
 
 One host tells at a time: it holds the cursor for a while, and another one follows when that while
 is over. The cursor moves behind what was heard, so an event may be told twice and never not at all.

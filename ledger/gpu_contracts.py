@@ -1,4 +1,4 @@
-"""What GPUs cost by contract: hours accrue whether a process runs or not.
+"""Costs of GPUs by contract: hours accrue whether a process runs or not.
 
 `reserved`: every hour from `since_us` to `until_us`. `on_demand`: from each start of the machine
 to its stop, loading included. `owned`: amortisation like a reservation, and power while it runs.
@@ -42,7 +42,7 @@ class GpuContract:
 
 
 def gpu_bill_pusd(contract: GpuContract, from_us: int, until_us: int) -> int:
-    """What the contract charges for `from_us <= t < until_us`."""
+    """Return the contract's charge in pico-USD for `from_us <= t < until_us`."""
     if until_us < from_us:
         raise ContractError("the span ends before it begins")
     span = (from_us, until_us)

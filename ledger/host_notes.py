@@ -19,7 +19,7 @@ def write_note(path: Path, note: object) -> None:
 
 
 def read_note(path: Path, kind: type[T]) -> T | None:
-    """What was left last; `None` where none ever was."""
+    """Return the last note; `None` if there never was one."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a host is called in the books, and that one process writes for it at a time.
+"""The name of a host in the books, and the lock by which one process writes for it.
 
 Grants, journals and batches in hand stand in the books by their host's name, and two hosts of one
 name would each spend the whole of one grant. So a name belongs to a state directory, which has an
@@ -107,7 +107,7 @@ class _HostStatement(NamedTuple):
 
 
 def _claim_free_name(connection: Connection, holder: str, machine: str) -> str:
-    """Who has a name already keeps it, whatever the machine is called by now."""
+    """Return a free name; a host that has one keeps it, whatever its machine is called now."""
     add = insert_of(connection.dialect)
     for name in (machine or "host", f"{machine}~{holder[:NAME_DIGITS]}", f"{machine}~{holder}"):
         row = {"name": name, "holder": holder, "place": None, "said_us": 0}

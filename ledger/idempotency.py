@@ -30,7 +30,7 @@ class IdempotencyRecord:
 def claim_key(
     engine: Engine, asking: IdempotencyRecord, *, now_us: int, expires_us: int
 ) -> IdempotencyRecord:
-    """Whose the row is: `asking` itself if nobody had it, else the request that took it."""
+    """Claim the key. Return `asking` if it was free, else the request that took it."""
     for _ in range(TRIES):
         with engine.begin() as connection:
             first = try_claim(connection, asking, now_us=now_us, expires_us=expires_us)
@@ -42,7 +42,7 @@ def claim_key(
 def try_claim(
     connection: Connection, asking: IdempotencyRecord, *, now_us: int, expires_us: int
 ) -> IdempotencyRecord | None:
-    """As `claim_key`, within a transaction; `None` where it was freed between two looks."""
+    """Claim as `claim_key` within a transaction; `None` if it was freed in between."""
     insert = insert_of(connection.dialect)
     row = {
         "digest": asking.digest,
@@ -63,7 +63,7 @@ def try_claim(
 
 
 def find_claim(engine: Engine, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
-    """Who came with this key before, if anybody did and it still stands for them."""
+    """Return the earlier request with this key, if the key still stands for one."""
     with reading(engine) as connection:
         return _find_claim(connection, key_id, name, now_us)
 

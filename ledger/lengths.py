@@ -1,4 +1,4 @@
-"""How long answers were, by model and team: what a gateway that has just started knows of them.
+"""Lengths of answers by model and team, for a gateway that has just started.
 
 Only what targets reported of finished answers, and what is not disputed. Several choices of one
 request count as one long answer: the row does not say how many there were, and too long is the safe

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select
 from ledger.orm import policies as orm
 
 RATE, PROJECT, SCENARIO, CURRENCY = "rate:", "project:", "scenario:", "currency:"
-RESERVED, GPU_PRICE, BUDGET = "reserved:", "gpu-price:", "budget:"
+RESERVED, GPU_PRICE, BUDGET, MUTE = "reserved:", "gpu-price:", "budget:", "mute:"
 
 
 class ManualEntry(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What operators hold over every policy for a while: an append-only list, the same on every host.
+"""Overrides of operators above every policy: an append-only list, equal on every host.
 
 An override says something of a subject: of a target that it is disabled, of a model (or of all)
 that it goes to own engines alone, or to APIs alone. The newest entry of a subject counts until its

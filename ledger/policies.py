@@ -31,7 +31,7 @@ class PolicySet(msgspec.Struct, frozen=True):
 
 
 def newest_number(connection: Connection) -> int:
-    """Of the set in force; 0 while none was ever stored."""
+    """Return the number of the active policy set; 0 if none was ever stored."""
     return connection.execute(select(func.max(orm.PolicySetRow.number))).scalar_one() or 0
 
 

@@ -22,7 +22,7 @@ _Step = Callable[..., RetirementResult | CompactionResult | HitRetirement]
 
 
 class Retention(NamedTuple):
-    """How long single rows are kept; None: for good. Entries are postings and refusals."""
+    """The retention of single rows; None: for good. Entries are postings and refusals."""
 
     attempts_days: int | None = None
     entries_days: int | None = None

@@ -32,7 +32,7 @@ IDS_PER_QUERY = 500
 
 
 class SalvageSource(msgspec.Struct):
-    """What one segment, or the quarantined bytes of one journal, still say.
+    """The readable content of one segment, or of one journal's quarantined bytes.
 
     `new` records are not in the books. `known` count those that are, `retired` those that are too
     old to be told apart from rows that were retired, `orphans` settles whose open is nowhere.

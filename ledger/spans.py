@@ -1,4 +1,4 @@
-"""What every read has in common: a half-open span of time and, where asked, one team.
+"""The scope of every read: a half-open span of time and, if given, one team.
 
 Times are microseconds since the Unix epoch; buckets are aligned to the epoch, so a bucket of a day
 is a UTC day. An attempt belongs to the instant at which it was opened.

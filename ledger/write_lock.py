@@ -1,4 +1,4 @@
-"""Whose turn it is to write to SQLite: who waits gets the lock before who has just had it.
+"""Turns of SQLite's writers: a waiting one gets the lock before the last one.
 
 SQLite has no line for its write lock: who finds it taken sleeps, up to 100 ms, and looks again, and
 who works off a backlog has taken it again meanwhile. So a writer first takes the turn, a lock of a

@@ -21,7 +21,7 @@ MOST_BITS = 1024  # a float's; longer ones cannot even be printed
 
 
 class BoundedLoader(Composer, yaml.CSafeLoader):
-    """As `yaml.SafeLoader`; a subclass adds constructors of its own.
+    """A bounded `yaml.SafeLoader`; a subclass adds constructors of its own.
 
     Raises `ReaderError` at once where a character is none of YAML's, and `ComposerError` with the
     line of what is too deep, refers to itself or is repeated too often.

@@ -36,7 +36,8 @@ __all__ = [
 # 2026-11-20 (lognormal medians; the spread is `ApiState`'s).
 PRIOR_TTFT_MS = 450.0
 PRIOR_TPOT_MS = 15.0
-UNLIMITED_TTFT_MS = 1000.0  # where a policy promises none, a saved second is a whole load
+UNLIMITED_TTFT_MS = 1000.0  # where a policy promises none, a second of waiting is a whole load
+SAVED_LOAD_MS = 500.0  # of reading that a prefix cache saves: a whole load, however long a promise
 
 _SQRT2 = sqrt(2.0)
 _new = tuple.__new__  # as in `forecast`
@@ -80,15 +81,16 @@ def api_objective(candidate: Candidate, penalty_pusd: int, forecast: Forecast) -
 
 
 def prefill_saved(engine: EngineState, slo: Slo) -> float:
-    """Return the load that the prefix cache saves: the saved prefill's part of the TTFT limit.
+    """Return the load that the prefix cache saves of a prompt.
 
     So an engine that has the prompt's beginning may be fuller than another by as much as reading
-    it there would take.
+    it there would take of the promised first token, or of `SAVED_LOAD_MS`: the engine's time is
+    worth no less where a promise is long.
     """
     step = engine.step
     if step is None:
         return 0.0
-    limit_s = (slo.ttft_ms or UNLIMITED_TTFT_MS) / 1000.0
+    limit_s = min(slo.ttft_ms or SAVED_LOAD_MS, SAVED_LOAD_MS) / 1000.0
     return engine.step_feedback * step.d_s * engine.prefix_hit_tokens / limit_s
 
 

@@ -87,6 +87,7 @@ sys.addaudithook(forbid_world)
 # A fixture that needs a part, however many fixtures stand between it and the test.
 PART_OF_FIXTURE = {
     "chromium": "chromium",
+    "compressor": "compressor",
     "engine_python": "vllm",
     "focus_validator": "focus-validator",
     "guidellm": "guidellm",
@@ -135,6 +136,12 @@ def engine_python(pytestconfig: pytest.Config) -> Path:
 @pytest.fixture(scope="session")
 def chromium(pytestconfig: pytest.Config) -> Path:
     return require_part(pytestconfig, "chromium")
+
+
+@pytest.fixture(scope="session")
+def compressor(pytestconfig: pytest.Config) -> Path:
+    """The folder of llm-compressor."""
+    return require_part(pytestconfig, "compressor")
 
 
 @pytest.fixture(scope="session")

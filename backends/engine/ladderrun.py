@@ -35,7 +35,7 @@ MODULES = ("bitsandbytes", "flash_attn", "numba")
 
 @dataclass(frozen=True, slots=True)
 class LadderRun:
-    """Whose: the model's directory, the engine's environment, what is asked of each rung."""
+    """The subject of a run: the model's directory, the engine's environment, each rung's load."""
 
     model: Path
     environment: Environment

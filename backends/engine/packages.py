@@ -48,9 +48,13 @@ class PackageInstaller:
         if code != 0:
             raise InstallError(f"no virtual environment at {directory}\n{tail}")
 
-    def install_lock(self, lock: Path, say: Say) -> None:
-        """Install a lock: nothing outside it is resolved, and every hash must match."""
+    def install_lock(self, lock: Path, say: Say, target: Path | None = None) -> None:
+        """Install a lock: nothing outside it is resolved, and every hash must match.
+
+        `target`: a folder beside the environment, whose packages stay as they are.
+        """
         words = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(lock)]
+        words += [] if target is None else ["--target", str(target)]
         self._install(words, say)
 
     def install_files(self, files: Sequence[Path], say: Say) -> None:

@@ -1,7 +1,7 @@
 """Quantizes a model for `breakeven engine quantize`: which program does it, and what it said.
 
 llm-compressor does it where it is installed. It asks for another compressed-tensors than vLLM does,
-so it is a folder of its own (`COMPRESSOR_LOCK`), laid over the engine's packages for this program
+so it is a folder of its own (`compressor.py`), laid over the engine's packages for this program
 alone. The project's own quantizer (`training/quantize.py`) is for Llama's shape and not for speed;
 it is taken only when somebody names it.
 
@@ -14,15 +14,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
+from backends.engine.compressor import has_compressor
 from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 
 Method = Literal["fp8", "int8", "gptq", "awq", "fp8-kv"]
 Quantizer = Literal["llm-compressor", "breakeven"]
-METHODS: tuple[Method, ...] = get_args(Method)
-QUANTIZERS: tuple[Quantizer, ...] = get_args(Quantizer)
 CALIBRATED = frozenset({"gptq", "awq", "fp8-kv"})
 OWN_METHODS = frozenset({"fp8", "int8", "gptq", "awq"})
 _HERE = Path(__file__).parent
@@ -66,14 +65,6 @@ class QuantizedModel:
     versions: dict[str, str | None] = field(default_factory=dict)
 
 
-def compressor_lock() -> Path:
-    """In an installed package beside this file, in a checkout under `deploy/`."""
-    name = "engine-quantize"
-    packaged = _HERE / "locks" / name
-    folder = packaged if packaged.is_dir() else _PACKAGE_ROOT / "deploy" / name
-    return folder / "requirements.lock"
-
-
 def check(request: QuantizeRequest) -> None:
     """Whether it can begin: files, formats, programs. Raises `QuantizeError`."""
     config = _config(request.model)
@@ -96,12 +87,11 @@ def check(request: QuantizeRequest) -> None:
         )
     if request.by == "breakeven":
         _check_own(request, config)
-    elif not _has_compressor(request):
+    elif not has_compressor(request.environment, request.compressor):
         raise QuantizeError(
-            f"llm-compressor is not in {request.compressor}. It is optional; to add it:\n"
-            f"  {request.environment.python} -m pip install --no-deps --only-binary :all:"
-            f" --target {request.compressor} -r {compressor_lock()}\n"
-            "or --by breakeven: the project's own quantizer (Llama's shape, no KV cache, slow)"
+            f"--compressor {request.compressor} has no llm-compressor, which is optional:"
+            " breakeven engine install --compressor adds it; or --by breakeven, the project's own"
+            " quantizer (Llama's shape, no KV cache, slow)"
         )
 
 
@@ -197,12 +187,3 @@ def _check_own(request: QuantizeRequest, config: Mapping[str, Any]) -> None:
         raise QuantizeError(
             f"--by breakeven reads one model.safetensors, which {request.model} has not"
         )
-
-
-def _has_compressor(request: QuantizeRequest) -> bool:
-    if (request.compressor / "llmcompressor").is_dir():
-        return True
-    try:
-        return (request.environment.packages / "llmcompressor").is_dir()
-    except FileNotFoundError:
-        return False

@@ -15,6 +15,7 @@ from ledger.money import PUSD_PER_USD
 Records = Sequence[Mapping[str, Any]]
 Chart = Any  # Altair's charts, layers and concatenations have no common public type
 TIME = "%d %b %H:%M"
+CLICKED = "clicked"  # the selection of a chart whose bars are clicked
 LONG = 22  # characters of a legend's name; two of them fit beside each other on a phone
 LEGEND_LINE = 20  # pixels
 MOST_TICKS = 10
@@ -173,6 +174,11 @@ def markers(marks: Records, x: alt.X) -> list[Any]:
         y=alt.value(0), text=alt.Text("label:N")
     )
     return [rules, texts]
+
+
+def clickable(chart: Any, field: str) -> Chart:
+    """Whose bars are clicked: a selection `CLICKED` holds the field of the clicked one."""
+    return chart.add_params(alt.selection_point(name=CLICKED, fields=[field], toggle=False))
 
 
 def clean(chart: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What two sets of policies would have done, drawn beside each other; and when sets came in force.
+"""Charts of two policy sets beside each other, and of when sets came in force.
 
 The new set is magenta, the other one grey and broken: a policy is neither own nor an API.
 """

@@ -1,4 +1,4 @@
-"""What own hardware costs an hour, as steps over time."""
+"""The hourly cost of own hardware, as steps over time."""
 
 from collections.abc import Mapping
 

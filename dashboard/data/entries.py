@@ -12,6 +12,7 @@ from ledger.manual_entries import (
     BUDGET,
     CURRENCY,
     GPU_PRICE,
+    MUTE,
     PROJECT,
     RATE,
     RESERVED,
@@ -46,6 +47,12 @@ def budgets(connection: Connection, view: DashboardView) -> list[BudgetState]:
 def entered_budgets(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
     """Every entry of every budget, the newest first."""
     return entries(connection, BUDGET)
+
+
+@query(ViewerScope.TEAM, entries=4, teams=False)
+def mutes(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
+    """Every series that was muted or heard again, the newest first."""
+    return entries(connection, MUTE)
 
 
 @query(ViewerScope.BOOKS, entries=4)

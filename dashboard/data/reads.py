@@ -80,7 +80,7 @@ class DashboardView:
 
     @property
     def viewer(self) -> Viewer:
-        """Who looks, as of now; raises `NotAllowed` where that is nobody any more."""
+        """Return the current viewer. Raises `NotAllowed` if there is none any more."""
         return self.who()
 
     @property
@@ -170,14 +170,14 @@ def _allow(view: DashboardView, reach: ViewerScope) -> None:
 
 
 def _key(view: DashboardView) -> tuple[object, ...]:
-    """What an answer depends on: those who may see it share it, and none of them changes it."""
+    """Return the key of an answer: viewers who may see it share it, and none of them changes it."""
     written = _write_counter().count
     return view.url, view.period, view.team, view.now_us, view.basis, view.dated, written
 
 
 @dataclass(slots=True)
 class WriteCounter:
-    """How often somebody changed the books from here."""
+    """The number of changes that were made from this dashboard."""
 
     count: int = 0
 
@@ -188,7 +188,7 @@ def _write_counter() -> WriteCounter:
 
 
 def forget_reads() -> None:
-    """What was read is read anew, by everybody."""
+    """Forget all cached reads, for everybody."""
     _write_counter().count += 1
 
 
@@ -198,13 +198,13 @@ def ledger_url() -> str | None:
 
 
 def lag() -> WriterLag | None:
-    """What this host's ledger writer says, where `-- --run-dir DIR` tells of one."""
+    """Return the lag of this host's ledger writer, where `-- --run-dir DIR` names its folder."""
     run_dir = argument("--run-dir")
     return None if run_dir is None else read_lag(Path(run_dir))
 
 
 def argument(name: str) -> str | None:
-    """What follows a name on the command line, behind its `--`."""
+    """Return the value behind an option of the command line, after its `--`."""
     arguments = sys.argv[1:]
     return arguments[arguments.index(name) + 1] if name in arguments[:-1] else None
 
@@ -237,21 +237,21 @@ def survey(connection: Connection, view: DashboardView) -> Survey:
 
 @query(ViewerScope.TEAM)
 def spending(connection: Connection, view: DashboardView) -> Survey:
-    """Of what was spent and where it went; what a pool could carry is not in it."""
+    """Return the survey of spending and targets, without the capacity of pools."""
     bars_us = _bars(connection, view)
     return read_spending(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
 @query(ViewerScope.HOUSE)
 def surveys(connection: Connection, view: DashboardView) -> tuple[Survey, Survey]:
-    """Of everyone, and of what the view's team spent, of one instant."""
+    """Return everyone's survey and that of the view's team, as of one instant."""
     bars_us = _bars(connection, view)
     return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
 @query(ViewerScope.TEAM)
 def freshness(connection: Connection, _view: DashboardView) -> queries.Freshness:
-    """How far the books are, of all teams."""
+    """Return how current the books are, for all teams."""
     return queries.freshness(connection)
 
 
@@ -276,7 +276,7 @@ def teams(connection: Connection, view: DashboardView) -> list[str]:
 
 @query(ViewerScope.NAMES, teams=False)
 def hardware(connection: Connection, _view: DashboardView) -> formatting.Hardware:
-    """What is called by its name all over the pages."""
+    """Return the names of the hardware that all pages use."""
     return formatting.hardware(contract.gpu_type for contract in queries.contracts(connection))
 
 
@@ -309,7 +309,7 @@ def details(
 
 @read(ViewerScope.TEAM)
 def tries(view: DashboardView, request_id: str) -> list[AttemptWaterfall]:
-    """Where the time of one request went; nothing of one that is not among the view's."""
+    """Return the timing of one request's tries; empty if the view does not contain it."""
     if not attempts_of(view, request_id):
         return []
     with engine(view.url).connect() as connection:

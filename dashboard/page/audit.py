@@ -129,7 +129,7 @@ def _show_verified(view: DashboardView) -> None:
 
 
 def _checked_here(view: DashboardView) -> None:
-    """What was found from here stays until it is run again: pages refresh by themselves."""
+    """Offer the checks; their findings stay until they run again."""
     pressed = st.button(
         "Run the checks now",
         icon=":material/rule:",

@@ -89,7 +89,7 @@ def _spills_of(able: PoolCapability) -> str:
 
 
 def _rate(able: PoolCapability) -> str:
-    """What step times would say, where something else is believed."""
+    """Return the rate by step times, where another figure is used."""
     if able.measured_per_minute is None:
         return ""
     rate = formatting.tokens(able.measured_per_minute)

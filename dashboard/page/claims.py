@@ -85,12 +85,12 @@ def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
 
 
 def stated_text(text: str) -> str:
-    """As the article has it; plain numbers get their thousands, `5e9` stays."""
+    """Return a figure as the article writes it; plain numbers get thousands separators."""
     return f"{int(text):,}" if text.isascii() and text.isdecimal() else text
 
 
 def figures(published_claim: PublishedClaim, found: Sequence[Fraction]) -> str:
-    """As many places as the table says; both ends of a range."""
+    """Return figures with the table's number of places; of a range both ends."""
     told = published_claim.recomputed.split("..")
     return " to ".join(
         f"{float(value):,.{len(text.partition('.')[2])}f}"

@@ -103,7 +103,7 @@ def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
 
 
 def _samples(history: Sequence[EngineRow]) -> None:
-    """What lines and cards are made of."""
+    """Show the latest samples, of which lines and cards are made."""
     st.subheader("Samples", anchor="samples")
     latest = sorted(history, key=attrgetter("at_us"), reverse=True)[:SAMPLES]
     theme.table(
@@ -181,7 +181,7 @@ def _way(rtt_us: int | None) -> str:
 
 
 def upkeep_rows(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
-    """What its pool's upkeep is about to do, found and did."""
+    """Return rows on what the pool's upkeep plans, found and did."""
     if note is None:
         return []
     times = [
@@ -198,7 +198,7 @@ def upkeep_rows(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
 
 
 def drift_rows(note: DriftNote | None) -> list[tuple[str, str, str | None]]:
-    """What its pool's live questions, asked again of the baseline, say of it."""
+    """Return rows on the engine's drift, measured by repeating live questions at the baseline."""
     if note is None:
         return []
     if note.differ is None or note.low is None or note.high is None:

@@ -163,7 +163,7 @@ def _labels(survey: Survey, traffic: PlanTraffic) -> list[str]:
 
 
 def _traffic(view: DashboardView, survey: Survey, *, labelled: bool) -> PlanTraffic | None:
-    """Whose requests are planned for; `None` after saying what is missing."""
+    """Return the traffic to plan for, or `None` after a message on what is missing."""
     known = of_ledger(survey)
     first = st.segmented_control(
         "Whose traffic",
@@ -250,7 +250,7 @@ def _drawn(found: PurchasePlan, gpu: str) -> None:
 
 
 def _months(found: PurchasePlan) -> None:
-    """What the lines are drawn through."""
+    """Show the months of the plan, as its lines have them."""
     st.subheader("Month by month", anchor="months")
     records, colours = cumulative_records(found)
     rows: dict[float, dict[str, Any]] = {}

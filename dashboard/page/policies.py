@@ -1,4 +1,4 @@
-"""What would another policy have done: sets judged, played on recorded traffic, put in force.
+"""Policies page: sets judged, played on recorded traffic, and put in force.
 
 Everything is asked of the gateway's admin API as whoever looks (`dashboard.admin_client`): which
 sets are
@@ -142,7 +142,7 @@ def _past(view: DashboardView) -> None:
 
 
 def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
-    """Of the attempts for own models in each bucket, the share that an API had to answer."""
+    """Return for each bucket the share of attempts for own models that an API answered."""
     all_, spilled = defaultdict[int, int](int), defaultdict[int, int](int)
     for moment in survey.moments:
         if moment.backend == "own" or moment.spilled:

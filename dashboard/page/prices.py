@@ -53,7 +53,7 @@ def _commands(*, named: bool) -> None:
 
 
 def _in_force(view: DashboardView) -> None:
-    """Of what was asked for or compared in this period; the whole book is thousands of names."""
+    """Show the prices of names that this period used or compared."""
     survey, book = reads.spending(view), reads.price_book(view)
     asked = {cell.target for cell in survey.cells if cell.backend == "api"}
     names = asked | {name for verdict in survey.standing.verdicts for name in verdict.comparators}
@@ -129,7 +129,7 @@ def _unread(names: Sequence[str]) -> str:
 
 
 def price_format(found: Sequence[Mapping[str, Any]]) -> str:
-    """As many places as the finest price needs: $0.075 in cents would be another price."""
+    """Return a format with the places of the finest price: $0.075 in cents would be wrong."""
     texts = [f"{row[kind]:.6f}".rstrip("0") for row in found for kind in KINDS if row[kind]]
     places = max([2, *(len(text.partition(".")[2]) for text in texts)])
     code = display.now().code
@@ -153,7 +153,7 @@ def _show_comparison(desk: AdminClient) -> None:
 
 
 def _source_form() -> dict[str, Any] | None:
-    """What the gateway is asked; None while a file is missing."""
+    """Return the request to the gateway; None while a file is missing."""
     left, right = st.columns(2)
     source = left.selectbox(
         "Prices stated by", [*SOURCES, FILE], format_func=lambda item: SOURCES.get(item, item),

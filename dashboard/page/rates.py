@@ -1,4 +1,4 @@
-"""What do we pay? Rates of own hardware and people's hours, and whose the projects on bills are.
+"""Rates page: costs of own hardware and people's hours, and owners of billed projects.
 
 Finance people and admins enter them here; the gateway decides once more who may, and the books name
 who did and why. A rate begins at once or on a day to come; nothing that was is changed.
@@ -186,7 +186,7 @@ def _form(
 
 
 def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
-    """What is in the form; it begins with what counts now."""
+    """Return the form's values; it starts with the rates in force."""
     first, second, third = st.columns(3, vertical_alignment="bottom")
     now = None if terms.pusd_per_hour is None else dollars(terms.pusd_per_hour)
     pool = terms.pool
@@ -222,7 +222,7 @@ def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
 
 
 def faults(given: Mapping[str, Any]) -> list[str]:
-    """What of the form's numbers cannot be, in words: a field's own bounds refuse in silence."""
+    """Return the faults of the form's numbers, in words."""
     rate, hours, ops = (
         None if given[name] is None else float(given[name])
         for name in ("usd_per_hour", "ops_hours_per_week", "ops_usd_per_hour")
@@ -237,7 +237,7 @@ def faults(given: Mapping[str, Any]) -> list[str]:
 
 
 def lines_of(terms: ContractVersion, given: Mapping[str, Any]) -> list[str]:
-    """What the form says otherwise than `one`, as a diff; nothing where it says the same."""
+    """Return the differences between form and terms as a diff; empty without any."""
     rate = None if terms.pusd_per_hour is None else f"{dollars(terms.pusd_per_hour):.6f}"
     hours, ops = (
         terms.ops_seconds_per_week / SECONDS,

@@ -1,4 +1,4 @@
-"""Where requests went and why: share over time, causes of spill, how good the predictions are.
+"""Routing page: targets over time, causes of spill, and quality of predictions.
 
 A spill is a request for an own model that an API answered; its reason is why the own engine was
 not taken. Refusals were never attempted anywhere, so they are shown apart.
@@ -77,7 +77,7 @@ def _policies(view: DashboardView) -> list[dict[str, Any]]:
 
 
 def _show_market(view: DashboardView, marks: list[dict[str, Any]]) -> None:
-    """What a place on the own engines was worth, and how much of their memory was free."""
+    """Show the price of engine time, and the free share of the engines' memory."""
     _, history, _ = fleet.engines(view)
     an_hour = axes.amount(SECONDS_OF_AN_HOUR / PUSD_PER_USD)
     prices = gauge(history, "bid_price_pusd_per_s", an_hour)

@@ -156,7 +156,7 @@ def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
         names = sorted({record["kind"] for record in records})
         colours = dict(zip(names, plots.PALETTE * (1 + len(names) // 8), strict=False))
         chart = plots.stacked_chart(records, value="value", colours=colours, title="dollars")
-    theme.chart(chart, about="spend")
+    drill.show_days(view, survey, chart)
     if by != "kind of cost":
         st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
 
@@ -218,7 +218,7 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
         ),
         key=lambda row: -row["spend"],
     )
-    _drawn(sums, own)
+    _drawn(name, sums, own)
     money = money_columns(table, ("spend", "APIs", own))
     counts = {
         column: NUMBER(format="localized") for column in (counted, "input tokens", "output tokens")
@@ -231,7 +231,7 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
     )
 
 
-def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
+def _drawn(grouped: str, sums: Mapping[str, Mapping[str, int]], own: str) -> None:
     """The largest of them as bars; beside idle time nobody could be told apart."""
     largest = sorted(
         sums.keys() - {IDLE, DOWN}, key=lambda name: -(sums[name]["own"] + sums[name]["api"])
@@ -244,7 +244,7 @@ def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
     ]
     if records:
         colours = {own: theme.OWN, "APIs": theme.API}
-        theme.chart(spend.groups(records, colours), about="spend")
+        drill.show_bars(grouped, spend.groups(records, colours))
 
 
 def _charge_basis(survey: Survey, name: str) -> str:

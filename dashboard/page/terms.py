@@ -1,4 +1,4 @@
-"""What do these figures mean? Every term of the dashboard, its sentence and its formula."""
+"""Glossary page: every term of the dashboard with its sentence and formula."""
 
 import streamlit as st
 

@@ -66,7 +66,7 @@ def show(view: DashboardView) -> None:
 
 
 def missing_text(code: str, rate: float | None, source: str, quoted: Container[str] = ()) -> str:
-    """What the form still needs, in words; nothing where it is whole. `quoted` have a rate."""
+    """Return what the form still needs, in words; empty if it is complete. `quoted` have a rate."""
     named = code.strip().upper()
     fault = None if named in quoted else unknown(named)
     needs = [

@@ -5,16 +5,19 @@ whole page, as in the sidebar; a model, backend or key for the requests below.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from dashboard import formatting, theme
+from dashboard.charts.axes import CLICKED, clickable
 from dashboard.data import days
 from dashboard.data.reads import DashboardView
 from dashboard.page_choices import EVERYONE, USUAL
 from dashboard.periods import DAYS
+from ledger.reporting_zone import ReportingZone
 from ledger.reports.series import spend
 from ledger.reports.survey import Survey
 from ledger.spans import DAY_US
@@ -23,7 +26,7 @@ ANY, NO_DAY = "any", "choose a day"
 FILTERS = {"model": "only-model", "backend": "only-target", "key": "only-key"}
 UNALLOCATED = "(unallocated)"
 MOST_CHIPS = 4
-AGAIN = "drill-again"
+AGAIN, DAY_BARS = "drill-again", "spend-bars"
 
 
 def show_chips(view: DashboardView) -> None:
@@ -64,6 +67,43 @@ def take_back(name: str) -> None:
         st.session_state[FILTERS[name]] = ANY
 
 
+def show_days(view: DashboardView, survey: Survey, chart: Any) -> None:
+    """Draw costs over time; a click on the bar of a day shows its hours."""
+    if survey.bucket_us != DAY_US:
+        theme.chart(chart, about="spend")
+        return
+    zone = days.reporting_zone(view)
+    theme.chart(
+        clickable(chart, "bucket"), about="spend", key=DAY_BARS, selection_mode=CLICKED,
+        on_select=partial(_open_bar, zone),
+    )  # fmt: skip
+
+
+def _open_bar(zone: ReportingZone) -> None:
+    if (bucket := _clicked(DAY_BARS, "bucket")) is not None:
+        _show_day(zone.date_of(int(bucket)))
+
+
+def show_bars(name: str, chart: Any) -> None:
+    """Draw sums of a group; a click on a bar narrows the page, or its requests, to that one."""
+    key = f"bars-{name}"
+    theme.chart(
+        clickable(chart, "name"), about="spend", key=key, selection_mode=CLICKED,
+        on_select=partial(_choose_bar, name, key),
+    )  # fmt: skip
+
+
+def _choose_bar(name: str, key: str) -> None:
+    if (value := _clicked(key, "name")) is not None:
+        choose(name, str(value))
+
+
+def _clicked(key: str, field: str) -> Any:
+    """What the clicked bar of a chart has in a field; `None` where nothing is clicked."""
+    selection = st.session_state[key]["selection"].get(CLICKED) or []
+    return selection[0].get(field) if selection else None
+
+
 def offer_days(view: DashboardView, survey: Survey) -> None:
     """Days of the chart, the dearest first: the chosen one is shown by the hour."""
     if survey.bucket_us != DAY_US:
@@ -85,9 +125,13 @@ def offer_days(view: DashboardView, survey: Survey) -> None:
 def _open_day(names: Mapping[str, Any]) -> None:
     day = names.get(st.session_state.get("drill-day", NO_DAY))
     if day is not None:
-        st.session_state["period"], st.session_state["days"] = DAYS, (day, day)
+        _show_day(day)
         st.session_state["drill-day"] = NO_DAY
-        st.session_state[AGAIN] = True
+
+
+def _show_day(day: date) -> None:
+    st.session_state["period"], st.session_state["days"] = DAYS, (day, day)
+    st.session_state[AGAIN] = True
 
 
 def show_table(name: str, table: Sequence[Mapping[str, Any]], **how: Any) -> None:

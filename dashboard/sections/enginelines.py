@@ -22,7 +22,7 @@ HIGH = 0.95
 def gauge(
     history: Sequence[EngineRow], name: str, factor: float, *, offset: float = 0.0
 ) -> list[dict[str, Any]]:
-    """What it says at each sample, `offset + factor` times it; nothing where it is not known."""
+    """Return a series of samples as `offset + factor * value`; a missing value gives none."""
     return [
         {"at": formatting.instant(row.at_us), "kind": row.engine, "value": offset + factor * value}
         for row in history
@@ -45,7 +45,7 @@ def sequences(history: Sequence[EngineRow]) -> list[dict[str, Any]]:
 
 
 def restarts(history: Sequence[EngineRow]) -> Counter[str]:
-    """How often each engine's counters began anew; a restart between two samples may hide."""
+    """Return each engine's counter resets; a restart between two samples may be missed."""
     found = Counter[str]()
     last: dict[str, int] = {}
     for row in history:

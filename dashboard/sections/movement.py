@@ -10,11 +10,13 @@ from dashboard.charts import spend
 from dashboard.data import days, tags
 from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars, money_columns, shown_amount
+from dashboard.sections import muting
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
 from ledger.queries.reads import DAY_US, HOUR_US, Scope, SpendPoint
 from ledger.reporting_zone import ReportingZone
 from ledger.reports.movements import LEAST_BUCKETS, Anomaly, anomalies, movers
+from ledger.reports.muting import heard
 from ledger.reports.survey import Survey
 
 SHOWN = 8
@@ -108,9 +110,12 @@ def show_anomalies(view: DashboardView, by: str) -> None:
         return
     rows = [(point.start_us, point.name, point.cost_pusd) for point in spent(view, by, width)]
     zone = days.reporting_zone(view)
-    found = anomalies(rows, _whole_buckets(zone, scope, width))
-    if not found:
+    every = anomalies(rows, _whole_buckets(zone, scope, width))
+    found = heard(every, by, muting.muted(view))
+    if not every:
         st.caption(f"No {name} of any {by} is far above its usual one.")
+    elif not found:
+        st.caption(f"No {name} of any {by} that is not muted is far above its usual one.")
     else:
         theme.card(
             f"Far above their usual {name}",
@@ -126,6 +131,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
             ),
             about="anomaly",
         )
+    muting.show(view, by, (anomaly.name for anomaly in found))
     st.caption(
         f"Above the median {name} by five scaled median absolute deviations, and twice it at least."
     )

@@ -1,4 +1,4 @@
-"""What a person says of a plan: a GPU, its rate and speed, the horizon, terms, a purchase, ops.
+"""The form of a plan: a GPU, its rate and speed, the horizon, terms, a purchase, ops.
 
 Every field stands in the address (`bind`); those that follow from a GPU or a model by its name.
 """
@@ -217,7 +217,7 @@ def _purchase() -> Purchase | None:
 
 
 def _operations(survey: Survey) -> dict[str, Any]:
-    """As the contracts say; where they say nothing, nothing is assumed."""
+    """Return the ops of the contracts; nothing is assumed where they state none."""
     columns = st.columns(4, vertical_alignment="bottom")
     paid = [contract for contract in survey.contracts if contract.ops_seconds_per_week]
     week = sum(version.ops_seconds_per_week for version in paid) / SECONDS_PER_HOUR

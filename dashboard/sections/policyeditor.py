@@ -104,7 +104,7 @@ def show_job(desk: AdminClient) -> bool:
 
 
 def _offer(played: Sequence[str]) -> None:
-    """Of a what-if that was opened by its address, or before more was typed: its own text."""
+    """Offer the text of a what-if that was opened by its address."""
     name, text = played
     if name == NEW and text != st.session_state[_DRAFT]:
         st.caption("These figures are of another text than the one above.")
@@ -114,7 +114,7 @@ def _offer(played: Sequence[str]) -> None:
 
 
 def _follow(base: str) -> None:
-    """Who has changed nothing sees what is in force now; what was typed stays."""
+    """Follow the policies in force while nobody typed; typed text stays."""
     state = st.session_state
     if (asked := state.pop(_TAKE, None)) is not None:
         state[_TEXT] = state[_DRAFT] = asked
@@ -186,7 +186,7 @@ def _start_job(desk: AdminClient, draft: PolicyDraft, asked: Mapping[str, Any]) 
 
 @st.fragment(run_every=LOOK_S)
 def _watch(desk: AdminClient, job: str) -> None:
-    """How far it is, and a way out: drawn by itself, or a press would wait for the end, too."""
+    """Show a job's progress and a way to cancel it, redrawn on its own."""
     try:
         found = desk.get(SIMULATE, job=job)
         if found["state"] == "running" and not _is_cancelled(desk, job, found["progress"]):

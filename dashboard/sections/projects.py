@@ -1,4 +1,4 @@
-"""Whose the projects on providers' bills are: shown, and entered by finance people and admins."""
+"""Owners of projects on providers' bills: shown to all, entered by finance and admins."""
 
 import streamlit as st
 

@@ -64,7 +64,7 @@ def break_even_hints(standing: FleetEconomics, verdict: ComparatorResult) -> lis
 
 
 def capacity(standing: FleetEconomics) -> list[str]:
-    """What the capacity in the gauge rests on."""
+    """Return the basis of the gauge's capacity."""
     able = standing.capability
     return [] if able is None else [_RESTS_ON[able.known].format(f"{able.spilled_requests:,}")]
 

@@ -71,7 +71,7 @@ def other_options(
 
 
 def monthly_pusd(bill: PoolBill) -> int:
-    """Of the GPUs alone, as the period's bill has them."""
+    """Return the monthly pico-USD of the GPUs alone, by the period's bill."""
     return round(bill.bill_pusd * HOURS_OF_A_MONTH / bill.hours)
 
 
@@ -86,7 +86,7 @@ def _bars(bill: PoolBill, found: Sequence[GpuOptionCost]) -> list[dict[str, Any]
 
 
 def sentence(bill: PoolBill, found: Sequence[GpuOptionCost]) -> str:
-    """What the cheapest would save, by which prices, and how little was measured."""
+    """Return the saving of the cheapest number, its prices, and how little was measured."""
     basis = (
         "Scaled from what these engines carry inside the SLO, by memory bandwidth; as many as "
         "leave no more overflow than today, with at least today's memory each. Not measured: "

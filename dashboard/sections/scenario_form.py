@@ -1,4 +1,4 @@
-"""What if: the verdict's own sheet with values that a person changes, judged by the same function.
+"""Scenario form: the verdict's sheet with a person's values, judged by the same function.
 
 Every field, the scenario's name and whose it is stand in the address: a bookmark saves a scenario,
 the address shares it. Each field begins where the sheet is; what differs is named.

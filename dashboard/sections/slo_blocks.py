@@ -25,7 +25,7 @@ Row = tuple[str, str, str | None]
 
 
 def blocks(view: DashboardView) -> list[str]:
-    """What was kept of each policy's promise, as HTML of a card."""
+    """Return each policy's kept promises as HTML of a card."""
     kept = reads.slo_attainment(view, LATEST)
     if not kept:
         return [theme.small("Nothing was promised to these answers: a policy promises by its slo.")]
@@ -73,7 +73,7 @@ def _promises_by_policy(view: DashboardView) -> Mapping[str, Promise]:
 
 
 def stated_promises(view: DashboardView) -> Sequence[Promise]:
-    """What the gateway says is promised at this moment; nothing where it does not answer."""
+    """Return the promises that the gateway states now; empty if it does not answer."""
     desk = admin_client.desk(view.who)
     if desk is None:
         return []

@@ -1,4 +1,4 @@
-"""What one team spent, and what the same answers would have cost it.
+"""One team's spending, and the cost of the same answers elsewhere.
 
 Whether own hardware pays is a question of the fleet: its bill is nobody's share of it. A team has
 its share of the bill, by the engine time that it used, and what APIs charged for its requests;
@@ -47,7 +47,7 @@ def spent(survey: Survey) -> None:
 
 
 def show_comparators(survey: Survey) -> None:
-    """What the comparators would have charged for what own engines answered."""
+    """Show what the comparators would have charged for answers of own engines."""
     rows = [
         (f"{', '.join(verdict.comparators)}", formatting.money(verdict.avoided_pusd), None)
         for verdict in survey.standing.verdicts

@@ -1,4 +1,4 @@
-"""What a what-if found, drawn: dollars, promises, spill, load over time, and what goes elsewhere.
+"""Results of a what-if as charts: dollars, promises, spill, load, and changed targets.
 
 The document is the gateway's (`POST /v1/organization/policies/simulate`); nothing is computed from
 it here but sums over its classes and differences of two figures beside each other.
@@ -92,7 +92,7 @@ def spill_rows(results: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 def attainment_of(result: Document) -> float | None:
-    """Of all requests of all classes; a refused one keeps no promise."""
+    """Return the kept share of all requests of all classes; a refused request keeps no promise."""
     asked = sum(class_name["requests"] for class_name in result["classes"])
     good = sum(
         (class_name["attainment"] or 0.0) * class_name["requests"]
@@ -130,7 +130,7 @@ def flow_rows(document: Document) -> list[dict[str, Any]]:
 
 
 def notes(document: Document) -> list[str]:
-    """What the figures rest on."""
+    """Return notes on the basis of the figures."""
     traffic = document["traffic"]
     came = f"{formatting.count(traffic['requests'])} requests of {traffic['source']}"
     length = formatting.length(round(traffic["seconds"] * 1e6))

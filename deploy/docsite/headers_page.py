@@ -20,6 +20,9 @@ REQUEST: Final = (
     HeaderEntry("idempotency-key", "order-17", "The request is dispatched once for this key."),
     HeaderEntry("x-session-id", "chat-42", "The session, for models with `sticky: session`."),
     HeaderEntry("x-breakeven-session", "chat-42", "The session, where `x-session-id` is taken."),
+    HeaderEntry(
+        "x-breakeven-tags", "run=42", "Tags of this request, of those with a budget for each value."
+    ),
     HeaderEntry("traceparent", "00-4bf9...-01", "W3C trace that the request's spans belong to."),
     HeaderEntry(
         "cache-control", "no-cache", "`no-cache`, `no-store` or `max-age`, for the response cache."

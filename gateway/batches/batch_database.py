@@ -45,11 +45,11 @@ class BatchDatabase:
     def claim_key(
         self, asking: IdempotencyRecord, *, now_us: int, expires_us: int
     ) -> IdempotencyRecord:
-        """Whose this `Idempotency-Key` is: `asking`, or who came with it before."""
+        """Claim an `Idempotency-Key`. Return `asking`, or the earlier request with the key."""
         return claim_key(self._engine, asking, now_us=now_us, expires_us=expires_us)
 
     def find_claim(self, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
-        """Who came with this key before."""
+        """Return the earlier request with this key, `None` without one."""
         return find_claim(self._engine, key_id, name, now_us=now_us)
 
     def free_key(self, asking: IdempotencyRecord) -> None:

@@ -24,7 +24,7 @@ def batch_providers(settings: Settings) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class BatchSpillPolicy:
-    """Of a model: whether a provider's batch may take its lines, and whether engines may."""
+    """The ways of a model's lines: whether a provider's batch or engines may take them."""
 
     onward: bool
     own: bool
@@ -78,7 +78,7 @@ class BatchBacklog:
 
 
 def surplus_of(queues: Iterable[BatchBacklog], per_s: float, hand_on_s: float) -> dict[str, int]:
-    """How many lines of each batch own engines will not have done.
+    """Return the number of lines of each batch that own engines will not finish in time.
 
     What ends first comes first. `hand_on_s` counts from where lines may spill, too.
     """

@@ -67,7 +67,7 @@ class BatchValidator:
     def _read(
         self, record: BatchRecord, reader: InputLines, hold: Callable[[], None]
     ) -> tuple[int, list[InputFault]]:
-        """How many requests it holds, and what is wrong with it; rows are added until a fault."""
+        """Return the number of requests in a file and its faults; rows are added until a fault."""
         total, size = 0, 0
         faults: list[InputFault] = []
         ready: list[NewLine] = []

@@ -176,7 +176,7 @@ def refuse_anthropics(request: Request) -> None:
 async def _once(
     stored: BatchDatabase, record: FileRecord, hours: float, request: Request
 ) -> UploadIdempotency | None:
-    """What its `Idempotency-Key` stands for, if it came with one."""
+    """Return the upload that an `Idempotency-Key` stands for, if the request has one."""
     given = request.headers.get("idempotency-key")
     if given is None:
         return None

@@ -86,7 +86,7 @@ class LineExecutor:
         return Counter(claim.batch_id for claim in lane.ready) if lane else Counter()
 
     async def release_ready(self, model: str, pause_s: float) -> None:
-        """Of a model's lines those that are ready; none is claimed for a while."""
+        """Release a model's ready lines; none is claimed for a while."""
         lane = self._lanes[model]
         lane.dry_until_s = self._clock.now_s() + pause_s
         while lane.ready:

@@ -1,4 +1,4 @@
-"""What becomes of a line after a try: its answer, another try, or waiting as if there was none.
+"""Results of a try: the line's answer, another try, or waiting as if there was none.
 
 Pure. An answer of the kind that a client would not retry is the line's answer, good or bad. A try
 whose connection broke is unknown: the attempt has its row, with what it used, and the line gets

@@ -52,7 +52,7 @@ class LineSender:
         return await self._post_line(claim, self._ticket(claim, spill=spill))
 
     async def plan_at_provider(self, claim: LineClaim) -> ProviderLine | None:
-        """What a provider's batch would get of it; `None` while that cannot be told.
+        """Return the line for a provider's batch; `None` while it cannot be planned.
 
         Raises `SpillRefused` where none takes it, or what is asked would be refused anywhere.
         """

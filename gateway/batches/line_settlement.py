@@ -1,4 +1,4 @@
-"""What a provider says of a line of its batch, as the line's answer and its attempt's settle. Pure.
+"""A provider's result of a batch line as the line's answer and its settlement. Pure.
 
 The charge follows the rules of any API's (`line_usage`, `usage_bill`): usage as far as it can be,
 cut and marked where it cannot, the bound where there is none; at the rates of the tier `batch`, and
@@ -91,7 +91,7 @@ class LineResult(msgspec.Struct):
 
 
 class _AttemptEnd(NamedTuple):
-    """How an attempt of a line ended."""
+    """The end of an attempt of a line."""
 
     status: Status
     http_status: int
@@ -129,7 +129,7 @@ class LineSettlement:
     learn: Callable[[OutLine, str, LimitOverrun], None] = _forget
 
     def settle_result(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
-        """How the line ended, by its result."""
+        """Return the end of a line by its result."""
         response = result.answer
         if response is None:
             undone, used = result.is_undone, refused_usage(line, result.failure)

@@ -22,7 +22,7 @@ _QUOTED = re.compile(r'\\([\\"])')
 
 
 class FormError(ValueError):
-    """What was sent is no form data, or more of it than is read."""
+    """A body that is not form data, or more than is read."""
 
 
 @dataclass(frozen=True, slots=True)

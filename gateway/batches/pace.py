@@ -1,4 +1,4 @@
-"""How fast a runner goes on: how many lines are out at once, and which batches have their turn.
+"""The pace of a runner: the number of lines under way, and the batches in turn.
 
 Pure; times are seconds by the caller's clock.
 """
@@ -13,7 +13,7 @@ BEGIN = 2
 
 
 class LineConcurrency:
-    """How many lines of one model are out: a quarter more while none is refused, then a pause.
+    """The number of lines under way for a model: a quarter more until a refusal, then a pause.
 
     The idle rule decides about every line alone, and a refusal costs a few milliseconds of a
     worker: this only keeps a runner from asking in vain all day.
@@ -27,7 +27,7 @@ class LineConcurrency:
         self._until_s = 0.0
 
     def additional_lines(self, out: int, now_s: float) -> int:
-        """How many more may go out beside these."""
+        """Return how many more lines may be sent beside these."""
         if now_s < self._until_s:
             return 0
         if out >= self._allowed and now_s >= self._grown_s + STEP_S:

@@ -115,7 +115,7 @@ def _waits(reason: Reason) -> RequestError:
 
 
 def drop_latency_targets(settings: Settings) -> Settings:
-    """The same rules without their latencies, and without waiting in a worker for room."""
+    """Return the rules without latency promises and without waiting for room in a worker."""
     rules = tuple(
         rule.model_copy(update={"slo": PolicySloSection(), "otherwise": "reject"})
         for rule in settings.policies

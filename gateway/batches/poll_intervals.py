@@ -1,4 +1,4 @@
-"""How long a batch at a provider is left alone between two looks."""
+"""The time between two looks at a provider's batch."""
 
 from dataclasses import dataclass
 

@@ -46,7 +46,7 @@ _NO_TIER: Final = frozenset((b"null", b'"auto"', b'"default"', b'"batch"'))
 
 
 class ProviderLine(msgspec.Struct, frozen=True):
-    """What a provider's batch gets of one line; `opened` is its attempt, without its holds."""
+    """One line for a provider's batch; `opened` is its attempt, without its holds."""
 
     provider: str
     upstream_model: str

@@ -72,7 +72,7 @@ class BatchRunner:
         *,
         providers: Mapping[str, BatchProviders] | None = None,
     ) -> None:
-        """What the last runner of the runtime's `host` had in hand is this one's.
+        """Take over what the last runner of the runtime's `host` had in work.
 
         `providers` take batches.
         """
@@ -146,7 +146,7 @@ class BatchRunner:
         self._estimates.close()
 
     async def _recover_leases(self, stop: asyncio.Event) -> None:
-        """What an earlier life left behind is free, once the database is there."""
+        """Free the leases of an earlier life once the database is there."""
         while not stop.is_set():
             try:
                 await asyncio.to_thread(self._lines.take_over, self._seat)

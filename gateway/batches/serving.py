@@ -1,4 +1,4 @@
-"""What a worker has of batches: the routes that clients see, and the entrance for lines."""
+"""A worker's part in batches: the client routes, and the entrance for lines."""
 
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
@@ -52,7 +52,7 @@ PlansFor = Callable[[Settings, str], PlannerProtocol]
 
 @dataclass(frozen=True, slots=True)
 class BatchDependencies:
-    """What a worker has, as its composition root made it; `worker` is its row on the board."""
+    """A worker's dependencies from its composition root; `worker` is its row of the load table."""
 
     settings: Settings
     runtime: Runtime
@@ -79,11 +79,11 @@ class BatchRoutes:
 
     @property
     def served(self) -> list[InferenceApi]:
-        """What has requests in work, beside what clients ask."""
+        """Return the APIs with requests in work beside clients' own."""
         return [] if self.entrance is None else [self.entrance.hot, self.entrance.onward]
 
     def chores(self) -> list[Coroutine[Any, Any, None]]:
-        """What runs beside the requests."""
+        """Return the coroutines that run beside requests."""
         sweeps = [api.sweep() for api in self.served]
         return sweeps if self.making_room is None else [*sweeps, self.making_room.run()]
 

@@ -37,7 +37,7 @@ DRAINED_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """Of one file, of all files of a team, and of waiting for the next bytes."""
+    """Limits of one file, of all files of a team, and of the wait for the next bytes."""
 
     file_bytes: int
     team_bytes: int
@@ -188,7 +188,7 @@ class Upload:
         return earlier
 
     def _digest(self) -> bytes:
-        """Of all that the form says, in whatever order and between whatever boundaries."""
+        """Return a digest of the form's content, in any order and with any boundary."""
         assert self._content is not None
         said = msgspec.json.encode([self._record.filename, sorted(self._fields.items())])
         return sha256(b"/v1/files\0" + said + b"\0" + self._content.digest()).digest()

@@ -1,4 +1,4 @@
-"""By which files workers, parent and runner of a host tell each other of batches.
+"""Files by which workers, parent and runner of a host signal batches to each other.
 
 The time of one says that there is a new batch: looking costs microseconds, so nobody asks the
 database ten times a second for what is rare. Another holds what the runner does.

@@ -1,4 +1,4 @@
-"""Where a command has its verb done: on this host, or by a gateway elsewhere (`--gateway`)."""
+"""The place where a command's operation runs: this host, or another (`--gateway`)."""
 
 import importlib
 import os
@@ -62,7 +62,7 @@ def open_backend(config: Path) -> AbstractContextManager[AdminBackend]:
 
 
 def open_writing_backend(config: Path, by: str | None) -> AbstractContextManager[AdminBackend]:
-    """The same for who changes something: a ledger that is not there yet is made."""
+    """Open a backend that may write; make the ledger if it does not exist."""
     if gateway_url() is not None and by is not None:
         fail("a gateway elsewhere writes down whose key it is: leave out --by")
     return _desk(config, by, ledger_engine)

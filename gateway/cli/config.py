@@ -1,4 +1,4 @@
-"""What every command that reads the configuration or the ledger does first."""
+"""The first steps of every command that reads the configuration or the ledger."""
 
 import importlib
 import os
@@ -52,14 +52,14 @@ def _load(path: Path) -> "Settings":
 
 
 def refuse_remote() -> None:
-    """What is meant for a gateway elsewhere is never done here instead."""
+    """Refuse a command that is meant for another gateway."""
     if (url := gateway_url()) is not None:
         fail(f"this command works where the gateway runs, not on {url}: leave out --gateway "
              "and BREAKEVEN_GATEWAY")  # fmt: skip
 
 
 def found_elsewhere(path: Path) -> list[str]:
-    """Where `make run` and `make demo` left theirs, when none is given and none is here."""
+    """Return the configurations of `make run` and `make demo` if none is given and none is here."""
     made = [Path(DEFAULT_STATE) / name for name in ("up.yaml", "demo.yaml")]
     try:
         path.stat()
@@ -97,7 +97,7 @@ def ledger_reader(settings: "Settings") -> Iterator[Engine]:
 
 @contextmanager
 def failing_plainly(settings: "Settings") -> Iterator[None]:
-    """What the state directory or the ledger refuses in the block is one line and status 1."""
+    """Turn errors of the state directory or the ledger in the block into one line and status 1."""
     try:
         with translate_state_errors(settings):
             yield

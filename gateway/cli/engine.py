@@ -9,6 +9,8 @@ from rich.console import Console
 
 from backends.engine import install as installation
 from backends.engine.catalog import GPUS, PriceRange
+from backends.engine.compressor import install_compressor
+from backends.engine.environment import Environment
 from gateway.cli.enginepack import FlavourName
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.cli.progress_bars import progress
@@ -25,6 +27,9 @@ def install(
         list[str] | None, typer.Option(help="Folder or page with wheels; may be repeated.")
     ] = None,
     flavour: FlavourName = None,
+    compressor: Annotated[
+        bool, typer.Option("--compressor", help="And llm-compressor, for `engine quantize`.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Install vLLM into an environment of its own (CUDA where a GPU is, else the CPU build)."""
@@ -41,6 +46,13 @@ def install(
 
         try:
             result = installation.install(request, report)
+            if compressor and not isinstance(result, installation.NotAvailable):
+                install_compressor(
+                    Environment(result.directory), result.directory.with_name("compressor"),
+                    lambda words, share: report(
+                        installation.InstallProgress("llm-compressor", words, share)
+                    ),
+                )  # fmt: skip
         except installation.InstallError as error:
             fail(str(error))
     emit(asdict(result), as_json=as_json, show=lambda out: _show_install(out, result))

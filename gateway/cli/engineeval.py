@@ -117,7 +117,7 @@ def _engine_environment(sides: list[EvalSubject], environment: Path) -> Environm
 def _about(
     place: Environment, prompts: tuple[Prompt, ...], tokens: int, checker: str | None
 ) -> dict[str, Any]:
-    """What a log is of; its entries name the models, so one log can hold many candidates."""
+    """Return the identity of a log; its entries name models, so it can hold many candidates."""
     keys = hashlib.sha256("".join(sorted(prompt.key for prompt in prompts)).encode()).hexdigest()[
         :16
     ]

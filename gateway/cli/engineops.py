@@ -182,7 +182,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="And what comes.")] = False,
     config: Config = Path("breakeven.yaml"),
 ) -> None:
-    """What an engine that this gateway started has written."""
+    """Print the log of an engine that this gateway started."""
     settings = load_or_fail(config)
     try:
         runtime = runtime_of(settings)
@@ -328,12 +328,12 @@ def _describe_measurement(entry: dict[str, Any]) -> str:
 
 
 def _why(entry: dict[str, Any]) -> str:
-    """What its parent says of the state that it is in."""
+    """Return the parent's reason for an engine's state."""
     return f"{entry['engine']} is {entry['state']}: {entry['reason']}" if entry["reason"] else ""
 
 
 def _late(entry: dict[str, Any]) -> str:
-    """What to set where prompts of others keep a token longer than promised."""
+    """Return the setting that would keep long prompts from delaying tokens."""
     if not entry["breaks_tpot"]:
         return ""
     advised = entry["prefill_budget_advised"]

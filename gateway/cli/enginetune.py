@@ -158,7 +158,7 @@ def _names(only: str | None) -> tuple[str, ...]:
 
 
 def _about(tuning: TuneRun) -> dict[str, Any]:
-    """What a log is of: answers for one machine, model, engine or aim say nothing of another."""
+    """Return the identity of a log; its answers hold for one machine, model, engine and aim."""
     rate = tuning.goal.usd_per_hour if tuning.goal.objective == "cost" else None
     return {
         "tune": 1, "model": str(tuning.model), "config_sha256": tuned.digest(tuning.model),

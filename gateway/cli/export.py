@@ -44,7 +44,7 @@ class ExportPeriod(StrEnum):
 
 @dataclass(slots=True)
 class ExportCounts:
-    """What went by: rows, and the sum of one column of money."""
+    """The number of exported rows, and the sum of one column of money."""
 
     place: int
     rows: int = 0
@@ -125,7 +125,7 @@ def export(
 
 
 def _hang_up() -> NoReturn:
-    """Who read the standard output has gone, as `head` does: nothing to say, and nobody to hear."""
+    """End quietly after the reader of the standard output has gone, as `head` does."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered goes nowhere
     raise typer.Exit(1)
 
@@ -189,7 +189,7 @@ def _moment(option: str, text: str, zone: ReportingZone) -> int:
 
 
 def _notes(connection: Connection, scope: Scope, traits: FormatTraits) -> Iterator[str]:
-    """What a reader of the file must know and cannot see in it."""
+    """Yield notes for a reader of the file on what the file does not show."""
     if count := unpriced(connection, scope):
         yield f"{count:,} attempts have no price and {traits.unpriced}"
     yield from traits.notes(connection, scope)

@@ -80,7 +80,7 @@ class LateGroup(TyperGroup):
 
 
 def _import_module(name: str) -> ModuleType:
-    """What is imported stays: nobody need look through it for garbage, then or at the end."""
+    """Return a module whose import is frozen, so that garbage collection skips it."""
     gc.disable()
     try:
         return importlib.import_module(name)

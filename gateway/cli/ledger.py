@@ -133,7 +133,7 @@ def _advance_bar(bar: Progress, task: TaskID, place: int, check: str) -> None:
 
 
 def _keep(url: str, result: VerifyResult) -> None:
-    """Who may only read has the result all the same; nothing is migrated for it."""
+    """Keep a result; a reader without rights to write still gets it, and nothing is migrated."""
     engine = make_engine(url)
     try:
         record_verification(engine, result, actor=os_user(), at_us=Clock().wall_us())

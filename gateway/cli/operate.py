@@ -107,7 +107,7 @@ def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False
 
 
 def _print_overrides(said: dict[str, Any], *, as_json: bool) -> None:
-    """What is said now, and whom it leaves without a target."""
+    """Print the overrides in force, and the models that they leave without a target."""
     for name in said["unserved"]:
         typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
     words = "\n".join(

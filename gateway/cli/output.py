@@ -1,4 +1,4 @@
-"""How every command speaks: tables for people, JSON for programs, one line for a mistake."""
+"""Output of every command: tables for people, JSON for programs, one line for a mistake."""
 
 import errno
 import json
@@ -26,7 +26,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def console(*, err: bool = False) -> "Console":
-    """As wide as the terminal; in a file or a pipe no name is folded."""
+    """Return a console as wide as the terminal; in a file or a pipe no name is wrapped."""
     from rich.console import Console  # noqa: PLC0415  (Rich is a tenth of a short command)
 
     width = None if _is_terminal(sys.stderr if err else sys.stdout) else FILE_WIDTH
@@ -39,7 +39,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def watching_console() -> "PipeSafeConsole":
-    """The same for what runs until it is stopped."""
+    """Return a console for commands that run until they are stopped."""
     from gateway.cli.drawn import PipeSafeConsole  # noqa: PLC0415  (Rich, as above)
 
     width = None if _is_terminal(sys.stdout) else FILE_WIDTH

@@ -43,7 +43,7 @@ def show_plan(out: Console, plan: dict[str, Any], now_us: int) -> None:
 
 
 def show_doubts(out: Console, plan: dict[str, Any]) -> None:
-    """What cannot well be right, before anybody approves it."""
+    """Show doubts about prices before anybody approves them."""
     if plan["implausible"]:
         rows = [[item["name"], item["detail"]] for item in plan["implausible"]]
         out.print(table("Look again: these cannot well be right", ("=name", "why"), rows))

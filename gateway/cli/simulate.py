@@ -208,7 +208,7 @@ def _sets(
 
 
 def _named_sets(chosen: Sequence[str]) -> list[tuple[str, str]]:
-    """What is in them, by their files' names, or by all of their paths where these are the same."""
+    """Return the texts of the files by their names, or by their paths where names are equal."""
     names = [Path(choice).name for choice in chosen]
     titles = names if len(set(names)) == len(names) else chosen
     return list(zip(titles, map(_text, chosen), strict=True))

@@ -11,7 +11,7 @@ INHERITED = ("compare_with", "residency", "sticky")
 
 
 def with_adapters(document: Any) -> Any:
-    """The same with a model for each adapter that no model is named after, as a new document."""
+    """Return the document with a model for each adapter that no model names."""
     pools, models = _member(document, "pools"), _member(document, "models")
     if not isinstance(document, Mapping) or not isinstance(pools, Mapping):
         return document

@@ -42,11 +42,11 @@ class ConditionUndecided(Exception):
 
 
 class ConditionError(ValueError):
-    """What is wrong with a condition, for whoever wrote it."""
+    """A fault in a condition, with a text for its author."""
 
 
 class ConditionInput(msgspec.Struct, frozen=True):
-    """What conditions may ask. Tags are the key's own: no header brings one."""
+    """The facts that conditions may use. Tags are the key's own: no header sets one."""
 
     model: str  # logical, aliases resolved
     team: str
@@ -163,7 +163,7 @@ def _cel() -> Any:
 
 
 def _misplaced_text(missing: str | None, unread: str | None, other: str | None) -> str:
-    """What of the parser's findings a person can act upon."""
+    """Return the parser's findings that a person can act on."""
     if missing is not None:
         return f"a `{missing}` is missing"
     if unread is not None:
@@ -178,7 +178,7 @@ def _misplaced_text(missing: str | None, unread: str | None, other: str | None) 
 
 
 def _first_line(error: Exception) -> str:
-    """What to do about it; else the library's own words, without its prefix and its picture."""
+    """Return what to do about an error, else the library's message without its picture."""
     words = " ".join(str(error).split())
     _, found, rest = words.partition("ERROR: <input>:")
     said = f"at {rest.partition(' |')[0]}" if found else words[:200]

@@ -1,4 +1,4 @@
-"""What a configuration says about the world around it: prices, GPUs, directories, the date.
+"""The surroundings of a configuration: prices, GPUs, directories, the date.
 
 Pure like `gateway.config.crosschecks`: the facts come in as a value, which
 `gateway.config.surroundings` gathers. `breakeven check` and every start make these checks; the
@@ -166,7 +166,7 @@ def check_comparator_prices(settings: Settings, facts: ConfigFacts) -> Iterator[
 
 
 def check_odd_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    """Of files and of imports; lists of the market are looked at by `breakeven prices check`."""
+    """Yield odd prices of files and imports; `breakeven prices check` looks at lists."""
     if facts.prices is None:
         return
     stated = [

@@ -94,14 +94,14 @@ def provider_keys(
 
 
 def engine_key(engine: EngineSection, name: str, environ: Mapping[str, str]) -> Secret | None:
-    """What an own engine of this pool asks for. Raises `ConfigError`, as `provider_key`."""
+    """Return the key of an own engine of this pool. Raises `ConfigError`, as `provider_key`."""
     value = environ.get(engine.api_key_env or "")
     place = f"pools.{name}.engine.api_key_env: `{engine.api_key_env}` must hold"
     return _parse_secret(value, place) if value else None
 
 
 def engine_headers(engine: EngineSection, name: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """What an own engine is asked with; empty where it asks for no key."""
+    """Return the headers for an own engine; empty if it needs no key."""
     key = engine_key(engine, name, environ)
     return {"authorization": f"Bearer {key.reveal()}"} if key else {}
 
@@ -109,7 +109,7 @@ def engine_headers(engine: EngineSection, name: str, environ: Mapping[str, str])
 def collector_headers(
     settings: OpenTelemetrySection, environ: Mapping[str, str]
 ) -> dict[str, Secret]:
-    """As OpenTelemetry writes them in one variable: `name=value,name=value`, values URL-encoded.
+    """Return headers from OpenTelemetry's form `name=value,name=value`, URL-decoded.
 
     Raises `ConfigError`, which names the variable and never what it holds.
     """
@@ -162,7 +162,7 @@ def peers_secret(settings: PeersSection, environ: Mapping[str, str]) -> Secret:
 
 
 def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
-    """What this process may have in its hands from the start: what no line of its log may say."""
+    """Yield the secrets that this process may hold from its start, to keep them out of logs."""
     for name, provider in settings.providers.items():
         if provider.api_key_exec is None:
             try:
@@ -191,7 +191,7 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
 
 
 def _passwords(url: str | None) -> Iterator[Secret]:
-    """As the address is written, and as it is meant."""
+    """Yield an address's password as written and as decoded."""
     try:
         password = make_url(url).password if url else None
     except (ArgumentError, ValueError):
@@ -227,7 +227,7 @@ def _run_key_command(command: KeyCommandSection, place: str, environ: Mapping[st
 
 
 def _run(command: KeyCommandSection, environ: Mapping[str, str]) -> tuple[int, bytes]:
-    """How it ended, and what it printed: one that goes on printing is ended, and not kept."""
+    """Run a command. Return its status and its output; one that prints too much is stopped."""
     until_s = time.monotonic() + command.timeout_s
     with subprocess.Popen(  # noqa: S603  (no shell; its words are the operator's)
         list(command.argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -248,7 +248,7 @@ def _run(command: KeyCommandSection, environ: Mapping[str, str]) -> tuple[int, b
 
 
 def _part(file: int, until_s: float) -> bytes:
-    """What is there next; empty at the end. Raises `TimeoutError`."""
+    """Return the next bytes; empty at the end. Raises `TimeoutError`."""
     poll = select.poll()
     poll.register(file, select.POLLIN)
     if not poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
@@ -265,7 +265,7 @@ def _is_address(text: str) -> bool:
 
 
 def _line(text: str, must: str) -> Secret:
-    """As `_parse_secret`, in any alphabet."""
+    """Return the secret of a line, in any alphabet, as `_parse_secret` does."""
     line = text.strip()
     if not line or len(line) > LONGEST or not line.isprintable():
         raise ConfigError([f"{must} one line, and nothing that cannot be seen"])

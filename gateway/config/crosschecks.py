@@ -1,4 +1,4 @@
-"""What the parts of a configuration say about each other: names that lead nowhere, contradictions.
+"""Checks across a configuration's parts: names that lead nowhere, contradictions.
 
 Each check is a small function from settings to faults; it reads no file and no clock. `CHECKS` is
 what no process could work with and what every start refuses; `gateway.config.config_facts` holds

@@ -1,4 +1,4 @@
-"""What models and pools say together about LoRA adapters."""
+"""Checks of models and pools together about LoRA adapters."""
 
 from collections.abc import Iterator
 

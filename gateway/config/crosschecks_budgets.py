@@ -11,6 +11,7 @@ from gateway.config.aliases import resolve_model
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import ModelSection, Settings
 from gateway.config.schema_limits import EACH
+from ledger.budgets.binding import valued_tag
 from ledger.budgets.scopes import BY_PREFIX, EACH_KINDS, BudgetScope, NameRule, prefixes
 from ledger.budgets.windows import WindowError, zone_named
 from ledger.identity.tokens import PUBLIC_BYTES, TEXT_LIMIT
@@ -32,6 +33,9 @@ def check_scopes(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(place, words)
         elif name != EACH or kind not in EACH_KINDS:
             yield from _scope(settings, place, budget.scope, prefixes())
+        if valued_tag(budget.scope) is not None and not budget.hard:
+            words = f"`{budget.scope}` is one budget for each value, and clients name these: a "
+            yield ConfigFault(("budgets", index, "hard"), words + "soft one bounds nothing")
 
 
 def check_rates(settings: Settings) -> Iterator[ConfigFault]:

@@ -262,7 +262,7 @@ def _urls(settings: Settings) -> Iterator[tuple[Place, tuple[str, ...]]]:
 
 
 def check_open_dashboards(settings: Settings) -> Iterator[ConfigFault]:
-    """What shows a house's spending to a network asks who looks."""
+    """Yield faults of dashboards that are open to a network without a sign-in."""
     shown = settings.dashboard
     if shown.enabled and shown.access_file is None and shown.host not in LOOPBACK:
         words = "is reached from elsewhere: `dashboard.access_file` says who may look"

@@ -1,4 +1,4 @@
-"""What policies say about each other, about models and about the clock; conditions compile here."""
+"""Checks of policies with each other, models and the clock; conditions compile here."""
 
 from collections.abc import Callable, Iterator
 

@@ -254,7 +254,7 @@ def _home(name: str) -> str | None:
 
 
 def _name_of(ours: str, base_url: str, model: str, *, own: bool) -> str:
-    """Of a pool: its model. Of a provider at an address of its own: with the address's name."""
+    """Return a pool's name by its model, or a provider's by the name in its address."""
     if own:
         return model.rpartition("/")[2]
     home = _home(ours)
@@ -284,7 +284,7 @@ def _is_own(base_url: str) -> bool:
 
 
 def section_of(value: object) -> Mapping[str, Any]:
-    """What stands under a name, where that is a mapping; else nothing."""
+    """Return the mapping under a name; an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 

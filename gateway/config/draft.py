@@ -51,7 +51,7 @@ class SettingsDraft:
 
 
 def draft_settings(document: ConfigDocument) -> SettingsDraft:
-    """What can be read of the document. Every fault has its place; lines are the caller's."""
+    """Return the readable part of a document. Every fault has its place; lines are the caller's."""
     if document.value is None:
         return SettingsDraft(None, document.faults)
     value = copy.deepcopy(document.value)

@@ -55,7 +55,7 @@ SECTIONS = {
 
 
 def json_schema() -> dict[str, Any]:
-    """What a configuration file may hold; every section and every field says what it is."""
+    """Return the JSON Schema of a configuration file, with a description of each field."""
     schema = Settings.model_json_schema()
     for name, section in schema["$defs"].items():
         if name in SECTIONS:

@@ -146,7 +146,7 @@ def _of_engines(settings: Settings) -> set[str | None]:
 
 
 def _of_commands(providers: Iterable[ProviderSection]) -> set[str | None]:
-    """What commands that print keys may see."""
+    """Return the variables that key commands may see."""
     commands = [
         provider.api_key_exec for provider in providers if provider.api_key_exec is not None
     ]

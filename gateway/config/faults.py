@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: where, in plain words, and how bad.
+"""Faults of a configuration: the place, plain words, and the severity.
 
 An error keeps `serve` from starting; a warning is something that works and would surprise. A place
 is a path in the document (`("policies", 0, "slo")`), shown as `policies[0].slo`, as a person would
@@ -107,7 +107,7 @@ def render(place: Place) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """What a person may have meant, to be put behind a message; empty when nothing is near."""
+    """Return a hint with the name that was probably meant; empty if none is near."""
     names = sorted(set(known) - {word})
     lower = {name.lower(): name for name in names}
     wanted = word.lower()

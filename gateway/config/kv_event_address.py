@@ -1,4 +1,4 @@
-"""Where an engine tells what its prefix cache loses, by the settings.
+"""The address on which an engine publishes the changes of its prefix cache.
 
 What it tells holds the tokens of everybody's prompts. An engine that `serve` starts therefore tells
 it on a Unix socket in the state directory, which no other user of the machine can open, and not on
@@ -12,7 +12,7 @@ from gateway.config.schema import Settings
 
 
 def kv_events_address(settings: Settings, pool: str, index: int) -> str | None:
-    """Of the engine on that seat of the pool; `None`: it is not asked to tell."""
+    """Return the events' address of an engine in its place; `None` if it publishes none."""
     section = settings.pools[pool]
     engine, seat = section.engine, seats_of(section)[index]
     if seat.url is not None:
@@ -26,5 +26,5 @@ def kv_events_address(settings: Settings, pool: str, index: int) -> str | None:
 
 
 def socket_path(address: str) -> str:
-    """Of an address `ipc://PATH`; empty of any other."""
+    """Return the path of an address `ipc://PATH`; empty for any other."""
     return address.removeprefix("ipc://") if address.startswith("ipc://") else ""

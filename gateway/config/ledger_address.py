@@ -1,4 +1,4 @@
-"""Where the ledger is, as the configuration and the environment say."""
+"""The place of the ledger, by configuration and environment."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ def database_of(url: str) -> str:
 
 
 def ledger_url(settings: "Settings", environ: Mapping[str, str]) -> str:
-    """Where the ledger is kept: configured, from the environment, or SQLite beside the journals."""
+    """Return the ledger's URL: configured, from the environment, or SQLite beside the journals."""
     if settings.ledger.url is not None:
         return settings.ledger.url
     name = settings.ledger.url_env

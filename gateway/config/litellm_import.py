@@ -167,7 +167,7 @@ _CREDENTIAL = (
 
 
 def _stated_variables(variables: object) -> dict[str, str]:
-    """What the file itself puts into the environment; as for `environ` addresses alone are read."""
+    """Return the variables that the file itself sets; only addresses are read."""
     return {
         str(name): value
         for name, value in section_of(variables).items()
@@ -314,7 +314,7 @@ def _shares(models: Mapping[str, Any], groups: ModelGroups) -> list[dict[str, An
 
 
 class _Market(NamedTuple):
-    """What APIs are called where prices are looked up, and which sells an engine's weights."""
+    """Names of APIs in price lookups, and the API that sells an engine's weights."""
 
     known_as: Mapping[str, str]  # by target; itself where it is not in it
     sold_as: Callable[[str], str | None]
@@ -330,7 +330,7 @@ def _compare(
     market: _Market,
     notes: list[ImportNote],
 ) -> None:
-    """What an own engine's answers are worth is what an API would have charged for them."""
+    """Add comparators: an own engine's answer is worth what an API would have charged."""
     for name, model in models.items():
         reached = _reached(model)
         own = [target for target in reached if target.startswith("pool:")]

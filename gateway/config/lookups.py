@@ -1,4 +1,4 @@
-"""Where host names lead, asked of the system's resolver with a limit on the whole."""
+"""The addresses of host names, resolved by the system within one time limit."""
 
 import socket
 import threading

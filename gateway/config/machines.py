@@ -1,4 +1,4 @@
-"""What each pool pays of its hardware: all of its own, or its part of a machine that pools share.
+"""The hardware share of each pool: all of its own, or its part of a shared machine.
 
 The rate of a shared machine is counted once. Its parts follow the pools' `share`s and add up to
 the rate to the pico-USD (largest remainder), so that the bills of the pools are the machine's.

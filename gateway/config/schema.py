@@ -150,7 +150,7 @@ class BatchesSection(ConfigSection):
 
 
 class GpuSection(ConfigSection):
-    """What the hardware under one replica costs, by contract; dates are inclusive UTC days."""
+    """The cost of the hardware under one replica, by contract; dates are inclusive UTC days."""
 
     type: str = Field(description="GPU name from `breakeven engine list`, or CPU")
     count: int = Field(1, ge=1, description="GPUs under one replica")

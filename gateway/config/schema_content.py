@@ -15,6 +15,17 @@ class ContentHookSection(ConfigSection):
     url: Annotated[str, Field(pattern=URL)] = Field(
         description="address that gets the texts as JSON by POST, before or after the target"
     )
+    form: Literal["breakeven", "presidio"] = Field(
+        "breakeven",
+        description="what it speaks: `presidio` is the analyzer's `POST /analyze`, which rewrites "
+        "nothing",
+    )
+    language: Annotated[str, Field(pattern=r"^[a-z]{2}$")] = Field(
+        "en", description="language that Presidio reads the texts in; it must have a model for it"
+    )
+    least_score: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.5, description="least score of a find of Presidio's that counts"
+    )
     stage: Literal["before", "after"] = Field(
         "before", description="whether it reads what is asked or what is answered"
     )

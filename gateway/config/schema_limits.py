@@ -14,7 +14,8 @@ from gateway.config.sections import (
 class BudgetSection(ConfigSection):
     scope: str = Field(
         description="`team:search`, `org:acme`, `tag:app=web`, `tag:app`, `provider:openai`, "
-        "`external` (all real APIs), ...; `user:*`, `team:*`, `key:*`: each without their own",
+        "`external` (all real APIs), ...; `user:*`, `team:*`, `key:*`, `tag:run=*`: each without "
+        "their own",
     )
     usd: TotalUsd = Field(description="limit of one period")
     period: Literal["day", "month"] = Field("month", description="calendar-aligned window")

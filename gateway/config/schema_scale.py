@@ -51,7 +51,7 @@ class ActuatorSection(ConfigSection):
 
 
 class ScaleSection(ConfigSection):
-    """How many engines a pool has, chosen by what they earn."""
+    """The number of engines of a pool, chosen by their earnings."""
 
     by: Literal["dollars"] = Field(
         "dollars", description="what decides: dollars that an engine earns beside its rent"

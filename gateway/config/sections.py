@@ -1,4 +1,4 @@
-"""What the sections of the configuration file are made of: strict, frozen, no secret inline."""
+"""Building blocks of configuration sections: strict, frozen, without inline secrets."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal

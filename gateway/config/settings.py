@@ -93,7 +93,7 @@ def version(settings: Settings) -> str:
 
 
 def read_file(path: Path) -> ConfigDocument:
-    """What the file says; a file that cannot be read is a fault of its document."""
+    """Return the file's document; a file that cannot be read is a fault of it."""
     try:
         return read_document(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -110,7 +110,7 @@ def judge_document(
     known: Known | None = None,
     steps: Mapping[str, PoolSteps] | None = None,
 ) -> ConfigReport:
-    """What a document says, and every contradiction in it; the world around is not asked.
+    """Return a document's settings and every contradiction, without its surroundings.
 
     `known`: names of the ledger's keys by kind; policies that name others are warned of. `steps`:
     how long steps of pools take; policies that promise a token earlier are warned of.

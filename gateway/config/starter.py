@@ -29,7 +29,7 @@ CPU_RATE_SOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class StarterPorts:
-    """Where a first start listens; a person's own configuration names its own.
+    """The addresses of a first start; a person's own configuration names its own.
 
     `engines` is the first port of own engines. `movable` names the ports that nobody asked for:
     where one is taken, the next free one is used.

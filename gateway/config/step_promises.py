@@ -31,7 +31,7 @@ VLLM_BUDGET = "--max-num-batched-tokens"
 
 
 class PoolSteps(NamedTuple):
-    """How long the steps of a pool's engines take, and what they may hold."""
+    """The duration of the steps of a pool's engines, and the tokens that they may hold."""
 
     step: FittedStepModel
     budget_tokens: int

@@ -1,4 +1,4 @@
-"""What a condition compares that can never be equal: CEL takes it, and it quietly says no.
+"""Comparisons that can never be equal: CEL accepts them and returns false.
 
 `stream == "true"` and `tags.level == 1` are no faults of the language, yet a rule with one is never
 for anybody. Found in the text alone: a fact beside `==` or `!=` with a literal of another kind, and
@@ -25,7 +25,7 @@ _TEXTS = frozenset({"kind", *prefixes(lambda scope: scope.is_one_name)})
 
 
 def unsatisfiable_reasons(text: str) -> Iterator[str]:
-    """What is wrong, a line each."""
+    """Yield the reasons why a condition is never true, a line each."""
     for pattern in (_EQUAL, _TURNED):
         for match_ in pattern.finditer(text):
             fact, literal = match_["fact"], match_["literal"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from gateway.config.schema_content import ContentHookSection
+from gateway.content.presidio_form import presidio_ask, presidio_found
 
 if TYPE_CHECKING:
     import httpx
@@ -49,14 +50,20 @@ class GuardrailHook:
 
     async def ask(self, texts: Sequence[str], request_id: str, model: str) -> HookAnswer:
         """Return what it says of the texts. Raises `HookFailure`, at the latest when time is up."""
-        body = msgspec.json.encode(
-            {"stage": self.stage, "request_id": request_id, "model": model, "texts": texts}
-        )
+        section = self._section
+        if section.form == "presidio":
+            if not texts:
+                return HookAnswer()
+            asked = presidio_ask(texts, section.language, section.least_score)
+        else:
+            asked = {"stage": self.stage, "request_id": request_id, "model": model, "texts": texts}
+        body = msgspec.json.encode(asked)
         if len(body) > self._section.largest_bytes:
             raise HookFailure("the texts are larger than `largest_bytes`")
         try:
-            async with asyncio.timeout(self._section.timeout_ms / 1e3):
-                answer = await self._post(body)
+            client = self._client or self._open()  # to load it is no time of the guardrail's
+            async with asyncio.timeout(section.timeout_ms / 1e3):
+                answer = self._read(await self._post(client, body), texts)
         except HookFailure:
             raise
         except TimeoutError as error:
@@ -67,8 +74,12 @@ class GuardrailHook:
             _check_texts(answer.texts, texts)
         return answer
 
-    async def _post(self, body: bytes) -> HookAnswer:
-        client = self._client or self._open()
+    def _read(self, answer: bytes, texts: Sequence[str]) -> HookAnswer:
+        if self._section.form == "presidio":
+            return HookAnswer(presidio_found(answer, texts, self._section.least_score))
+        return msgspec.json.decode(answer, type=HookAnswer)
+
+    async def _post(self, client: "httpx.AsyncClient", body: bytes) -> bytes:
         headers = {"content-type": "application/json"}
         async with client.stream("POST", self._section.url, content=body, headers=headers) as told:
             if told.status_code != 200:
@@ -79,7 +90,7 @@ class GuardrailHook:
                 size += len(part)
                 if size > _ANSWER_BYTES:
                     raise HookFailure("its answer is too large")
-        return msgspec.json.decode(b"".join(parts), type=HookAnswer)
+        return b"".join(parts)
 
     def _open(self) -> "httpx.AsyncClient":
         import httpx  # noqa: PLC0415  (50 ms of a start, for guardrails alone)

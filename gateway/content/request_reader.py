@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -14,9 +15,8 @@ from gateway.content.body_texts import (
     PROMPTS,
     BodyTexts,
     TextRewriter,
-    is_all,
 )
-from gateway.content.long_json import decode_long
+from gateway.content.long_json import count_quotes, decode_long, let_go
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, ReadPrefix, ScannedBeginnings
 from gateway.content.seams import REACH, SplitFind, find_across
@@ -73,7 +73,7 @@ class RequestReader:
             found[UNKNOWN] += _is_tokens(name, value)
             before = rest.strings
             await _add(rest, value, name)
-            _check_all(encoded, rest.strings - before, name)
+            await _check_all(encoded, rest.strings - before, name)
         if asked.form is not None:
             found[UNKNOWN] += _add_form(rest, asked.form)
         found.update((await self._scan(rest, None)).found)
@@ -148,7 +148,7 @@ class RequestReader:
         if not values and before is not None:
             return {**before.found, UNKNOWN: before.unread}
         await _add(texts, values, name)
-        _check_all(rest, texts.strings, name)
+        await _check_all(rest, texts.strings, name)
         read = await self._scan(texts, before)
         found, unread = Counter(read.found), read.found.pop(UNKNOWN, 0)
         unread += _is_tokens(name, values)
@@ -162,6 +162,9 @@ class RequestReader:
             _tail(texts.texts, texts.spoken, "" if before is None else before.spoken),
         )  # fmt: skip
         self._memory.keep(raw, kept)
+        turns = TurnTaker()
+        for large in (values, texts.texts, texts.content, texts.spoken, texts.named, read.finds):
+            await let_go(large, turns)
         return {**found, UNKNOWN: unread}
 
     async def _scan(
@@ -173,25 +176,22 @@ class RequestReader:
         """
         found, near = Counter[str](), list[TextFind]()
         unread = body.media
-        pace, began_s = SlicePace(), perf_counter()
-        for number, group in enumerate(slices_of(body.texts, pace)):
-            if number:
-                await asyncio.sleep(0)
-                began_s = perf_counter()
-            result = self._scan_group(group, body.texts)
+        pace = SlicePace()
+        async for result in self._scan_slices(body.texts, pace):
             unread += result.unread
             for find in result.finds:
                 found[find.kind] += 1
                 if every or _is_near(find, len(body.texts[find.text])):
                     near.append(find)
-            pace.record(perf_counter() - began_s)
         texts, orders = body.texts, [body.content]
         if body.spoken != body.content:
             orders.append(body.spoken)
         if before is not None:
             texts = [*texts, before.tail, before.spoken]
             orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
-        splits, absorbed = await find_across(texts, orders, self._scan_windows, near, body.named)
+        splits, absorbed = await find_across(
+            texts, orders, partial(self._scan_windows, pace), near, body.named
+        )
         own = len(body.texts)  # what stands in an earlier turn alone was counted there
         splits = [split for split in splits if any(part.text < own for part in split)]
         found.subtract(find.kind for find in absorbed)
@@ -219,8 +219,24 @@ class RequestReader:
                 placed.append(TextFind(kind, owner.text, at + start, at + finish, value))
         return ScanResult(placed, result.unread)
 
-    async def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
-        return self._scanner.scan(texts)
+    async def _scan_slices(
+        self, texts: Sequence[str], pace: SlicePace
+    ) -> AsyncIterator[ScanResult]:
+        """Yield what each slice of texts holds; others have a turn between two."""
+        began_s = perf_counter()
+        for number, group in enumerate(slices_of(texts, pace)):
+            if number:
+                await asyncio.sleep(0)
+                began_s = perf_counter()
+            yield self._scan_group(group, texts)
+            pace.record(perf_counter() - began_s)
+
+    async def _scan_windows(self, pace: SlicePace, texts: Sequence[str]) -> ScanResult:
+        finds, unread = list[TextFind](), 0
+        async for result in self._scan_slices(texts, pace):
+            finds += result.finds
+            unread += result.unread
+        return ScanResult(finds, unread)
 
     async def _mask_members(
         self, members: Members, kinds: Collection[str], names: Placeholders
@@ -302,9 +318,12 @@ def _content_of(members: Members) -> list[str]:
     return [body.texts[place] for place in body.content]
 
 
-def _check_all(raw: bytes, strings: int, name: str) -> None:
-    """Raise `RequestError` where a name stands twice in an object: nobody knows which counts."""
-    if not is_all(raw, strings):
+async def _check_all(raw: bytes, strings: int, name: str) -> None:
+    """Raise `RequestError` where a name stands twice in an object: nobody knows which counts.
+
+    A decoder keeps the last of a name's: what stands under the others would leave unread.
+    """
+    if await count_quotes(raw, TurnTaker()) != 2 * strings:
         words = f"In an object of `{name}` a name stands twice. Send each once."
         raise RequestError("duplicate_key", words, param=name)
 

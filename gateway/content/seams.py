@@ -116,12 +116,13 @@ class SplitFind(tuple[TextFind, ...]):
 class SeamFinds:
     """Collects finds that only texts together tell, and those inside of one that a larger takes in.
 
-    `known`: finds inside of one text, where a window may have more of it.
+    `known`: finds inside of one text, in the order of texts and of their places there, where a
+    window may have more of it.
     """
 
     def __init__(self, known: Sequence[TextFind]) -> None:
         self.absorbed: set[TextFind] = set()
-        self._by_text = _by_text(known)
+        self._known = known
         self._found: dict[tuple[int, int], SplitFind] = {}
 
     @property
@@ -138,7 +139,7 @@ class SeamFinds:
         within = {
             other
             for text, begin, end in parts
-            for other in _around(self._by_text.get(text, ()), begin, end)
+            for other in _around(self._known, text, begin, end)
             if begin < other.end and other.start < end
         }
         size = sum(end - begin for _, begin, end in parts)
@@ -192,21 +193,11 @@ def _in_groups(windows: Iterable[SeamWindow]) -> Iterator[list[SeamWindow]]:
         yield group
 
 
-def _by_text(known: Sequence[TextFind]) -> dict[int, list[TextFind]]:
-    """Return finds by their text, in the order of their places there."""
-    by_text: dict[int, list[TextFind]] = {}
-    for find in known:
-        by_text.setdefault(find.text, []).append(find)
-    for finds in by_text.values():
-        finds.sort(key=_start_of)
-    return by_text
-
-
-def _around(finds: Sequence[TextFind], begin: int, end: int) -> Sequence[TextFind]:
+def _around(finds: Sequence[TextFind], text: int, begin: int, end: int) -> Sequence[TextFind]:
     """Return those of a text's finds that may reach into a stretch of it."""
-    first = bisect_left(finds, begin - 2 * CARRIED, key=_start_of)
-    return finds[first : bisect_left(finds, end, lo=first, key=_start_of)]
+    first = bisect_left(finds, (text, begin - 2 * CARRIED), key=_place_of)
+    return finds[first : bisect_left(finds, (text, end), lo=first, key=_place_of)]
 
 
-def _start_of(find: TextFind) -> int:
-    return find.start
+def _place_of(find: TextFind) -> tuple[int, int]:
+    return find.text, find.start

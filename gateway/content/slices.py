@@ -24,7 +24,7 @@ class TextPiece(NamedTuple):
 
 
 class SlicePace:
-    """How many characters the next slice has: a log full of numbers takes longer than prose."""
+    """The number of characters of the next slice: a log of numbers takes longer than prose."""
 
     __slots__ = ("characters",)
 

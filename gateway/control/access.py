@@ -1,4 +1,4 @@
-"""Who may call what, in one table: a route without a line in it is not served at all.
+"""Access to routes, in one table: a route without an entry is not served.
 
 The lines of operations are in `gateway.control.operations`, those of all other routes here.
 
@@ -93,7 +93,7 @@ class AccessError(Exception):
 
 
 class RouteAccess(NamedTuple):
-    """Who may ask: holders of keys, and people (None: none are heard)."""
+    """Callers of a route: holders of keys, and people (None: no people)."""
 
     keys: KeyLookup
     people: SignedInPeople | None = None
@@ -159,7 +159,7 @@ def list_operations(app: FastAPI) -> Iterator[tuple[str, Any]]:
 
 
 def caller_of(request: Request) -> Identity:
-    """Whom the guard let in."""
+    """Return the caller that the access check admitted."""
     found: Identity = request.scope[CALLER]
     return found
 

@@ -1,4 +1,4 @@
-"""What is known of the lengths of past answers, as the ledger has them."""
+"""Lengths of past answers, as the ledger has them."""
 
 from collections.abc import Iterable, Sequence
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class PaidTarget(NamedTuple):
-    """Where an attempt goes, as budgets see it: each provider, at its own prices."""
+    """The target of an attempt as budgets see it: each provider at its own prices."""
 
     provider: str | None
     simulated: bool = False

@@ -19,6 +19,7 @@ from gateway.control.admin import (
     invoices,
     journal_findings,
     keys,
+    muting,
     offers,
     open_claims,
     overrides,
@@ -50,6 +51,7 @@ OPERATIONS: Final[tuple[AdminOperation[Any], ...]] = (
     *entries.VERBS,
     *offers.VERBS,
     *books.VERBS,
+    *muting.VERBS,
     *journal_findings.VERBS,
 )
 # By `METHOD /path`, the scope of every route there may be.

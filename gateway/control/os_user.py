@@ -1,4 +1,4 @@
-"""Who sits at this machine's command line, as the books write it down."""
+"""The person at this machine's command line, as the books name them."""
 
 import getpass
 import os

@@ -1,4 +1,4 @@
-"""What an operator may say over the policies, judged against the configuration. May block.
+"""Overrides that an operator may set, checked against the configuration. May block.
 
 Names are judged before anything is stored: a misspelt target would be disabled without effect,
 just when somebody relies on it.
@@ -24,7 +24,7 @@ _LONGEST_S = 365 * 86_400  # what is to last longer is a policy, or a key that n
 
 
 class OverrideError(Exception):
-    """What was asked for cannot be done; its words say why."""
+    """An override that cannot be set; its text says why."""
 
 
 class OverrideAuthor(NamedTuple):

@@ -75,7 +75,7 @@ class SignedInPeople:
         return self._sign_in is not None and self._sign_in.is_sign_in_token(token)
 
     async def sign_in(self, token: str, now_us: int) -> Identity:
-        """Who asks and what they may do. Raises 401, 403, and 503 while the issuer is away."""
+        """Return the signed-in identity. Raises 401, 403, and 503 while the issuer is away."""
         assert self._sign_in is not None
         claims = await self._sign_in.claims(token, now_us)
         access = self._read()
@@ -101,7 +101,7 @@ class SignedInPeople:
         return next(value for name, value in headers if name == _NAME).decode("latin-1")
 
     def identity(self, value: str, scope: Scope, now_us: int) -> tuple[Identity, VouchedUser]:
-        """Who asks and what they may do. Raises 401 and 403."""
+        """Return the identity of a vouched person. Raises 401 and 403."""
         key = self._key()
         if key is None:
             raise RequestError("bad_key", "This gateway has no key that a dashboard could use.")
@@ -125,7 +125,7 @@ class SignedInPeople:
         return _find_identity(access, name)
 
     def _read(self) -> AccessDocument | None:
-        """As it is now; None where no file is named."""
+        """Return the access file as it is now; None if none is named."""
         try:
             return None if self._access is None else self._access.read()
         except AccessFileError as error:
@@ -173,7 +173,7 @@ def _sign_in(settings: Settings, clock: Clock) -> TokenVerifier | None:
 
 
 def verify_body(receive: Receive, body: str) -> Receive:
-    """The same body, refused at its end unless it is the one that the person's word is about."""
+    """Return the body, refused at its end unless it is the signed one."""
     seen = hashlib.sha256()
 
     async def checked() -> Message:
@@ -196,7 +196,7 @@ def _find_identity(access: AccessDocument, name: str | None) -> Identity:
 
 
 def _identity(name: str | None, scopes: frozenset[str], leave: KeyLeave | None = None) -> Identity:
-    """Of no team; as the books have it, whoever it is and not what asked for them."""
+    """Return the identity of a person without a team."""
     return Identity(
         key_id=OPEN if name is None else PERSON, user_id=name, team_id="", org_id="",
         scopes=scopes, models=None, residency="any", tags=(), isolation="team",

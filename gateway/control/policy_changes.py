@@ -1,4 +1,4 @@
-"""What can be done with sets of policies, for the command line and the admin API alike.
+"""Operations on policy sets, for the command line and the admin API.
 
 Everything here may block: the caller is a command, or a thread.
 """
@@ -26,7 +26,7 @@ FILE = "the configuration file"
 
 
 class PolicyChangeError(Exception):
-    """What was asked for cannot be done; its words say why."""
+    """A policy change that cannot be made; its text says why."""
 
 
 class PolicyConflict(PolicyChangeError):
@@ -108,7 +108,7 @@ def newest_number(engine: Engine) -> int:
 def previous_policies(
     engine: Engine, settings: Settings, number: int | None, *, to_file: bool
 ) -> PolicySetChange:
-    """What to go back to; without a number the one before the newest, 0 as `to_file`."""
+    """Return the set to go back to: without a number the one before; 0 is `to_file`."""
     if to_file and number:
         raise PolicyChangeError(f"either set {number}, or those of {FILE}: name one")
     stored = None if to_file or number == 0 else _earlier(engine, number)

@@ -89,7 +89,7 @@ def expand_scopes(scopes: Iterable[str]) -> set[str]:
 
 
 def missing_scopes(scopes: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """What of these scopes nobody with the others could hand on.
+    """Return the scopes that a holder of the others cannot pass on.
 
     Who makes keys for a team may let others make their own.
     """

@@ -1,4 +1,4 @@
-"""What a query may say of a text: PostgreSQL has no character of zero, and fails over one.
+"""Texts in queries: PostgreSQL cannot store the character zero and fails over one.
 
 Such a text names nothing that could be found. Told as a fault of the request, before anybody is
 asked; a database's failure would say "come back later" of what can never be answered.

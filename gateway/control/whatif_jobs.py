@@ -1,4 +1,4 @@
-"""What-ifs that are asked of a running host: one at a time, each a process of its own.
+"""What-ifs of a running host: one at a time, each in a process of its own.
 
 A what-if takes a core for seconds to minutes, so no worker does it: the one that is asked starts
 `gateway.whatif.job`, niced, and every worker can tell how far it is by the files that it leaves
@@ -53,7 +53,7 @@ class WhatIfRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhatIfJobSpec(msgspec.Struct, frozen=True):
-    """What the process is given. `settings`: the configuration, as JSON has it."""
+    """The inputs of the process. `settings`: the configuration as JSON."""
 
     question: WhatIfRequest
     settings: dict[str, Any]
@@ -128,7 +128,7 @@ class WhatIfRunner:
         return asked.job
 
     def job_status(self, job: str | None) -> dict[str, Any] | None:
-        """How it stands; without a name the newest. None: there is no such job."""
+        """Return the state of a job, by default the newest; None without such a job."""
         asked = self._find_job(job)
         if asked is None:
             return None
@@ -248,7 +248,7 @@ def _await_end(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
 
 
 def _acquire_lock(lock: int) -> None:
-    """Who only looks whether it is held has it for some microseconds."""
+    """Acquire the lock; a reader may hold it for some microseconds."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

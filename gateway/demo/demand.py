@@ -1,4 +1,4 @@
-"""Who asks for what in the demo, and when: a month of arrivals, and the next minutes of one.
+"""The demo's demand: a month of arrivals, and the next minutes of one.
 
 Four teams with their own prompts and habits; the day has a business peak, the week a weekend, the
 month growth, and working days a burst. Randomness comes in as a generator: a seed repeats a month.

@@ -214,5 +214,5 @@ class _Replay:
 
 
 def _dearest(candidates: tuple[Candidate, ...]) -> int:
-    """What the request costs at its dearest priced candidate: the base of the default penalty."""
+    """Return the cost at the dearest priced candidate, the base of the default penalty."""
     return max((c.expected_pusd or c.avoided_pusd for c in candidates), default=0)

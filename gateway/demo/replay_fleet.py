@@ -236,7 +236,7 @@ class DemoFleet:
                     )
 
     def served_name(self, candidate: Candidate) -> str:
-        """What an own engine calls its model."""
+        """Return the name of an own engine's model."""
         pool = candidate.pool or ""
         return self._settings.pools[pool].engine.served_name or pool
 

@@ -29,7 +29,7 @@ _HTTP: Mapping[Status, int] = {"finished": 200, "client_gone": 499, "upstream_er
 
 @dataclass(frozen=True, slots=True)
 class DemoCaller:
-    """Whose key a team's requests carry: ids of rows that exist in the ledger."""
+    """The key of a team's requests: ids of rows that exist in the ledger."""
 
     org_id: str
     team_id: str
@@ -62,7 +62,7 @@ class DemoRequest:
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """How an attempt ended; times in seconds, `ttft_s` None before the first token."""
+    """The end of an attempt; times in seconds, `ttft_s` None before the first token."""
 
     status: Status
     tokens: TokenCounts
@@ -75,7 +75,7 @@ class DemoResult:
 
 
 def own_result(replica: DemoReplica, flight: DemoFlight, status: Status) -> DemoResult:
-    """What a request used in an engine, charged like the gateway charges it."""
+    """Return a request's use of an engine, charged as the gateway charges it."""
     arrival, step = flight.arrival, replica.step
     tokens = TokenCounts()
     if flight.first_s is not None:
@@ -109,7 +109,7 @@ def own_result(replica: DemoReplica, flight: DemoFlight, status: Status) -> Demo
 
 
 def api_result(api: DemoApi, arrival: DemoArrival, ttft_s: float, tpot_s: float) -> DemoResult:
-    """What a request used at an API, at its price; a client may leave there, too."""
+    """Return a request's use of an API at its price; a client may leave there too."""
     output = arrival.output_tokens
     if arrival.patience is not None:
         output = max(1, round(arrival.patience * output))
@@ -209,7 +209,7 @@ def _finish_reason(arrival: DemoArrival) -> str:
 
 
 def _slo_met(policy: Policy, result: DemoResult) -> bool | None:
-    """As in metering: a client that left has no verdict, a failure is a miss."""
+    """Return whether the promise was kept, as in metering; None if the client left."""
     slo = policy.slo
     if result.status == "client_gone":
         return None

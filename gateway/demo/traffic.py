@@ -24,7 +24,7 @@ PER_S = 0.08  # about half more than in a busy hour at the end of the month
 
 @dataclass(slots=True)
 class DemoCounts:
-    """What the clients saw; `refused` is any answer of 400 and above."""
+    """The answers that clients saw; `refused` is any status of 400 and above."""
 
     sent: int = 0
     answered: int = 0

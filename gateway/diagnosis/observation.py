@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class DoctorVerdict(StrEnum):
-    """How bad it is: `error` stops a start or loses something, `warning` costs, `note` tells."""
+    """The severity: `error` stops a start or loses data, `warning` costs, `note` informs."""
 
     OK = "ok"
     NOTE = "note"

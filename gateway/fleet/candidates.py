@@ -90,7 +90,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
         return request.prompt_tokens_bound if own is None else own
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
-        """The same with an answer short enough for the room; `None` when none is."""
+        """Return the plan with a shorter answer that fits the budget; `None` if none fits."""
         if self.open_end is None:
             return None
         cap = self.open_end.cap(room_pusd)
@@ -110,7 +110,7 @@ UNKNOWN_CACHES = PromptCaches()
 
 
 class _RequestTerms(msgspec.Struct, frozen=True):
-    """What is the same at every target; `tokens` is the expected use, `output` bounds a choice."""
+    """Facts that are equal at every target; `tokens` is the expected use, `output` the bound."""
 
     request: RoutingRequest
     media: ReachableMedia

@@ -32,7 +32,7 @@ _HEARD, _SILENT, _ASK_AT = int(LoadCell.HEARD_S), int(LoadCell.SILENT_S), int(Lo
 
 
 def back_off_s(failures: float) -> float:
-    """How long a target is left alone after so many failures in a row."""
+    """Return how long a target is left alone after so many failures in a row."""
     return min(BACK_OFF_S * 2 ** (failures - CIRCUIT_FAILURES), BACK_OFF_LIMIT_S)
 
 

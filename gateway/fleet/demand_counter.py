@@ -1,4 +1,4 @@
-"""What requests would have taken of each pool: on the board, for the price of its time.
+"""The demand of requests on each pool, in the load table, for the price of engine time.
 
 A worker adds to sums of its own; telemetry reads everybody's once a second and publishes what a
 second of each pool's engines is worth (`router.bid_price`). A pool that no engine serves at this

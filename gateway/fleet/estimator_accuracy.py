@@ -1,4 +1,4 @@
-"""What was expected of requests against what came of them: each estimator's own account.
+"""The accuracy of each estimator: expected values against observed ones.
 
 Sums, so that Prometheus can ask for any span: predicted over observed is an estimator's bias, error
 over observed its mean absolute error, both 1 and 0 at best. An API's latencies are predicted by

@@ -164,7 +164,7 @@ class Fleet:
         return known if known is not None else self._expand(model)
 
     def rerate(self, rates: Mapping[str, int | None]) -> bool:
-        """What one GPU of each pool costs an hour by now; whether anything of it is new.
+        """Store the hourly cost of a GPU of each pool; return whether any changed.
 
         Whoever holds targets asks for them again.
         """

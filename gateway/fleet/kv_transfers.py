@@ -1,4 +1,4 @@
-"""How long moving a prompt's KV takes between two engines of a pool: as stated, then as observed.
+"""The time that a prompt's KV takes between two engines: as stated, then as observed.
 
 What a worker sees is the time from the end of the reading to the first word elsewhere: that is the
 move and one step. It corrects the stated figure by a factor, slowly and within bounds: one slow

@@ -76,7 +76,7 @@ def held_off_s(board: SharedLoadTable, row: int, model: str, now_s: float) -> fl
 
 
 def with_held_off(state: ApiState, wait_s: float) -> ApiState:
-    """What the shared row says of its host, for a model with nothing left to ask for so long."""
+    """Return the host's state for a model whose limit is spent for a time."""
     return replace(state, requests_left=0, retry_after_s=max(state.retry_after_s, wait_s))
 
 

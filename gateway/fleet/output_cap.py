@@ -1,4 +1,4 @@
-"""How long an answer may get when its request names no limit and money does.
+"""The longest answer when a request names no limit and money does.
 
 The cap is what the money affords at the target's price, and never more than the model gives: the
 hold is then never more than the room, and no answer is cut while the budget could pay for it.

@@ -35,6 +35,8 @@ LONGEST_BYTES = 1 << 21  # half a million tokens
 LEFT = 0.37  # of the marks of a beginning: fewer, and the engine's cache has forgotten it, too
 MISSES = 8  # one after the other: what follows was not sent
 LOOK_EVERY = 32  # places, in which many more marks may have fallen
+# Of a cache: the rest holds answers, and what lies behind the last mark of each prompt.
+OF_PROMPTS = 0.92
 PLACES = 1 << 14  # of a table, at most: a million tokens
 # Where a request marks what a provider shall keep, and its words for an hour.
 _MARK = "cache_control"
@@ -196,6 +198,20 @@ class PrefixIndex:
                 times[first + place] = at + tokens
                 cells[first + place] = mark
 
+    def record_released(self, engine: int, marks: Sequence[int], now_s: float) -> None:
+        """A prompt that begins so has its answer: an engine drops whom it released long ago.
+
+        Nothing is noted before the cache is full, as it drops nothing.
+        """
+        if self._board.cells[self._published[engine] + _FORGOTTEN] <= 0.0:
+            return
+        _, _, first, places, turn = self._table(engine)
+        cells, times = self._cells, self._times
+        at = (int(now_s * TICKS_PER_S) & _MASK) << _SIZE_BITS
+        for place, mark in self._place_marks(marks, places, turn) if places else ():
+            if cells[first + place] == mark:
+                times[first + place] = at + (times[first + place] & _SIZE)
+
     def forgotten_s(self, engine: int) -> float:
         """Return the time of which hardly anything is left that was last sent before; 0: never.
 
@@ -203,6 +219,7 @@ class PrefixIndex:
         Where many places are taken, as many more marks fell on the same ones.
         """
         capacity, _, first, places, _ = self._table(engine)
+        capacity *= OF_PROMPTS
         sent = taken = 0
         for at in sorted(self._times[first : first + places].tolist(), reverse=True):
             if not at:

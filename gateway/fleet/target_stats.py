@@ -1,4 +1,4 @@
-"""What the workers learn of each API; each writes its own rows of the board, all are read.
+"""The workers' observations of each API; each writes its own rows, and all are read.
 
 Exponentially weighted moments of log-latency (a lognormal's parameters), failures in a row with a
 back-off that grows, and the provider's own rate-limit headers. What is left of a limit is the
@@ -140,7 +140,7 @@ class TargetStats:
         self.engines.record_outcome(row, ok=ok)
 
     def discount_failures(self, row: int, suspect: str) -> None:
-        """What failed at this engine was answered by its like: it was not the request."""
+        """Remove failures of an engine that a like engine answered."""
         self._doubts.get(row, set()).discard(suspect)
 
     def record_answer(self, row: int) -> None:
@@ -165,7 +165,7 @@ class TargetStats:
         return ApiCall(self._board, self._board.api_stats_row(self._worker, row), tokens)
 
     def record_rate_limit(self, row: int, said: RateLimitHeaders) -> None:
-        """What the provider's rate-limit headers said.
+        """Record the provider's rate-limit headers.
 
         Models that share a row (`provider/*`) have limits of their own: of those nothing is kept.
         """
@@ -225,7 +225,7 @@ class ApiCall:
 
 
 def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
-    """What all workers' observations say together; they are in the first `MOMENTS` cells."""
+    """Return the latencies of all workers together, from the first `MOMENTS` cells."""
     count, ttft_mean, ttft_var, tpot_mean, tpot_var = fold_moments(seen)
     paced = tpot_mean != 0.0  # answers that were not streamed have no pace
     return (
@@ -269,7 +269,7 @@ def faded_moments(seen: Sequence[float], kept: float) -> list[float]:
 
 
 def _counts(suspects: dict[int, set[str]], row: int, suspect: str) -> bool:
-    """Where so many keys failed that the circuit opens, it is not the requests."""
+    """Return whether failures count: with many keys they are not caused by requests."""
     seen = suspects.setdefault(row, set())
     if suspect in seen:
         return len(seen) >= CIRCUIT_FAILURES
@@ -315,7 +315,7 @@ def _remaining_for(
 
 
 def _remaining_of(said: Sequence[float], now_s: float) -> float | None:
-    """What one worker was told, and what came back since; `None`: not said, or void."""
+    """Return what a worker was told is left, plus what came back; `None` if unknown."""
     left, said_s, refill_per_s, until_s = said
     if not left or now_s >= until_s:
         return None

@@ -1,1 +1,1 @@
-"""What one host runs around its workers: the parent process, telemetry, upkeep, own engines."""
+"""The processes of a host around its workers: parent, telemetry, upkeep, own engines."""

@@ -1,4 +1,4 @@
-"""What a person reads when everything is up: the key, two ways to ask, and where to look."""
+"""The text after a start: the key, two ways to send a request, and addresses."""
 
 from collections.abc import Sequence
 

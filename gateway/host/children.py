@@ -49,7 +49,7 @@ class ChildCommand:
 
 
 class RunningChild(Protocol):
-    """What `asyncio.subprocess.Process` has, as far as it is needed here."""
+    """The methods of `asyncio.subprocess.Process` that are needed here."""
 
     @property
     def pid(self) -> int: ...
@@ -119,7 +119,7 @@ class ChildProcess:
                 continue
 
     async def _life(self) -> int:
-        """How it ended; `NOT_STARTED` where the machine had no room for it, which may pass."""
+        """Return the exit status; `NOT_STARTED` if the machine had no room, which may pass."""
         self.began_s = self._clock.now_s()
         try:
             process = self._process = await self._start()
@@ -148,7 +148,7 @@ class ChildProcess:
             await asyncio.wait({self._running})
 
     def hurry(self) -> None:
-        """Of one that is being stopped: it should wait for nobody."""
+        """Make a stopping child end without waiting for others."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGINT)
 

@@ -12,7 +12,7 @@ ROOM = 0.7  # of what the others hold at most: load goes on to grow while one is
 
 
 def reason_against(engines: Mapping[str, EngineState], name: str) -> str | None:
-    """What speaks against taking `name` out of these engines of its pool; `None`: nothing."""
+    """Return why `name` cannot be taken out of its pool; `None` if it can."""
     gone = engines[name]
     rest = [
         state

@@ -17,12 +17,13 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 import setproctitle
 
 from gateway.host.children import die_with_parent
+from gateway.host.process_end import end_process
 from gateway.host.run_module import run_module
 
 MESSAGE_BYTES = 4096  # no message is longer
@@ -67,10 +68,10 @@ def has_threads() -> bool:
     return len(os.listdir("/proc/self/task")) > 1  # noqa: PTH208  (names alone)
 
 
-def run(channel: socket.socket, host: int) -> None:
-    """Serve orders of the process `host`; return when the channel is closed.
+def run(channel: socket.socket, host: int) -> NoReturn:
+    """Serve orders of the process `host`; end when the channel is closed.
 
-    Returns in each child, too, after the ordered module has run.
+    Each child ends, too, after the ordered module has run. Raises there what the module raises.
     """
     _belong_to(host, signal.SIGKILL)  # which also ends a process that is stopped
     _close_all_but(channel.fileno())
@@ -78,7 +79,11 @@ def run(channel: socket.socket, host: int) -> None:
     order = serve_forks(channel)
     if order is not None:
         _belong_to(server, signal.SIGTERM)  # not before: the server ignores that signal
-        run_order(order)
+        try:
+            run_order(order)
+        except SystemExit as end:
+            end_process(end.code)
+    end_process(None)
 
 
 def serve_forks(channel: socket.socket) -> ForkOrder | None:

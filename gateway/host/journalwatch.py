@@ -1,4 +1,4 @@
-"""What `serve` prints while the workers' journal takes no new work: asked as a balancer asks."""
+"""Messages of `serve` while the workers' journals reject new records."""
 
 import json
 from collections.abc import Callable

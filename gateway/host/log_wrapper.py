@@ -18,7 +18,7 @@ from gateway.host.run_module import run_module
 
 
 class LogOptions(NamedTuple):
-    """As the section `logs` says it; this process reads no configuration."""
+    """The section `logs`; this process reads no configuration."""
 
     format: str
     level: str
@@ -26,12 +26,12 @@ class LogOptions(NamedTuple):
 
 
 def wrapper_arguments(name: str, wanted: LogOptions, module: str) -> list[str]:
-    """Of a command line, after `python`."""
+    """Return the arguments of a wrapped program, after `python`."""
     return ["-m", "gateway.host.log_wrapper", name, *wanted, "-m", module]
 
 
 def passwords(environ: Mapping[str, str]) -> Iterator[Secret]:
-    """Of every address that the process was given: its own and what it is asked to quote."""
+    """Yield the passwords of every address in the environment."""
     for text in environ.values():
         if "://" not in text or len(text) > 4096:
             continue

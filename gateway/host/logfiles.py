@@ -1,4 +1,4 @@
-"""What processes of this host print is kept within a bound: each file, and what was before it.
+"""Log files of a host's processes within a size limit: each file and its predecessor.
 
 They hold their files open to append, so a file that is full is copied to `.1` and emptied, not
 renamed: a line that is written between the two is lost. Engines' files are their guards' affair.

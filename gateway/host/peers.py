@@ -87,7 +87,7 @@ class PeerExchange:
         return shares
 
     def _write(self) -> None:
-        """What is not nothing is written again each time: the parent may have cleared it."""
+        """Write every value above zero again each time: the parent may have cleared it."""
         heard = [(host.shares, host.at_s) for host in self._hearing.hosts.values()]
         for row, key in enumerate(self._keys):
             found = [(shares[key], at_s) for shares, at_s in heard if key in shares]

@@ -82,8 +82,7 @@ def _start_fork_server(given: int) -> None:
             os.dup2(nothing.fileno(), 0)
         title = " ".join(["breakeven fork server", *sys.argv[2:]])  # without the command's name
         set_title(os.fsencode(title).decode("utf-8", "replace"))
-        fork_server.run(theirs, host)
-        sys.exit()
+        fork_server.run(theirs, host)  # to the end of the process
     theirs.close()
     _take_environ(given)
     os.environ[CHANNEL] = f"{ours.detach()}:{pid}"

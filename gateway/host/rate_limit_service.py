@@ -221,7 +221,7 @@ class RateLimitService:
     async def _remaining_of_parts(
         self, asking: list[_ShareRequests], now_s: float
     ) -> dict[str, Left]:
-        """What this host's parts leave, after it asked for what is missing of them."""
+        """Return what this host's parts leave, after a request for missing ones."""
         needs = self._needs(asking)
         short = [
             need for need in needs if not self._has(need) and not self._is_dry([need.name], now_s)

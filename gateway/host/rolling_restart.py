@@ -24,7 +24,7 @@ Told = Callable[[str], None]
 
 
 class DrainTimeout(Exception):
-    """What was waited for did not come true."""
+    """A wait that ended before its condition became true."""
 
 
 @contextmanager

@@ -151,7 +151,7 @@ class HostServer:
 
     @property
     def _own_address(self) -> str:
-        """Where processes of this host reach it."""
+        """Return the address by which processes of this host reach it."""
         host, port = self.address
         return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
@@ -254,7 +254,7 @@ class HostServer:
         return commands
 
     def _logging_command(self, name: str, module: str) -> list[str]:
-        """Of a program that knows nothing of `logs`."""
+        """Return the command of a program that does not know `logs`."""
         logs = self._settings.logs
         return [
             sys.executable,
@@ -327,7 +327,7 @@ class HostServer:
         return environ.ledger_reader(os.environ, url)
 
     def _way_to_write(self) -> dict[str, str]:
-        """What the dashboard does for people goes through this gateway, which judges who may."""
+        """Return the environment for the dashboard's changes, which go through this gateway."""
         key = Path(self.runtime.state_dir) / KEY_FILE
         return {GATEWAY: f"http://{self._own_address}", KEY_FILE_VARIABLE: str(key)}
 

@@ -1,4 +1,4 @@
-"""What `breakeven up` does, step by step.
+"""The steps of `breakeven up`.
 
 The configuration of a first start is written by `gateway.config.starter`; a person's own is used
 as it is. Gateway and dashboard come first and wait for nothing about engines: the engine is looked
@@ -147,7 +147,7 @@ class StartSequence:
                 watch.cancel()
 
     def _other(self, kind: str, installing: InstallProcess, work: asyncio.Task[None]) -> str | None:
-        """What the finished installation changes: the kind to go on with, if it is another one."""
+        """Return the engine kind that a finished installation changes to, if another."""
         if self._stop.is_set():
             return None
         try:
@@ -244,7 +244,7 @@ class StartSequence:
 
 
 def likely_engine(state: Path) -> str:
-    """What the last start here came to, for nothing about engines may hold up the gateway."""
+    """Return the last start's engine, so that no probing delays the gateway."""
     if Environment(state.resolve() / "engine").stamp() is not None:
         return VLLM
     try:

@@ -1,4 +1,4 @@
-"""Where each engine's step-time model comes from: measured once at warm-up, then remembered.
+"""Step models of engines: measured once at warm-up, then stored.
 
 A simulated engine's model is its profile's. A real one is measured through its own HTTP the first
 time it is seen; the fit is kept beside the model for this version, flags and hardware. An

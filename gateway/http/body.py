@@ -114,7 +114,7 @@ def _refuse_unicode(text: bytes, *, is_json: bool = False) -> None:
 
 
 def _fault_path(value: Any) -> str:
-    """Where the first text is that cannot be encoded, as deep as is looked: `messages[0]`."""
+    """Return the path of the first text that cannot be encoded: `messages[0]`."""
     path = ""
     for _ in range(SEARCHED_LEVELS):
         if isinstance(value, dict):

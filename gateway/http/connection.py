@@ -1,4 +1,4 @@
-"""What a request's connection offers beside ASGI's messages, where our own protocol serves it.
+"""Connection features beyond ASGI's messages, where our own protocol serves.
 
 ASGI has no word for dropping a connection, for hearing of a hang-up without a task that waits for
 it, or for answering in one piece. Under another server all of that goes ASGI's own way.

@@ -8,10 +8,11 @@ JSON = b"application/json"
 SESSION_LIMIT = 256  # characters
 _SESSIONS = (b"x-session-id", b"x-breakeven-session")
 _IDEMPOTENCY = b"idempotency-key"
+_TAGS = b"x-breakeven-tags"
 _ASKED_OF_API = frozenset((b"anthropic-beta", b"anthropic-version"))
 CACHE_CONTROL, CACHE_ASKED = b"cache-control", b"x-breakeven-cache"
 _CACHING = frozenset((CACHE_CONTROL, CACHE_ASKED))
-_MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY, *_ASKED_OF_API, *_CACHING))
+_MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY, _TAGS, *_ASKED_OF_API, *_CACHING))
 _ENCODING = b"content-encoding"
 KEYS = frozenset((b"x-api-key", b"api-key"))  # Anthropic's and Azure's
 _READ = frozenset((b"authorization", b"content-length", b"content-type", _ENCODING, *_MARKS, *KEYS))
@@ -24,7 +25,7 @@ class RequestHead:
     `media`: what the body is said to be, where that is not JSON; `once`: the first
     `Idempotency-Key`, as it was sent; `encoding`: how the body is compressed. `asked_of_api`: what
     a client of Anthropic's asks of the API beside the body. `caching`: the fields that say whether
-    an earlier answer will do, `None` where there are none.
+    an earlier answer will do, `None` where there are none. `tags`: those that the request names.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -35,6 +36,7 @@ class RequestHead:
     encoding: str | None = None
     asked_of_api: dict[str, str] = field(default_factory=dict)
     caching: list[tuple[bytes, bytes]] | None = None
+    tags: str | None = None
 
 
 def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
@@ -59,7 +61,7 @@ def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
 
 
 def _media(value: bytes) -> str | None:
-    """What is JSON says its type, not what stands behind: a form's boundary is any letters."""
+    """Return the media type of JSON without its parameters."""
     if value == JSON or b"json" in value.partition(b";")[0].lower():
         return None
     return value.decode("latin-1")
@@ -71,9 +73,12 @@ def _compression_of(value: bytes) -> str | None:
 
 
 def _mark(found: RequestHead, name: bytes, value: bytes) -> None:
-    """Of what most requests do not have, the first of each counts."""
+    """Store a header that most requests lack."""
     if name == _IDEMPOTENCY:
         found.once = value if found.once is None else found.once
+    elif name == _TAGS:
+        said = value.decode("utf-8", "replace")
+        found.tags = said if found.tags is None else f"{found.tags},{said}"
     elif name in _ASKED_OF_API:
         told, said = name.decode("ascii"), value.decode("latin-1")
         before = found.asked_of_api.get(told)

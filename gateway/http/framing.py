@@ -1,4 +1,4 @@
-"""What a request's head must not say: readings on which two readers of HTTP/1.1 might part.
+"""Rules for request heads that two readers of HTTP/1.1 might read differently.
 
 The parser underneath takes more than the grammar has. Where a proxy in front and this gateway could
 disagree on whom a request is for, or on where it ends, nobody serves it.
@@ -33,7 +33,7 @@ _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]+[^#]*").fullmatch
 def framing_fault(
     method: bytes, version: str, target: bytes, headers: Sequence[tuple[bytes, bytes]]
 ) -> str | None:
-    """What is wrong with a head, in words for its client; names in `headers` are in lower case."""
+    """Return a head's fault for its client; names in `headers` are in lower case."""
     if version not in _VERSIONS:
         return VERSION
     names = [name for name, _ in headers]

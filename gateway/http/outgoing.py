@@ -1,4 +1,4 @@
-"""How answers leave that uvicorn frames wrongly: a connection's last, and those of HTTP/1.0.
+"""Answers that uvicorn frames wrongly: the last of a connection, and those of HTTP/1.0.
 
 And its flow control with less to hold for each connection, and an end to its patience.
 """
@@ -63,7 +63,7 @@ class LazyFlowControl(FlowControl):
             self.watch()
 
     def end(self) -> None:
-        """Of the watching."""
+        """End the watch."""
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
@@ -77,7 +77,7 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
 
 
 def _queued_bytes(descriptor: int) -> int:
-    """What the other side has not acknowledged; 0 of a socket that is closed, or no TCP."""
+    """Return the bytes that the peer has not acknowledged; 0 for a closed socket or no TCP."""
     try:
         found = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
     except (OSError, ValueError):

@@ -143,7 +143,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.pipeline.clear()
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
-        """As `Connection` says."""
+        """Call `on_gone` when the client disconnects (see `Connection`). Return a way to stop."""
         if self._lost or (self._working is not None and self._working.disconnected):
             on_gone()
             return _do_nothing
@@ -159,11 +159,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def unsent(self) -> int:
-        """As `Connection` says."""
+        """Return the number of unsent bytes (see `Connection`)."""
         return 0 if self._lost else self.flow.unsent()
 
     def take_body(self) -> bytes | None:
-        """As `Connection` says, and as uvicorn's `receive` does it."""
+        """Return the whole body if it has arrived (see `Connection`)."""
         cycle = self._working
         if cycle is None or cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
             return None
@@ -173,7 +173,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return bytes(body)
 
     def push(self, part: bytes) -> bool:
-        """As `Connection` says, and as uvicorn's `send` does it: for a coroutine and a message."""
+        """Send a part of a body (see `Connection`). Return whether more may be sent."""
         if self._lost:
             return True
         cycle = self._working
@@ -186,7 +186,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
-        """As `Connection` says: what uvicorn's `send` does in two messages, in one write."""
+        """Send a whole answer in one write (see `Connection`). Return whether it was sent."""
         if self._lost:
             return True
         cycle = self._working
@@ -226,7 +226,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._run_out()
 
     def _run_out(self) -> None:
-        """Who has had the time for a body and has not sent it is not waited for once more."""
+        """Close the connection of a client that did not send its body in time."""
         slow = self.loop.time() - self._headed_s >= self._head_s
         self._expire(LINGER_S if slow else REST_S, self.transport.abort)
 

@@ -122,7 +122,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self.transport.abort()
 
     def unsent(self) -> int:
-        """As `SocketLine` says."""
+        """Return the number of unsent bytes (see `SocketLine`)."""
         return unsent_bytes(self.transport)
 
 

@@ -20,7 +20,7 @@ class NamePattern:
     expression of what follows.
     """
 
-    __slots__ = ("_hint", "_plain", "_spelled")
+    __slots__ = ("_hint", "_plain", "_spelled", "_spelling")
 
     def __init__(
         self, hint: str, names: tuple[str, ...], *, of: str = "", behind: str = ""
@@ -30,10 +30,13 @@ class NamePattern:
         plain, spelled = "|".join(map(re.escape, names)), "|".join(map(_spelled, names))
         self._hint = hint.encode()
         self._plain = re.compile(f'{member}"(?:{plain})"{behind}'.encode())
-        self._spelled = re.compile(f'{spelled_member}"(?:{spelled})"{behind}'.encode())
+        self._spelling = f'{spelled_member}"(?:{spelled})"{behind}'.encode()
+        self._spelled: re.Pattern[bytes] | None = None  # few prompts need it: a start does not
 
     def count(self, text: bytes) -> int:
         if _ESCAPED in text:
+            if self._spelled is None:
+                self._spelled = re.compile(self._spelling)
             return len(self._spelled.findall(text))
         return len(self._plain.findall(text)) if self._hint in text else 0
 

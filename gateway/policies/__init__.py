@@ -1,1 +1,1 @@
-"""What policies and operators say, and how a running worker comes to follow it."""
+"""Policies and overrides, and how a running worker follows them."""

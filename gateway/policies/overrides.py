@@ -1,4 +1,4 @@
-"""What standing overrides mean for the targets of a model. Pure: no clock, no I/O.
+"""Effects of overrides on the targets of a model. Pure: no clock, no I/O.
 
 An operator names a target as a decision does (`pool:llama/0`, `openai/gpt-4o`), or all below a
 name (`pool:llama`, `openai`). What is said of one model wins over what is said of all.
@@ -15,7 +15,7 @@ TARGET, MODEL = "target:", "model:"
 
 
 class NamedTarget(Protocol):
-    """What is asked of a target."""
+    """The name by which overrides address a target."""
 
     @property
     def name(self) -> str: ...

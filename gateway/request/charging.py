@@ -1,4 +1,4 @@
-"""What an attempt used and what that costs: an API's tokens at its price, or engine time.
+"""The usage of an attempt and its cost: an API's tokens at its price, or engine time.
 
 What counts as used is decided in `booked_usage`, what of it is booked and what claimed in
 `usage_bill`. Where nothing bounds what an API may have made, it is booked at the hold's bound, as
@@ -108,7 +108,7 @@ def charge(
 
 
 def compare_cost(attempt: Attempt, tokens: TokenCounts, comparator: Comparator) -> ComparedCost:
-    """What a comparator would have charged, by what its price lists; of nothing, nothing.
+    """Return what a comparator would have charged, by what its price lists.
 
     The cache of an own engine is not the comparator's; of an API's it is taken to be.
     """

@@ -79,7 +79,7 @@ def unseen_output(
 def _untold_output(
     attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput, now_s: float
 ) -> float:
-    """Of an answer that came to its end, or whose target broke it off."""
+    """Return the unreported output of a finished or broken answer."""
     if attempt.searches and outcome.billable and not outcome.is_told_failure:
         return math.inf  # what it searched, and read of that
     if outcome.is_whole:  # it is at its end: nothing goes on

@@ -32,6 +32,7 @@ from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
 from gateway.request.limits.rate_limiter import rate_error
 from gateway.request.request_endings import refuse, send_ending, waits_to_send
+from gateway.request.request_tags import with_request_tags
 from gateway.request.store.background_responses import BackgroundResponses
 from gateway.request.store.response_storage import NoStoredResponses, ResponseStorage
 from gateway.request.target_count import count_at_target
@@ -81,6 +82,7 @@ class InferenceApi:
         # Of answers that clients may go on with; nothing is stored until another one is given.
         self.storage: ResponseStorage = NoStoredResponses(unasked=False)
         self.background: BackgroundResponses | None = None
+        self.request_tags: frozenset[str] = frozenset()  # that a request may name for itself
         self.passes_whole = False  # whether targets speak a dialect that clients do
         self._dispatcher = dispatcher
         self._keys = keys
@@ -117,6 +119,7 @@ class InferenceApi:
             identity = await authenticate(
                 self._keys, require_token(fields.token), now_us=now_us, scope=INFERENCE
             )
+            identity = with_request_tags(identity, fields.tags, self.request_tags)
             text = await self._body(scope["path"], fields, connection, receive)
             if DEPLOYMENT in scope:
                 text = with_model(text, fields.media, scope[DEPLOYMENT])

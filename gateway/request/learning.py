@@ -126,7 +126,7 @@ class EstimateLearner:
     def learn_unseen(
         self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled
     ) -> None:
-        """How fast the target of an answer that taught can be, and whether it thinks unseen."""
+        """Learn a target's highest rate, and whether it thinks unseen, from an answer."""
         first_s = None if record.ttft_us is None else record.ttft_us / 1e6
         answer = EndedAnswer(
             record.tokens.output,

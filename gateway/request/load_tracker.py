@@ -5,6 +5,7 @@ attempt that ends in any way leaves no promise behind. A stream tells how far it
 is followed: what it holds and what it may come to hold stand in a place of their own.
 """
 
+from collections.abc import Sequence
 from operator import sub
 
 import msgspec
@@ -83,7 +84,10 @@ class LoadTracker:
             row = self._board.load_row(self._worker, engine)
             self._tightest[engine] = TightestTpot(self._board.cells, row + _TIGHTEST)
         tightest = self._tightest[engine]
-        return LoadReservation(self._board, self._worker, engine, promise, places, tightest)
+        flight = LoadReservation(self._board, self._worker, engine, promise, places, tightest)
+        if request.beginning.marks and self._prefixes is not None:
+            flight.prefix = self._prefixes, request.beginning.marks
+        return flight
 
     def reserve_prompt(
         self, plan: RoutingPlan, row: int, state: EngineState, kv_tokens: int, now_s: float
@@ -175,6 +179,7 @@ class LoadReservation:
         "_row",
         "_start",
         "_tightest",
+        "prefix",
     )
 
     def __init__(
@@ -187,6 +192,7 @@ class LoadReservation:
         tightest: TightestTpot | None = None,
     ) -> None:
         """`places`: the free ones of this engine; one is borrowed until landing."""
+        self.prefix: tuple[PrefixIndex, Sequence[int]] | None = None  # what it is known by there
         self._board = board
         self._engine = engine
         self._row = row = board.load_row(worker, engine)
@@ -359,6 +365,9 @@ class LoadReservation:
         cells[self._row + _PROMISED] -= self._kv
         if self._context:
             self._hold(-self._context)
+            if self.prefix is not None:
+                index, marks = self.prefix
+                index.record_released(self._engine, marks, self._heard_s)
         else:
             self._leave_queue()
         if self._tightest is not None and self._promise.tpot_ms is not None:

@@ -26,7 +26,7 @@ _UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in 
 
 
 class CatalogSources(NamedTuple):
-    """Where prices and limits are read, each at this moment."""
+    """The sources of prices and limits, each read at this moment."""
 
     quote_of: Callable[[Target], PriceQuote | None]
     context_of: Callable[[Target], int | None]

@@ -16,7 +16,7 @@ from router.types import EngineState, PrefillForecast
 
 
 class LegEnd(StrEnum):
-    """How an engine's part in an attempt ended; kept in the ledger."""
+    """The end of an engine's part in an attempt; kept in the ledger."""
 
     DONE = "done"
     FAILED = "failed"  # the engine did not do it

@@ -1,4 +1,4 @@
-"""How many tokens a prompt has: an estimate, its bound, and what each target's own bound needs."""
+"""The tokens of a prompt: an estimate, its bound, and the input of each target's bound."""
 
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import sound_tokens

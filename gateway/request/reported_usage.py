@@ -57,7 +57,7 @@ class UsageReading(NamedTuple):
 
 
 class Contradiction(Enum):
-    """How the text that came speaks against a figure of output."""
+    """The way in which the received text contradicts a figure of output."""
 
     TOO_LOW = auto()
     TOO_HIGH = auto()

@@ -1,4 +1,4 @@
-"""How a request ends without an answer: refused, or cut off where nobody waits for more."""
+"""Endings of requests without an answer: refused, or cut off where nobody waits."""
 
 import asyncio
 from collections.abc import MutableMapping

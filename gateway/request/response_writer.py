@@ -249,13 +249,13 @@ def _check_filter(
 
 
 def _patience_s(attempt: Attempt, usual_s: float) -> float:
-    """How long a stream may go without its first token: as its model states it, else as usual."""
+    """Return the seconds a stream may wait for its first token: the model's, else the usual."""
     own = attempt.plan.route.deadlines
     return usual_s if own is None or own.stream.head_s is None else own.stream.head_s
 
 
 class StreamSink:
-    """Where the pieces of a streamed answer go, in the moment they come: a `backends.base.Sink`.
+    """The receiver of a streamed answer's pieces: a `backends.base.Sink`.
 
     It stops the flow where something must be waited for: the head of the answer, a client that
     reads slowly (`held` could not leave), the end; and where the answer is broken.

@@ -1,4 +1,4 @@
-"""How often a failed request may be tried elsewhere, so that an outage is not multiplied.
+"""The budget of retries elsewhere, so that an outage is not multiplied.
 
 A further try that answers costs nothing: one target failed and another one had the answer. One
 that fails too is paid for, and each request brings a tenth: when everything is down, tries and

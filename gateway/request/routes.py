@@ -1,4 +1,4 @@
-"""What is the same for every request of one key for one model, found once and remembered.
+"""The facts that all requests of one key for one model share, computed once.
 
 Nothing of it can change while this process runs: settings are read at its start. Whose key it is
 can, so a route is remembered for that very identity: one that was revoked, moved or confined finds

@@ -1,4 +1,4 @@
-"""What is still being answered when the gateway stops hears why, in the shape of every error.
+"""Answers that are still running at a stop end with an error of the usual form.
 
 The server cancels what is not done when its time to drain is over; left alone, it would then send
 an error of its own, as plain text.

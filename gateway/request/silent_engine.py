@@ -183,7 +183,7 @@ class SilentEngineDetector:
 
 
 def silence_timeout_s(attempt: Attempt) -> float:
-    """How long nothing may be heard of a request before its engine is suspected."""
+    """Return the seconds of silence after which an engine is suspected."""
     request, verdict = attempt.plan.request, attempt.step.verdict
     if verdict.ttft_ms is None:
         return UNFORECAST_S

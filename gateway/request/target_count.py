@@ -29,7 +29,7 @@ class _CountAnswer(msgspec.Struct):
 
 
 class TargetCount(msgspec.Struct, frozen=True):
-    """How many tokens the target of this name counts."""
+    """The tokens that the target of this name counts."""
 
     tokens: int
     target: str

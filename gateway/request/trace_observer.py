@@ -1,4 +1,4 @@
-"""What somebody who watches requests from outside is told of them: traces, further metrics.
+"""Observers of requests from outside: traces and further metrics.
 
 Nobody watches by default, and then a request pays for a few comparisons. Whoever does is built by
 `gateway.telemetry.otel`, with libraries that nothing else needs.

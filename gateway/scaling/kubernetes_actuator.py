@@ -25,7 +25,7 @@ LONGEST = 1024 * 1024
 
 
 class ClusterAccess(msgspec.Struct, frozen=True):
-    """Where the API server answers, and the directory with token, namespace and CA."""
+    """The API server's address, and the folder with token, namespace and CA."""
 
     url: str
     account: Path = ACCOUNT_DIR

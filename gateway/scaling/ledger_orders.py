@@ -1,4 +1,4 @@
-"""How many engines the ledger orders of each pool whose replicas KEDA sets."""
+"""The engines that the ledger orders of each pool whose replicas KEDA sets."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""How many engines a day's rent leaves: pure."""
+"""The number of engines that a day's rent limit allows: pure."""
 
 from collections.abc import Iterable
 

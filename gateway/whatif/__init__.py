@@ -1,1 +1,1 @@
-"""What would have happened: recorded traffic through the real decision, in virtual time."""
+"""What-ifs: recorded traffic through the real decision, in virtual time."""

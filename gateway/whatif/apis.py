@@ -8,7 +8,7 @@ from backends.simulator.latency import Latency
 
 @dataclass(frozen=True, slots=True)
 class ApiLatency:
-    """What an API did: seconds to the first token, seconds a token after it."""
+    """An API's latency: seconds to the first token, seconds a token after it."""
 
     ttft_s: float
     tpot_s: float

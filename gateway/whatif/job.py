@@ -127,7 +127,7 @@ def _lower_priority() -> None:
 
 
 def _end_with_starter() -> None:
-    """Who started it lets go of the other end. Not through a buffer: a thread would keep it."""
+    """End with the starter, whose end of the pipe closes; unbuffered, for a thread keeps it."""
     while os.read(STDIN, 4_096):
         pass
     os._exit(1)

@@ -70,7 +70,7 @@ def span_of(text: str, now_us: int) -> Scope:
 
 
 def read_traffic(connection: Connection, scope: Scope, *, most: int | None = None) -> LedgerTraffic:
-    """What was asked in the span, the earliest first."""
+    """Return the requests of the span, the earliest first."""
     rows: dict[str, Arrival] = {}
     logs: dict[str, _Logs] = {}
     start_us: int | None = None

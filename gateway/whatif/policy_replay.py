@@ -14,7 +14,6 @@ from math import ceil
 from typing import NamedTuple
 
 from gateway.clock import Clock
-from gateway.config.conditions import ConditionInput
 from gateway.config.settings import ModelSection, Settings
 from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, PromptCaches
 from gateway.fleet.comparators import Comparator
@@ -93,15 +92,6 @@ class PoolSample(NamedTuple):
     running: int
     waiting: int
     bid_price_pusd_per_s: float
-
-
-def _condition_input(arrival: Arrival, model: str) -> ConditionInput:
-    return ConditionInput(
-        model=model,
-        team=arrival.tenant,
-        prompt_tokens=arrival.prompt_tokens,
-        max_tokens=arrival.max_tokens or 0,
-    )
 
 
 class PolicyReplay:
@@ -265,7 +255,7 @@ class PolicyReplay:
             self._chains[name, arrival.tenant, number] = chain
         wall_us = self._house.calendar.wall_us(arrival.at_s)
         key = f"{arrival.session or wall_us}:{arrival.tenant}"
-        terms = chain.terms(partial(_condition_input, arrival, name), wall_us=wall_us, key=key)
+        terms = chain.terms(partial(arrival.condition_input, name), wall_us=wall_us, key=key)
         policy = terms.rule.policy
         self.slos.setdefault(policy.name, policy.slo)
         return terms
@@ -353,7 +343,9 @@ class PolicyReplay:
     ) -> None:
         """Whoever read the prompt has it from its first token on."""
         read_s = outcome.arrival.at_s + outcome.ttft_s
-        if outcome.engine is None and request.beginning.marks:
+        if outcome.engine is not None:
+            self._prefixes.record_released(outcome.engine, request.beginning.marks, self._now_s)
+        elif request.beginning.marks:
             self._caches.record_answer(told.target, told.price, request, told.hit, read_s)
         self._caches.record_elsewhere(told.comparators, request, read_s)
 

@@ -188,7 +188,7 @@ class Replay:
         return at_s + (folds + 1) * period_s
 
     def _quiet(self, at_s: float, until_s: float, period_s: float) -> int:
-        """How many periods pass until anything can happen to an engine, or is decided."""
+        """Return the periods that pass before an engine changes or a decision is made."""
         if until_s == inf or self._waiting or any(seat.flights for seat in self.seats):
             return 0
         return int((until_s - at_s) / period_s)
@@ -203,7 +203,7 @@ class Replay:
                 chooser.on_ended(outcome)
 
     def _recheck_choice(self, index: int, at_s: float) -> None:
-        """What others did when it was sent is known by now."""
+        """Recheck a choice once others' dispatches at its time are known."""
         outcome = self.outcomes[index]
         if outcome.engine is None or outcome.choice is None or outcome.choice.stands is None:
             return

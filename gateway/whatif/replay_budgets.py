@@ -42,7 +42,7 @@ class ReplayBudget:
 
 
 class ReplayHold(NamedTuple):
-    """What a request may cost at most, on each budget of its team, in the window of its start."""
+    """The most that a request may cost, on each budget of its team, in its start's window."""
 
     pusd: int
     taken: tuple[tuple[ReplayBudget, int], ...]
@@ -71,7 +71,7 @@ class ReplayBudgets:
         self._of: dict[str, list[ReplayBudget]] = {}
 
     def remaining_pusd(self, team: str, at_us: int) -> int | None:
-        """What its tightest budget leaves; `None`: it has none."""
+        """Return what the tightest budget leaves; `None` without a budget."""
         purses = self._purses(team)
         return (
             min([purse.remaining_pusd(purse.window_at_us(at_us)) for purse in purses])

@@ -24,7 +24,7 @@ from router.types import EngineState, Slo, StepModel, TargetHealth
 
 @dataclass(frozen=True, slots=True)
 class EngineKnowledge:
-    """How well the gateway knows its engines: its error factors, and how late news is."""
+    """The gateway's knowledge of its engines: error factors, and the delay of news."""
 
     step_factor: float = 1.0  # of all it believes of a step; below 1 it is too hopeful
     prefill_factor: float = 1.0  # of the prefill's part, on top
@@ -196,7 +196,7 @@ class ReplayEngine:
         return flight
 
     def fold(self, now_s: float) -> None:
-        """What telemetry does at every scrape."""
+        """Do what telemetry does at every scrape."""
         if self._knowledge.loops:
             sums = FeedbackSums(
                 self._observed, self._predicted, self._prefilled + self._queued,
@@ -207,13 +207,13 @@ class ReplayEngine:
             self.loops.fold(FeedbackSums(admitted_tokens=self._prefilled + self._queued), now_s)
 
     def skip_folds(self, folds: int, period_s: float) -> None:
-        """As so many folds a period apart, of what was folded last: nothing runs in between."""
+        """Apply so many folds a period apart of the last sums: nothing runs in between."""
         self.loops.skip_folds(folds, period_s)
 
     def state(
         self, now_s: float, worker: int = 0, tightest_ttft_ms: float | None = None
     ) -> EngineState:
-        """What that worker knows of the engine at this instant."""
+        """Return the engine's state as this worker knows it at this instant."""
         seen = self._loads(now_s)
         if self._knowledge.skew_s:
             seen = self._stale_loads_of(worker, seen)
@@ -232,7 +232,7 @@ class ReplayEngine:
         return replace(state, residents=self._residents()) if is_crowded(state) else state
 
     def missed_load(self, flight: ReplayRequest) -> PeerLoad:
-        """What others had in flight when this one was sent, and its worker did not know."""
+        """Return others' load at this flight's dispatch that its worker did not know."""
         until_s = flight.started_s
         since_s = until_s - self._knowledge.skew_s
         late = [

@@ -1,4 +1,4 @@
-"""Where a what-if takes place: a configuration's targets, engine models, prices, API latencies.
+"""The fleet of a what-if: targets, engine models, prices, API latencies.
 
 Everything here is the same for each policy that is tried in it. Engines are those of the file; how
 fast they are is a measured model: a simulated pool's profile, what a running host measured of its
@@ -43,7 +43,7 @@ class HouseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EngineModelSource:
-    """How an engine of a pool behaves, and who says so."""
+    """The behaviour of a pool's engine, and its source."""
 
     shape: EngineShape
     source: str
@@ -51,7 +51,7 @@ class EngineModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ApiLatencySource:
-    """How an API answers, and who says so."""
+    """The latency of an API, and its source."""
 
     latency: Latency
     source: str
@@ -104,7 +104,7 @@ class ReplayFleet:
         return resolve_model(self.settings, name)
 
     def value_prices(self, name: str) -> Sequence[Price]:
-        """What a model's requests would cost elsewhere: at its APIs, else at its comparators."""
+        """Return the prices of a model elsewhere: at its APIs, else at its comparators."""
         found = self.model(name)
         if found is None:
             return ()

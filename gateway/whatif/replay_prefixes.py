@@ -29,6 +29,8 @@ class ReplayPrefixes:
             (row, seats[name], PrefixHitTrust()) for row, name in enumerate(names) if name in seats
         ]
         self._expected = [0.0] * len(names)
+        self._moved = [False] * len(names)  # since it was last reckoned what is forgotten
+        self._rows = {seat.name: row for row, seat, _ in self._engines}
         for row, seat, trust in self._engines:
             cell = self._table.published_row(row) + _CAPACITY
             self._table.cells[cell] = float(seat.shape.kv_capacity_tokens)
@@ -41,6 +43,13 @@ class ReplayPrefixes:
         if marks:
             self.index.record_sent(engine, marks, now_s)
             self._expected[engine] += expected_tokens
+            self._moved[engine] = True
+
+    def record_released(self, engine: str, marks: Sequence[int], now_s: float) -> None:
+        """A prompt that begins so has its answer there."""
+        row = self._rows[engine]
+        self.index.record_released(row, marks, now_s)
+        self._moved[row] = True
 
     def fold(self) -> None:
         """Believe what was found lately, as telemetry does at every scrape."""
@@ -48,4 +57,6 @@ class ReplayPrefixes:
             trust.fold(self._expected[row], float(seat.engine.totals.prefix_hits))
             cells, published = self._table.cells, self._table.published_row(row)
             cells[published + _TRUST] = trust.share
-            cells[published + _FORGOTTEN] = self.index.forgotten_s(row)
+            if self._moved[row]:
+                self._moved[row] = False
+                cells[published + _FORGOTTEN] = self.index.forgotten_s(row)

@@ -1,4 +1,4 @@
-"""What a what-if found, as plain numbers: dollars, promises, spill, load over time, disagreement.
+"""Results of a what-if in numbers: dollars, promises, spill, load over time, disagreement.
 
 Dollars are pico-USD in, USD out. Fixed dollars are what the engines cost over the time of the
 traffic, whatever they do. A request that was refused keeps no promise. `value` is what a request
@@ -65,7 +65,7 @@ def decision_of(outcome: ReplayOutcome) -> ReplayDecision:
 
 
 def api_pusd(outcome: ReplayOutcome) -> int | None:
-    """What the API charges for it: 0 where none was asked, `None` where its price is not known."""
+    """Return the API's charge: 0 without an API, `None` if its price is unknown."""
     return 0 if outcome.engine is not None else charged_pusd(outcome, decision_of(outcome))
 
 
@@ -155,7 +155,7 @@ def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) 
 def _spill(
     house: ReplayFleet, outcomes: Sequence[ReplayOutcome], worth: Sequence[int | None]
 ) -> dict[str, Any]:
-    """Of requests that an own engine may serve, what an API did."""
+    """Return what an API did of the requests that an own engine may serve."""
     own = {
         name: any(target.own for target in house.fleet.targets(*found))
         for name in {outcome.arrival.model for outcome in outcomes}
@@ -181,7 +181,7 @@ def _spill(
 
 
 def _targets(planned: PolicyReplay, outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
-    """Where requests went; `cached`: tokens of their prompts that were read from a cache there."""
+    """Return the targets of requests; `cached`: prompt tokens that were read from a cache."""
     rows: dict[str, dict[str, Any]] = {}
     found = {seat.name: seat.engine.totals.prefix_hits for seat in planned.seats}
     for outcome in outcomes:
@@ -208,7 +208,7 @@ def _targets(planned: PolicyReplay, outcomes: Iterable[ReplayOutcome]) -> list[d
 
 
 def disagreement(before: Sequence[ReplayOutcome], after: Sequence[ReplayOutcome]) -> dict[str, Any]:
-    """Where two sets sent the same requests, by target, and what the difference came to."""
+    """Return where two sets disagree on a request, by target, and the difference."""
     flows: dict[tuple[str, str], list[tuple[ReplayOutcome, ReplayOutcome]]] = {}
     for outcome, other in zip(before, after, strict=True):
         here, there = _target_of(outcome), _target_of(other)

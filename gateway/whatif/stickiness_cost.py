@@ -16,7 +16,7 @@ from router.types import Candidate, Verdict
 
 
 class StickinessCost:
-    """Of one set of policies."""
+    """The stickiness cost of one set of policies."""
 
     def __init__(self) -> None:
         self._last = SessionAffinity()
@@ -51,5 +51,5 @@ def _key(model: str, arrival: Arrival) -> str:
 
 
 def _charged_pusd(candidate: Candidate) -> int:
-    """As expected when it was decided; an own engine's hour is paid in any case."""
+    """Return the charge expected at the decision; an own engine's hour is paid in any case."""
     return 0 if candidate.engine is not None else candidate.expected_pusd or 0

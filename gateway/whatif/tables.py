@@ -68,7 +68,7 @@ def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list
 
 
 def notes(document: dict[str, Any]) -> list[str]:
-    """What the figures rest on."""
+    """Return notes on the basis of the figures."""
     traffic = document["traffic"]
     came = f"{traffic['requests']:,} requests in {traffic['seconds']:,.0f} s"
     lines = [
@@ -172,7 +172,7 @@ def breaks_promises(document: dict[str, Any]) -> bool:
 
 
 def broken_promises(document: dict[str, Any]) -> list[str]:
-    """Where own answers keep less than was promised, a line each, with what is known of why."""
+    """Return the classes whose own answers miss their promise, a line each, with known causes."""
     lines = []
     for result in document["results"]:
         for each in result["classes"]:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
+from gateway.config.conditions import ConditionInput
+
 PREFIX_TOKENS = 512  # as published traces count prefixes
 
 
@@ -45,6 +47,15 @@ class Arrival(NamedTuple):
     def session_number(self) -> int:
         """Return the same number for each request of one session, and hardly of another one."""
         return crc32(f"{self.tenant}\0{self.model}\0{self.session}".encode())
+
+    def condition_input(self, model: str) -> ConditionInput:
+        """Return what a policy's condition sees of it."""
+        return ConditionInput(
+            model=model,
+            team=self.tenant,
+            prompt_tokens=self.prompt_tokens,
+            max_tokens=self.max_tokens or 0,
+        )
 
     def blocks(self, block_tokens: int) -> tuple[int, ...]:
         """The prefix by an engine's own blocks, which must divide its parts."""

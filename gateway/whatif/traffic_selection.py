@@ -1,4 +1,4 @@
-"""What a what-if is asked about, found: traffic of the ledger, models, engines.
+"""The inputs of a what-if: traffic of the ledger, models, engines.
 
 The same for the command and for what a running host is asked; members of the API have the names of
 the command's options, and errors name them so.
@@ -29,7 +29,7 @@ from ledger.queries.traffic import RecordedLength
 
 
 class WhatIfInputError(Exception):
-    """What was asked for cannot be played; the text says what to say instead."""
+    """An input that cannot be played; the text says what to use instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def house_of(
     named: Mapping[str, EngineModelSource],
     books: Engine | None,
 ) -> ReplayFleet:
-    """Where it takes place; engines as `named`, else as measured. Raises `HouseError`."""
+    """Return the fleet; engines as `named`, else as measured. Raises `HouseError`."""
     measured = []
     entered: Mapping[str, int | None] = {}
     if books is not None:

@@ -70,7 +70,7 @@ def _beginnings(arrivals: Sequence[Arrival]) -> str:
 
 
 def _assumptions_of(house: ReplayFleet) -> dict[str, Any]:
-    """Whose word is taken for engines and APIs."""
+    """Return the sources of the engines' and APIs' figures."""
     return {
         "engines": {name: engine.source for name, engine in house.engines.items()},
         "apis": {

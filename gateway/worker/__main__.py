@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def load_ahead(settings: Settings) -> None:
-    """What a provider needs that takes seconds to load: beside streams it would stop them all.
+    """Load slow parts of a provider ahead: beside streams they would stop them all.
 
     Loaded now, it is frozen, too: the collector would walk it for a third of a second each time.
     The first prompt beyond ASCII would make its streams wait for a table of characters.

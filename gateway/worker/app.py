@@ -274,7 +274,7 @@ def _straight(path: str) -> str:
 
 
 async def _of_server(send: SendMessage, request_id: str) -> None:
-    """What is served here at all: nothing is asked of a path."""
+    """Answer for the server as a whole, whatever the path."""
     headers = [
         (b"allow", ", ".join(sorted((*METHODS, "HEAD", "OPTIONS"))).encode()),
         (b"x-request-id", request_id.encode()),
@@ -334,13 +334,13 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_defect(request: Request, _: Exception) -> Response:
-    """What nobody foresaw: the application raises it once more, to be logged with its request."""
+    """Answer an unexpected error; the application raises it again to be logged."""
     told = RequestError("internal", "The gateway failed; it is logged.")
     return await _on_request_error(request, told)
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Of all routes with this path: Starlette names those of the first."""
+    """Return the methods of all routes with this path: Starlette names those of the first."""
     routes, found = request.app.routes, set()
     for method in METHODS:
         scope = {**request.scope, "method": method}

@@ -69,6 +69,7 @@ from gateway.worker.learned_estimates import HostEstimates, open_estimates
 from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followers_of
 from gateway.worker.policy_follower import ReadPolicies
 from gateway.worker.wire_clients import HttpClients, make_backends
+from ledger.budgets.binding import valued_tag
 from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
@@ -84,7 +85,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MetricsExposition:
-    """Where this worker's metrics are registered, and how all workers' are rendered."""
+    """The registry of this worker's metrics, and the rendering of all workers' metrics."""
 
     registry: CollectorRegistry
     render: Callable[[], bytes]
@@ -220,7 +221,7 @@ def _plans(
     failsafe: DegradedDecider,
     in_force: ActivePolicies,
 ) -> Callable[[Settings, str], RoutePlanner]:
-    """Who plans under a set of rules and its version."""
+    """Return the planner for a set of rules and its version."""
 
     def plans_for(rules: Settings, version: str) -> RoutePlanner:
         routes = RouteCache(rules, fleet, admission, in_force.overrides)
@@ -284,7 +285,7 @@ async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def _in_force(settings: Settings, read: ReadPolicies | None) -> ActivePolicies:
-    """What the worker starts under."""
+    """Return the policies that the worker starts with."""
     stored = None if read is None else read()
     rules = rules_of(settings, stored)
     if rules.fault is not None:
@@ -321,6 +322,8 @@ def _inference_api(
     clock, ids = dispatcher.clock, RequestIds()
     made = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, ids)
     made.passes_whole = fleet.speaks_messages
+    tags = map(valued_tag, (budget.scope for budget in settings.budgets))
+    made.request_tags = frozenset(tag for tag in tags if tag is not None)
     return made
 
 
@@ -339,7 +342,7 @@ def _desk(runtime: Runtime, worker: int, journal: JournalWriter) -> BudgetClient
 
 
 def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> list[str]:
-    """What is missing before requests can be served and recorded."""
+    """Return what is missing before requests can be served and recorded."""
     missing = []
     if hot.draining:
         missing.append("draining")

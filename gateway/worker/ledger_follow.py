@@ -1,4 +1,4 @@
-"""What a worker reads of the ledger, and what of it it keeps up with while it runs."""
+"""A worker's reads of the ledger, and what it follows while it runs."""
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from ledger.prices.stored import NEWEST_PRICE_FILE
 
 @dataclass(frozen=True, slots=True)
 class LedgerReaders:
-    """What the worker reads of the ledger: prices to decide by, keys to know, past answers.
+    """A worker's reads of the ledger: prices to decide by, keys, past answers.
 
     `reader` is read-only, for usage and costs.
     """
@@ -55,7 +55,7 @@ class LiveParts(NamedTuple):
 def followers_of(
     settings: Settings, ledger: LedgerReaders, runtime: Runtime, moving: LiveParts, clock: Clock
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """What others put in force while this worker runs, each a chore without an end."""
+    """Yield the coroutines that follow what others put in force while this worker runs."""
     run_dir, (candidates, fleet, in_force, reset) = runtime.run_dir, moving
     if ledger.newer_prices is not None:
         prices = PriceFollower(ledger.prices, ledger.newer_prices, candidates)

@@ -1,4 +1,4 @@
-"""Whose lines are next: the team's with the fewest in work, its oldest first.
+"""The fair order of batch lines: the team with the fewest in work first, its oldest first.
 
 One after the other in age, a batch of fifty thousand lines would keep every other team waiting for
 a day. Each batch is asked by the index that its lines lie in, so what waits behind costs nothing.
@@ -18,7 +18,7 @@ WAITING, RUNNING, OUT, DONE = "waiting", "running", "out", "done"
 
 
 def fair_shares(places: int, in_work: Mapping[str, int]) -> dict[str, int]:
-    """How many of the places each team gets, so that all come as near to equal as they can.
+    """Return the places of each team, as equal as possible.
 
     `in_work` is what each has already; of two that are equal the one named first comes first.
     """
@@ -81,7 +81,7 @@ def open_batch_conditions(now_us: int) -> list[Any]:
 
 
 def claimed_columns() -> Select[Any]:
-    """What a claim is made of."""
+    """Return the columns of a claim."""
     columns = BatchLineRow.__table__.columns
     return select(*columns, BatchRow.endpoint, BatchRow.key_id, BatchRow.expires_us).join(
         BatchRow, BatchRow.id == BatchLineRow.batch_id

@@ -82,7 +82,7 @@ class FileStore:
     def finish_once(
         self, whole: FileRecord, asking: IdempotencyRecord, *, until_us: int
     ) -> IdempotencyRecord | None:
-        """The same for who came first with its `Idempotency-Key`, which then stands for the file.
+        """Finish a file and claim its `Idempotency-Key`, which then names the file.
 
         Who that was, `asking` itself if nobody; in one transaction, so that no key ever stands for
         a file that was not whole. `None` when it was swept, and for a key that was just freed.

@@ -152,7 +152,7 @@ class LineStore:
         return {row[0]: row[1] for row in read_rows(self._engine, query)}
 
     def runners(self, model: str) -> int:
-        """How many have lines of a model in hand."""
+        """Return the number of runners with lines of a model in work."""
         query = select(func.count(BatchLineRow.owner.distinct())).where(
             BatchLineRow.state == RUNNING, BatchLineRow.model == model
         )
@@ -200,7 +200,7 @@ class LineStore:
         write_alone(self._engine, left.values(state=WAITING, owner=None))
 
     def take_over(self, seat: str) -> None:
-        """What an earlier life of this seat (`SEAT/life`) left is free at once: it is dead."""
+        """Free what an earlier life of this seat (`SEAT/life`) left: that life is over."""
         left = (
             update(BatchLineRow)
             .where(

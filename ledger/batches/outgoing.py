@@ -1,4 +1,4 @@
-"""What is out at providers as their batches: from lines that were given away to lines answered.
+"""Batches at providers: from lines that were given away to lines answered.
 
     collecting -> ready -> uploading -> uploaded -> creating -> sent -> booking -> done
                      `---------------------------------`-> returning ------------^
@@ -76,7 +76,7 @@ class OutgoingRecord:
 
 
 class LineTerms(msgspec.Struct, frozen=True):
-    """What a line's charge is judged and compared by, frozen when it went out.
+    """The terms by which a line is charged and compared, frozen when it was sent.
 
     `most`: output tokens of all choices that its bound is made of; `told`: whether the provider
     was told that limit; `compared`: price versions. `allowance`: what of `most` is beside the limit
@@ -110,7 +110,7 @@ class LeavingLine:
 
 @dataclass(frozen=True, slots=True)
 class AttemptOpening:
-    """Of an attempt that is open."""
+    """The opening of an attempt that is not settled."""
 
     opened_us: int
     price_version: int | None
@@ -133,7 +133,7 @@ class OutLine:
 
 @dataclass(frozen=True, slots=True)
 class LineEnd:
-    """How a line ended there. Without an `answer` it waits again, from `next_us` on.
+    """The end of a line there. Without an `answer` it waits again, from `next_us` on.
 
     `kept`: it goes to no provider's batch again; `failed` counts the try against it.
     """
@@ -149,7 +149,7 @@ class LineEnd:
 
 @dataclass(frozen=True, slots=True)
 class LeavingResult:
-    """What became of lines that were to leave: `broke` ones found no room in a budget."""
+    """The result for lines that were to leave: `broke` ones found no room in a budget."""
 
     gone: tuple[LeavingLine, ...] = ()
     broke: tuple[LeavingLine, ...] = ()
@@ -232,7 +232,7 @@ class OutgoingStore:
         return write_alone(self.engine, change) == 1
 
     def take_over(self, seat: str) -> None:
-        """What an earlier life of this seat (`SEAT/life`) had in hand is free at once."""
+        """Free what an earlier life of this seat (`SEAT/life`) had in work."""
         free = (
             update(ProviderBatchRow)
             .where(

@@ -112,7 +112,7 @@ def _reached_of(
     steps: Sequence[int],
     at_us: int,
 ) -> Iterator[Alert]:
-    """Of a budget's account, or of every account that a default binds."""
+    """Yield the alerts of a budget's account, or of every account that a default binds."""
     table = BudgetWindowRow
     now = window_at(cast("Period", bound.period), bound.timezone, at_us // US_PER_S)
     past = window_at(cast("Period", bound.period), bound.timezone, now.start_s - 1)

@@ -1,4 +1,4 @@
-"""What rows of a journal that lack can have cost: no more than its worker was lent. Pure.
+"""The most that missing rows of a journal can have cost: what its worker was lent. Pure.
 
 A worker holds what an attempt may cost on every hard budget of its scopes before it is dispatched.
 A budget on the scope `global` therefore bounds all that a worker can have spent. Other budgets

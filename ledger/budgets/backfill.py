@@ -1,4 +1,4 @@
-"""What a window has seen before its budget was declared counts in it: exact, from the attempts.
+"""Spending before a budget's declaration in its window: exact, from the attempts.
 
 A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
 nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
@@ -15,6 +15,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     String,
+    TableValuedAlias,
     and_,
     column,
     exists,
@@ -28,8 +29,8 @@ from sqlalchemy import (
     update,
 )
 
-from ledger.budgets.binding import BudgetLine, pattern_of
-from ledger.budgets.escrow import EscrowError
+from ledger.budgets.binding import EACH, VALUES_MOST, BudgetLine, pattern_of, valued_tag
+from ledger.budgets.escrow import EscrowError, budget_key
 from ledger.budgets.open_claims import claimed_pusd
 from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
 from ledger.budgets.under_way import BookedChange, apply_booked
@@ -52,11 +53,14 @@ def backfill_default(
     own: Collection[str],
     moved: bool,
 ) -> None:
-    """The same for everybody whom a default binds, in one sweep: all of its kind but `own`.
+    """Fill the windows of all accounts that a default binds, except `own`, in one sweep.
 
     `default` is the line of `user:*`; `own` are the accounts that have a budget of their own.
     """
     kind = default.scope.partition(":")[0]
+    if valued_tag(default.scope) is not None:
+        _backfill_values(connection, default, window, own=own, moved=moved)
+        return
     column = _column(BY_PREFIX[kind])
     account = literal(f"{kind}:", String) + column + literal(f"@{default.period}", String)
     counted = and_(
@@ -87,6 +91,34 @@ def backfill_default(
         spent = _total(connection, budget_id, window.start_s)
         if default.hard:
             _grant(connection, budget_id, window.start_s, spent)
+
+
+def _backfill_values(
+    connection: Connection,
+    default: BudgetLine,
+    window: CalendarWindow,
+    *,
+    own: Collection[str],
+    moved: bool,
+) -> None:
+    """Count for each value of a tag what the window has seen of it, up to as many as may be."""
+    tag = _tags(connection)
+    values = (
+        select(tag.c.value)
+        .select_from(AttemptRow)
+        .join(tag, true())
+        .where(
+            tag.c.key == valued_tag(default.scope),
+            AttemptRow.opened_us >= window.start_s * 10**6,
+            AttemptRow.opened_us < window.end_s * 10**6,
+        )
+    )
+    for value in connection.execute(values.distinct().order_by(tag.c.value).limit(VALUES_MOST)):
+        scope = f"{default.scope.removesuffix(EACH)}{value[0]}"
+        budget_id = budget_key(scope, default.period)
+        if budget_id not in own and value[0] != EACH:
+            limit = default.limit_pusd if default.hard else None
+            backfill_budget(connection, scope, budget_id, window, limit_pusd=limit, moved=moved)
 
 
 def backfill_budget(
@@ -250,10 +282,15 @@ def _column(kind: BudgetScope) -> Stored[Any]:
 
 def _tag_condition(connection: Connection, name: str) -> ColumnElement[bool]:
     """Attempts with a tag of that name, or of that name and value: `app` or `app=web`."""
-    pairs = func.json_each_text if connection.dialect.name == "postgresql" else func.json_each
-    tag = pairs(AttemptRow.tags).table_valued(column("key", String), column("value", String))
+    tag = _tags(connection)
     both = tag.c.key + "=" + tag.c.value
     return exists(select(literal(1)).select_from(tag).where(or_(tag.c.key == name, both == name)))
+
+
+def _tags(connection: Connection) -> TableValuedAlias:
+    """Return the tags of an attempt as rows of `key` and `value`."""
+    pairs = func.json_each_text if connection.dialect.name == "postgresql" else func.json_each
+    return pairs(AttemptRow.tags).table_valued(column("key", String), column("value", String))
 
 
 def _move(

@@ -23,7 +23,7 @@ IDS_PER_QUERY = 500
 
 @dataclass(slots=True)
 class BatchEscrow:
-    """What is left of the budgets that a few attempts fall under, locked while they are opened."""
+    """The rest of the budgets of a few attempts, locked while they are opened."""
 
     connection: Connection
     budgets: Sequence[BudgetLine]
@@ -72,7 +72,7 @@ class BatchEscrow:
 
 
 def held_amounts(connection: Connection, attempts: Sequence[str]) -> dict[BudgetAccount, int]:
-    """What these attempts still hold of hard budgets; asked before they are settled."""
+    """Return what attempts still hold of hard budgets; call it before they are settled."""
     found: dict[BudgetAccount, int] = {}
     for start in range(0, len(attempts), IDS_PER_QUERY):
         some = attempts[start : start + IDS_PER_QUERY]

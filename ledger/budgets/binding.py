@@ -1,21 +1,23 @@
 """Which budget binds a name: its own, or the default of its kind.
 
 A budget on `user:*` (or `team:*`, `key:*`) is a default: every user without a budget of their own
-for that period has one like it, counted apart. It has no rows of its own: the account is the
-name's (`user:ann@month`), the limit and the calendar are the default's, so that another limit is
-one row, and a budget of one's own goes on with what its window has seen.
+for that period has one like it, counted apart; on `tag:run=*` every value of that tag has, up to
+`VALUES_MOST` in one window, since clients name the values. It has no rows of its own: the account
+is the name's (`user:ann@month`), the limit and the calendar are the default's, so that another
+limit is one row, and a budget of one's own goes on with what its window has seen.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Connection, select
 
 from ledger.budgets.escrow import budget_key
-from ledger.budgets.scopes import EACH_KINDS
+from ledger.budgets.scopes import EACH_KINDS, VALUE_KINDS
 from ledger.orm.budgets import BudgetRow
 
 EACH = "*"
+VALUES_MOST: Final = 10_000  # of one tag, that have a budget in one window
 
 
 class _Line(Protocol):
@@ -29,7 +31,7 @@ Line = TypeVar("Line", bound=_Line)
 
 
 class BudgetLine(NamedTuple):
-    """What one budget says. `retired_us`: it binds nobody since."""
+    """The terms of one budget. `retired_us`: it binds nobody since."""
 
     id: str
     scope: str
@@ -43,6 +45,9 @@ class BudgetLine(NamedTuple):
 def wildcard_of(scope: str) -> str | None:
     """`user:*` for `user:ann`; None for what no default is made of, and for a default."""
     kind, colon, name = scope.partition(":")
+    if kind in VALUE_KINDS:
+        tag, equals, value = name.partition("=")
+        return f"{kind}:{tag}={EACH}" if equals and value != EACH else None
     return f"{kind}:{EACH}" if colon and kind in EACH_KINDS and name != EACH else None
 
 
@@ -59,7 +64,14 @@ def scope_of(budget_id: str) -> str:
 
 def is_default(scope: str) -> bool:
     kind, _, name = scope.partition(":")
-    return name == EACH and kind in EACH_KINDS
+    return valued_tag(scope) is not None or (name == EACH and kind in EACH_KINDS)
+
+
+def valued_tag(scope: str) -> str | None:
+    """Return `run` for `tag:run=*`, the default of each value; None for what is no such default."""
+    kind, _, name = scope.partition(":")
+    tag, equals, value = name.partition("=")
+    return tag if kind in VALUE_KINDS and equals and value == EACH else None
 
 
 def pattern_of(default_id: str) -> str:
@@ -87,7 +99,7 @@ _LINES = select(*[getattr(BudgetRow, name) for name in BudgetLine._fields])
 
 
 class BoundBudgets:
-    """What binds accounts, as the database has it; all budgets, or what binds some accounts."""
+    """The budgets that bind accounts, as the database has them: all, or those of some accounts."""
 
     def __init__(self, connection: Connection, accounts: Collection[str] | None = None) -> None:
         query = _LINES
@@ -105,6 +117,11 @@ class BoundBudgets:
         if default is not None and (own is None or default.retired_us is None):
             return default
         return own
+
+    def is_own(self, account: str) -> bool:
+        """Whether the account is a budget's own, that is in force."""
+        own = self._all.get(account)
+        return own is not None and own.retired_us is None
 
     def in_force(self) -> Iterator[BudgetLine]:
         return (member for member in self._all.values() if member.retired_us is None)

@@ -22,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.budget_snapshot import BudgetSnapshot, SpentByWindow, read_budgets
 from ledger.budgets.grants import (
+    NO_ROOM,
     BudgetAccount,
     GrantNeed,
     grow,
@@ -299,7 +300,7 @@ class BudgetBroker:
             self._start(self._borrow(again, after_s=LEFT_AFTER_S))
             return
         account = self._short(queue)[0]
-        standing = self._book.standings[account]
+        standing = self._book.standings.get(account, NO_ROOM)
         room = max(0, self._book.remaining_pusd(account)) + max(0, standing.remaining_pusd)
         may_come = bool(silent) and self._may_fit(queue, silent=silent)
         unknown = may_come or self._book.is_unaccounted(account)
@@ -307,6 +308,8 @@ class BudgetBroker:
             queue.borrow.number, account.budget_id, str(standing.limit_pusd), str(room),
             away=unknown, unspent_pusd=str(standing.unspent_pusd),
         )  # fmt: skip
+        for asked in queue.amounts:
+            self._book.forget_unmade(asked)
         self._send(queue.worker, refusal)
 
     async def _raise_grants(self, asking: Sequence[_LoanQueue]) -> None:

@@ -26,7 +26,7 @@ class EscrowError(ValueError):
 
 
 class Slice(NamedTuple):
-    """What one holder may promise in one window of one scope; made twice for each attempt."""
+    """The money that one holder may promise in a window of a scope; made twice an attempt."""
 
     granted_pusd: int = 0
     held_pusd: int = 0
@@ -34,7 +34,7 @@ class Slice(NamedTuple):
 
     @property
     def free_pusd(self) -> int:
-        """What is left to hold; negative when a settle cost more than its hold."""
+        """Return what is left to hold; negative when a settlement cost more than its hold."""
         return self.granted_pusd - self.held_pusd - self.spent_pusd
 
     @property
@@ -59,7 +59,7 @@ class GrantPool:
 
     @property
     def remaining_pusd(self) -> int:
-        """What can still be granted; negative after the limit was lowered below the grants."""
+        """Return what can still be granted; negative if the limit was lowered below the grants."""
         return self.limit_pusd - self.granted_pusd
 
 
@@ -141,7 +141,7 @@ def is_sliced(remaining_pusd: int, hold_pusd: int, holders: int) -> bool:
 
 
 def loan_pusd(room: int, missing_pusd: int, hold_pusd: int, holders: int) -> int:
-    """How much to lend a holder that misses `missing_pusd` for one hold; 0 when it cannot be."""
+    """Return the loan for a holder that misses `missing_pusd` for one hold; 0 if impossible."""
     if missing_pusd > room:
         return 0
     if not is_sliced(room, hold_pusd, holders):

@@ -21,7 +21,15 @@ from sqlalchemy import (
     update,
 )
 
-from ledger.budgets.binding import BoundBudgets, BudgetLine
+from ledger.budgets.binding import (
+    VALUES_MOST,
+    BoundBudgets,
+    BudgetLine,
+    default_of,
+    pattern_of,
+    scope_of,
+    valued_tag,
+)
 from ledger.budgets.escrow import account_order, loan_pusd
 from ledger.database import reading
 from ledger.orm.base import aliased
@@ -83,6 +91,10 @@ class AccountBalance:
         """Return what other hosts were granted and have not spent: it may lie idle there."""
         granted, spent = self.granted_pusd - self.mine_pusd, self.spent_pusd - self.mine_spent_pusd
         return max(0, granted - spent) if self.others else 0
+
+
+NO_ROOM = AccountBalance(0, 0, 0, 0, 0, 0)
+"""Balance of an account that is not made: there are too many of its kind."""
 
 
 def budgets(engine: Engine) -> list[BudgetLine]:
@@ -192,9 +204,31 @@ def spent_by_journal(
 
 
 def _grow_grant(connection: Connection, host: str, need: GrantNeed) -> AccountBalance:
+    if _is_beyond(connection, need.account):
+        return NO_ROOM
     found = _lock_window(connection, host, need.account)
     loan = loan_pusd(found.remaining_pusd, need.missing_pusd, need.hold_pusd, 1 + found.others)
     return _raise(connection, host, need.account, found, loan) if loan > 0 else found
+
+
+def _is_beyond(connection: Connection, account: BudgetAccount) -> bool:
+    """Whether so many values of its tag have a budget in the window that this one gets none."""
+    default = default_of(account.budget_id)
+    if default is None or valued_tag(scope_of(default)) is None:
+        return False
+    table = BudgetWindowRow
+    known = select(table.window).where(_is_window(account))
+    if connection.execute(known).first() is not None:
+        return False
+    if BoundBudgets(connection, [account.budget_id]).is_own(account.budget_id):
+        return False
+    values = (
+        select(table.window)
+        .where(table.window == account.window, table.budget_id.like(pattern_of(default)))
+        .limit(VALUES_MOST)
+    )
+    count = select(func.count()).select_from(values.subquery())
+    return connection.execute(count).scalar_one() >= VALUES_MOST
 
 
 def _raise(

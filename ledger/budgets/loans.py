@@ -1,4 +1,4 @@
-"""What a desk lent to whom: the host's grants, cut into its workers' slices. Pure bookkeeping.
+"""A desk's loans: the host's grants, cut into its workers' slices. Pure bookkeeping.
 
 Every account is an `escrow.GrantPool` whose holders are journals: what a worker was lent counts as
 gone until it gives it back, or until its journal ended and the books say what it spent. After a
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ledger.budgets.escrow import GrantPool, is_sliced, loan_pusd
-from ledger.budgets.grants import AccountBalance, BudgetAccount
+from ledger.budgets.grants import NO_ROOM, AccountBalance, BudgetAccount
 
 # Holders beside the journals, whose names contain neither.
 GONE = ""  # what ended workers spent
@@ -44,7 +44,7 @@ class LoanBook:
         self._release_unknown()
 
     def remaining_pusd(self, account: BudgetAccount) -> int:
-        """What this host can lend without asking the database.
+        """Return what this host can lend without the database.
 
         Not what lies idle beyond a limit that was lowered, as far as the database told of it.
         """
@@ -58,7 +58,7 @@ class LoanBook:
         return self._pot(account).remaining_pusd
 
     def lent_pusd(self, account: BudgetAccount) -> int:
-        """What workers were lent beyond what the books say they spent."""
+        """Return what workers were lent beyond the spending in the books."""
         return sum(
             pusd - self._spent.get((journal, account), 0)
             for journal, pusd in self._pot(account).granted.items()
@@ -92,6 +92,11 @@ class LoanBook:
         """The database changed or confirmed this host's grant."""
         self._pots[account] = replace(self._pot(account), limit_pusd=standing.mine_pusd)
         self.standings[account] = standing
+
+    def forget_unmade(self, account: BudgetAccount) -> None:
+        """Forget an account that the database did not make: whoever asks of it is refused."""
+        if self.standings.get(account) == NO_ROOM:
+            del self.standings[account], self._pots[account]
 
     def lend(
         self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int
@@ -127,7 +132,7 @@ class LoanBook:
         self._release_unknown()
 
     def apply_spent(self, spent: Mapping[tuple[str, str, int], int]) -> None:
-        """What the books counted, by journal: called after each applied batch."""
+        """Apply the spending in the books, by journal; called after each applied batch."""
         for (journal, budget_id, window), pusd in spent.items():
             account = BudgetAccount(budget_id, window)
             pot = self._pots.get(account)

@@ -27,7 +27,7 @@ IDS_PER_QUERY = 500
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """How a claim was settled between people, by whom and when."""
+    """The settlement of a claim between people: how, by whom and when."""
 
     word: str  # BILLED | WAIVED
     at_us: int

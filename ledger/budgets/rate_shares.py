@@ -110,7 +110,7 @@ class RateShares:
             }
 
     def grow(self, needs: Iterable[RateShareNeed]) -> tuple[int, dict[str, RateShare]]:
-        """How many hosts are alive, and what this one has after asking.
+        """Ask for more. Return the number of live hosts and this host's shares.
 
         What is missing is noted, for others to give.
         """
@@ -122,7 +122,7 @@ class RateShares:
             return hosts, parts
 
     def wanted_by_others(self) -> dict[str, Pair]:
-        """What others miss of limits that this host has a part of."""
+        """Return what others miss of limits that this host has a part of."""
         mine = aliased(RatePartRow)
         query = (
             select(
@@ -152,7 +152,7 @@ class RateShares:
                 connection.execute(update(RatePartRow).where(self._is(name)).values(_columns(part)))
 
     def release_shares(self, parts: Mapping[str, RateShare]) -> None:
-        """As `write_shares`; whoever wanted it asks again, and says what is missing still."""
+        """Release shares as `write_shares` does; a host that wants them asks again."""
         with self._engine.begin() as connection:
             self._check_lease(connection)
             for name, part in sorted(parts.items()):

@@ -34,7 +34,7 @@ class Payer(Protocol):
 
 
 class Destination(Protocol):
-    """Where an attempt goes. `gateway.fleet.fleet.Target`, or the record of one."""
+    """The target of an attempt: `gateway.fleet.fleet.Target`, or the record of one."""
 
     @property
     def provider(self) -> str | None: ...
@@ -77,8 +77,8 @@ class BudgetScope:
     `of_request` returns the names that a request falls under wherever it goes, `of_target` those
     of an attempt at a target; "" stands for a scope without a name. `width` orders the scopes from
     the widest to the narrowest: hosts lock them in this order, so it never changes. A budget on
-    `team:*` is one for each team, if `for_each`. `own_name` returns the name that a key bears
-    itself, None for a key without one: of `OWNER` alone.
+    `team:*` is one for each team, if `for_each`; on `tag:run=*` one for each value. `own_name`
+    returns the name that a key bears itself, None for a key without one: of `OWNER` alone.
     """
 
     prefix: str
@@ -185,6 +185,8 @@ def prefixes(chosen: Callable[[BudgetScope], bool] = lambda _: True) -> tuple[st
 
 
 EACH_KINDS = prefixes(lambda kind: kind.for_each)
+VALUE_KINDS = prefixes(lambda kind: kind.name_rule is NameRule.TAG)
+"""Kinds whose names have values: `tag:run=*` is one budget for each value of `run`."""
 
 
 def request_scopes(payer: Payer, model: str) -> tuple[str, ...]:

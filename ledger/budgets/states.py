@@ -1,4 +1,4 @@
-"""Where every budget stands in the window of an instant: spent, held, left, and where it ends.
+"""The state of every budget in the window of an instant: spent, held, left, and its end.
 
 A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
 """

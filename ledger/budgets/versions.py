@@ -1,4 +1,4 @@
-"""What was said of budgets, as rows that nobody edits: one more whenever a budget says otherwise.
+"""Versions of budgets, as rows that nobody edits: one more for each change.
 
 A budget's own row is what desks read, and moves with the configuration. So that an edit of it can
 be told from what the configuration said, `declare` adds a version in the same transaction; versions

@@ -42,7 +42,7 @@ def window_at(period: Period, timezone: str, at_s: int) -> CalendarWindow:
 
 
 def starts_around(calendars: Iterable[tuple[str, str]], at_s: int) -> set[int]:
-    """Where windows of this instant begin, and of `LATE_S` before: hosts' clocks differ.
+    """Return the starts of windows at an instant, and `LATE_S` before: hosts' clocks differ.
 
     A calendar is a period and a time zone, of a budget that was declared.
     """

@@ -94,7 +94,7 @@ def focus_row(
 
 
 def account(name: str, shown: str, kind: str) -> dict[str, Value]:
-    """Who is owed: a payable account of the ledger, and the name that people know it by."""
+    """Return the columns of the payee: a payable account and its known name."""
     return {
         "BillingAccountId": name,
         "BillingAccountName": shown,
@@ -114,5 +114,5 @@ def sku_price(stable: str, versioned: str) -> dict[str, Value]:
 
 
 def sub_account(team: str) -> dict[str, Value]:
-    """Who bears it."""
+    """Return the columns of the payer."""
     return {"SubAccountId": team, "SubAccountName": team, "SubAccountType": "Team"}

@@ -75,7 +75,7 @@ def _purchase(contract: HourContract, pusd: int) -> dict[str, Value]:
 
 
 def _pool(contract: HourContract, pusd: int, paid: Fraction) -> dict[str, Value]:
-    """What all rows of a pool's hours share; the cost at the rate is the bill, by definition."""
+    """Return the columns that all rows of a pool's hours share; the list cost is the bill."""
     rate = Fraction(contract.pusd_per_hour)
     sku = f"gpu/{contract.gpu_type}/{contract.billing}"
     return {

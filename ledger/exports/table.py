@@ -1,4 +1,4 @@
-"""What an export is made of: columns with a kind each, and rows of plain values in their order.
+"""The parts of an export: columns with a kind each, and rows of plain values in their order.
 
 Rows come from an iterator and are never held: ten million of them need the memory of some
 thousand. Money is integer pico-USD until it is written, as decimal text or a decimal type in USD
@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ColumnKind(Enum):
-    """How a column's values are to be read; every kind may be `None`."""
+    """The reading of a column's values; every kind may be `None`."""
 
     TEXT = auto()
     INTEGER = auto()

@@ -1,4 +1,4 @@
-"""How a pool's contract accrues: which version counts in an hour, and who bears a piece of it.
+"""The accrual of a pool's contract: the version of an hour, and the payers of each piece.
 
 `split` is the one function that divides a bill into used, idle and unavailable. The hourly close
 posts what it says of a whole hour; reports and the dashboard show what it says of the part that
@@ -59,7 +59,7 @@ def unavailable(busy_us: Mapping[str, int], down_us: int, paid_us: int) -> int:
 
 
 def bill_pusd(contract: Version, span: tuple[int, int], use: PoolUse) -> int:
-    """What the contract charges for the span; `use` says when machines on demand ran."""
+    """Return the contract's charge for a span; `use` says when machines on demand ran."""
     terms = Terms(
         billing=contract["billing"],
         pusd_per_hour=contract["pusd_per_hour"],
@@ -97,7 +97,7 @@ def last_closed_us(connection: Connection, pool: str) -> int | None:
 def bill_start_us(
     connection: Connection, pool: str, *, since: date | None, recorded_us: int
 ) -> int:
-    """Where a pool's bill begins: on its contract's first day, else with the first evidence."""
+    """Return the start of a pool's bill: its contract's first day, else the first evidence."""
     first_day = midnight_us(since)
     if first_day is not None:
         return first_day

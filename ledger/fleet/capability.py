@@ -1,4 +1,4 @@
-"""What pools could have served inside the SLO over a span: one figure, and how it is known.
+"""The capacity of pools inside the SLO over a span: one figure, and its source.
 
 The step-time model of a pool's engines gives a rate at the traffic really asked (`capacity`).
 What spilled judges it: engines even out bursts over some minutes, at most an hour, so the overflow

@@ -1,4 +1,4 @@
-"""What one engine carries inside its TPOT promise, at the traffic that it is really asked for.
+"""The rate of one engine inside its TPOT promise, for its real traffic.
 
 `n` sequences run in a steady state, and every step decodes `n` tokens. A running sequence is seen
 in proportion to its output length, so of requests with prompt `p`, cached part `c` and output `o`:

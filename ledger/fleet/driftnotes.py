@@ -1,4 +1,4 @@
-"""What a host's sampling last found of each pool: counts and shares, no prompt and no answer.
+"""The last findings of a host's sampling by pool: counts and shares, no text.
 
 A file in the run directory, as upkeep's: it is of this host, and of the window that stands.
 """
@@ -13,7 +13,7 @@ DRIFT_FILE = "drift.json"
 
 
 class DriftNote(msgspec.Struct, frozen=True):
-    """Of one pool. `differ`: the share of tokens where it would write another than its baseline.
+    """The finding of one pool. `differ`: the share of tokens that differ from its baseline.
 
     `low`, `high`: its interval. All `None` while too few were compared. `kl`: nats a token.
     """

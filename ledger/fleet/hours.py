@@ -115,7 +115,7 @@ def _close_pool(connection: Connection, pool: str, until_us: int, at_us: int) ->
 
 
 def _open_since(connection: Connection, pool: str, first: Version) -> int:
-    """Where the hours that are not closed begin."""
+    """Return the start of the hours that are not closed."""
     last = last_closed_us(connection, pool)
     if last is not None:
         return last + HOUR_US

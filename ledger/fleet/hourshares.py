@@ -1,4 +1,4 @@
-"""Who bears closed GPU hours: teams, idle and unavailable, by contract; together they are the bill.
+"""The payers of closed GPU hours: teams, idle and unavailable; together they are the bill.
 
 Corrections are added to the hours that they correct. Hours that are not closed have no final
 shares and are in none of these; `closed_until_us` says where each pool's closed hours end.

@@ -51,7 +51,7 @@ class GpuOffer:
 
 @dataclass(frozen=True, slots=True)
 class ThroughputEstimate:
-    """What one GPU serves, output tokens per second, and the measurement that says so."""
+    """The output tokens per second of one GPU, and the measurement behind it."""
 
     output_tokens_per_s: Fraction
     measured: MeasuredThroughput
@@ -99,7 +99,7 @@ def models(known: Iterable[GpuOffer]) -> list[str]:
 
 
 def estimate(known: Sequence[GpuOffer], gpu: GpuOffer, model: str) -> ThroughputEstimate | None:
-    """What one such GPU serves of a model; `None` where it does not fit or nothing is known."""
+    """Return one GPU's rate for a model; `None` where it does not fit or nothing is known."""
     own = [throughput for throughput in gpu.serving if throughput.model == model]
     if own:
         best = max(own, key=lambda throughput: throughput.output_tokens_per_s / throughput.gpus)

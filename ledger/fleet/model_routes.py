@@ -1,4 +1,4 @@
-"""Where a model's requests may go beside own engines: declared by the configuration, kept here.
+"""The possible targets of a model beside own engines, as the configuration declares.
 
 The verdict prices what would leave own engines at the model's own APIs. Without an entry nothing
 is known: a model that nobody declared may not leave, unless its requests were seen at an API.

@@ -1,4 +1,4 @@
-"""How many engines of a pool are ordered, as whoever sizes its workload should know."""
+"""The number of engines that are ordered of a pool, for whoever sizes its workload."""
 
 from sqlalchemy import Connection, func, select
 

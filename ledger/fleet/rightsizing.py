@@ -41,7 +41,7 @@ class GpuOptionCost:
 
 
 def sizes(today: GpuOption, load: LoadCurve, known: Iterable[GpuOffer]) -> list[GpuOptionCost]:
-    """Of every other kind that could carry it, the cheapest first, those without a rate last."""
+    """Return every other kind that could serve, the cheapest first, those without a rate last."""
     spilled = load.overflow(today.engines * today.per_engine, volume=load.total)
     found = [
         size

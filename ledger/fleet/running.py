@@ -1,4 +1,4 @@
-"""What runs since a pool's last closed hour, split as the close will split it.
+"""The hours since a pool's last close, split as the close will split them.
 
 `accrual.split` divides each hour, or as much of it as has passed, by the same evidence that the
 close reads. For charts every hour is spread over finer parts: their work and their down time say
@@ -59,13 +59,13 @@ class OpenHours:
 
 @dataclass(frozen=True, slots=True)
 class _SampleSpan:
-    """What was seen in buckets of `width_us`, by their starts."""
+    """The samples in buckets of `width_us`, by their starts."""
 
     width_us: int
     uses: Mapping[int, PoolUse]
 
     def shares(self, replicas: int, piece: tuple[int, int]) -> tuple[Fraction, Fraction]:
-        """Of a piece's engine time, the busy and the unavailable share."""
+        """Return the busy and the unavailable share of a piece's engine time."""
         use = self.uses.get(piece[0] // self.width_us * self.width_us) or PoolUse()
         paid_us = replicas * (piece[1] - piece[0]) or 1
         return Fraction(sum(use.busy_us.values()), paid_us), Fraction(use.down_us, paid_us)
@@ -116,7 +116,7 @@ def running(
 def open_from(
     connection: Connection, contract: ContractVersion, closed: Iterable[HourCell], scope: Scope
 ) -> int:
-    """Where the open rest begins: after the last closed hour of the scope, or with the bill."""
+    """Return the start of the open hours: behind the last closed one, or with the bill."""
     pool = contract.pool
     last = max((cell.last_hour_us for cell in closed if cell.pool == pool), default=None)
     if last is not None:

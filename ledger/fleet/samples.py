@@ -1,4 +1,4 @@
-"""What telemetry leaves for the dashboard: engine samples, and versions of capacity and catalog.
+"""Telemetry's rows for the dashboard: engine samples, versions of capacity and catalogue.
 
 Small ordinary transactions beside the ledger writer. Capacity and catalog rows are added only
 when something changed: the latest row at a time is in force.

@@ -1,4 +1,4 @@
-"""What a host's upkeep last said of its engines: left for whoever shows it, as the writer's lag is.
+"""The last notes of a host's upkeep on its engines, as a file for readers.
 
 A file in the run directory: it is of this host and of now. What was done is in the registers, as
 overrides of the actor `upkeep`.
@@ -15,7 +15,7 @@ ACTOR = "upkeep"  # of overrides
 
 
 class UpkeepNote(msgspec.Struct, frozen=True):
-    """Of one engine. `waits`: why a restart that is due was not begun; `pace`: of its first hours.
+    """The note on one engine. `waits`: why a due restart has not begun; `pace`: its first hours.
 
     Times are microseconds by the epoch. `done`: how its last restart by upkeep ended.
     """

@@ -1,4 +1,4 @@
-"""What was seen of a pool's engines in a span: who used them, when they were down, when up.
+"""The use of a pool's engines in a span: by whom, when down, when up.
 
 The one reading for hours that close and for the hour that still runs, so that both are split by
 the same evidence. Use is the measured engine time of the attempts that settled in the piece; a
@@ -25,7 +25,7 @@ _NOTHING = (0, 0, "")
 
 @dataclass(slots=True)
 class PoolUse:
-    """What one piece of time saw; `up` are spans in which the pool's machines ran."""
+    """The use in one piece of time; `up` are spans in which the pool's machines ran."""
 
     busy_us: dict[str, int] = field(default_factory=dict)
     charged_pusd: dict[str, int] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def _work(
 def _add_retired(
     connection: Connection, pool: str, span: tuple[int, int], found: dict[int, PoolUse]
 ) -> None:
-    """What attempts used that are gone: an hour that is corrected late still had them."""
+    """Add the use of retired attempts, which a late correction of an hour still needs."""
     query = select(
         RetiredUseRow.hour_us,
         RetiredUseRow.team_id,

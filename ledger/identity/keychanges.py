@@ -105,7 +105,7 @@ class KnownKey(NamedTuple):
 def make(
     connection: Connection, spec: KeySpec, author: ChangeAuthor, *, pepper: bytes
 ) -> CreatedKey:
-    """As `create_key`, said who."""
+    """Create a key as `create_key` does, and record the author."""
     made = create_key(connection, spec, pepper=pepper, now_us=author.at_us)
     _record_change(connection, made.key_id, MADE, author)
     return made
@@ -126,7 +126,7 @@ def make_known(
 def revoke(
     connection: Connection, key_id: str, author: ChangeAuthor, *, with_made: bool = True
 ) -> list[str]:
-    """As `revoke_key`, said who; a second revocation is no change.
+    """Revoke a key as `revoke_key` does, and record the author; a second time changes nothing.
 
     `with_made`: with the last key of a line those end that it made for itself, and those of these.
     Returns them.
@@ -209,7 +209,7 @@ def known_keys(
 
 
 def teams_of(connection: Connection, user: str) -> set[str]:
-    """Of all keys that were ever made for this user."""
+    """Return the teams of all keys that were ever made for this user."""
     return set(connection.execute(select(KeyRow.team_id).where(KeyRow.user_id == user)).scalars())
 
 

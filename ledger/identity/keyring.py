@@ -42,7 +42,7 @@ class LedgerUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks and what they may do, as it binds one request."""
+    """The caller and their rights, as they bind one request."""
 
     key_id: str
     user_id: str | None

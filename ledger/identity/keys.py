@@ -50,7 +50,7 @@ class IdentityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """What a key may do. Organisation, team and user are made with defaults when missing."""
+    """The rights of a key. Organisation, team and user are made with defaults when missing."""
 
     name: str
     team: str = "default"

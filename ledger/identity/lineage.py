@@ -1,4 +1,4 @@
-"""Where keys come from: a line of rotations, the keys and the person that made them for themselves.
+"""The origin of keys: a line of rotations, the keys and the person that made them.
 
 Keys that follow each other by rotation are one line, named by the first. What a line made ends with
 its last key, and counts on its budgets: nobody who makes keys has more to spend than before.
@@ -16,7 +16,7 @@ MOST_COUNTED = 24  # keys whose budgets bind one
 
 
 class KeyOrigin(NamedTuple):
-    """As `KeyRow` has it."""
+    """The origin of a key, as `KeyRow` has it."""
 
     line: str | None = None
     makers: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Who may look at the books, by name: one TOML file.
+"""The people who may look at the books, by name: one TOML file.
 
     [people."ada@example.com"]
     role = "admin"                   # viewer | finance | admin
@@ -157,7 +157,7 @@ class AccessFile:
         return self._seen[1]
 
     def secret(self, name: str, least: int = 16) -> bytes:
-        """What a file beside this one holds, without the line's end."""
+        """Return the content of a file beside this one, without the line's end."""
         try:
             found = (self.path.parent / name).read_bytes().strip()
         except OSError as error:

@@ -11,7 +11,7 @@ BYTES = 32
 def read_or_create_secret(
     path: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes
 ) -> bytes:
-    """What the file holds; of several processes that make it, the first one wins."""
+    """Return the file's content; of several processes that create it, the first one wins."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f"{path.name}.{os.getpid()}")

@@ -28,7 +28,7 @@ class Adjustment:
 def posted_adjustments(
     connection: Connection, scope: Scope, *, bucket_us: int
 ) -> Iterator[Adjustment]:
-    """What was posted for the scope's time, by bucket."""
+    """Yield what was posted for the scope's time, by bucket."""
     if scope.team is not None:
         return
     start = (PostingRow.at_us - PostingRow.at_us % bucket_us).label("start_us")

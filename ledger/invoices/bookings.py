@@ -1,4 +1,4 @@
-"""What the books have of a party by day: rows, and what stands for attempts that were retired.
+"""Bookings of a party by day: rows, and those that stand for retired attempts.
 
 `booked_costs` is what an invoice is compared with; `provider_bookings` is what claims are matched
 with. Both count retired attempts: by the sums that their retirement kept, and by what their

@@ -32,7 +32,7 @@ from ledger.spans import DAY_US
 
 
 class InvoiceStateError(ValueError):
-    """What was asked cannot be done with this invoice; the message says why."""
+    """An operation that this invoice's state forbids; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def zone_of(connection: Connection, invoice: ImportedInvoice) -> BillingZone:
 
 
 class PostingMode(StrEnum):
-    """How an invoice stands to what the books have of its days."""
+    """The relation of an invoice to the bookings of its days."""
 
     WHOLE = "whole"  # it says all that is owed for them
     REPLACES = "replaces"  # the same, although another one of these days was posted
@@ -149,7 +149,7 @@ def overlapping_invoices(connection: Connection, invoice: ImportedInvoice) -> li
 def posting_differences(
     connection: Connection, invoice: ImportedInvoice, manner: PostingMode
 ) -> dict[date, int]:
-    """What posting it adds to what is owed, by day. Refuses to guess between two invoices.
+    """Return what posting adds to the debt, by day. Raises where two invoices may be meant.
 
     Its days are those of its zone (`zone_of`).
     """

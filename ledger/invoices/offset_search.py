@@ -23,7 +23,7 @@ _LONGEST_US = 60 * 60 * 1_000_000  # between begin and end of a retired attempt,
 
 
 class OffsetBasis(StrEnum):
-    """How an invoice's time zone is known."""
+    """The source of an invoice's time zone."""
 
     STATED = "stated"  # by the configuration, or by the file's own instants
     FOUND = "found"  # it alone explains the invoice

@@ -37,7 +37,7 @@ class DifferenceCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BookedCost:
-    """What the books have of one day and model. `uncertain_pusd`: estimated or at a bound."""
+    """Bookings of one day and model. `uncertain_pusd`: estimated or at a bound."""
 
     day: date
     model: str
@@ -152,7 +152,7 @@ def _row(key: str, pair: _Pair, causes: tuple[DifferenceCause, ...]) -> Reconcil
 
 
 def _clear_settled(rows: list[ReconciliationLine]) -> list[ReconciliationLine]:
-    """Where a day's adjustments bring its sum to the invoice's, no difference is left to explain.
+    """Clear the difference of days whose adjustments bring their sum to the invoice's.
 
     An adjustment is of a day and not of a model: it stands in a row of its own.
     """

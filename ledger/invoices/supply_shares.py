@@ -18,7 +18,7 @@ _Steps = list[tuple[DemandGroup, Pool]]
 
 
 class SupplyShares:
-    """What is left of each pool, and which demand drew how much on it."""
+    """The rest of each pool, and the draws of each demand."""
 
     def __init__(self, supplies: Mapping[Pool, int]) -> None:
         self._spare = dict(supplies)

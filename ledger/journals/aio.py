@@ -70,7 +70,7 @@ class AioContext:
         self._call_library(self._submit, self._context, self._one, self._list)
 
     def reap_operations(self, *, wait: bool) -> list[int]:
-        """Of each operation that ended since, its error's number or 0; `wait`: for one at least."""
+        """Return the error number or 0 of each ended operation; `wait`: for one at least."""
         with suppress(BlockingIOError):
             os.eventfd_read(self.told)
         least = self._one if wait else self._none

@@ -1,4 +1,4 @@
-"""Where journals lie: a directory for each, by format, with a lock that its process holds.
+"""The folders of journals: one each, by format, with a lock that its process holds.
 
 Format 1 lies in the journal directory itself (`NAME/owner`, `*.journal`), format 2 in its folder
 `v2` (`NAME/holder`, `*.segment`). A version that knows format 1 alone sees nothing of `v2`, so it

@@ -246,7 +246,7 @@ class JournalWriter:
             os.close(file)
 
     def _plan_round(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Who ends in this turn of the loop shares the round; in a rush, who ends soon after, too.
+        """Plan a shared flush for records that end in this turn, or in a rush soon after.
 
         A flush costs a tenth of what a request does: where many end, each pays a part of one.
         """

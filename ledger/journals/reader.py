@@ -45,7 +45,7 @@ class JournalOffset:
 
 @dataclass(frozen=True, slots=True)
 class JournalChunk:
-    """What can be read from a position on: frames of `after`'s segment.
+    """The readable frames of `after`'s segment, from a position on.
 
     `after` may be ahead of the last frame. `more`: as much as was asked for, or a later segment
     exists. `damages` lie in `damaged`, the number of a segment.

@@ -57,7 +57,7 @@ class HoldState(StrEnum):
 
 
 class ComparedCost(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a comparator would have charged: its price version and the token ratio applied.
+    """The charge of a comparator: its price version and the token ratio applied.
 
     `ratio_ppm` scales tokens between tokenizers, in parts per million (1_000_000: unscaled).
     `cached_tokens` of the prompt were taken to be in its provider's cache; None: nobody said.

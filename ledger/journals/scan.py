@@ -42,7 +42,7 @@ class Damage:
 
 @dataclass(slots=True)
 class SegmentScan:
-    """What was read. `end` is behind the last frame, `sequence` the number that comes next.
+    """The result of a scan. `end` is behind the last frame, `sequence` the next number.
 
     `sequence` is 0 before the first frame of a journal of which nothing is known.
     """

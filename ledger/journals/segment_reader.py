@@ -29,7 +29,7 @@ RESYNC_BYTES = 8 * 1024 * 1024  # behind damage, in which the next intact frame 
 
 @dataclass(frozen=True, slots=True)
 class SegmentReading:
-    """What is asked of a segment: frames from `offset` on, the next of which has `sequence`.
+    """A read of a segment: frames from `offset` on, the next of which has `sequence`.
 
     `following` is the next segment's file. `is_live`: the worker may append. `written` is the last
     number that the worker had certainly written when this was asked. `sure`: of a worker that died,

@@ -24,7 +24,7 @@ UNLISTED = -1
 
 
 class Side(Enum):
-    """Where a kind is counted: in the prompt, in the output, or beside both."""
+    """The side on which a kind is counted: the prompt, the output, or beside both."""
 
     PROMPT = auto()
     OUTPUT = auto()

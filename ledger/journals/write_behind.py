@@ -53,7 +53,7 @@ class JournalBroken(JournalError):
 
 @dataclass(slots=True)
 class SegmentPlace:
-    """Where the next frame goes. `offset` counts bytes of frames; `head` is the last one's."""
+    """The place of the next frame. `offset` counts bytes of frames; `head` is the last one's."""
 
     home: Path
     name: str

@@ -27,7 +27,7 @@ from ledger.orm.types import Json, Serial
 
 
 def _partial(name: str, then: str) -> Index:
-    """Of rows that have `name`."""
+    """Return an index of rows that have `name`."""
     return partial_index(f"ix_attempts_{name}_{then}", name, then, where=f"{name} IS NOT NULL")
 
 
@@ -136,7 +136,7 @@ class AttemptDecisionRow(LedgerBase):
 
 
 class ComparedCostRow(LedgerBase):
-    """What each comparator would have charged for an attempt, at its own rules."""
+    """The charge of each comparator for an attempt, by its own rules."""
 
     __tablename__ = "compared"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
@@ -258,7 +258,7 @@ class PostingRow(LedgerBase):
 
 
 class JournalPositionRow(LedgerBase):
-    """How far each journal is applied; moved in the same transaction as what it covers.
+    """The applied position of each journal; moved in the transaction that it covers.
 
     `sequence` is the number of the frame that comes next, in format 2: 0 where none was read, and
     `ledger.writing.repository.ENDED` once all of the journal is in the books.
@@ -276,7 +276,7 @@ class JournalPositionRow(LedgerBase):
 
 
 class HostNameRow(LedgerBase):
-    """What a state directory, by its id, is called as a host; who writes for it, and since when.
+    """The host name of a state directory, by its id; its writer, and since when.
 
     `place`: the directory on its kernel that wrote last; null: a file's ledger, or not yet.
     """
@@ -321,7 +321,7 @@ class PriceVersionRow(LedgerBase):
 
 
 class PriceImportRow(LedgerBase):
-    """Who stored versions of a book, when, and from what; also a reading that changed nothing."""
+    """An import of a book: author, time and source; also a reading that changed nothing."""
 
     __tablename__ = "price_imports"
 

@@ -31,7 +31,7 @@ class BudgetRow(LedgerBase):
 
 
 class BudgetVersionRow(LedgerBase):
-    """What was said of a budget, and when; the newest of its id is what the budget's row says."""
+    """A version of a budget; the newest of its id is what the budget's row says."""
 
     __tablename__ = "budget_versions"
     __table_args__ = (Index(None, "budget_id", "seq"),)
@@ -65,7 +65,7 @@ class BudgetWindowRow(LedgerBase):
 
 
 class GrantRow(LedgerBase):
-    """What one host may spend in a window, and what its attempts have spent of it."""
+    """The money that one host may spend in a window, and what its attempts spent of it."""
 
     __tablename__ = "grants"
 

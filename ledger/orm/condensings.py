@@ -10,7 +10,7 @@ from ledger.orm.types import WideInteger
 
 
 class RetiredHoldsRow(LedgerBase):
-    """What holds of retired attempts came to, by budget and window: they go with their attempts."""
+    """Sums of holds of retired attempts, by budget and window."""
 
     __tablename__ = "retired_holds"
 
@@ -21,7 +21,7 @@ class RetiredHoldsRow(LedgerBase):
 
 
 class PostingCompactionRow(LedgerBase):
-    """What stands for postings and refusals that went from under links: see `condensed`."""
+    """The stand-in for postings and refusals that were condensed: see `condensed`."""
 
     __tablename__ = "condensings"
 
@@ -53,7 +53,7 @@ class CondensedPostingRow(LedgerBase):
 
 
 class CondensedRefusalRow(LedgerBase):
-    """How many requests of an hour were refused alike."""
+    """The number of equal refusals of an hour."""
 
     __tablename__ = "condensed_refusals"
     __table_args__ = (Index(None, "hour_us"),)

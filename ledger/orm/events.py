@@ -1,4 +1,4 @@
-"""How far the feed of events was told to an address."""
+"""Positions of event feeds, by address."""
 
 from sqlalchemy import BigInteger
 

@@ -15,7 +15,7 @@ HOUR_US = 3_600_000_000
 
 
 class GpuContractRow(LedgerBase):
-    """What a pool's hardware costs. `pusd_per_hour` is for one GPU; `None` is unknown, never 0.
+    """The cost of a pool's hardware. `pusd_per_hour` is for one GPU; `None` is unknown, never 0.
 
     Pools on one `machine` share its rate: each contract holds its own exact part of it, and the
     parts add up to the machine's rate.
@@ -118,7 +118,7 @@ class RoundTripRow(LedgerBase):
 
 
 class EngineSampleHourRow(LedgerBase):
-    """Of one engine's samples in an hour that is over: the last, and the highest KV usage."""
+    """One engine's samples in a past hour: the last, and the highest KV usage."""
 
     __tablename__ = "engine_sample_hours"
 
@@ -129,7 +129,7 @@ class EngineSampleHourRow(LedgerBase):
 
 
 class EngineCapacityRow(LedgerBase):
-    """What was measured of an engine, and the promises it serves under; `source` says how."""
+    """The measurements of an engine and the promises it serves under; `source` says how."""
 
     __tablename__ = "capacity"
     __table_args__ = (Index(None, "pool", "at_us"),)
@@ -150,7 +150,7 @@ class EngineCapacityRow(LedgerBase):
 
 
 class CatalogEntryRow(LedgerBase):
-    """What runs: engine kind, version, model, flags and limits, as probed."""
+    """The running engine: kind, version, model, flags and limits, as probed."""
 
     __tablename__ = "catalog"
     __table_args__ = (Index(None, "pool", "at_us"),)
@@ -172,7 +172,7 @@ class CatalogEntryRow(LedgerBase):
 
 
 class ModelRouteRow(LedgerBase):
-    """Where a model's requests may go beside own engines, as the configuration says.
+    """The possible targets of a model beside own engines, as the configuration says.
 
     `apis` has one document for each API, `model_routes.RouteApi`. `residency` is `any`,
     `internal_only`, or `depends` where a rule with conditions keeps some of its requests inside.

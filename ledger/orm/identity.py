@@ -1,4 +1,4 @@
-"""Who asks: organisations, their teams and users, and the keys they hold.
+"""Callers: organisations, their teams and users, and their keys.
 
 Ids are short readable text (`search`, `acme`); a key's id is the public part of its token, and
 only an HMAC of the secret part is kept. Times are microseconds since the Unix epoch.
@@ -70,7 +70,7 @@ class KeyRow(LedgerBase):
 
 
 class KeyChangeRow(LedgerBase):
-    """What was done with a key, by whom; `ends_us`: when it gives way to its `successor`."""
+    """A change of a key and its author; `ends_us`: when it gives way to its `successor`."""
 
     __tablename__ = "key_changes"
     __table_args__ = (Index(None, "key_id", "seq"),)
@@ -110,7 +110,7 @@ class SubmissionRow(LedgerBase):
 
 
 class KeptAnswerRow(LedgerBase):
-    """What the request of a submission was answered, sealed by the gateway's secret."""
+    """The answer to a submission's request, sealed by the gateway's secret."""
 
     __tablename__ = "kept_answers"
     __table_args__ = (Index(None, "expires_us", "size"),)  # the sum of sizes reads no answer

@@ -1,4 +1,4 @@
-"""What hardware there is to buy or rent, as the gateway's catalogue has it: for who owns none."""
+"""Hardware to buy or rent, from the gateway's catalogue, also without own GPUs."""
 
 from datetime import date
 

@@ -33,7 +33,7 @@ class OverrideRow(LedgerBase):
 
 
 class ManualEntryRow(LedgerBase):
-    """What a person entered; `from_us`: from when it counts. `says` None takes it back."""
+    """An entry of a person; `from_us`: its first instant. `says` of None withdraws it."""
 
     __tablename__ = "entered"
     __table_args__ = (Index(None, "subject", "number"),)

@@ -1,4 +1,4 @@
-"""What the books are kept by, as a chained log: contracts, price imports, policies, keys.
+"""Registers of the books as a chained log: contracts, price imports, policies, keys.
 
 Rows of these tables are added and never edited, but for a key's revocation. Each is entered here
 once, some seconds after its commit, and so is the revocation. See `registers`.

@@ -34,7 +34,7 @@ class RollupWaitingRow(LedgerBase):
 
 
 class RollupCellRow(LedgerBase):
-    """What attempts agree in; `key` is all of it as text, for some of it is null."""
+    """The values that attempts of a cell share; `key` is all of it as text, some is null."""
 
     __tablename__ = "rollup_cells"
 
@@ -89,7 +89,7 @@ class RollupWeekRow(_Sums, LedgerBase):
 
 
 class RollupComparisonRow(LedgerBase):
-    """What attempts agree in whose cost elsewhere is known, and where that is."""
+    """The values that compared attempts share, with the comparator."""
 
     __tablename__ = "rollup_comparisons"
 
@@ -134,7 +134,7 @@ class RollupComparedWeekRow(_ComparedSums, LedgerBase):
 
 
 class RollupLoadRow(LedgerBase):
-    """Whose answers a load is made of. `pool` answered them; `model` spilled for lack of room."""
+    """The series of a load. `pool` answered it; `model` spilled for lack of room."""
 
     __tablename__ = "rollup_loads"
 
@@ -236,7 +236,7 @@ class RollupKeyDayRow(_KeySums, LedgerBase):
 
 
 class RollupTaggingRow(LedgerBase):
-    """Of use while `version` is the position's: from where on sums by tag and key were kept.
+    """The start of sums by tag and key; valid while `version` is the position's.
 
     They hold what the other sums do of attempts numbered above `since_seq`; of `from_us` or later
     there is none below it.

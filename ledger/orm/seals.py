@@ -62,7 +62,7 @@ class SealAnnexRow(LedgerBase):
 
 
 class RetirementRow(LedgerBase):
-    """What stands for attempts of a link that were retired: how many, their sums, their hash.
+    """The stand-in for retired attempts of a link: their number, their sums, their hash.
 
     A link's attempts go in parts; the last part has `ends`. `gone` is the digest of the leaves of
     this part, `left` that of what is left under the link after it, of which there are `left_rows`.
@@ -115,7 +115,7 @@ class RetiredBookingRow(LedgerBase):
 
 
 class RetiredUseRow(LedgerBase):
-    """What retired attempts of own engines used and were charged, by the hour they settled in."""
+    """The use and charges of retired attempts of own engines, by the hour of settlement."""
 
     __tablename__ = "retired_use"
 
@@ -127,7 +127,7 @@ class RetiredUseRow(LedgerBase):
 
 
 class VerificationRow(LedgerBase):
-    """What one run of `ledger verify` found; of many findings the first ones, `found` counts."""
+    """The findings of one run of `ledger verify`: the first ones, and their number in `found`."""
 
     __tablename__ = "verifications"
 

@@ -44,7 +44,7 @@ class StoredObjectRow(LedgerBase):
 
 
 class StoredBytesRow(LedgerBase):
-    """How much a team's stored objects take; whoever changes them locks this row first."""
+    """The size of a team's stored objects; a change locks this row first."""
 
     __tablename__ = "stored_bytes"
 

@@ -1,1 +1,1 @@
-"""What pages and commands read, by what they ask; `reads` has all of it in one namespace."""
+"""Reads of pages and commands by subject; `reads` has all of them in one namespace."""

@@ -191,7 +191,7 @@ def first_sample_us(connection: Connection, scope: Scope) -> int | None:
 
 
 def samples_bucket_us(span_us: int) -> int:
-    """How far a chart of so long a span thins samples: 360 points, or whole hours for each."""
+    """Return the bucket of samples for a chart: 360 points, or whole hours for each."""
     bucket_us = max(1, -(-span_us // (SAMPLES_IN_CHART * SAMPLES_US))) * SAMPLES_US
     return bucket_us if bucket_us <= HOUR_US else -(-bucket_us // HOUR_US) * HOUR_US
 

@@ -1,4 +1,4 @@
-"""What was asked of pools, minute by minute: from days and hours that are packed, and rows beside.
+"""Loads of pools by the minute: from packed days and hours, and from rows.
 
 A month of minutes for everyone and each team would be as many rows as attempts; packed by day
 they are some hundred. All pools are read at once, and a minute is a place in a list: a month of a
@@ -32,7 +32,7 @@ NOTHING = PoolLoad(0, (), (), (), (), 0)
 
 
 class _Of(NamedTuple):
-    """Whose a series is: `pool` answered it; `model` spilled for lack of room."""
+    """The series of a load: `pool` answered it; `model` spilled for lack of room."""
 
     pool: str | None
     model: str | None
@@ -124,7 +124,7 @@ class _LoadSums:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """What a day's row is read for: its places, and the figures of a series."""
+        """Return the columns that are read of a day's row: places, and figures of a series."""
         day = RollupLoadDayRow
         tokens = (day.tokens, day.output_tokens, day.good_tokens, day.good_output_tokens)
         return day.minutes, tokens[self._tokens], tokens[self._good], day.requests
@@ -156,7 +156,7 @@ class _LoadSums:
                 into[at + place] = value
 
     def day(self, of: _Of, start_us: int, packed: Sequence[bytes]) -> None:
-        """As `hour`; quiet minutes are zeros."""
+        """Read a day as `hour` does; quiet minutes are zeros."""
         series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
         places = numbers(packed[0])
         for into, column in zip(series, packed[1:], strict=True):

@@ -175,7 +175,7 @@ def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> lis
 
 
 def slo_attainment(connection: Connection, scope: Scope, *, limit: int) -> list[SloAttainment]:
-    """Of the latest `limit` answers whose promise is known, by policy, the busiest first."""
+    """Return the kept share of the latest `limit` promised answers by policy, the busiest first."""
     latest = (
         scope.narrow(select(AttemptRow.policy, AttemptRow.slo_met))
         .where(AttemptRow.slo_met.is_not(None), AttemptRow.status.in_(ANSWERED))

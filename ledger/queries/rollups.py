@@ -1,4 +1,4 @@
-"""Where a read finds attempts: sums of hours up to weeks, and rows for all that they leave out.
+"""Parts of a read: sums of hours up to weeks, and rows for the rest.
 
 Sums hold what was final when they passed it (`ledger.orm.rollups`). The rest is read from the rows:
 what lies beyond their position, what waits, and the ends of a span that cuts an hour. A span that
@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RollupProgress:
-    """How far the sums are, until when coarser ones are made, and the newest attempt's opening."""
+    """The position of the sums, the end of coarser ones, and the newest attempt's opening."""
 
     seq: int
     version: int
@@ -58,7 +58,7 @@ class SpanTiers:
 def read_consistently(
     connection: Connection, read: Callable[[RollupProgress | None], Found]
 ) -> Found:
-    """What `read` finds at one state of the sums; it is told None where they are of no use."""
+    """Return `read` of one state of the sums; it gets None where they are of no use."""
     for _ in range(TRIES):
         before = rollup_progress(connection)
         found = read(before)
@@ -87,7 +87,7 @@ def rollup_progress(connection: Connection) -> RollupProgress | None:
 def parts_of(
     scope: Scope, here: RollupProgress | None, bucket_us: int | None = None
 ) -> SpanTiers | None:
-    """How to read a scope in such buckets, or as one; None: from its rows alone."""
+    """Return the tiers for a scope in such buckets, or as one; None: from rows alone."""
     if here is None or (bucket_us or HOUR_US) % HOUR_US:
         return None
     first, last = -(-scope.start_us // HOUR_US) * HOUR_US, scope.end_us // HOUR_US * HOUR_US
@@ -176,7 +176,7 @@ class SumQuery:
 
 
 def sums(connection: Connection, cube: RollupCube, scope: Scope, ask: SumQuery) -> Sums:
-    """What was asked for, of one state of the sums."""
+    """Return the requested sums, of one state."""
     return read_consistently(connection, lambda here: sums_at(connection, cube, scope, ask, here))
 
 
@@ -294,7 +294,7 @@ def merge(into: Sums, more: Sums) -> None:
 
 
 def _subtract_sums(found: Sums, more: Sums) -> None:
-    """What sums hold and the span does not; a group that has nothing else goes with it."""
+    """Subtract sums outside of the span; a group without anything else goes with them."""
     for key, values in more.items():
         left = [number - value for number, value in zip(found[key], values, strict=True)]
         if any(left):

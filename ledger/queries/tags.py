@@ -131,7 +131,7 @@ def attempts_of_key(
 
 
 def whole_from_us(connection: Connection) -> int:
-    """What begins earlier may lack attempts by key and by tag: retired before sums had them.
+    """Return the instant before which sums by key and tag may lack attempts.
 
     0 where nothing is missing.
     """
@@ -141,7 +141,7 @@ def whole_from_us(connection: Connection) -> int:
 
 
 def key_names(connection: Connection, team: str | None) -> dict[str, str]:
-    """What each key of a team (None: of all) is called, by its id."""
+    """Return the names of each key of a team (None: of all), by its id."""
     query = select(KeyRow.id, KeyRow.name)
     if team is not None:
         query = query.where(KeyRow.team_id == team)
@@ -177,7 +177,7 @@ def _by_hour(connection: Connection, scope: Scope, here: RollupProgress | None) 
 def _tagged_to(
     connection: Connection, scope: Scope, here: RollupProgress | None
 ) -> RollupProgress | None:
-    """How far sums by tag and key are, none of them coarser; None where they began too late."""
+    """Return the position of sums by tag and key, none coarser; None if they began too late."""
     kept = None if here is None else read_start(connection, here.version)
     if here is None or kept is None or kept.from_us > scope.start_us:
         return None

@@ -50,7 +50,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecordedLength:
-    """How long an answer was; `cut`: a limit ended it."""
+    """The length of an answer; `cut`: a limit ended it."""
 
     model: str
     team: str

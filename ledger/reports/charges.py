@@ -1,4 +1,4 @@
-"""What APIs charged, added up by time and dimension, each kind of token with its unit price.
+"""Charges of APIs by time and dimension, each kind of token with its unit price.
 
 The database adds attempts up where one price applies to all of them: the same version, the same
 tier, a prompt between the same thresholds. There a cost is linear, so tokens x price of the sums
@@ -213,13 +213,13 @@ def _parts(group: PriceGroup, price: Price) -> list[_Part]:
 
 
 def _rounding_bound(parts: Sequence[_Part], factor: int) -> int:
-    """How far one attempt's cost is from quantity x price by its rounding: doubled, x `PPM`."""
+    """Return a bound of one attempt's rounding against quantity x price: doubled, x `PPM`."""
     parted = any(part.unit is not None and part.rate_pusd % part.unit.counts for part in parts)
     return (PPM if factor != PPM else 0) + (factor if parted else 0)
 
 
 def _rates(price: Price, tier: str, prompt: int) -> TokenRates:
-    """As attempts are booked: a tier that the price does not list pays the standard rates."""
+    """Return the rates as attempts are booked: an unlisted tier pays the standard rates."""
     try:
         return rates_for(price, tier, prompt)
     except UnpricedTierError:

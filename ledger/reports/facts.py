@@ -120,7 +120,8 @@ class SpanFacts:
             found.items(), key=lambda pair: (pair[0][0], pair[0][1] or "", *pair[0][2:])
         )
         return [
-            ComparatorCost(*place, *items[:4], items[5] > 0, items[4]) for place, items in ordered
+            ComparatorCost(*(*place, *items[:4], items[5] > 0, items[4]))
+            for place, items in ordered
         ]
 
     def overflowed(

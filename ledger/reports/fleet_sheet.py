@@ -156,7 +156,7 @@ def _name(model: ModelAssumption) -> str:
 
 
 def _model(reads: SheetReads, pool: PoolReads, key: ClassKey) -> ModelAssumption:
-    """Where a class may go and at what price."""
+    """Return the possible targets of a class and their price."""
     name = class_name(key)
     route = reads.mix.routes.get(key.model)
     seen = _seen_at(reads.facts, key.model, pool.kinds)

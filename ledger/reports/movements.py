@@ -1,4 +1,4 @@
-"""What moved between two periods, and what stands out of its own past. Pure.
+"""Changes between two periods, and outliers of their own past. Pure.
 
 A mover is judged by dollars, not by percent: what tripled from a cent moves nothing. A bucket is an
 anomaly when it lies above the median of its series by more than `SPREADS` times the median

@@ -22,6 +22,7 @@ from ledger.queries.reads import SpendPoint
 from ledger.reporting_zone import ReportingZone
 from ledger.reports.month_outlook import month_outlook, month_text
 from ledger.reports.movements import Anomaly, SpendChange, anomalies, movers
+from ledger.reports.muting import heard, muted_series
 from ledger.reports.verdict_read import PeriodVerdict, read_verdict
 from ledger.reports.zone_days import day_spent
 from ledger.spans import DAY_US, HOUR_US, Scope
@@ -191,7 +192,8 @@ def _unusual(
     starts = [day.start_us for day in zone.days(span)]
     points = _spent(connection, span, zone, by)
     found = anomalies(((p.start_us, p.name, p.cost_pusd) for p in points), starts)
-    return [item for item in found if item.start_us >= scope.start_us][:SHOWN]
+    told = heard(found, by, muted_series(connection, scope.end_us))
+    return [item for item in told if item.start_us >= scope.start_us][:SHOWN]
 
 
 def _share(state: BudgetState) -> float:

@@ -1,4 +1,4 @@
-"""What `breakeven ledger report` prints: where the money went, and what own engines were worth.
+"""The output of `breakeven ledger report`: spending, and the value of own engines.
 
 The figures are the dashboard's: both add up the same cells, hours and comparisons. Spend counts
 what was settled; own engines' bills are used, idle and unavailable: closed hours, and apart from
@@ -50,7 +50,7 @@ class PoolLine:
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """What a comparator would have charged for what own engines served inside the SLO."""
+    """The charge of a comparator for what own engines served inside the SLO."""
 
     model: str
     comparator: str

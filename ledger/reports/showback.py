@@ -10,7 +10,7 @@ from ledger.money import split_largest_remainder
 
 
 class IdleShare(StrEnum):
-    """How idle and unavailable time is shown."""
+    """The display of idle and unavailable time."""
 
     APART = "apart"
     BY_USE = "shared by use"

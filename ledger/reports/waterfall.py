@@ -1,4 +1,4 @@
-"""Where the time of one request went: line, gateway, way, queue, prefill, decode, try by try.
+"""The timing of one request: line, gateway, way, queue, prefill, decode, try by try.
 
 Made of what the books and the engines' samples keep anyway. What is measured is said to be so;
 the first token's time at an own engine is divided by the engine's measured step-time model, and
@@ -161,7 +161,7 @@ def waterfall(connection: Connection, request_id: str) -> list[AttemptWaterfall]
 
 
 def lines(tries: Sequence[AttemptWaterfall], width: int = 40) -> list[str]:
-    """As text: a bar for each span, in proportion to the whole."""
+    """Return the timing as text: a bar for each span, in proportion to the whole."""
     ends = [span.start_us + span.length_us for try_ in tries for span in try_.spans]
     whole = max(ends, default=0)
     found: list[str] = []

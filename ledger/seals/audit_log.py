@@ -39,7 +39,7 @@ _WIDE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class RowEnding:
-    """What is written into a row once, later: when, under what word, and by whom."""
+    """A later, single change of a row: its time, its word, and its author."""
 
     column: str
     event: str
@@ -76,7 +76,7 @@ class AuditedTable:
         return str(self.table.__tablename__)
 
     def columns(self, event: str) -> list[str]:
-        """What an entry holds: all of a row but its end, or its end."""
+        """Return the columns of an entry: all of a row but its end, or its end."""
         ended = set() if self.end is None else self.end.columns
         if event != MADE:
             return [self.key, *sorted(ended)]
@@ -270,7 +270,7 @@ def _leaves(
 
 
 def visible_values(register: AuditedTable, event: str, row: Mapping[str, Any]) -> dict[str, object]:
-    """The same for people: without secrets, and without what is empty."""
+    """Return the values for people: without secrets, and without empty ones."""
     shown = {
         name: row[name]
         for name in register.columns(event)

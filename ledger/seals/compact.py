@@ -48,7 +48,7 @@ LINKS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What went in one step, or why nothing did."""
+    """The result of one step, or why nothing went."""
 
     postings: int = 0
     refusals: int = 0
@@ -57,7 +57,7 @@ class CompactionResult:
 
 @dataclass(slots=True)
 class _Draft:
-    """What is to go, by `seq`, and what will stand for it."""
+    """The rows that go, by `seq`, and their stand-in."""
 
     postings: list[int]
     refusals: list[int]
@@ -100,7 +100,7 @@ class PostingCompactor:
     def _links(
         self, connection: Connection, before: PostingCompaction | None
     ) -> tuple[SealRanges, list[tuple[SealLink, bytes]], str | None]:
-        """Where the next links begin, they with their chain values, and why they must wait."""
+        """Return the next links with their chain values, and why they must wait."""
         first = 1 if before is None else before.last_link + 1
         query = (
             select(SealRow.__table__).where(SealRow.number >= first - 1).order_by(SealRow.number)
@@ -172,7 +172,7 @@ def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
 
 
 def _entries_to_keep(connection: Connection, here: Counter[str]) -> set[str]:
-    """Of these entries, those that stay: not an attempt's that is gone, or not wholly in here."""
+    """Return the entries that stay: not of a gone attempt, or not wholly in this range."""
     kept = {
         name for name in here
         if name.endswith(SUSPENSE) or hour_of(name) is not None or invoice_of(name) is not None

@@ -1,4 +1,4 @@
-"""What stands for single postings and refusals that went: balances by account and day, chained.
+"""Stand-ins of postings and refusals: balances by account and day, chained.
 
 A condensing covers whole links of the seals, one after the other, whose attempts were retired. Its
 lines are added once and never changed; its chain value binds them, the hash of what went, what is
@@ -24,7 +24,7 @@ _encode = msgspec.msgpack.encode
 
 @dataclass(frozen=True, slots=True)
 class CompactedBalance:
-    """What postings to one account came to on one day (UTC), and how many there were."""
+    """The sum of postings to one account on one day (UTC), and their number."""
 
     account: str
     day_us: int
@@ -120,7 +120,7 @@ def teams_balances(connection: Connection) -> tuple[int, dict[str, int]]:
 
 
 def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Of `verify`: each follows the last without a gap, balances, and says what it said."""
+    """Check for `verify` that condensings follow without a gap, balance, and are unchanged."""
     before, follows, first = GENESIS, 1, 1
     balances = _lines(connection, CondensedPostingRow, CompactedBalance)
     refused = _lines(connection, CondensedRefusalRow, CompactedRefusals)

@@ -71,7 +71,7 @@ LATE = "late"  # a flag: settled after it was given up for lost
 
 @dataclass(frozen=True, slots=True)
 class RetirementResult:
-    """What one step retired, or why it did not; `attempts` may be 0 where a link had none."""
+    """The result of one step, or why none; `attempts` may be 0 where a link had none."""
 
     number: int
     attempts: int
@@ -80,7 +80,7 @@ class RetirementResult:
 
 @dataclass(frozen=True, slots=True)
 class RetirementPreview:
-    """What a run would retire: links in full, attempts about, and what stops it then."""
+    """The preview of a run: links in full, the number of attempts, and what stops it."""
 
     links: int
     attempts: int
@@ -216,7 +216,7 @@ def _waits(connection: Connection, since: SealRanges, link: SealLink, before_us:
 
 
 def _unreconciled_condition(connection: Connection) -> Any:
-    """Whose provider sends invoices, on a day that none of those that were posted covers."""
+    """Return a condition on attempts of invoicing providers on days without a posted invoice."""
     party = "provider:" + AttemptRow.provider
     sends = exists().where(InvoiceRow.party == party)
     day: Any = AttemptRow.settled_us.op("/")(DAY_US)
@@ -237,7 +237,7 @@ _DAYS = (InvoiceRow.first_day, InvoiceRow.last_day)
 
 
 def _droppable(connection: Connection, seqs: Sequence[int]) -> set[int]:
-    """Of these attempts, those that no record changes any more and nothing else waits for."""
+    """Return the attempts that no record changes any more and nothing else waits for."""
     found: set[int] = set()
     for some in in_groups(seqs):
         query = select(AttemptRow.seq).where(
@@ -294,7 +294,7 @@ def _delete(connection: Connection, seqs: Sequence[int]) -> None:
 
 
 def _keep_use(connection: Connection, gone: Any) -> None:
-    """What closed hours counted of them: a later correction of an hour needs it."""
+    """Keep the counted use of closed hours, which a later correction needs."""
     hour: Any = AttemptRow.settled_us - AttemptRow.settled_us % HOUR_US
     query = (
         select(
@@ -321,7 +321,7 @@ def _keep_use(connection: Connection, gone: Any) -> None:
 
 
 def _keep_held(connection: Connection, ids: Any) -> None:
-    """What holds came to, by window. Parts go one at a time, so nobody else adds meanwhile."""
+    """Keep sums of holds by window. Parts go one at a time, so nobody else adds."""
     query = select(
         HoldRow.budget_id, HoldRow.window, func.count(), exact_sum(HoldRow.actual_pusd)
     ).where(HoldRow.attempt_id.in_(ids))

@@ -42,7 +42,7 @@ class CondensedHits:
 
 @dataclass(frozen=True, slots=True)
 class HitRetirement:
-    """How many hits went in one step, or why none did."""
+    """The number of hits that went in one step, or why none did."""
 
     hits: int = 0
     waits_for: str | None = None

@@ -1,4 +1,4 @@
-"""What stands for retired attempts, as values: the chain that binds it, and what it adds up to.
+"""Stand-ins for retired attempts as values: the chain that binds them, and their sums.
 
 A retirement of a part of a link is chained to the one before it and to the link's own chain value,
 so none can be edited, added or removed unseen by who keeps the last value.
@@ -23,7 +23,7 @@ _SUMS = (
 
 @dataclass(frozen=True, slots=True)
 class RetiredTotals:
-    """What attempts that went add up to; all were opened before `until_us`, 0 without any."""
+    """The sums of retired attempts; all were opened before `until_us`, 0 without any."""
 
     until_us: int = 0
     attempts: int = 0
@@ -91,7 +91,7 @@ def retired_until_us(connection: Connection) -> int:
 
 
 def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Of `verify`: parts follow one another without a gap, each bound to its link and the last."""
+    """Check for `verify` that parts follow without a gap, each bound to its link and the last."""
     before, follows = GENESIS, (1, 0)
     bookings = digests_by_part(connection)
     links = {number: bytes(chain) for number, chain in connection.execute(_LINKS).all()}

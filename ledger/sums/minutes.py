@@ -18,7 +18,7 @@ _WIDTHS = (("B", 2**8), ("H", 2**16), ("I", 2**32), ("Q", 2**64))  # array's, 1 
 
 
 class LoadDay(NamedTuple):
-    """As `orm.RollupLoadDayRow` has them."""
+    """A day's load, as `orm.RollupLoadDayRow` has it."""
 
     minutes: bytes
     tokens: bytes

@@ -43,7 +43,7 @@ class PackedUntil:
 
 
 def read_packed_until(connection: Connection, version: int) -> PackedUntil:
-    """What there is at this version of the sums."""
+    """Return the packed end at this version of the sums."""
     query = select(RollupPackingRow.version, RollupPackingRow.until_us, RollupPackingRow.calm)
     row = connection.execute(query).one_or_none()
     if row is None:

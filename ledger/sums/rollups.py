@@ -268,7 +268,7 @@ def _numbers(connection: Connection, table: Any, keys: Iterable[str]) -> dict[st
 
 
 def _lock(connection: Connection) -> Rolled | None:
-    """Where the sums stand, for us alone; None while somebody else moves them."""
+    """Lock and return the position of the sums; None while somebody else moves them."""
     row = {"name": NAME, "seq": 0, "version": 0}
     query = select(RollupPositionRow.seq, RollupPositionRow.version)
     if connection.execute(query).one_or_none() is None:
@@ -286,7 +286,7 @@ def _beyond(connection: Connection, seq: int, at_once: int) -> int:
 
 
 def _settled_attempts(connection: Connection, at_once: int) -> list[int]:
-    """Of those that wait, some that no record changes any more."""
+    """Return some waiting attempts that no record changes any more."""
     query = (
         select(RollupWaitingRow.attempt_seq)
         .join(AttemptRow, AttemptRow.seq == RollupWaitingRow.attempt_seq)
@@ -298,7 +298,7 @@ def _settled_attempts(connection: Connection, at_once: int) -> list[int]:
 
 
 def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: PackedUntil) -> Late:
-    """Of these minutes those that belong to a day that is packed."""
+    """Return the minutes that belong to a day that is packed."""
     found: dict[tuple[int, int], dict[int, Load]] = {}
     for (cell_id, start_us), minutes in hours.items():
         if days.has_packed(start_us, DAY_US):

@@ -53,7 +53,7 @@ def packed_until_us(connection: Connection) -> int:
 
 
 def hours_are_the_samples(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Of `verify`: a packed hour is what its samples say."""
+    """Check for `verify` that a packed hour equals its samples."""
     names = ("hour_us", "engine", "last_seq", "kv_usage_ppm")
     query = select(*(getattr(EngineSampleHourRow, name) for name in names))
     stored = {row[:2]: row[2:] for row in map(tuple, connection.execute(query))}

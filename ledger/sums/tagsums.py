@@ -38,7 +38,7 @@ def read_start(connection: Connection, version: int) -> TagRollupStart | None:
 
 
 def ensure_start(connection: Connection, seq: int, version: int) -> TagRollupStart:
-    """The same for who adds to them: where there are none they begin behind `seq`."""
+    """Ensure a start for an adder; without sums they begin behind `seq`."""
     found = read_start(connection, version)
     if found is not None:
         return found

@@ -241,7 +241,7 @@ class _Version(NamedTuple):
 
 
 class _BudgetStatement:
-    """What was ever declared of budgets, for each account by its own or its kind's default."""
+    """All declarations of budgets, for each account by its own or its kind's default."""
 
     def __init__(self, connection: Connection) -> None:
         self._versions: dict[str, list[_Version]] = defaultdict(list)
@@ -299,7 +299,7 @@ class _BudgetStatement:
 
 
 def _counted(connection: Connection) -> dict[_Key, int]:
-    """What was charged to windows by holds that no grant stood behind."""
+    """Return what holds without a grant charged to windows."""
     query = (
         select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.actual_pusd))
         .where(HoldRow.amount_pusd == 0, HoldRow.actual_pusd > 0, HoldRow.state != BOOKED)
@@ -309,7 +309,7 @@ def _counted(connection: Connection) -> dict[_Key, int]:
 
 
 def _settled_amounts(connection: Connection) -> dict[_Key, dict[str, int]]:
-    """What attempts of each host came to, as far as it still has their journals."""
+    """Return the sums of attempts of each host, as far as it still has their journals."""
     query = (
         select(
             HoldRow.budget_id,

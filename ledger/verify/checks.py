@@ -34,6 +34,7 @@ from ledger.seals.retirements import retirements_hold
 from ledger.verify.annexes import annexes_hold
 from ledger.verify.budgets import BUDGET_CHECKS
 from ledger.verify.cells import cells_are_named
+from ledger.verify.collection import collecting_seldom
 from ledger.verify.entries import entries_have_a_cause
 from ledger.verify.hours import Found, hours_add_up, hours_hold_every_settle
 from ledger.verify.journals import journals_are_whole, nothing_is_quarantined
@@ -85,6 +86,7 @@ class VerifyResult:
 Check = Callable[[Connection], Found]
 
 
+@collecting_seldom()
 def verify(
     connection: Connection, begins: Callable[[int, str], None] | None = None
 ) -> VerifyResult:

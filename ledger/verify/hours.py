@@ -104,7 +104,7 @@ def hours_hold_every_settle(connection: Connection) -> Found:
 
 
 def _retired_use() -> Select[*tuple[Any, ...]]:
-    """What retired attempts left in hours that are closed."""
+    """Return a query for the use of retired attempts in closed hours."""
     table = RetiredUseRow
     closed = and_(
         GpuHourRow.pool == table.pool,

@@ -1,4 +1,4 @@
-"""What runs of `ledger verify` found, kept where the dashboard can read it.
+"""Results of `ledger verify`, kept where the dashboard can read them.
 
 Evidence that somebody looked and when, not proof: whoever can write the books can write this, so
 the page that shows it can run the checks itself.

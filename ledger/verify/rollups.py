@@ -171,7 +171,7 @@ def _rows_query(cube: RollupCube) -> Select[Any]:
 
 
 def _coarser(hours: Sums, width_us: int) -> Sums:
-    """The same rows by a longer span."""
+    """Return the rows by a longer span."""
     if width_us == HOUR_US:
         return hours
     found: Sums = {}

@@ -92,7 +92,7 @@ def _groups(connection: Connection) -> Iterator[list[tuple[SealLink, bytes]]]:
 
 
 def _retired_remainders(connection: Connection) -> dict[int, tuple[int, bytes]]:
-    """What is under a link whose attempts were retired, by its last part."""
+    """Return what is left under links with retired attempts, by their last part."""
     query = select(RetirementRow.number, RetirementRow.left_rows, RetirementRow.left)
     found = connection.execute(query.order_by(RetirementRow.number, RetirementRow.part)).all()
     return {number: (rows, bytes(left)) for number, rows, left in found}
@@ -117,7 +117,7 @@ class _CompactedRows:
         self._leaves: list[_Pair] = []
 
     def add(self, number: int, leaves: list[_Pair]) -> Found:
-        """What is left under the next link; the last of those that belong together is judged."""
+        """Add the leaves of the next link; judge the last of those that belong together."""
         self._leaves += leaves
         compaction = self._waiting[0]
         if number < compaction.last_link:
@@ -195,7 +195,7 @@ class _Proof:
         ]
 
     def leaves(self, before: SealLink, link: SealLink) -> list[_Pair]:
-        """What lies under one link now, in the order in which it was sealed."""
+        """Return the leaves under one link now, in the order in which it was sealed."""
         inside: list[_Pair] = []
         while self._attempts and self._attempts[0].seq <= link.to.attempts:
             attempt = self._attempts.popleft()
@@ -234,7 +234,7 @@ class _Proof:
     def _sealed_in(
         self, number: int, sealed_attempt: sealed.SealedAttempt, marks: dict[int, _Mark]
     ) -> _Pair | None:
-        """What the link of its range holds of an attempt; what others hold is kept for them."""
+        """Return an attempt's part in the link of its range; keep the parts of others."""
         place: int | None = number
         here: _Pair | None = None
         seq, now = sealed_attempt.seq, (sealed_attempt.leaf, sealed_attempt.wide)

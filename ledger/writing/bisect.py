@@ -24,7 +24,7 @@ class TransientDbError(Exception):
 
 
 class BatchBisector:
-    """What is learned of parts from batch to batch. For one thread."""
+    """The learned sizes of parts from batch to batch. For one thread."""
 
     def __init__(self) -> None:
         self._at_once = ALL_AT_ONCE

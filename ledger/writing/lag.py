@@ -1,4 +1,4 @@
-"""How far the books are behind the journals: left by the writer, read by whoever shows it."""
+"""The lag of the books behind the journals, as a file of the writer."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ LAG_FILE = "ledger.json"
 
 
 class WriterLag(msgspec.Struct, frozen=True):
-    """How far the books are behind the journals; `away` while the database cannot be written.
+    """The lag of the books behind the journals; `away` while the database cannot be written.
 
     All that lay in the journals at `applied_us` is in the books. `findings` are places of journals
     of all hosts where rows may lack and nobody has acknowledged it: at most `lacking_pusd`, and an
@@ -32,5 +32,5 @@ def write_lag(run_dir: Path, lag: WriterLag) -> None:
 
 
 def read_lag(run_dir: Path) -> WriterLag | None:
-    """What the writer of this host last said; None if it never ran here."""
+    """Return the last lag of this host's writer; None if it never ran here."""
     return read_note(run_dir / LAG_FILE, WriterLag)

@@ -53,7 +53,7 @@ class JournalMove:
 
 @dataclass(slots=True)
 class ApplyResult:
-    """What one transaction did. `spent` is by (journal, budget, window).
+    """The result of one transaction. `spent` is by (journal, budget, window).
 
     `claimed` is what claims narrow the same windows by, by (budget, window), and `booked` what was
     spent or is owed there that no desk lent.
@@ -79,7 +79,7 @@ class LedgerRepository:
         self._began: dict[str, str] = {}  # by journal: the host that began it
 
     def positions(self) -> dict[str, JournalOffset]:
-        """How far each journal of this host is applied."""
+        """Return the applied position of each journal of this host."""
         table = orm.JournalPositionRow
         columns = (table.journal, table.segment, table.offset, table.sequence)
         query = select(*columns).where(table.host == self._host)
@@ -104,7 +104,7 @@ class LedgerRepository:
         *,
         at_us: int,
     ) -> ApplyResult:
-        """The same inside a transaction of the caller's, with what else it changes; all or none.
+        """Apply items inside a transaction of the caller, with its other changes; all or none.
 
         Records of no journal's: `moves` names what stands for one. It is no news of any writer,
         and so marks no time.
@@ -194,7 +194,7 @@ class LedgerRepository:
     def _apply_parts(
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], at_us: int
     ) -> ApplyResult:
-        """What the books refuse alone is set aside; the rest is applied."""
+        """Apply items; set aside those that the books refuse alone."""
         with translate_db_errors(), self._engine.begin() as connection:
             applied = ApplyResult()
 
@@ -215,7 +215,7 @@ class LedgerRepository:
         moves: Sequence[JournalMove],
         at_us: int,
     ) -> None:
-        """What a transaction writes once, however many parts it has."""
+        """Write what a transaction writes once, however many parts it has."""
         self._quarantine(connection, aside, at_us)
         applied.quarantined += len(aside)
         self._add_spent(connection, applied)
@@ -275,7 +275,7 @@ class LedgerRepository:
         say.spend_grant.run(connection, grants)
 
     def _host_of(self, connection: Connection, journal: str) -> str:
-        """Whose grant its holds were taken from: this host may have had another name then."""
+        """Return the host whose grant the holds were taken from: its name may have changed."""
         if journal not in self._began:
             table = orm.JournalPositionRow
             query = select(table.host).where(table.journal == journal)

@@ -59,7 +59,7 @@ class NewAttempt(msgspec.Struct):
 
 @dataclass(slots=True)
 class RowBatch:
-    """What one part of a transaction writes.
+    """The rows that one part of a transaction writes.
 
     Inserted rows are values in the order of their table's columns. `own` says which pools' engine
     time settled, and when: their hours may be closed already.
@@ -102,7 +102,7 @@ def opened_values(record: AttemptOpened, journal: str) -> Values:
 
 
 def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> Values:
-    """What the answer adds: the values of `SETTLED`."""
+    """Return the values that the answer adds: those of `SETTLED`."""
     first = settled.compared[0] if settled.compared else None
     return (
         settled.settled_us,

@@ -1,4 +1,4 @@
-"""What the ledger writer says to the database, compiled once and handed to the driver.
+"""Statements of the ledger writer, compiled once and handed to the driver.
 
 SQLAlchemy's own way looks every statement up in its cache and converts every row by its columns,
 which costs more than SQLite's own work. Texts and conversions are still the dialect's: each

@@ -1,4 +1,4 @@
-"""What the books hold of given attempts, as the values that records are folded onto."""
+"""The stored values of given attempts, onto which records are folded."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -43,7 +43,7 @@ log = logging.getLogger("breakeven.journals")
 
 @dataclass(slots=True)
 class TailResult:
-    """What one pass did. `buried` are journals that ended and are wholly in the books.
+    """Result of one pass. `buried` are ended journals whose records are all in the books.
 
     `more`: it moved, and stopped where a journal certainly goes on.
     """
@@ -56,7 +56,7 @@ class TailResult:
 
 @dataclass(slots=True)
 class _Batch:
-    """What one pass read. `ended` are journals without an owner of which nothing is left."""
+    """The records of one pass. `ended` are journals without an owner and without a rest."""
 
     items: list[JournalItem] = field(default_factory=list)
     moves: list[JournalMove] = field(default_factory=list)
@@ -178,7 +178,7 @@ class JournalTailer:
     def _watch(
         self, journal: JournalSource, since: JournalOffset, chunk: JournalChunk, *, owned: bool
     ) -> None:
-        """What a live worker wrote and cannot be read stops its rows until it is told."""
+        """Stop a live worker's rows at an unreadable place until it is reported."""
         if not owned or chunk.damages or not self._reader.backlog_bytes(journal, since):
             self._stalls.record_progress(journal.name)
             return

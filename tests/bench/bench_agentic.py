@@ -13,13 +13,11 @@ Dollars are compared in sums over the seeds: one seed may leave nearly nothing t
 
 import argparse
 import json
-import random
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from agentic import sessions_of  # noqa: E402  (after the checkout's packages)
 from agentic_bound import Program  # noqa: E402  (as above)
 from bench_routing import BUILD  # noqa: E402  (as above)
 from cells import H100  # noqa: E402  (as above)
+from intervals import interval_of, ratio_of  # noqa: E402  (as above)
 from peers import install  # noqa: E402  (as above)
 
 from gateway.config.settings import ModelSection, Settings, parse  # noqa: E402  (as above)
@@ -70,7 +69,6 @@ KINDS = "input", "cached", "cache_write", "output"
 MUST, TO_BLIND, FORECAST, KEPT = 1.05, 0.7, 0.1, 0.99
 VARIANTS = ("ours", "blind")
 SHARES = (1.0, 0.8, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)  # of engines' seconds
-DRAWS = 2000  # of seeds, for an interval
 NOWHERE: dict[Arrival, str] = {}
 OWN = "pool:"
 
@@ -262,23 +260,6 @@ def _schedule(
     }
 
 
-def interval_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Return the sum of the first by that of the second, and where 95 % of redrawn seeds lie."""
-    rng, ratios = random.Random(0), []
-    for _ in range(DRAWS):
-        drawn = rng.choices(pairs, k=len(pairs))
-        ratios.append(_ratio(drawn))
-    ratios.sort()
-    return _ratio(pairs), ratios[DRAWS // 40], ratios[-DRAWS // 40]
-
-
-def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    paid, over = (sum(pair[place] for pair in pairs) for place in (0, 1))
-    if over > 0.0:
-        return paid / over
-    return inf if paid else 0.0
-
-
 def _print_row(times: float, seed: int, policy: str, figures: AgenticFigures, ratio: float) -> None:
     print(
         f"{times:<6g} {seed:<5} {policy:<8} {figures.dollars:<9.3f} {ratio:<15.3f} "
@@ -326,7 +307,7 @@ def main() -> int:
             for variant in given.variants:
                 figures = play(variant, arrivals, seed)
                 paid[variant].append((figures.dollars, best.figures.dollars))
-                ratio = _ratio(paid[variant][-1:])
+                ratio = ratio_of(paid[variant][-1:])
                 found.append({"times": times, "seed": seed, "variant": variant,
                               "clairvoyant": asdict(best), **asdict(figures)})  # fmt: skip
                 _print_row(times, seed, variant, figures, ratio)

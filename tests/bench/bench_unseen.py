@@ -5,7 +5,10 @@ arrivals of the same lengths, its bound, greedy and the thresholds swept in hind
 steps are as short as the promised time per token asks, as `serve` starts them: with vLLM's own
 2,048 tokens a step no policy keeps it in bursts. `as set` are engines that nobody may restart.
 
-    make bench-unseen                    # each kind at its loads, three seeds
+`shared beginnings` (`prefixed.py`) are long prompts on four engines with prefix caches, where what
+counts is what is found there, beside vLLM's and SGLang's `cache_aware`.
+
+    make bench-unseen                    # each kind at its loads, five seeds
     make bench-unseen ARGS="--seeds 1 --kinds bursts"
     make bench-unseen ARGS="--seeds 1 --kinds 'short bursty' --errors 'skew 50 ms'"
 """
@@ -26,7 +29,9 @@ from bench_routing import BOUND, BUILD, Task, capacity_rps, figures_of  # noqa: 
 from cells import CHEAP, H100, MINI, SLO, Cell  # noqa: E402  (as above)
 from drawn import KINDS as DRAWN  # noqa: E402  (as above)
 from drawn import Drawn  # noqa: E402  (as above)
+from intervals import interval_of  # noqa: E402  (as above)
 from peers import install  # noqa: E402  (as above)
+from prefixed import judge_prefixes  # noqa: E402  (as above)
 from traces import Load, Traces  # noqa: E402  (as above)
 from trial import ERRORS  # noqa: E402  (as above)
 
@@ -76,15 +81,17 @@ KINDS = {
         musts={1.0: 0.82, 2.0: 0.0, 4.0: 0.0},
     ),
 }  # fmt: skip
+PREFIXES, PREFIX_TIMES = "shared beginnings", (0.7, 1.0)
 assert {kind.drawn for kind in KINDS.values()} == set(DRAWN)
 
 
 @dataclass(frozen=True)
 class JudgedFigures:
-    """Least of the seeds; shares of the bound."""
+    """Least of the seeds; shares of the bound. `interval`: of sums over the seeds, 95 %."""
 
     cell: str
     score: float
+    interval: tuple[float, float, float]
     greedy: float
     best_threshold: float
     own_kept: float
@@ -131,8 +138,12 @@ class Judge:
             what: min(_score(each, what) / max(1e-9, _score(each, "ours")) for each in found)
             for what in self.errors
         }
+        dollars = [each[BOUND]["dollars"] for each in found]
+        pairs = [
+            (_score(each, "ours") * most, most) for each, most in zip(found, dollars, strict=True)
+        ]
         return JudgedFigures(
-            cell.name, ours, greedy,
+            cell.name, ours, interval_of(pairs), greedy,
             max((_score(found[0], name) for name in swept), default=0.0),
             min(each["ours"]["own_kept"] for each in found),
             min(each["ours"]["all_kept"] for each in found),
@@ -150,19 +161,24 @@ def _score(entry: dict[str, dict[str, Any]], what: str) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument(
+        "--kinds", nargs="*", default=[*KINDS, PREFIXES], choices=[*KINDS, PREFIXES]
+    )
     parser.add_argument("--times", type=float, nargs="*", help="only these loads")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--errors", nargs="*", default=[], choices=list(ERRORS))
     parser.add_argument("--no-thresholds", action="store_true", help="others are not swept")
     given = parser.parse_args()
     python, traces, found = install("highs", BUILD / "peers"), Drawn(), []
     judge = Judge(given.seeds, tuple(given.errors), not given.no_thresholds, traces, python)
     names = (
-        f"{'1x, rps':<8} {'of the bound':<13} {'greedy':<7} {'best threshold':<15} {'own kept':<9}"
+        f"{'1x, rps':<8} {'of the bound':<13} {'all seeds':<23} {'greedy':<7} "
+        f"{'best threshold':<15} {'own kept':<9}"
     )
     print(f"{'':<25} {names} all kept")
     for name in given.kinds:
+        if name == PREFIXES:
+            continue
         kind = KINDS[name]
         capacity = kind.capacity_rps or capacity_rps(cell_of(name, 1.0, 1.0), traces)
         for times, must in kind.musts.items():
@@ -171,14 +187,19 @@ def main() -> int:
             row = judge.figures(cell_of(name, times, capacity), must)
             found.append({**asdict(row), "capacity_rps": capacity, "must": must})
             print(
-                f"{row.cell:<25} {capacity:<8.2f} {row.score:<13.3f} {row.greedy:<7.3f} "
+                f"{row.cell:<25} {capacity:<8.2f} {row.score:<13.3f} "
+                f"{'{:.3f} ({:.3f} to {:.3f})'.format(*row.interval):<23} {row.greedy:<7.3f} "
                 f"{row.best_threshold:<15.3f} {row.own_kept:<9.4f} {row.all_kept:.3f}"
                 + "".join(f"  {what} {ratio:.3f}" for what, ratio in row.errors.items())
                 + ("" if row.ok else "  SHORT"),
                 flush=True,
             )
+    is_ok = all(figures["ok"] for figures in found)
+    if PREFIXES in given.kinds:
+        rows, found_enough = judge_prefixes(given.times or PREFIX_TIMES, given.seeds)
+        found, is_ok = [*found, *rows], is_ok and found_enough
     (BUILD / "bench-unseen.json").write_text(json.dumps(found, indent=1) + "\n")
-    return 0 if all(figures["ok"] for figures in found) else 1
+    return 0 if is_ok else 1
 
 
 if __name__ == "__main__":

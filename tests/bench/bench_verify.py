@@ -47,6 +47,7 @@ from ledger.seals.sealer import Sealer  # noqa: E402  (as above)
 from ledger.spans import DAY_US, HOUR_US  # noqa: E402  (as above)
 from ledger.sums.rollups import Rollups  # noqa: E402  (as above)
 from ledger.verify.checks import CHECKS  # noqa: E402  (as above)
+from ledger.verify.collection import collecting_seldom  # noqa: E402  (as above)
 from ledger.writing.repository import LedgerRepository  # noqa: E402  (as above)
 
 LIMIT_S = 60.0
@@ -117,7 +118,7 @@ def fill(engine: Engine, attempts: int) -> None:
 
 def measure(name: str, url: str) -> Iterator[TimedCheck]:
     reader = open_readonly(url)
-    with snapshot(reader) as connection:
+    with snapshot(reader) as connection, collecting_seldom():
         pids = [os.getpid()]
         if name == "PostgreSQL":
             pids.append(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())

@@ -10,7 +10,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 
 from traces import Row, Traces
@@ -120,28 +120,43 @@ def short_bursty(rng: random.Random) -> Iterator[Row]:
 
 
 def long_prompts(rng: random.Random) -> Iterator[Row]:
-    """A quarter goes on from an earlier answer, an eighth asks about one of many documents."""
+    """Long requests, without what they share."""
+    return (row for row, _ in long_requests(rng))
+
+
+def long_requests(rng: random.Random) -> Iterator[tuple[Row, tuple[int, ...]]]:
+    """A quarter goes on from an earlier answer, an eighth asks about one of many documents.
+
+    Each comes with the ids of its prompt's parts of `SHARED_TOKENS`; equal ids are equal parts.
+    """
     documents = [_length(rng, (16, 1.0), 1, 200) * SHARED_TOKENS for _ in range(COUNT // 85)]
+    fresh = count(1)
+    texts = [(0, *islice(fresh, tokens // SHARED_TOKENS)) for tokens in documents]
     popular = [place**-0.6 for place in range(1, len(documents) + 1)]
-    waiting: list[tuple[float, int]] = []  # conversations: when they go on, with how many tokens
+    # Conversations: when they go on, with how many tokens, and the ids of these.
+    waiting: list[tuple[float, int, tuple[int, ...]]] = []
     now_s = 0.0
     while True:
         now_s += rng.gammavariate(9.0, 3.0 / 9.0)  # groups about 3 s apart
         for _ in range(max(1, _poisson(rng, 3.0 * LONG_RATE))):
             drawn = rng.random()
             if waiting and waiting[0][0] <= now_s and drawn < 0.25:
-                _, known = heapq.heappop(waiting)
+                _, known, parts = heapq.heappop(waiting)
                 goes_on, added = True, _length(rng, (1100, 1.3), 20, 40_000)
             elif drawn < 0.38:
-                known = SHARED_TOKENS + rng.choices(documents, popular)[0]
+                (place,) = rng.choices(range(len(documents)), popular)
+                known, parts = SHARED_TOKENS + documents[place], texts[place]
                 goes_on, added = rng.random() < 0.2, _length(rng, (1500, 1.2), 30, 60_000)
             else:
-                known = SHARED_TOKENS
+                known, parts = SHARED_TOKENS, (0,)
                 goes_on, added = rng.random() < 0.75, _length(rng, (4200, 1.32), 60, LONG_PROMPT)
             prompt, answer = min(LONG_PROMPT, known + added), _long_answer(rng)
-            yield now_s + rng.uniform(0.0, 0.05), prompt, answer
+            more = max(0, prompt // SHARED_TOKENS - len(parts))
+            parts = (*parts[: prompt // SHARED_TOKENS], *islice(fresh, more))
+            yield (now_s + rng.uniform(0.0, 0.05), prompt, answer), parts
             if goes_on and prompt + answer < 0.8 * LONG_PROMPT and rng.random() < 0.72:
-                heapq.heappush(waiting, (now_s + rng.gammavariate(1.2, 50.0), prompt + answer))
+                again_s = now_s + rng.gammavariate(1.2, 50.0)
+                heapq.heappush(waiting, (again_s, prompt + answer, parts))
 
 
 KINDS: dict[str, Callable[[random.Random], Iterator[Row]]] = {

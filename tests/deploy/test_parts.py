@@ -109,6 +109,14 @@ def test_guidellm_needs_the_torch_that_it_borrows(
     assert parts.find_guidellm() == program
 
 
+def test_the_compressor_needs_an_engine(elsewhere: Path) -> None:
+    (elsewhere / ".breakeven" / "compressor" / "llmcompressor").mkdir(parents=True)
+    assert parts.find_compressor() is None
+    touch(elsewhere / ".breakeven/engine/lib/python3.11/site-packages/vllm/__init__.py")
+    touch(elsewhere / ".breakeven/engine/bin/python")
+    assert parts.find_compressor() == elsewhere / ".breakeven" / "compressor"
+
+
 def test_programs_are_found_on_path(elsewhere: Path) -> None:
     assert parts.find_chromium() is None
     assert parts.find_chromium() != touch(elsewhere / "bin/chromium")

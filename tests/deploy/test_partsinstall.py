@@ -188,6 +188,14 @@ def test_without_an_engine_there_is_no_guidellm_to_be_had(
     assert "borrows the engine's torch" in capsys.readouterr().out
 
 
+def test_without_an_engine_there_is_nothing_to_lay_the_compressor_over(
+    stages: StartStages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BREAKEVEN_ENGINE", str(tmp_path / "engine"))
+    monkeypatch.setattr(parts, "PARTS", (part("compressor", there=False),))
+    assert partsinstall.install_parts([], Path("python"), stages, INSTALLER) == ["compressor"]
+
+
 def test_guidellm_sees_the_engines_torch_and_keeps_its_own_packages(guidellm: Path) -> None:
     script = "import torch, transformers, sys; print(torch.__file__, transformers.__file__)"
     answer = subprocess.run(

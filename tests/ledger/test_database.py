@@ -1,5 +1,6 @@
 """Schema up, down and up again, and the engines' promises, on both databases."""
 
+import json
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.util import CommandError
+from hypothesis import example, given
+from hypothesis import strategies as st
 from sqlalchemy import delete, event, func, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
@@ -25,6 +28,7 @@ from ledger.database import (
     make_engine,
     migrate,
     open_readonly,
+    read_json,
     read_row,
     read_rows,
     read_value,
@@ -326,3 +330,16 @@ def test_the_databases_own_clock_goes_forward(database_url: str) -> None:
         first, second = database_us(connection), database_us(connection)
     engine.dispose()
     assert 1_700_000_000_000_000 < first <= second
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+))  # fmt: skip
+@example({"pusd": 10**40, "lone": "\ud800", "most": 1e308, "zero": -0.0})
+@example([float("inf"), -1.5e-320])
+def test_a_column_of_json_is_read_as_it_was_written(value):
+    """As SQLAlchemy writes it, on both databases."""
+    text = json.dumps(value)
+    assert json.dumps(read_json(text)) == text

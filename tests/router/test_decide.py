@@ -63,6 +63,19 @@ def test_a_cached_beginning_outweighs_as_much_load_as_reading_it_would_take(ask,
     assert first(30, 500) == "pool:llama/0"
 
 
+@pytest.mark.parametrize("ttft_ms", [500.0, 5000.0, None])
+def test_a_cached_beginning_weighs_no_less_where_a_promise_is_long(ask, rule, own, ttft_ms):
+    """Red before: 5 s made a tenth of it."""
+    asked = ask(prompt_tokens=2000, prompt_tokens_bound=2000)
+    policy = rule(slo=Slo(ttft_ms=ttft_ms))
+    idle = own({"running": 0, "context_tokens": 0.0}, name="pool:llama/0")
+    warm = {"running": 20, "context_tokens": 9000.0, "prefix_hit_tokens": 1900}
+    found = decide(asked, policy, [idle, own(warm, name="pool:llama/1")])
+    assert names(found)[0] == "pool:llama/1"
+    cold = {**warm, "prefix_hit_tokens": 0}
+    assert names(decide(asked, policy, [idle, own(cold, name="pool:llama/1")]))[0] == "pool:llama/0"
+
+
 def test_the_bid_price_goes_by_the_least_load_whatever_is_cached(ask, rule, own):
     """The first in order is not the least loaded here; its pool's price is all the same."""
     price = {"bid_price_pusd_per_s": 1e6, "name": "pool:llama/0"}

@@ -109,8 +109,23 @@ def test_a_full_batch_waits_for_others_to_end(ask, rule, own):
 
 
 def test_prefill_that_takes_all_the_time_leaves_no_decoding(ask, rule, own):
-    state = {"step": SIMPLE, "prefill_rate_tokens_per_s": 1e5}
+    state = {"step": SIMPLE, "prefill_rate_tokens_per_s": 1e5, "prefill_budget_tokens": 9999}
     assert forecast(ask(), rule(), own(state)).tpot_ms == math.inf
+
+
+def test_no_step_is_longer_than_one_full_of_prompts(ask, rule, own):
+    """Where that one keeps the promise it is kept, unless answers have shown otherwise."""
+    state = {"step": SIMPLE, "prefill_rate_tokens_per_s": 1e5, "prefill_budget_tokens": 1000}
+    found = forecast(ask(), rule(), own(state))
+    room = 1000 - own(state).engine.sequences
+    assert found.tpot_limit_ms == pytest.approx(50.0)
+    assert found.tpot_limit_ms > found.tpot_ms > 1000.0 * SIMPLE.d_s * room
+    few = forecast(ask(), rule(), own({**state, "prefill_budget_tokens": 900}))
+    assert found.tpot_ms - few.tpot_ms == pytest.approx(1000.0 * SIMPLE.d_s * 100)
+    broken = own({**state, "safety_tpot": 0.4})
+    assert forecast(ask(), rule(), broken).tpot_ms == math.inf
+    short = rule(slo=Slo(500.0, 20.0))
+    assert forecast(ask(), short, own(state)).tpot_ms == math.inf
 
 
 def test_no_room_in_the_chunk_is_one_step_a_token(ask, rule, own):

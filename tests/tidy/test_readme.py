@@ -107,6 +107,16 @@ def test_the_first_screen_has_the_two_commands_and_a_priced_request(readme: str)
         assert needed in screen
 
 
+@pytest.mark.parametrize(
+    ("name", "most"), [("README.md", 120), ("CONTRIBUTING.md", 120), ("CHANGELOG.md", 150)]
+)
+def test_first_pages_stay_short(root: Path, name: str, most: int) -> None:
+    """Of the changelog the newest version counts."""
+    text = (root / name).read_text(encoding="utf-8")
+    newest = text.partition("\n## ")[2].partition("\n## ")[0] if name == "CHANGELOG.md" else text
+    assert len(newest.splitlines()) <= most
+
+
 def test_files_that_it_names_exist(root: Path, guide: Path) -> None:
     text = guide.read_text("utf-8")
     named = {

@@ -1,4 +1,4 @@
-"""What operators, finance and team admins do: each verb once, for command line and HTTP alike.
+"""Operations of operators, finance and team admins, each once for command line and HTTP.
 
     verb        what a verb is: its path, what it is given, what it does
     policies, whatifs, overrides, engines, keys, prices, invoices, rates, entries, books

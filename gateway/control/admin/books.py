@@ -1,4 +1,4 @@
-"""What the books are kept by, to look at: budgets, GPU contracts, the log of changes."""
+"""Read operations on the books: budgets, GPU contracts, the log of changes."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""What a running host knows of its engines, by its shared memory, and how one is ordered anew."""
+"""A running host's knowledge of its engines in shared memory, and orders to restart one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,7 +62,7 @@ class EngineHost:
         return found
 
     def latencies(self) -> list[tuple[str, Latencies]]:
-        """What all workers saw of each API, by its name."""
+        """Return the latencies that all workers observed of each API, by its name."""
         names = self.runtime.layout.apis
         return [(name, latencies_of(self._board.api_stats(at))) for at, name in enumerate(names)]
 
@@ -71,7 +71,7 @@ class EngineHost:
         return int(self._board.published(row)[EngineCell.STARTED_S] * 1e6)
 
     def round_trip_us(self, row: int) -> int | None:
-        """Of a connection that telemetry opened within the last minute; `None`: not known."""
+        """Return the round trip of telemetry's connection in the last minute; `None` if unknown."""
         return round(self._board.published(row)[EngineCell.ROUND_TRIP_S] * 1e6) or None
 
     def order(self, row: int, verb: str = "") -> None:

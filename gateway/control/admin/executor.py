@@ -51,7 +51,7 @@ class AdminExecutor:
         self._here: Counter[str] = Counter()  # by team
 
     async def answer(self, verb: AdminOperation[Any], request: Request) -> bytes:
-        """What the verb tells, as JSON; raises what the client is told instead."""
+        """Return an operation's result as JSON. Raises the error for the client."""
         identity = caller_of(request)
         given = await self._parse_input(verb, request)
         whose = identity.team_id or actor(identity)
@@ -121,7 +121,7 @@ class AdminExecutor:
 
 
 def actor(identity: Identity) -> str:
-    """Who acts, as the books have it: a key's user, else the key."""
+    """Return the actor as the books name it: a key's user, else the key."""
     return identity.user_id or f"key:{identity.key_id}"
 
 

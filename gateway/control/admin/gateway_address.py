@@ -1,4 +1,4 @@
-"""What the environment says of a gateway elsewhere: its address, and by whose word it is asked."""
+"""The address of another gateway and its credentials, from the environment."""
 
 import os
 

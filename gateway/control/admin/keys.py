@@ -38,7 +38,7 @@ _Id = Annotated[str, msgspec.Meta(max_length=64, description="as the list has it
 
 
 class CreateTeamKeyInput(msgspec.Struct, forbid_unknown_fields=True):
-    """What a key of one's own team may be given. `role` or `scopes`; else it asks models."""
+    """The fields of a key for one's own team. `role` or `scopes`; default: models."""
 
     name: _Text
     user: _Text | None = None
@@ -247,7 +247,7 @@ def _refuse_excess(
     *,
     models_too: bool = True,
 ) -> None:
-    """What a key may do is the most that it hands on; the host's own command line has no bounds."""
+    """Refuse rights beyond the caller's; the host's own command line has no limits."""
     if (whose := place.identity) is None:
         return
     if missing := missing_scopes(whose.scopes | _made_for_others(whose), scopes):
@@ -280,7 +280,7 @@ def refuse_more_models(
 def _refuse_another_teams_user(
     whose: Identity | None, connection: Connection, user: str | None
 ) -> None:
-    """What that user may spend and is billed is none of this team's affair."""
+    """Refuse a user of another team."""
     if whose is None or user is None or _acts_for_all(whose):
         return
     teams = keychanges.teams_of(connection, user)

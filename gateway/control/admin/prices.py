@@ -60,7 +60,7 @@ class PriceSourceInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ImportPricesInput(PriceSourceInput):
-    """The same, with what its difference said."""
+    """The input of an import, with the digest of the difference that was seen."""
 
     approves: Annotated[str, msgspec.Meta(description="as `/prices/diff` told it")] = ""
 
@@ -181,7 +181,7 @@ def _like(name: str, patterns: Sequence[str] | None) -> bool:
 
 
 def _names(settings: Settings, book: PriceBook, everything: bool) -> list[str]:
-    """What the configuration uses and what files and people have stated; or all there is."""
+    """Return the names that the configuration uses or that were stated, or all names."""
     used = names_in_use(settings)
     if everything:
         return sorted({*used, *book.names()})

@@ -29,7 +29,7 @@ _Usd = Annotated[Decimal, msgspec.Meta(description="dollars")]
 
 
 class EnterRateInput(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out stays as it is."""
+    """The input of a rate; fields that are left out stay as they are."""
 
     pool: _Pool
     source: Annotated[str, msgspec.Meta(min_length=1, max_length=300, description="of the rate")]

@@ -1,4 +1,4 @@
-"""What verbs refuse: the command line prints the words, HTTP answers with a kind and the member.
+"""Refusals of operations: words for the command line, kind and member for HTTP.
 
 Apart from the verbs, for it knows the errors of all of them.
 """

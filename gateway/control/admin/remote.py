@@ -83,7 +83,7 @@ def bearer_token(url: str, environ: Mapping[str, str]) -> str:
 
 
 def _run_token_command(command: str) -> str:
-    """What it says on its other output is the person's to read: a code to type, a fault."""
+    """Run the token command; its error output goes to the person."""
     try:
         done = subprocess.run(  # noqa: S603 - the person's own command, as they wrote it; no shell
             shlex.split(command), stdout=subprocess.PIPE, check=True, timeout=COMMAND_S, text=True

@@ -28,7 +28,7 @@ G = TypeVar("G", bound=msgspec.Struct)
 
 
 class OperationRefused(Exception):
-    """What was asked for cannot be done. `kind`: of `gateway.errors`; `param`: what is at fault."""
+    """A refused operation. `kind`: of `gateway.errors`; `param`: the wrong member."""
 
     def __init__(self, words: str, *, kind: str = "bad_request", param: str | None = None) -> None:
         super().__init__(words)
@@ -38,7 +38,7 @@ class OperationRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OperationContext:
-    """What a verb works on, and for whom.
+    """The ledger, the configuration and the caller of an operation.
 
     `by`: who acts, as the books will have it. `identity`: whose key asks; None at the command line
     of the host itself, which may do everything. `opened`: the ledger, once it is needed.
@@ -97,7 +97,7 @@ def verb(
 
 
 class NoInput(msgspec.Struct, forbid_unknown_fields=True):
-    """Of a verb that is given nothing."""
+    """The input of an operation that takes none."""
 
 
 def list_document(found: list[dict[str, Any]]) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def policies_simulate_cancel(place: OperationContext, given: CancelWhatIfInput) 
 
 @contextmanager
 def _what_ifs(place: OperationContext) -> Iterator[WhatIfRunner]:
-    """Of this host, which has to run."""
+    """Yield the what-if runner of this host, which must be running."""
     with place.engines() as host:
         runtime = host.runtime
         yield WhatIfRunner(runtime.run_dir, ledger_reader(os.environ, runtime.ledger_url))

@@ -37,7 +37,7 @@ class DecisionReplay:
         }
 
     def lines(self) -> list[str]:
-        """What the numbers were made of, and whether they come out again."""
+        """Return the inputs of the numbers, and whether they are reproduced."""
         _, policy, candidates = self.inputs
         slo = policy.slo
         promised = f"ttft {_ms(slo.ttft_ms)}, tpot {_ms(slo.tpot_ms)}"

@@ -126,7 +126,7 @@ def _decide_stages(
 
 
 class _StatedRequest(NamedTuple):
-    """What policies and operators say at this moment."""
+    """The policies and overrides at this moment."""
 
     settings: Settings
     overrides: Sequence[Override] = ()
@@ -185,7 +185,7 @@ def _looked_at(settings: Settings) -> Iterator[tuple[Runtime, SharedLoadTable]]:
 
 
 def unstarted_runtime(settings: Settings) -> Runtime:
-    """What `serve` would resolve, without a port and without a ledger."""
+    """Return the runtime that `serve` would resolve, without a port or a ledger."""
     engines = {
         f"pool:{name}/{index}": 0
         for name, pool in settings.pools.items()

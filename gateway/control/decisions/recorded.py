@@ -147,7 +147,7 @@ def _budget(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _budget_line(row: Row[*tuple[Any, ...]]) -> str:
-    """What it may have cost, and what there was for it."""
+    """Return the most that the attempt could cost, and the money that was there."""
     wanted = "its price is not known" if row.bound_pusd is None else (
         f"it may cost up to {usd_text(row.bound_pusd)}"
     )  # fmt: skip
@@ -246,7 +246,7 @@ def _plain(number: float) -> str:
 
 
 def _cap(tokens: int | None) -> list[str]:
-    """What was asked for where the request itself names no limit, and money does."""
+    """Return the limit that money set where the request itself has none."""
     return [] if tokens is None else [f"output_cap_tokens={tokens}"]
 
 

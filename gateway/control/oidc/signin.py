@@ -21,7 +21,7 @@ class OidcSignIn:
         return is_jwt(token)
 
     async def claims(self, token: str, now_us: int) -> dict[str, Any]:
-        """What the issuer says of who holds it. Raises 401, or 503 while nobody can tell."""
+        """Return the issuer's verified claims. Raises 401, or 503 while nobody can verify them."""
         try:
             keys = await self._issuer.keys(key_id(token))
             return claims(token, keys, self._rule, now_us // 1_000_000)
@@ -33,7 +33,7 @@ class OidcSignIn:
 
 
 def sign_in(oidc: OidcSection, clock: Clock) -> OidcSignIn:
-    """Of a section that names an issuer."""
+    """Return the sign-in of a section that names an issuer."""
     assert oidc.issuer is not None
     rule = TokenRequirements(oidc.issuer, oidc.audiences, oidc.algorithms)
     return OidcSignIn(rule, Issuer(rule, AddressPolicy(oidc.networks), clock))

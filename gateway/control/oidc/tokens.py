@@ -36,7 +36,7 @@ class NoKey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TokenRequirements:
-    """What counts. `audiences`: a token is for one of them."""
+    """The requirements of a token. `audiences`: a token is for one of them."""
 
     issuer: str
     audiences: tuple[str, ...]
@@ -72,7 +72,7 @@ def usable(document: Mapping[str, Any], rule: TokenRequirements) -> KeySet:
 
 
 def claims(token: str, keys: KeySet, rule: TokenRequirements, now_s: int) -> dict[str, Any]:
-    """What the token says, all of it verified. Raises `NotValid`."""
+    """Return the verified claims of a token. Raises `NotValid`."""
     registry = JWSRegistry(algorithms=list(rule.algorithms), strict_check_header=False)
     registry.max_header_length = LONGEST  # certificates (`x5c`) stand there
     wanted = jwt.JWTClaimsRegistry(

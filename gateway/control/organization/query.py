@@ -41,7 +41,7 @@ class BucketWidth:
 
 @dataclass(frozen=True, slots=True)
 class EndpointFilters:
-    """What an endpoint takes; the first width is the default."""
+    """The parameters of an endpoint; the first width is the default."""
 
     widths: Mapping[str, BucketWidth]
     filters: tuple[str, ...]
@@ -110,7 +110,7 @@ def cursor(start_s: int) -> str:
 
 
 def parameters(accepted: EndpointFilters) -> list[dict[str, Any]]:
-    """The same for OpenAPI."""
+    """Return the parameters for OpenAPI."""
     number, text = {"type": "integer"}, {"type": "string"} | PATTERN
     singles: dict[str, dict[str, Any]] = {
         "start_time": number,

@@ -41,7 +41,7 @@ class LedgerReads:
         self._closing = False
 
     async def run(self, read: Callable[[Connection], T]) -> T:
-        """What `read` makes of one state of the books; raises what the client is told."""
+        """Return `read` applied to one state of the books. Raises the error for the client."""
         if self._taken >= AT_ONCE + WAITING:
             raise RequestError(
                 "overloaded", "Too many usage queries wait already.", retry_after_s=RETRY_S
@@ -52,7 +52,7 @@ class LedgerReads:
         return await work
 
     def close(self) -> None:
-        """What runs is ended: SQLite at once, PostgreSQL at its own limit."""
+        """End running reads: SQLite at once, PostgreSQL at its own limit."""
         self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 

@@ -39,7 +39,7 @@ def names_in_use(settings: Settings) -> list[str]:
 
 
 def actor() -> str:
-    """Who acts, as the system knows it: `user@host`."""
+    """Return the actor as the system knows it: `user@host`."""
     return f"{os_user()}@{socket.gethostname()}"
 
 

@@ -1,4 +1,4 @@
-"""Where `breakeven prices` reads prices from: LiteLLM's map, `genai-prices`, or a file."""
+"""Sources of `breakeven prices`: LiteLLM's map, `genai-prices`, or a file."""
 
 import importlib
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ GENAI_INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class PriceSource:
-    """What a source states, as `book`; `refused` are rows of it that cannot be used."""
+    """The prices of a source, as `book`; `refused` are rows that cannot be used."""
 
     book: str
     drafts: tuple[PriceDraft, ...]
@@ -106,7 +106,7 @@ def _day(said: str | None, at_us: int) -> str:
 
 
 def _genai(stored: Sequence[Price], at_us: int) -> PriceSource:
-    """What it states otherwise than the price lists that are stored, and what it has stated."""
+    """Return the package's prices that differ from stored lists, and those it has stated."""
     try:
         snapshot = importlib.import_module("genai_prices.data_snapshot")
     except ImportError:

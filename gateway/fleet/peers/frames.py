@@ -34,7 +34,7 @@ Shares = Mapping[bytes, PeerEngineLoad]
 
 
 class BadFrame(Exception):
-    """What came is not of a host that belongs to this one, or not what such a host says."""
+    """A frame that is not from a host of this group, or is malformed."""
 
 
 def hello_frame(own_id: bytes, challenge: bytes) -> bytes:
@@ -42,7 +42,7 @@ def hello_frame(own_id: bytes, challenge: bytes) -> bytes:
 
 
 def id_of(greeting: bytes) -> bytes:
-    """Whose hello it is; nothing is proven by it yet. Raises `BadFrame`."""
+    """Return the host of a greeting, which proves nothing yet. Raises `BadFrame`."""
     if len(greeting) != HELLO_BYTES or not greeting.startswith(MAGIC):
         raise BadFrame("no hello of this version")
     return greeting[len(MAGIC) : len(MAGIC) + ID_BYTES]
@@ -95,7 +95,7 @@ class FrameReader:
 
     @staticmethod
     def length(head: bytes) -> int:
-        """How much comes after these `LENGTH_BYTES`. Raises `BadFrame`."""
+        """Return the number of bytes after these `LENGTH_BYTES`. Raises `BadFrame`."""
         length: int = _LENGTH.unpack(head)[0]
         entries, rest = divmod(length - _NUMBER.size - TAG_BYTES, _ENTRY.size)
         if length > LONGEST or entries < 0 or rest:

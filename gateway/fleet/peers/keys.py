@@ -16,7 +16,7 @@ _BOOT, _NETWORK = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/n
 
 
 def network_namespace_id() -> bytes:
-    """What this network namespace is called nowhere else; where nobody knows, something new."""
+    """Return an id of this network namespace; a new one where none is known."""
     try:
         return f"{_BOOT.read_text().strip()} {_NETWORK.readlink()}".encode()
     except OSError:

@@ -1,4 +1,4 @@
-"""What one host has in flight on one engine, as it tells other hosts.
+"""The in-flight load of one host on one engine, as it is sent to other hosts.
 
 Sums alone: no counter of `LoadCell` that feeds a loop, for each host corrects itself by its own
 evidence, and no moment, for each machine's clock begins elsewhere. How long ago the head of the

@@ -10,7 +10,7 @@ from gateway.table_layout import LoadCell
 
 
 class PeerLoadRow:
-    """Of a board whose layout has peers; of any other one there is nothing to clear."""
+    """The row of other hosts' load in a table with peers; a table without has none."""
 
     def __init__(self, board: SharedLoadTable) -> None:
         self._board, self._first = board, board.peers
@@ -22,7 +22,7 @@ class PeerLoadRow:
 
     @property
     def hosts(self) -> int:
-        """How many are heard."""
+        """Return the number of connected hosts."""
         return int(self._board.cells[self._first + 1])
 
     def silent_s(self, now_s: float) -> float:
@@ -31,7 +31,7 @@ class PeerLoadRow:
         return max(0.0, now_s - alive_s) if alive_s else 0.0
 
     def write(self, engine: int, share: PeerEngineLoad, now_s: float) -> None:
-        """What other hosts have in flight on one engine, as of this moment."""
+        """Write other hosts' load on one engine, as of this moment."""
         row, cells = self._board.peers_row(engine), self._board.cells
         changed = share.sequences - cells[row + LoadCell.SEQUENCES]
         cells[row + LoadCell.SEQUENCE_S_LESS] -= now_s * changed

@@ -69,7 +69,7 @@ class PeerSender:
             self._links[new] = asyncio.create_task(self._keep(new))
 
     async def _resolve(self, host: Address) -> None:
-        """What cannot be resolved at this moment goes on meaning what it did."""
+        """Resolve a host's name; a failed lookup keeps the earlier addresses."""
         loop = asyncio.get_running_loop()
         while True:
             with suppress(OSError, UnicodeError):

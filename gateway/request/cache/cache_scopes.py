@@ -1,4 +1,4 @@
-"""Where a request would go, as far as the name of its answer needs it: model, policy, versions."""
+"""The scope of a cached answer's name: model, policy and versions."""
 
 from collections.abc import Callable
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""What a dialect is: it hears a request as chat, and says answers and errors in its own words."""
+"""A dialect: it reads a request as chat and writes answers and errors in its own form."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,4 +70,4 @@ class Dialect(Protocol):
         """Chat's error body in this dialect; `of_chat`: what it names has chat's names, too."""
 
     def headers(self, request_id: str) -> Sequence[Header]:
-        """What its clients look for beside what every answer has."""
+        """Return the headers of a dialect beside those of every answer."""

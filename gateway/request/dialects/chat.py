@@ -1,4 +1,4 @@
-"""What a chat completion says, whole or in chunks, as pieces that any dialect can tell.
+"""Contents of a chat completion, whole or in chunks, as pieces for any dialect.
 
 Read leniently: members of types that nobody expects say nothing, and no answer is lost for them.
 """
@@ -46,7 +46,7 @@ def first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def pieces(said: Any) -> Iterator[ContentPiece]:
-    """What a delta, or a whole message, says: reasoning first, as it was thought."""
+    """Yield the contents of a delta or a message, reasoning first."""
     if not isinstance(said, dict):
         return
     thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
@@ -66,7 +66,7 @@ def pieces(said: Any) -> Iterator[ContentPiece]:
 
 
 class UrlCitation(NamedTuple):
-    """Where a part of an answer's text comes from; the part is what stands between two places."""
+    """The source of a part of an answer's text, between two positions."""
 
     url: str
     title: str
@@ -121,7 +121,7 @@ def _text(value: Any) -> str:
 
 
 def tokens_of(usage: Any) -> TokenCounts:
-    """As the ledger reads them; nothing where nobody can have meant them."""
+    """Return the usage as the ledger reads it; zero for impossible usage."""
     if not isinstance(usage, dict):
         return TokenCounts()
     try:

@@ -245,7 +245,7 @@ def _voice(request_id: str, _: int) -> MessagesEncoder:
 
 
 def _check_place(members: Members) -> None:
-    """Where it is worked on has another price, and is the key's, the model's and the policy's."""
+    """Refuse a place of inference: key, model and policy decide it, and it has a price."""
     geo = optional_text(decode_whole_member(members, "inference_geo"), "inference_geo")
     if geo not in (None, "global"):
         raise unsupported(
@@ -256,7 +256,7 @@ def _check_place(members: Members) -> None:
 
 
 def _check_advice(members: Members) -> None:
-    """What may only be left out in some of its forms."""
+    """Check a member that may be left out only in some forms."""
     management = mapping(
         decode_whole_member(members, "context_management") or {}, "context_management"
     )

@@ -278,7 +278,7 @@ def _encode(value: Any) -> str:
 
 
 class _BlockForm(NamedTuple):
-    """How a block is told, and its members that are read; any other is named as left out."""
+    """The form of a block: how it is written, and its members; others are named as left out."""
 
     tell: Callable[[BlockReader, Block, str], list[Message]]
     members: frozenset[str]

@@ -39,7 +39,7 @@ class AesGcmCipher:
         return VERSION + salt + nonce + text
 
     def open(self, sealed: bytes, owner: bytes) -> bytes | None:
-        """What was sealed for this owner with this secret, else None."""
+        """Return the content sealed for this owner with this secret, else None."""
         if not sealed.startswith(VERSION):
             return None
         salt = sealed[len(VERSION) : _NONCE_AT]

@@ -45,7 +45,7 @@ log = logging.getLogger("breakeven.submissions")
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """What a request came with: `once` is its `Idempotency-Key`."""
+    """A request's idempotency data: `once` is its `Idempotency-Key`."""
 
     once: bytes
     key_id: str

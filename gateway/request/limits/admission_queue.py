@@ -1,4 +1,4 @@
-"""Where requests wait whose policy says `queue`: bounded, fair between tenants, by deadline.
+"""The waiting queue of policies with `queue`: bounded, fair between tenants, by deadline.
 
 One line for each set of pools, in each worker. Whose turn it is asks whether there is room now, and
 lets the next tenant ask when there is none for it; everybody else sleeps. Nobody waits beyond the

@@ -34,7 +34,7 @@ _RETRY_S = 1.0
 
 
 class RateLimitUse:
-    """What one request took of its limits; `headers` say what is left of them."""
+    """One request's use of its limits; `headers` state what is left."""
 
     __slots__ = ("_accounts", "_limits", "counted", "headers", "tokens")
 
@@ -159,7 +159,7 @@ def rate_error(over: LimitExceeded) -> RequestError:
 
 
 def _headers_of(counted: RateCount) -> tuple[Header, ...]:
-    """As OpenAI tells it; of several limits the one with the least left."""
+    """Return OpenAI's headers; of several limits the tightest."""
     found: list[Header] = []
     for kind, room in zip((b"requests", b"tokens"), counted.rooms, strict=True):
         if room is not None:

@@ -52,7 +52,7 @@ class RateLimitAccount(NamedTuple):
 
 
 class LimitHeadroom(NamedTuple):
-    """What is left of one limit, and in how many seconds all of it is there again."""
+    """The rest of one limit, and the seconds until it is full again."""
 
     limit: int
     remaining: int
@@ -68,7 +68,7 @@ class LimitExceeded(NamedTuple):
 
 
 class RateCount(NamedTuple):
-    """What was counted, and when; `rooms`: the least of requests and of tokens.
+    """A counted request and its time; `rooms`: the least of requests and of tokens.
 
     `short`: the accounts whose limits leave room that this host's parts of them do not.
     """
@@ -81,7 +81,7 @@ class RateCount(NamedTuple):
 
 
 class HostRateShare(NamedTuple):
-    """What this host may let in of one account's limits, and what of that without its lease."""
+    """The host's part of one account's limits, and the part that holds without its lease."""
 
     account: RateLimitAccount
     held: Pair
@@ -169,7 +169,7 @@ class RateWindowTable:
     # -- parts, which one process of the host sets ---------------------------------------------
 
     def file_id(self) -> str:
-        """Of this file: another one knows nothing of what was let in by it."""
+        """Return the id of this file; another file has counted nothing."""
         with self._lock_file():
             if not self._all[_FILE_ID]:
                 self._all[_FILE_ID] = int.from_bytes(os.urandom(7), "little") | 1
@@ -181,7 +181,7 @@ class RateWindowTable:
         self._all[_LEASE_MS] = int(until_s * 1000)
 
     def totals(self, names: Iterable[str], second: int) -> list[Pair]:
-        """What was let in of each in the last minute."""
+        """Return what was admitted of each account in the last minute."""
         with self._lock_file():
             rows = [self._row(_hash_of(name), second) for name in names]
             return [(self._cells[row + 2], self._cells[row + 3]) for row in rows]
@@ -220,7 +220,7 @@ class RateWindowTable:
             self._cells[row + _KEPT[kind]] = part.kept[kind]
 
     def _may(self, account: RateLimitAccount, row: int, kind: int) -> int | None:
-        """What this host may let in a minute; `None`: as many as come."""
+        """Return how many a minute this host may admit; `None` for no limit."""
         limit = account.limits[kind]
         if limit is None or self._shared is None:
             return limit
@@ -323,7 +323,7 @@ class RateWindowTable:
     def _headroom_of(
         self, asked: Sequence[tuple[RateLimitAccount, int]], kind: int
     ) -> LimitHeadroom | None:
-        """Of the account with the least left of its limit."""
+        """Return the headroom of the account that is closest to its limit."""
         found: LimitHeadroom | None = None
         for account, row in asked:
             limit, may = account.limits[kind], self._may(account, row, kind)

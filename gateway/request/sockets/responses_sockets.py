@@ -56,7 +56,7 @@ class ResponsesSockets:
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """Return the number of open sockets."""
         return len(self._open)
 
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:

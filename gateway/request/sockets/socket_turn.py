@@ -108,7 +108,7 @@ class SocketTurn:
         return body
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
-        """As `RequestConnection` says."""
+        """Call `on_gone` when the client disconnects (see `RequestConnection`)."""
         if self.gone:
             on_gone()
         else:

@@ -116,7 +116,7 @@ class DriftSampler:
         self.watched = {pool.name: pool for pool in sampled_pools(settings, runtime)}
 
     def receive_sample(self, news: bytes) -> None:
-        """What a worker drew; of what cannot be read nothing is told, it may be a prompt."""
+        """Receive a worker's sample; an unreadable one is dropped without a message."""
         with suppress(msgspec.DecodeError):
             drawn = _DRAWN.decode(news)
             if pool := self.watched.get(drawn.pool):

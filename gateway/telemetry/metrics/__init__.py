@@ -1,1 +1,1 @@
-"""What Prometheus reads, with closed label sets."""
+"""Metrics for Prometheus, with closed label sets."""

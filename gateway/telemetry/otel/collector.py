@@ -1,4 +1,4 @@
-"""How a collector is asked: of its answer the status counts, and no more than a little is read.
+"""Requests to a collector: the status of an answer counts, and little of it is read.
 
 The exporter would read an answer to its end, whatever its size, and take a redirect for success. A
 wrong address (a stream, a page, a proxy that sends on) must cost neither memory nor go unsaid.

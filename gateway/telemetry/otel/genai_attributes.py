@@ -1,4 +1,4 @@
-"""What spans and metrics say, in the words of OpenTelemetry's GenAI conventions (v1.41).
+"""Attributes of spans and metrics by OpenTelemetry's GenAI conventions (v1.41).
 
 Pure. No prompt, no answer and no key is among it; what the conventions have no word for, as a cost
 or a policy, is under `breakeven`. Token counts of input include what was read from a cache, as the
@@ -34,7 +34,7 @@ OTHER = "_OTHER"  # the conventions' word for what has no series of its own
 
 
 def provider(target: Target) -> str:
-    """Who answers."""
+    """Return the name of a target's provider."""
     if target.own:
         return OWN_ENGINE
     name = target.provider or target.name
@@ -55,7 +55,7 @@ def of_request(request_id: str, path: str) -> Attributes:
 
 
 def of_decision(plan: RoutingPlan) -> Attributes:
-    """What was asked for, by whom, and what was decided."""
+    """Return the attributes of a request and its decision."""
     found: dict[str, str | int] = {
         "gen_ai.operation.name": operation(plan),
         "gen_ai.request.model": plan.model,
@@ -71,7 +71,7 @@ def of_decision(plan: RoutingPlan) -> Attributes:
 
 
 def of_attempt(attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan) -> Attributes:
-    """What is sent, where to, and what was expected of it."""
+    """Return the attributes of an attempt: what is sent, where to, and its forecast."""
     target, verdict = step.frozen.target, step.verdict
     found: dict[str, str | int | float | bool] = {
         "gen_ai.operation.name": operation(plan),
@@ -90,7 +90,7 @@ def of_attempt(attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPla
 
 
 def of_ending(record: AttemptSettled) -> Attributes:
-    """What came, and what it cost; money as the ledger has it, in pico-USD."""
+    """Return the attributes of an ending; money in pico-USD, as in the ledger."""
     found: dict[str, str | int | float | bool | tuple[str, ...]] = {
         "gen_ai.usage.input_tokens": record.tokens.prompt,
         "gen_ai.usage.output_tokens": record.tokens.output,
@@ -112,7 +112,7 @@ def of_ending(record: AttemptSettled) -> Attributes:
 
 
 def error_of(record: AttemptSettled) -> str | None:
-    """What an attempt failed by; a client that went away is no failure of its target."""
+    """Return an attempt's error; a client that left is no failure of its target."""
     if record.status in ("finished", "client_gone"):
         return None
     return record.error or record.status

@@ -1,4 +1,4 @@
-"""What is sent to a collector: counted; that it fails is told in the log once, and that it is over.
+"""Exports to a collector, counted; failures are logged once, and so is their end.
 
 OpenTelemetry's exporters say each failed try, every few seconds for as long as a collector is away.
 The first failure is said in their words, the rest is counted alone, until all was taken for a
@@ -27,7 +27,7 @@ log = logging.getLogger("gateway.otel")
 
 
 class ExportCounters:
-    """Of one worker, in the registry that `/metrics` is made of."""
+    """Export counters of one worker, in the registry of `/metrics`."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
         self.spans = Counter(

@@ -7,6 +7,7 @@ from streamlit.util import calc_hash
 
 from dashboard import formatting, navigation
 from dashboard.sections import drill
+from ledger.reporting_zone import ReportingZone
 
 
 @pytest.fixture
@@ -69,3 +70,19 @@ def test_a_row_narrows_the_page_or_its_requests(monkeypatch) -> None:
     state["drill-model"] = {"selection": {"rows": []}}
     drill._open_row("model", ["chat", "code"])
     assert state["only-model"] == "code", "what is selected no more changes nothing"
+
+
+def test_a_clicked_bar_opens_its_day_or_narrows_to_its_name(monkeypatch) -> None:
+    state: dict = {}
+    monkeypatch.setattr(drill.st, "session_state", state)
+    noon_us = 1_795_435_200_000_000 + 12 * 3_600 * 10**6
+    state[drill.DAY_BARS] = {"selection": {drill.CLICKED: [{"bucket": noon_us}]}}
+    drill._open_bar(ReportingZone("Asia/Kolkata"))
+    day = ReportingZone("Asia/Kolkata").date_of(noon_us)
+    assert (state["period"], state["days"]) == ("days", (day, day))
+    state["bars-model"] = {"selection": {drill.CLICKED: [{"name": "chat"}]}}
+    drill._choose_bar("model", "bars-model")
+    assert state["only-model"] == "chat"
+    state["bars-model"] = {"selection": {drill.CLICKED: []}}
+    drill._choose_bar("model", "bars-model")
+    assert state["only-model"] == "chat", "what is clicked no more changes nothing"

@@ -57,7 +57,7 @@ def test_what_was_made_and_how_to_judge_it(words, tmp_path):
     (("--method", "int3"), "--method"),
     (("--method", "awq"), "--prompts FILE"),
     (("--method", "gptq", "--prompts", "/dev/null"), "--prompts: /dev/null holds no prompt"),
-    (("--method", "fp8", "--compressor", "/nowhere"), "llm-compressor is not in /nowhere"),
+    (("--method", "fp8", "--compressor", "/nowhere"), "/nowhere has no llm-compressor"),
 ])  # fmt: skip
 def test_errors_name_the_field(words, more, said):
     answer = invoke(words, *more)

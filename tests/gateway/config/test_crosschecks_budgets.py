@@ -28,7 +28,13 @@ def found(budgets=(), teams=()) -> list[str]:
 
 GOOD = ("global", "external", "org:acme", "team:search", "user:ann", f"key:{KEY}",
         "provider:openai", "model:chat", "model:openai/gpt-5", "tag:app", "tag:app=web",
-        "tag:cost centre=a=b", "user:*", "team:*", "key:*")  # fmt: skip
+        "tag:cost centre=a=b", "tag:run=*", "user:*", "team:*", "key:*")  # fmt: skip
+
+
+def test_a_budget_for_each_value_is_hard():
+    (fault,) = found([{"scope": "tag:run=*", "hard": False}])
+    assert "`tag:run=*` is one budget for each value, and clients name these" in fault
+    assert "budgets[0].hard" in fault
 
 
 def test_every_kind_of_scope_is_possible():

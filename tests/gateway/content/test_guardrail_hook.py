@@ -81,3 +81,55 @@ async def test_one_that_is_not_there_fails() -> None:
     with pytest.raises(HookFailure):
         await hook.ask(["a"], "r1", "m")
     await hook.aclose()
+
+
+class Presidio(Guardrail):
+    """Speaks as Presidio's analyzer: a list for each text; an error has status 500."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        assert (scope["method"], scope["path"]) == ("POST", "/analyze")
+        await super().__call__(scope, receive, send)
+
+
+@pytest.fixture
+async def presidio():
+    with Presidio() as analyzer:
+        section = ContentHookSection(
+            url=f"http://127.0.0.1:{analyzer.port}/analyze", form="presidio", language="de",
+            timeout_ms=10_000,
+        )  # fmt: skip
+        hook = GuardrailHook("people", section)
+        yield analyzer, hook
+        await hook.aclose()
+
+
+def person(start: int, end: int, score: float = 0.85) -> dict[str, Any]:
+    find = {"entity_type": "PERSON", "start": start, "end": end, "score": score}
+    return {**find, "analysis_explanation": None}
+
+
+async def test_presidio_gets_all_texts_at_once_and_counts_by_entity(presidio) -> None:
+    analyzer, hook = presidio
+    analyzer.says = [[person(0, 3), person(4, 7, 0.2)], []]
+    answer = await hook.ask(["Ada met Bob", "b"], "r1", "m")
+    assert (answer.found, answer.texts, answer.count) == ({"person": 1}, None, 1)
+    assert analyzer.asked == [
+        {"text": ["Ada met Bob", "b"], "language": "de", "score_threshold": 0.5}
+    ]
+    assert (await hook.ask([], "r2", "m")).count == 0
+    assert len(analyzer.asked) == 1, "it refuses an empty list"
+
+
+@pytest.mark.parametrize(
+    ("says", "status"),
+    [
+        ({"error": "No matching recognizers were found to serve the request."}, 500), ([[]], 200),
+        ([[person(0, 99)], []], 200), ([[{"entity_type": "PERSON"}], []], 200), (b"", 200),
+        ({"found": {}}, 200),
+    ],
+)  # fmt: skip
+async def test_what_presidio_does_not_tell_in_form_is_a_failure(presidio, says, status) -> None:
+    analyzer, hook = presidio
+    analyzer.says, analyzer.status = says, status
+    with pytest.raises(HookFailure):
+        await hook.ask(["Ada", "b"], "r1", "m")

@@ -187,6 +187,22 @@ def test_what_was_sent_before_the_engine_forgot_is_not_there(prefixes, board) ->
     assert prefixes.count_known(0, old) == 7, "sent again, it is there again"
 
 
+def test_a_full_cache_drops_whom_it_released_long_ago(prefixes, board) -> None:
+    """Not whom it was sent long ago; before it is full it drops nobody, so nothing is noted."""
+    long, other = (beginning_of(chat(letter * 2000), None).marks for letter in "ad")
+    prefixes.record_sent(0, long, 100.0)
+    prefixes.record_sent(0, other, 110.0)
+    prefixes.record_released(0, long, 130.0)
+    board.publish(0, {EngineCell.FORGOTTEN_S: 105.0})
+    assert prefixes.count_known(0, long) == 0, "the control: it was not full yet"
+    prefixes.record_released(0, long, 130.0)
+    board.publish(0, {EngineCell.FORGOTTEN_S: 120.0})
+    assert prefixes.count_known(0, long) == 7
+    assert prefixes.count_known(0, other) == 0
+    prefixes.record_released(1, long, 130.0)
+    assert prefixes.count_known(1, long) == 0, "what was never sent there is not there"
+
+
 def test_what_was_sent_before_as_much_as_the_cache_holds_is_reckoned_as_gone(
     prefixes: PrefixIndex, board: SharedLoadTable
 ) -> None:

@@ -1,15 +1,19 @@
 """Hard budgets that are declared, lowered or struck while requests and batches are under way."""
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hostile_scripts import slow
 from test_client_tricks import ASK, CHAT, batch_of, ended
 from test_last_cents import Gate
+from websockets.sync.client import connect
 
 from gateway.config.declarations import budgets
 from ledger.declared import BudgetSpec, declare
+from ledger.identity.keys import KeyOrigin
 
 LINES = 40
 
@@ -93,3 +97,63 @@ def test_who_finds_only_holds_in_the_way_is_told_to_come_again(hostile, declared
         hostile.rows(team)
     assert (last.headers["x-should-retry"], "until it resets" in last.text) == ("false", True)
     assert len(hostile.judged(team)) > count
+
+
+def test_a_budget_that_is_lowered_under_a_batch_lets_in_nothing_more(
+    hostile, runner, declared
+) -> None:
+    """What was sent is paid, all else is refused by name, and no line is left open."""
+    team, gate = "lowered", wait_at_gate(hostile, "third", LINES)
+    declared.apply(**{team: 10**13})
+    path = batch_of(hostile, team, "third", LINES)
+    hostile.patiently(lambda: gate.waiting > 5)
+    declared.apply(**{team: 1})
+    sent = hostile.patiently(lambda: hostile.stack.rows("team_id = :team", team=team))
+    open_gate(hostile, gate)
+    batch = ended(hostile, team, path)
+    rows, counts = hostile.rows(team), batch["request_counts"]
+    assert [row["cost_pusd"] for row in rows] == hostile.bills(team)
+    assert counts["completed"] == len(rows) >= len(sent)
+    assert counts["completed"] + counts["failed"] == LINES
+    last_us = max(row["opened_us"] for row in rows)
+    assert last_us < min(row["settled_us"] for row in rows), "none began once money was spent"
+    headers = hostile.stack.headers(hostile.token(team))
+    url = f"{hostile.stack.url}/v1/files/{batch['error_file_id']}/content"
+    errors = hostile.stack.client.get(url, headers=headers).text.splitlines()
+    codes = {json.loads(line)["response"]["body"]["error"]["code"] for line in errors}
+    assert (len(errors), codes) == (counts["failed"], {"budget_exceeded"})
+
+
+def test_who_is_struck_from_the_access_file_ends_what_runs_and_begins_nothing(
+    hostile, runner, monkeypatch
+) -> None:
+    """A stream goes on to its end and its bill; turns of a socket and lines of a batch do not."""
+    stack, team, struck = hostile.stack, "struck", set[str]()
+    monkeypatch.setattr(stack.app.hot._keys, "_is_member", lambda name: name not in struck)
+    stack.key(team, team=team, user="ann", origin=KeyOrigin(member="ann"))
+    gate = wait_at_gate(hostile, "third", LINES)
+    path = batch_of(hostile, team, "third", LINES)
+    hostile.patiently(lambda: gate.waiting > 5)
+    hostile.play("first", slow(30, 0.03, stops=False))
+    url, headers = f"ws://127.0.0.1:{stack.port}/v1/responses", stack.headers(hostile.token(team))
+    with connect(url, additional_headers=headers, proxy=None) as socket:
+        asked = {**ASK, "model": "first", "max_tokens": 50, "stream": True}
+        stream, _ = hostile.begin(team, CHAT, asked)
+        struck.add("ann")
+        begun = len(hostile.provider.calls)
+        socket.send(json.dumps({"type": "response.create", "model": "first", "input": "go"}))
+        assert json.loads(socket.recv(20))["status"] == 401
+        assert hostile.post(team, CHAT, ASK).status_code == 401
+        read = b""
+        while b"[DONE]" not in read:
+            read += stream.recv(65536)
+        stream.close()
+    open_gate(hostile, gate)
+    colleague = stack.key("colleague", team=team).token
+    batch = hostile.patiently(
+        lambda: (found := stack.get(path, colleague).json())["status"] == "completed" and found, 30
+    )
+    rows = hostile.judged(team)
+    assert batch["request_counts"]["completed"] == len(rows) - 1 < LINES
+    assert len(hostile.provider.calls) == begun, "nothing was sent after that"
+    assert [row["cost_pusd"] for row in rows] == hostile.bills(team)

@@ -26,6 +26,10 @@ from gateway.http.fields import RequestHead, read_fields
         ([(b"x-breakeven-session", b"a"), (b"x-session-id", b"b")], RequestHead(session="a")),
         ([(b"idempotency-key", b"a"), (b"idempotency-key", b"b")], RequestHead(once=b"a")),
         (
+            [(b"x-breakeven-tags", b"run=a"), (b"x-breakeven-tags", b"b=c")],
+            RequestHead(tags="run=a,b=c"),
+        ),
+        (
             [(b"idempotency-key", b"Bearer x"), (b"x-session-id", b"s")],
             RequestHead(session="s", once=b"Bearer x"),
         ),

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.load_tracker import PIECE_S, LoadReservation, ReservedLoad, TightestTpot
-from gateway.table_layout import LoadCell, TableLayout
+from gateway.table_layout import EngineCell, LoadCell, TableLayout
 from router.feedback import pull
 from router.types import Slo, StepModel
 
@@ -148,6 +149,25 @@ def test_what_a_prefix_cache_has_of_a_queued_prompt_is_held_and_not_read(
     left.release()  # before its first token
     warm.release()
     assert told() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_the_end_of_an_answer_is_when_its_beginning_was_asked_for_last(
+    board: SharedLoadTable,
+) -> None:
+    """Who ends before its first token was never held there, and moves nothing."""
+    board.publish(0, {EngineCell.KV_CAPACITY_TOKENS: 64_000.0, EngineCell.FORGOTTEN_S: 1.0})
+    index, marks = PrefixIndex(None, board), (11, 22, 33)
+    for heard_s, known in ((None, 0), (40.0, 3)):
+        index.record_sent(0, marks, 10.0)
+        answered = flight(board)
+        answered.prefix = index, marks
+        if heard_s is not None:
+            answered.first_token(heard_s)
+        answered.release()
+        board.publish(0, {EngineCell.FORGOTTEN_S: 20.0})
+        assert index.count_known(0, marks) == known
+        board.publish(0, {EngineCell.FORGOTTEN_S: 1.0})
+    index.close()
 
 
 JUDGED = slice(LoadCell.TTFT_PULL_TOTAL, LoadCell.MISSED_TOTAL + 1)

@@ -159,6 +159,10 @@ async def test_reported_usage_is_priced_and_released_once(metering, parts, attem
     assert cost == record.cost_pusd == 100 * 150_000 + 11 * 600_000
     assert (record.basis, record.tokens.input, record.tokens.output) == ("reported", 100, 11)
     assert (record.ttft_us, record.duration_us) == (500_000, 2_000_000)
+    parts.metrics.flush()
+    for name, seconds in (("request_duration", 2.0), ("ttft", 0.5)):
+        sum_name = f"breakeven_{name}_seconds_sum"
+        assert parts.registry.get_sample_value(sum_name, {"target": "alpha/m"}) == seconds
     assert record.compared[0].cost_pusd == cost
     assert parts.admission.calls == [("release", ("r.1", cost), {})]
     metering.settle_later(attempt, AttemptOutcome("client_gone", 499))

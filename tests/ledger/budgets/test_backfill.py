@@ -280,6 +280,18 @@ def test_a_default_begins_for_each_with_what_the_window_has_seen_of_them(books):
     assert books.faults() == []
 
 
+def test_a_budget_for_each_run_begins_with_what_the_window_has_seen_of_it(books):
+    books.spend(us(2026, 11, 3), 700, tags=(("run", "a"), ("app", "web")))
+    books.spend(us(2026, 11, 4), 50, tags=(("run", "b=c@d"),))
+    books.spend(us(2026, 11, 4), 5, tags=(("app", "web"),))
+    books.spend(us(2026, 10, 31), 4_000, tags=(("run", "a"),))
+    books.apply(BudgetSpec("tag:run=*", "month", 10_000, hard=True, timezone="UTC"))
+    spent = {"tag:run=a@month": 700, "tag:run=b=c@d@month": 50}
+    assert books.spent() == {BudgetAccount(name, MONTH): pusd for name, pusd in spent.items()}
+    assert books.grantable(BudgetAccount("tag:run=a@month", MONTH)) == 9_300
+    assert books.faults() == []
+
+
 def test_a_default_in_another_calendar_takes_what_it_holds_along(books):
     books.apply(EVERYBODY, at_us=us(2026, 11, 2))
     late = us(2026, 10, 31, 23, 30)  # November in Berlin

@@ -39,9 +39,13 @@ def test_names_may_hold_anything() -> None:
     assert wildcard_of("user:ann@acme.com:x") == "user:*"
     assert default_of("user:ann@acme.com@day") == "user:*@day"
     assert scope_of("user:ann@acme.com@day") == "user:ann@acme.com"
-    assert [wildcard_of(name) for name in ("global", "model:a", "user:*", "tag:app=web")] == [
-        None
-    ] * 4
+    assert [wildcard_of(name) for name in ("global", "model:a", "user:*", "tag:app")] == [None] * 4
+    assert wildcard_of("tag:run=a=b:c") == "tag:run=*"
+    assert wildcard_of("tag:run=*") is None
+    assert default_of("tag:run=a@b@day") == "tag:run=*@day"
+    assert is_default("tag:run=*")
+    assert not is_default("tag:*")
+    assert pattern_of("tag:run=*@day") == "tag:run=%@day"
     assert is_default("team:*")
     assert not is_default("model:*")
     assert pattern_of("key:*@day") == "key:%@day"
@@ -210,3 +214,38 @@ async def test_the_next_window_begins_anew_for_everybody(house) -> None:
     house.now_us = window_at("month", "UTC", AT_US // 10**6).end_s * 10**6
     assert (await house.burst())[0] == 10
     assert len(standings(house.engine, "h")) + len(standings(house.engine, "g")) == 4
+
+
+RUNS = BudgetSpec("tag:run=*", "month", LIMIT, hard=True, timezone="UTC")
+
+
+async def test_each_run_has_a_budget_that_two_hosts_hold_exactly(house) -> None:
+    say(house.engine, RUNS)
+    await house.learn()
+    for run in ("tag:run=a", "tag:run=b@c=d"):
+        assert await house.burst(run) == (LIMIT // HOLD, 4 * 8 - LIMIT // HOLD)
+    assert house.granted() == {"tag:run=a@month": LIMIT, "tag:run=b@c=d@month": LIMIT}
+    assert house.faults() == []
+
+
+async def test_who_makes_up_runs_without_end_is_refused_and_leaves_nothing(
+    house, monkeypatch
+) -> None:
+    monkeypatch.setattr("ledger.budgets.grants.VALUES_MOST", 5)
+    say(house.engine, RUNS, BudgetSpec("tag:run=mine", "month", LIMIT, hard=True, timezone="UTC"))
+    await house.learn()
+    admitted = [
+        not isinstance(
+            await house.workers[number % 4].hold(f"x{number}", (f"tag:run={number}",), HOLD),
+            BudgetRefusal,
+        )
+        for number in range(12)
+    ]
+    assert admitted == [True] * 4 + [False] * 8, "the own budget is one of the five"
+    assert len(house.granted()) == 5
+    assert sum(len(desk._book.standings) for desk in house.desks) <= 2 * 5
+    assert sum(len(desk._book._pots) for desk in house.desks) <= 2 * 5
+    assert not isinstance(await house.workers[0].hold("o", ("tag:run=0",), HOLD), BudgetRefusal)
+    own = await house.workers[1].hold("own", ("tag:run=mine",), HOLD)
+    assert not isinstance(own, BudgetRefusal)
+    assert house.faults() == []

@@ -1,0 +1,52 @@
+"""llm-compressor's folder: installed from its own lock, and laid over the engine's packages.
+
+It asks for another compressed-tensors than vLLM does, so no one environment can hold both. The
+folder is made beside its place and moved there when whole.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from backends.engine.environment import Environment
+from backends.engine.packages import InstallError, find_installer
+
+_HERE = Path(__file__).parent
+_NAME = "engine-quantize"
+_PACKAGE = "llmcompressor"
+
+
+def compressor_lock() -> Path:
+    """In an installed package beside this file, in a checkout under `deploy/`."""
+    packaged = _HERE / "locks" / _NAME
+    folder = packaged if packaged.is_dir() else _HERE.parents[1] / "deploy" / _NAME
+    return folder / "requirements.lock"
+
+
+def has_compressor(environment: Environment, folder: Path) -> bool:
+    """Whether the folder, or else the engine's environment, has llm-compressor."""
+    if (folder / _PACKAGE).is_dir():
+        return True
+    try:
+        return (environment.packages / _PACKAGE).is_dir()
+    except FileNotFoundError:
+        return False
+
+
+def install_compressor(
+    environment: Environment, folder: Path, say: Callable[[str, float | None], None]
+) -> bool:
+    """Give whether it was installed now; `False`: it is there. Raises `InstallError`."""
+    if has_compressor(environment, folder):
+        return False
+    if not environment.python.exists():
+        raise InstallError(f"{environment.directory} holds no engine: breakeven engine install")
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        find_installer(environment.python).install_lock(compressor_lock(), say, partial)
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return True

@@ -1,0 +1,48 @@
+"""Muting of a series whose unusual days are known, and hearing it again, beside what stands out."""
+
+from collections.abc import Iterable, Mapping
+
+import streamlit as st
+
+from dashboard import confirmation, formatting
+from dashboard.data import entries
+from dashboard.data.reads import DashboardView
+from ledger.manual_entries import ManualEntry, entries_in_force, latest_us
+
+MUTING = "muting"  # the change's name
+NONE = "choose a series"
+
+
+def muted(view: DashboardView) -> Mapping[str, ManualEntry]:
+    """Return what is muted, by series."""
+    found = entries.mutes(view)
+    standing = entries_in_force(found, latest_us(found, view.now_us))
+    return {name: entry for name, entry in standing.items() if entry.says is not None}
+
+
+def show(view: DashboardView, by: str, names: Iterable[str]) -> None:
+    """Offer to mute one of these series, and to hear the muted ones of the dimension again."""
+    confirmation.show_outcome(MUTING)
+    silent = {
+        name.removeprefix(f"{by}/"): entry
+        for name, entry in muted(view).items()
+        if name.startswith(f"{by}/")
+    }
+    for name, entry in silent.items():
+        st.caption(
+            f"Muted: {formatting.quote(name)}, by {formatting.quote(entry.actor)}, "
+            f"{formatting.moment(entry.recorded_us)}."
+        )
+    loud = [*dict.fromkeys(names)]
+    desk = confirmation.desk_for(view)
+    if desk is None or not (loud or silent):
+        return
+    offered = [NONE, *loud, *silent]
+    name = st.selectbox("Mute a series, or hear it again", offered, key=f"muted-{by}")
+    if name == NONE:
+        return
+    verb, words = ("unmute", "Hear it again") if name in silent else ("mute", "Mute it")
+    if st.button(words, key=f"{verb}-{by}", icon=":material/notifications_off:"):
+        confirmation.send_change(MUTING, desk, f"/anomalies/{verb}", by=by, name=name)
+        done = "is heard again" if name in silent else "is muted"
+        confirmation.report_done(MUTING, f"{by} {formatting.quote(name)} {done}.")

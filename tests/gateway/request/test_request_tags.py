@@ -1,0 +1,62 @@
+"""A request names its run, and nothing that policies or other budgets go by."""
+
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from gateway.errors import RequestError
+from gateway.request.request_tags import VALUE_LIMIT, with_request_tags
+from ledger.budgets.scopes import request_scopes
+from ledger.identity.keys import Identity
+
+KEY = Identity(
+    key_id="k", user_id=None, team_id="t", org_id="o", scopes=frozenset(), models=None,
+    residency="any", tags=(("app", "web"),), isolation="k",
+)  # fmt: skip
+
+
+def test_what_a_request_names_is_counted_beside_the_keys_own_tags() -> None:
+    who = with_request_tags(KEY, "run=42, session = a b", {"run", "session"})
+    assert who.tags == (("app", "web"), ("run", "42"), ("session", "a b"))
+    assert {"tag:run=42", "tag:app=web"} <= set(request_scopes(who, "m"))
+
+
+def test_a_tag_of_the_key_stays() -> None:
+    pinned = replace(KEY, tags=(("run", "fixed"),))
+    assert with_request_tags(pinned, "run=other", {"run"}).tags == (("run", "fixed"),)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "app=other", "", "run", "run=", "run=*", "run=a,run=b", "run=a\nb",
+        f"run={'a' * (VALUE_LIMIT + 1)}",
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused_by_the_headers_name(said) -> None:
+    with pytest.raises(RequestError) as told:
+        with_request_tags(KEY, said, {"run"})
+    assert told.value.param == "x-breakeven-tags"
+
+
+def test_each_run_is_refused_by_its_own_budget_and_a_run_is_a_tag_of_its_rows(run_stack) -> None:
+    """The control is another run, and a request that names none."""
+    limit = {"scope": "tag:run=*", "usd": "0.0005", "period": "day", "hard": True}
+    with run_stack(budgets=[limit]) as stack:
+
+        def ask(tags: str) -> httpx.Response:
+            messages = [{"role": "user", "content": "hello there"}]
+            body = {"model": "api", "messages": messages, "max_tokens": 100}
+            return stack.post("/v1/chat/completions", body, None, **{"x-breakeven-tags": tags})
+
+        first = ask("run=a")
+        assert first.status_code == 200, first.text
+        last = next(answer for answer in map(ask, ["run=a"] * 60) if answer.status_code != 200)
+        assert last.status_code == 429
+        assert "`tag:run=a@day`" in last.json()["error"]["message"]
+        assert ask("run=b").status_code == 200
+        assert stack.chat("api", max_tokens=100).status_code == 200
+        assert ask("app=x").json()["error"]["param"] == "x-breakeven-tags"
+        (row,) = stack.settled(first)
+        assert row["tags"] in ({"run": "a"}, '{"run": "a"}')
