@@ -254,7 +254,7 @@ class RentedHost:
 @pytest.fixture
 def rented_host(make_host, tmp_path, monkeypatch):
     """Return what starts a host without engines, and the loop that rents them."""
-    monkeypatch.setattr(pool_setup, "GRACE_US", 300_000)
+    monkeypatch.setattr(pool_setup, "GRACE_US", 1 * US)
     monkeypatch.setattr(traffic_observer, "WINDOW_US", WINDOW_US)
     monkeypatch.setattr(fleet_demand, "MINUTE_US", WINDOW_US)
     monkeypatch.setattr(traffic_observer, "SETTLE_US", 50_000)
@@ -289,8 +289,8 @@ def rented_host(make_host, tmp_path, monkeypatch):
         return made[-1]
 
     yield make
-    for found in made:
-        found.close()
+    for rented in made:
+        rented.close()
 
 
 def play(rented, length_s: float) -> tuple[DayOfClients, int]:
@@ -310,7 +310,7 @@ def in_virtual_time(rented, clients, ended_us: int) -> PlanSum:
     """The day played without processes: starts and drains last as they did on the mean."""
     rows = [row for row in rented.rows() if row.ready_us]
     starts_us = round(fmean(row.ready_us - row.asked_us for row in rows))
-    drains = [row.gone_us - row.stop_us for row in rows if row.gone_us]
+    drains = [row.gone_us - row.stop_us for row in rows if row.gone_us and row.stop_us]
     drains_us = round(fmean(drains)) if drains else 0
     setup = rented.loop._setups[0]
     terms = replace(setup.score_terms(), start_us=starts_us)
