@@ -134,6 +134,7 @@ def test_headers_name_target_policy_and_reason(stack) -> None:
     assert answer.headers["x-breakeven-backend"] == "alpha/m"
     assert answer.headers["x-breakeven-policy"] == "plain"
     decision = answer.headers["x-breakeven-decision"]
+    assert "stage=" not in decision, "its model has one stage"
     assert "api:" in decision
     assert "cap=" not in decision, "it set its own limit"
     assert answer.headers["x-request-id"].startswith("req_")
