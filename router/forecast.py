@@ -180,10 +180,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
 ) -> Forecast:
     """Return the forecast: TTFT, TPOT, KV, load `z` and engine-seconds `r`.
 
-    `z` is the worst of the predictions, each as a ratio to its limit: sequences, KV, TTFT at the
-    tightest class's deadline, TPOT at the tightest resident's. For a request of a looser class
-    that TTFT is not its own but of one like it that came next: whether the tightest were still in
-    time behind it.
+    `z` is the worst ratio of a prediction to its limit: sequences, KV, TTFT at the tightest class's
+    deadline, TPOT at the tightest resident's. For a request of a looser class that TTFT is that of
+    one like it that came next: whether the tightest were still in time behind it.
     """
     choices, output, sequences = work.choices, work.output, engine.sequences
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
@@ -198,8 +197,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     free = capacity - engine.kv_taken_tokens - promise
     if engine.residents:
         free = kv_free_tokens(work, candidate, engine, promise)
-    full = (sequences + choices) / most if most > 0 else 0.0
-    kv_ratio = None
+    full, kv_ratio = (sequences + choices) / most if most > 0 else 0.0, None
     if capacity > 0:  # residents are half-way, and end while this request runs
         kv_ratio = (used + 0.25 * sequences * output / choices + prompts + output) / capacity
         kv_full = kv_ratio * work.kv_scale
@@ -232,10 +230,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         tpot = 1000.0 * feedback * end / decoding
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     if tpot_limit is not None and tpot > tpot_limit and room > 0:
-        longest = _longest_step_ms(work, engine, room)
-        promised = tpot_limit / max(engine.safety_tpot, SAFETY_TPOT)
-        if longest <= promised and longest < tpot:  # sure, so the margin is not asked for
-            tpot, tpot_limit = longest, promised
+        tpot, tpot_limit = _surely_ms(work, engine, room, tpot, tpot_limit)
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late, in_time = ttft, deadline * engine.safety_ttft
@@ -250,6 +245,15 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     told = tpot if work.decodes else None
     found = ttft, told, kv_ratio, full, None, seconds, promise, free, None, ttft_limit, tpot_limit
     return _new(Forecast, found)
+
+
+def _surely_ms(
+    work: RequestWork, engine: EngineState, room: int, tpot: float, limit: float
+) -> tuple[float, float]:
+    """Return TPOT and its limit, ms: of the longest step, without a margin, where that keeps it."""
+    longest = _longest_step_ms(work, engine, room)
+    promised = limit / max(engine.safety_tpot, SAFETY_TPOT)
+    return (longest, promised) if longest <= promised and longest < tpot else (tpot, limit)
 
 
 def _longest_step_ms(work: RequestWork, engine: EngineState, room: int) -> float:

@@ -11,8 +11,7 @@ from gateway.config.aliases import resolve_model
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import ModelSection, Settings
 from gateway.config.schema_limits import EACH
-from ledger.budgets.binding import valued_tag
-from ledger.budgets.scopes import BY_PREFIX, EACH_KINDS, BudgetScope, NameRule, prefixes
+from ledger.budgets.scopes import BY_PREFIX, EACH_KINDS, BudgetScope, NameRule, prefixes, valued_tag
 from ledger.budgets.windows import WindowError, zone_named
 from ledger.identity.tokens import PUBLIC_BYTES, TEXT_LIMIT
 

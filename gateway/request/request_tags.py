@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from gateway.errors import RequestError
-from ledger.budgets.binding import EACH
+from ledger.budgets.scopes import EACH
 from ledger.identity.keys import Identity
 
 HEADER: Final = "x-breakeven-tags"

@@ -29,10 +29,10 @@ from sqlalchemy import (
     update,
 )
 
-from ledger.budgets.binding import EACH, VALUES_MOST, BudgetLine, pattern_of, valued_tag
+from ledger.budgets.binding import VALUES_MOST, BudgetLine, pattern_of
 from ledger.budgets.escrow import EscrowError, budget_key
 from ledger.budgets.open_claims import claimed_pusd
-from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
+from ledger.budgets.scopes import BY_PREFIX, EACH, AttemptRows, BudgetScope, valued_tag
 from ledger.budgets.under_way import BookedChange, apply_booked
 from ledger.budgets.windows import CalendarWindow
 from ledger.journals.records import HoldState

@@ -13,10 +13,9 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection, select
 
 from ledger.budgets.escrow import budget_key
-from ledger.budgets.scopes import EACH_KINDS, VALUE_KINDS
+from ledger.budgets.scopes import EACH, EACH_KINDS, VALUE_KINDS, valued_tag
 from ledger.orm.budgets import BudgetRow
 
-EACH = "*"
 VALUES_MOST: Final = 10_000  # of one tag, that have a budget in one window
 
 
@@ -65,13 +64,6 @@ def scope_of(budget_id: str) -> str:
 def is_default(scope: str) -> bool:
     kind, _, name = scope.partition(":")
     return valued_tag(scope) is not None or (name == EACH and kind in EACH_KINDS)
-
-
-def valued_tag(scope: str) -> str | None:
-    """Return `run` for `tag:run=*`, the default of each value; None for what is no such default."""
-    kind, _, name = scope.partition(":")
-    tag, equals, value = name.partition("=")
-    return tag if kind in VALUE_KINDS and equals and value == EACH else None
 
 
 def pattern_of(default_id: str) -> str:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ledger.budgets import broker_protocol as wire
-from ledger.budgets.binding import binding, default_of, is_default, valued_tag
+from ledger.budgets.binding import binding, default_of, is_default
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.budgets.escrow import NOTHING, Slice, hold, scope_order, settle
+from ledger.budgets.scopes import valued_tag
 from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.journals.records import Hold
 from ledger.unixsocket import short_path

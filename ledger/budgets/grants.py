@@ -28,9 +28,9 @@ from ledger.budgets.binding import (
     default_of,
     pattern_of,
     scope_of,
-    valued_tag,
 )
 from ledger.budgets.escrow import account_order, loan_pusd
+from ledger.budgets.scopes import valued_tag
 from ledger.database import reading
 from ledger.orm.base import aliased
 from ledger.orm.books import AttemptRow

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from ledger.model_names import counted_names
 
+EACH = "*"  # the name of a default: of each user, of each value of a tag
+
 
 class Payer(Protocol):
     """Identity of the key that asks: `ledger.identity.keyring.Identity`, or an open record.
@@ -197,3 +199,10 @@ def request_scopes(payer: Payer, model: str) -> tuple[str, ...]:
 def target_scopes(target: Destination) -> tuple[str, ...]:
     """Return the scopes that an attempt has for its target alone."""
     return tuple([kind.scope(name) for kind, names in _OF_TARGET for name in names(target)])
+
+
+def valued_tag(scope: str) -> str | None:
+    """Return `run` for `tag:run=*`, the default of each value; None for what is no such default."""
+    kind, _, name = scope.partition(":")
+    tag, equals, value = name.partition("=")
+    return tag if kind in VALUE_KINDS and equals and value == EACH else None
