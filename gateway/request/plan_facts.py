@@ -23,7 +23,7 @@ def condition_input(
         org=who.org_id,
         key=who.key_id,
         user=who.user_id or "",
-        tags=dict(who.tags),
+        tags=who.own_tags,
         kind=asked.kind.value,
         stream=asked.stream,
         prompt_tokens=prompt_tokens,

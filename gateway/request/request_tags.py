@@ -1,7 +1,7 @@
 """Tags that a request names for itself, as `x-breakeven-tags: run=42`, for a budget of each value.
 
 It may name those alone that a budget on `tag:NAME=*` is set on: whatever else goes by tags goes by
-those of keys. A tag of the key itself stays as it is.
+those of keys (`Identity.own_tags`). A tag of the key itself stays as it is.
 """
 
 from dataclasses import replace
@@ -47,7 +47,7 @@ def with_request_tags(identity: Identity, said: str | None, budgets: ValuedTags)
             raise _fault(f"The tag `{name}` has two values. Send one.")
         if name not in pinned:
             tags[name] = value
-    return replace(identity, tags=tuple(tags.items()))
+    return replace(identity, tags=tuple(tags.items()), named_tags=frozenset(tags.keys() - pinned))
 
 
 def _fault(words: str) -> RequestError:

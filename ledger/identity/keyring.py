@@ -42,7 +42,11 @@ class LedgerUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The caller and their rights, as they bind one request."""
+    """The caller and their rights, as they bind one request.
+
+    `named_tags`: of the tags, those that the request itself named. Budgets and rows have them;
+    policies go by the others alone, or a client could choose its own policy.
+    """
 
     key_id: str
     user_id: str | None
@@ -55,6 +59,12 @@ class Identity:
     isolation: str
     counts_on: tuple[str, ...] = ()  # other keys whose budgets and limits bind this one, too
     leave: KeyLeave | None = None  # of a person who may make keys
+    named_tags: frozenset[str] = frozenset()
+
+    @property
+    def own_tags(self) -> dict[str, str]:
+        """Return the key's own tags: those that the request did not name."""
+        return {name: value for name, value in self.tags if name not in self.named_tags}
 
 
 class ForeignParts(NamedTuple):

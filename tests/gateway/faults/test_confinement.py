@@ -69,6 +69,8 @@ BY_TAG = [
 def stack(tmp_path_factory, running, outside):
     def listen(found: dict, _ports: dict) -> None:
         found["providers"]["alpha"]["base_url"] = f"http://127.0.0.1:{outside.port}/v1"
+        # Requests may name the tag for its budgets: no policy is to go by that.
+        found["budgets"] = [{"scope": "tag:class=*", "usd": 1000}]
 
     with running(tmp_path_factory.mktemp("host"), adjust=listen) as made:
         yield made
@@ -132,7 +134,7 @@ def test_without_the_confinement_it_leaves(stack, outside, patiently, opening) -
 def test_a_class_by_tag_leaves_neither_with_the_tag_nor_without(
     stack, outside, patiently, tags, leaves
 ) -> None:
-    """Tags are the key's own: what the request says of itself (`TRICKS`) is no tag."""
+    """Policies go by the key's own tags, not by what the request says of itself (`TRICKS`)."""
     put(stack, patiently, BY_TAG)
     token = stack.key(f"tagged-{tags}", tags=tags).token
     before = outside.received

@@ -15,7 +15,9 @@ def plan(*reasons: Reason | None, order: tuple[Any, ...] = (), **asked: Any) -> 
         for place, reason in enumerate(reasons)
     ]
     given = {"instead": None, "shorten": None, "prompt_bytes": 4000, **asked}
-    request = SimpleNamespace(prompt_tokens_bound=4000, prompt_tokens=1000, max_tokens=None)
+    request = SimpleNamespace(
+        prompt_tokens_bound=4000, prompt_tokens=1000, context_margin=1.1, max_tokens=None
+    )
     decision = SimpleNamespace(order=order, verdicts=verdicts)
     return SimpleNamespace(asked=SimpleNamespace(**given), decision=decision, request=request)
 

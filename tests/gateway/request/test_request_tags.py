@@ -24,6 +24,7 @@ class Budgets:
 def test_what_a_request_names_is_counted_beside_the_keys_own_tags() -> None:
     who = with_request_tags(KEY, "run=42, session = a b", Budgets("run", "session"))
     assert who.tags == (("app", "web"), ("run", "42"), ("session", "a b"))
+    assert who.own_tags == {"app": "web"}, "policies go by these alone"
     assert with_request_tags(KEY, None, Budgets()) is KEY
     assert {"tag:run=42", "tag:app=web"} <= set(request_scopes(who, "m"))
 

@@ -41,7 +41,7 @@ from router.types import Feature
 LATER = {"asks_to_think", "has_sound", "without_pictures", "service_tier", "text_prompt",
          "searches_limit", "characters", "pictures", "cached_tokens", "cache_saves_pusd",
          "messages", "team", "spills", "spare", "prefillers", "is_apart",
-         "is_spare", "content", "kept_for"}  # fmt: skip
+         "is_spare", "content", "kept_for", "context_margin"}  # fmt: skip
 BY_PLACE = (
     (packed, "_REASONS"),
     (packed, "_FEATURES"),

@@ -154,6 +154,9 @@ BOOKS_READERS: dict[str, Callable[[Connection], Any]] = {
 }  # fmt: skip
 
 
+CONSTANT_THEN = {"context_margin": 1.1}  # members that were constants of the program
+
+
 def unpacked(directory: Path) -> Path:
     """The ledger and the journals as files."""
     with tarfile.open(fileobj=io.BytesIO(lzma.decompress(BOOKS.read_bytes()))) as files:
@@ -166,7 +169,10 @@ def said_then() -> dict[str, Any]:
 
 
 def difference(then: Any, now: Any, path: str = "") -> str | None:
-    """Where what is read now differs; a member that did not exist then must be empty now."""
+    """Where what is read now differs; a member that did not exist then must be empty now.
+
+    Or it has the value that the program itself had then (`CONSTANT_THEN`).
+    """
     if isinstance(then, dict) and isinstance(now, dict):
         for name, value in then.items():
             if name not in now:
@@ -174,6 +180,7 @@ def difference(then: Any, now: Any, path: str = "") -> str | None:
             if found := difference(value, now[name], f"{path}/{name}"):
                 return found
         later = {name: value for name, value in now.items() if name not in then and value}
+        later = {name: value for name, value in later.items() if CONSTANT_THEN.get(name) != value}
         if path.endswith("/rates"):  # a kind that no price listed then costs what another does
             later = {name: pusd for name, pusd in later.items() if pusd not in then.values()}
         return f"{path}: {later} out of nothing" if later else None
