@@ -155,11 +155,12 @@ def hits(text: str) -> list[str]:
 
 
 def shown(test: AppTest) -> list[str]:
+    """Every text as it is read: Markdown's escapes would hide the canary's name."""
     texts = []
     for node in test._tree:
         proto = getattr(node, "proto", None)
         if proto is not None:
-            texts += sent(proto)
+            texts += (text.replace("\\", "") for text in sent(proto))
     return texts
 
 
@@ -324,10 +325,10 @@ def test_a_team_is_told_that_its_own_series_is_muted(two, app) -> None:
     """Not by whom: who keeps everyone's books is of the house."""
     (entry,) = entries.mutes(view_of(two, OWN, EVE), "team")
     assert entry.name == series_of("team", OWN)
-    words = "".join(shown(app(SCOPED, "spend"))).replace("\\", "")
+    words = "".join(shown(app(SCOPED, "spend")))
     assert f"Muted: {OWN}," in words
     assert KEEPER not in words
-    assert KEEPER in "".join(shown(app("ada@example.com", "spend"))).replace("\\", "")
+    assert KEEPER in "".join(shown(app("ada@example.com", "spend")))
 
 
 def test_one_attempt_of_the_other_team_has_no_details(two) -> None:
