@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from dashboard.data.days import spent
 from dashboard.data.reads import DashboardView, query
+from dashboard.data.tags import spent_by_key
 from dashboard.viewer import ViewerScope
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.fleet.pool_records import ContractVersion
@@ -21,6 +24,8 @@ from ledger.manual_entries import (
     entries,
 )
 from ledger.queries import reads as queries
+from ledger.reports.muting import series_of
+from ledger.spans import DAY_US
 
 
 @query(ViewerScope.BOOKS, entries=4, teams=False)
@@ -49,10 +54,19 @@ def entered_budgets(connection: Connection, _view: DashboardView) -> Sequence[Ma
     return entries(connection, BUDGET)
 
 
-@query(ViewerScope.TEAM, entries=4, teams=False)
-def mutes(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Every series that was muted or heard again, the newest first."""
-    return entries(connection, MUTE)
+@query(ViewerScope.TEAM, entries=8)
+def mutes(connection: Connection, view: DashboardView, by: str) -> Sequence[ManualEntry]:
+    """Series of a dimension that were muted or heard again, the newest first.
+
+    A team is told of those that it spent anything on, and neither by whom nor why: other names may
+    be other teams', and whoever mutes keeps everyone's books.
+    """
+    found = [entry for entry in entries(connection, MUTE) if entry.name.startswith(f"{by}/")]
+    if view.team is None:
+        return found
+    points = spent_by_key(view, DAY_US) if by == "key" else spent(view, by, DAY_US)
+    own = {series_of(by, point.name) for point in points}
+    return [replace(entry, actor="", note=None) for entry in found if entry.name in own]
 
 
 @query(ViewerScope.BOOKS, entries=4)

@@ -111,7 +111,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
     rows = [(point.start_us, point.name, point.cost_pusd) for point in spent(view, by, width)]
     zone = days.reporting_zone(view)
     every = anomalies(rows, _whole_buckets(zone, scope, width))
-    found = heard(every, by, muting.muted(view))
+    found = heard(every, by, muting.muted(view, by))
     if not every:
         st.caption(f"No {name} of any {by} is far above its usual one.")
     elif not found:

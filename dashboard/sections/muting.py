@@ -13,9 +13,9 @@ MUTING = "muting"  # the change's name
 NONE = "choose a series"
 
 
-def muted(view: DashboardView) -> Mapping[str, ManualEntry]:
-    """Return what is muted, by series."""
-    found = entries.mutes(view)
+def muted(view: DashboardView, by: str) -> Mapping[str, ManualEntry]:
+    """Return what is muted of a dimension and may be seen, by series."""
+    found = entries.mutes(view, by)
     standing = entries_in_force(found, latest_us(found, view.now_us))
     return {name: entry for name, entry in standing.items() if entry.says is not None}
 
@@ -23,16 +23,11 @@ def muted(view: DashboardView) -> Mapping[str, ManualEntry]:
 def show(view: DashboardView, by: str, names: Iterable[str]) -> None:
     """Offer to mute one of these series, and to hear the muted ones of the dimension again."""
     confirmation.show_outcome(MUTING)
-    silent = {
-        name.removeprefix(f"{by}/"): entry
-        for name, entry in muted(view).items()
-        if name.startswith(f"{by}/")
-    }
+    silent = {name.removeprefix(f"{by}/"): entry for name, entry in muted(view, by).items()}
     for name, entry in silent.items():
-        st.caption(
-            f"Muted: {formatting.quote(name)}, by {formatting.quote(entry.actor)}, "
-            f"{formatting.moment(entry.recorded_us)}."
-        )
+        who = f", by {formatting.quote(entry.actor)}" if entry.actor else ""
+        moment = formatting.moment(entry.recorded_us)
+        st.caption(f"Muted: {formatting.quote(name)}{who}, {moment}.")
     loud = [*dict.fromkeys(names)]
     desk = confirmation.desk_for(view)
     if desk is None or not (loud or silent):

@@ -107,6 +107,11 @@ _BUDGETS = {
     "end": "budgets:end",
     "withdraw": "budgets:withdraw",
 }
+_ANOMALIES = {
+    "muted": "anomalies:muted",
+    "mute": "anomalies:mute",
+    "unmute": "anomalies:unmute",
+}
 _CONFIG = {
     "import": "configuration:import_command",
     "schema": "configuration:schema_command",
@@ -134,5 +139,6 @@ COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "prices": CommandGroupSpec("The price book: prices in force, doubts, imports.", _PRICES),
     "rates": CommandGroupSpec("Rates of own GPUs and of currencies.", _RATES),
     "budgets": CommandGroupSpec("Limits of what may be spent.", _BUDGETS),
+    "anomalies": CommandGroupSpec("Series whose unusual days are told to nobody.", _ANOMALIES),
     "config": CommandGroupSpec("Configuration files: import, schema.", _CONFIG),
 }

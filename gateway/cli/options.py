@@ -28,6 +28,7 @@ CHANGING = frozenset(
         *("rates:enter", "rates:withdraw", "rates:currency"),
         *("offers:gpus", "offers:reserve"),
         *("budgets:enter", "budgets:end", "budgets:withdraw"),
+        *("anomalies:mute", "anomalies:unmute"),
     }
 )
 # They run until they are stopped, and print what happens meanwhile.

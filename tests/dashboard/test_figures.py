@@ -19,7 +19,9 @@ def look(month):
 
 def test_money_over_time_is_all_the_money(look) -> None:
     records = figures.money_over_time(look)
-    total = figures.dollars(look.own_pusd + look.api_pusd)
+    ops = look.standing.fixed.ops_pusd
+    assert ops
+    total = figures.dollars(look.own_pusd + ops + look.api_pusd)
     assert sum(record["usd"] for record in records) == pytest.approx(total)
     assert all(record["at"] < record["until"] for record in records)
 

@@ -1,4 +1,4 @@
-"""The verbs that mute a series of spending: its unusual days are told to nobody meanwhile."""
+"""The verbs of `breakeven anomalies`: nobody is told of the unusual days of a muted series."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,9 @@ class SeriesInput(msgspec.Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-@verb("GET /anomalies/muted", USAGE + EVERY_TEAM, None, "Series that are muted", NoInput)
+@verb(
+    "GET /anomalies/muted", USAGE + EVERY_TEAM, "anomalies muted", "Series that are muted", NoInput
+)
 def anomalies_muted(place: OperationContext, _: NoInput) -> dict[str, Any]:
     return entries_document(place, MUTE)
 
@@ -25,7 +27,7 @@ def anomalies_muted(place: OperationContext, _: NoInput) -> dict[str, Any]:
 @verb(
     "POST /anomalies/mute",
     CONTRACTS + APPLY,
-    None,
+    "anomalies mute",
     "Tell nobody of this series' unusual days; its spending stays in every sum",
     SeriesInput,
 )
@@ -37,7 +39,7 @@ def anomalies_mute(place: OperationContext, given: SeriesInput) -> dict[str, Any
 @verb(
     "POST /anomalies/unmute",
     CONTRACTS + APPLY,
-    None,
+    "anomalies unmute",
     "Tell of this series' unusual days again",
     SeriesInput,
 )

@@ -24,6 +24,7 @@ READING = frozenset(
         *("check:check", "claims:claims_", "estimates:show", "estimates:targets", "keys:list_keys"),
         *("enginebench:bench", "enginefit:fit", "engineplan:plan", "engineprobe:probe"),
         *("engineprofile:profile", "engineladder:ladder", "enginetune:tune"),
+        *("enginequantize:quantize", "fleetplay:play", "budgets:list_budgets", "anomalies:muted"),
         *("engineops:status", "engineops:logs", "engineeval:evaluate", "engine:list_gpus"),
         *("policysets:show", "policysets:check", "policysets:diff", "policysets:history"),
         *("simulate:simulate", "policy:explain_command"),

@@ -97,7 +97,7 @@ def test_every_role_on_every_route(stack, tokens) -> None:
 
 
 SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes", "engines"}
-READ = {"prices", "currencies", "scenarios", "budgets"}
+READ = {"prices", "currencies", "scenarios", "budgets", "anomalies"}
 OFFERS = {"gpu-prices", "reserved"}
 PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes", "verdict", "fleet"}
 SEES = {
@@ -117,6 +117,8 @@ CHANGES = {
         "projects",
         "rates",
         "scenarios",
+        "budgets",
+        "anomalies",
         *OFFERS,
     },
     KeyRole.DEVELOPER: set(),

@@ -1,0 +1,60 @@
+"""`breakeven anomalies`: series whose unusual days are told to nobody, muted and heard by name."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from gateway.cli.admin_backend import By, Why, run_change, run_query
+from gateway.cli.config import Config
+from gateway.cli.output import AsJson, emit, moment, print_result, table
+from gateway.control.admin import muting as verbs
+from gateway.control.admin.verb import NoInput
+
+Group = Annotated[
+    Literal["team", "key", "model", "backend"], typer.Argument(help="What spending is grouped by.")
+]
+Name = Annotated[str, typer.Argument(help="The group's name, as the report has it.")]
+
+
+def muted(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
+    """List the series that are muted, and who muted them."""
+    found = run_query(config, verbs.anomalies_muted, NoInput())
+    emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
+
+
+def mute(
+    group: Group,
+    name: Name,
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Tell nobody of this series' unusual days; its spending stays in every sum."""
+    given = verbs.SeriesInput(group, name, note)
+    said = run_change(config, by, verbs.anomalies_mute, given)
+    print_result(said, f"The series {said['name']} is muted.", as_json=as_json)
+
+
+def unmute(
+    group: Group,
+    name: Name,
+    note: Why = None,
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Tell of this series' unusual days again."""
+    given = verbs.SeriesInput(group, name, note)
+    said = run_change(config, by, verbs.anomalies_unmute, given)
+    print_result(said, f"The series {said['name']} is heard again.", as_json=as_json)
+
+
+def _show(out: Console, series: list[dict[str, Any]]) -> None:
+    cells = [
+        [line["name"], line["by"], moment(line["entered_us"]), line["note"] or "-"]
+        for line in series
+    ]
+    out.print(table("Muted series", ("series", "by", "since", "note"), cells))
