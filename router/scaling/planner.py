@@ -191,8 +191,8 @@ class FleetPlanner:
                 for traffic in state.classes
                 if not traffic.movable
             )
-            if work > 0:
-                need = ceil(work / terms.capacity - 1e-9) + terms.internal_spare
+            if work > 0:  # however little: what may not leave has nowhere else to go
+                need = max(1, ceil(work / terms.capacity - 1e-9)) + terms.internal_spare
                 found.append((need, ScaleReason.INTERNAL_NEED))
         return max(found, key=lambda row: row[0])
 
