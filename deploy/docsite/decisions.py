@@ -28,8 +28,9 @@ _FIELD: Final = re.compile(r"^- \*\*(Status|Date):\*\* (.+)$", re.MULTILINE)
 _INDEX_HEAD: Final = """\
 # Decisions
 
-Each record says which problem there was, what was decided, and what follows from it. A record is
-not edited after its acceptance; a later one supersedes it. `make settings` writes this list.
+Each record says which problem there was, what was decided, and what follows from it. What a
+record decided is not changed after its acceptance: a later one supersedes it or changes it in part.
+There is no record where a number is missing. `make settings` writes this list.
 
 | number | decision | status | date |
 |---:|---|---|---|

@@ -17,7 +17,7 @@ from gateway.config.litellm_notes import ImportNote, known_notes
 ROOT: Final = Path(__file__).resolve().parents[2]
 WORDS: Final = ROOT / "deploy" / "docsite" / "leave_litellm.md"
 TABLES: Final = "<!-- tables -->"
-GPU: Final = {"type": "H100", "count": 1, "usd_per_hour": 4.0, "source": "price list 2026-11"}
+GPU: Final = {"type": "H100", "usd_per_hour": 4.0}
 _CHAT: Final = {
     "model_name": "chat",
     "litellm_params": {"model": "openai/gpt-4o-mini", "api_key": "os.environ/OPENAI_API_KEY"},
