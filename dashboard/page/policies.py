@@ -122,7 +122,9 @@ def _past(view: DashboardView) -> None:
     else:
         st.caption("No request in this period that own engines serve.")
     if not sets:
-        st.caption("Only the configuration file ever said: no set was put in force so far.")
+        st.caption(
+            "Policies have always come from the configuration file: no set was put in force so far."
+        )
         return
     theme.table(
         [

@@ -53,7 +53,7 @@ def _options_command() -> Any:
 
 def _common(
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it without being asked; it asks nothing by itself.")
+        bool, typer.Option("--yes", help="Accepted for scripts: this command never asks.")
     ] = False,
 ) -> None:
     del yes

@@ -44,7 +44,7 @@ from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 WRITER_GRACE_S = 20.0
 QUICK_GRACE_S = 5.0
-STOPPING = "stopping: open streams finish first; who asks once more does not wait for them"
+STOPPING = "stopping: open streams finish first; press Ctrl-C again to stop at once"
 WATCHED = {"telemetry": watch, "peers": watch_peers}
 
 

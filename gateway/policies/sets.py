@@ -54,7 +54,8 @@ def examine_set(
     if "policies" not in given.value:
         missing = ConfigFault((), "there is no `policies` in it", line=1)
         return ConfigReport(name, None, (*given.faults, missing))
-    rest = settings.model_dump(mode="json")
+    # What nobody stated stays unstated: a default is judged otherwise than what a file says.
+    rest = settings.model_dump(mode="json", exclude_unset=True)
     value = {**rest, "policies": given.value["policies"]}
     return judge_document(ConfigDocument(value, given.faults, given.root), name, known, steps)
 

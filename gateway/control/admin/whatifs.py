@@ -95,7 +95,8 @@ def policies_simulate(place: OperationContext, given: WhatIfInput) -> dict[str, 
         tuple(sets), given.ledger, tuple(given.model), tuple(given.engine), given.times,
         given.most, given.seed,
     )  # fmt: skip
-    order = WhatIfJobSpec(asked, place.settings.model_dump(mode="json"), place.now_us)
+    stated = place.settings.model_dump(mode="json", exclude_unset=True)
+    order = WhatIfJobSpec(asked, stated, place.now_us)
     with _what_ifs(place) as what_ifs:
         try:
             job = what_ifs.start_job(order, place.by)

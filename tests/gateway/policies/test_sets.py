@@ -65,6 +65,23 @@ def test_a_set_that_no_longer_fits_is_told_and_left_out() -> None:
     assert "gone" in found.fault
 
 
+def test_a_set_stands_beside_a_provider_that_states_no_kinds() -> None:
+    """Of what nobody stated, a provider serves what its dialect has: no default is a fault."""
+    config = parse(
+        """
+models: {claude: {targets: [anthropic/claude-sonnet-4-5]}}
+providers: {anthropic: {kind: anthropic, api_key_env: ANTHROPIC_API_KEY}}
+policies: [{name: default}]
+""",
+        name="breakeven.yaml",
+    )
+    text = "policies: [{name: claude, match: {models: [claude]}}]"
+    assert examine_set(text, config, "new.yaml").faults == ()
+    found = rules_of(config, PolicySet(1, text, 0, "ann"))
+    assert found.fault is None
+    assert [rule.name for rule in found.settings.policies] == ["claude"]
+
+
 def test_what_is_written_is_read_as_the_same() -> None:
     again = examine_set(written(CONFIG), CONFIG, "again")
     assert again.settings == CONFIG
