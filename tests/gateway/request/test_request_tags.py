@@ -63,7 +63,8 @@ def test_rate_limits_go_by_the_keys_own_tags(tmp_path) -> None:
     try:
         assert asyncio.run(limiter.count(mine, "m", 0)) is None
         used = asyncio.run(limiter.count(theirs, "m", 0))
-        assert used is not None and used.counted.over is None
+        assert used is not None
+        assert used.counted.over is None
     finally:
         limiter.close()
 
