@@ -168,7 +168,12 @@ def message_of(alert: Alert) -> dict[str, Any]:
 
 def slack_message(alert: Alert) -> dict[str, Any]:
     """Return the text alone: Slack refuses members that it does not know."""
-    return {"text": alert_text(alert)}
+    return {"text": slack_text(alert_text(alert))}
+
+
+def slack_text(text: str) -> str:
+    """Escape what Slack reads as links and mentions: clients name values of tags."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 FORMS = {"json": message_of, "slack": slack_message}

@@ -18,6 +18,7 @@ from gateway.clock import Clock, next_tick
 from gateway.config.credentials import posted_to, webhook
 from gateway.config.schema_reports import ReportSection
 from gateway.config.settings import Settings
+from gateway.control.budget_alerts import slack_text
 from gateway.control.mail import NotTaken, PartlyTaken, send_mail
 from gateway.control.report_delivery import write_report
 from gateway.control.signed_webhook import SignedWebhook, webhook_client
@@ -148,7 +149,7 @@ class ReportSender:
             if hook is None:
                 raise NotTaken(f"`{report.webhook_env}` is not set in the environment")
             # Slack refuses members that it does not know.
-            posted = {"text": message["text"]} if self._is_text else message
+            posted = {"text": slack_text(message["text"])} if self._is_text else message
             if not await hook.post(client, turn.id, posted):
                 raise NotTaken("the webhook did not take it")
         else:

@@ -51,7 +51,12 @@ class BudgetAdmission:
 
     @property
     def valued_tags(self) -> frozenset[str]:
-        """Tags with a budget for each value: a request may name these for itself."""
+        """Tags with a budget for each value: a request may name these for itself.
+
+        Raises `RequestError` 503 while the budgets are not known.
+        """
+        if not self.desk.is_told:
+            raise _unchecked()
         return self.desk.valued_tags
 
     def rooms(self, identity: Identity, model: str, targets: Iterable[Target]) -> BudgetHeadroom:
@@ -71,9 +76,7 @@ class BudgetAdmission:
         try:
             held = await self.desk.hold(attempt_id, scopes, bound_pusd)
         except BrokerUnavailable as error:
-            raise RequestError(
-                "unavailable", "Budgets cannot be checked at the moment.", retry_after_s=1.0
-            ) from error
+            raise _unchecked() from error
         if isinstance(held, BudgetRefusal):  # others of these may have less
             left_pusd = self.desk.remaining_pusd(scopes)
             if left_pusd is not None and left_pusd < held.unspent_pusd:
@@ -88,3 +91,8 @@ class BudgetAdmission:
 def scopes(identity: Identity, model: str, target: Target) -> tuple[str, ...]:
     """Every scope the attempt is counted on, whether or not a budget exists there."""
     return (*request_scopes(identity, model), *target_scopes(target))
+
+
+def _unchecked() -> RequestError:
+    words = "Budgets cannot be checked at the moment."
+    return RequestError("unavailable", words, retry_after_s=1.0)

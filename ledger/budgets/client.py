@@ -96,6 +96,11 @@ class BudgetClient:
     def connected(self) -> bool:
         return self._writer is not None
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the desk has told the budgets once."""
+        return self._budgets is not None
+
     async def connect(self) -> None:
         """Start, and wait a bounded time for the first news; the connection is kept from then."""
         self._task = asyncio.create_task(self._stay_connected())

@@ -30,7 +30,7 @@ from ledger.budgets.binding import (
     scope_of,
 )
 from ledger.budgets.escrow import account_order, loan_pusd
-from ledger.budgets.scopes import valued_tag
+from ledger.budgets.scopes import EACH, valued_tag
 from ledger.database import reading
 from ledger.orm.base import aliased
 from ledger.orm.books import AttemptRow
@@ -222,9 +222,11 @@ def _is_beyond(connection: Connection, account: BudgetAccount) -> bool:
         return False
     if BoundBudgets(connection, [account.budget_id]).is_own(account.budget_id):
         return False
+    begin = scope_of(default).removesuffix(EACH)  # LIKE takes `_` for any, and SQLite's any case
     values = (
         select(table.window)
         .where(table.window == account.window, table.budget_id.like(pattern_of(default)))
+        .where(func.substr(table.budget_id, 1, len(begin)) == begin)
         .limit(VALUES_MOST)
     )
     count = select(func.count()).select_from(values.subquery())

@@ -8,6 +8,7 @@ for more before it refuses. Lines of batches are not counted.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import make_url
 
@@ -117,8 +118,12 @@ class RateLimiter:
         return known[1]
 
     def _accounts_of(self, identity: Identity, model: str) -> list[RateLimitAccount]:
-        """A limit of a name stands in place of one of all names of its kind."""
+        """A limit of a name stands in place of one of all names of its kind.
+
+        Tags are the key's own: clients could use up others' limits, and rows for everybody's.
+        """
         found = []
+        identity = replace(identity, tags=tuple(identity.own_tags.items()))
         for scope in request_scopes(identity, model):
             kind = scope.partition(":")[0]
             limit = self._of.get(scope) or self._of.get(f"{kind}:{EACH}")

@@ -146,6 +146,14 @@ def test_slack_is_told_the_text_alone(ledger, hook):
     }
 
 
+def test_slack_reads_no_mention_or_link_out_of_a_name_that_a_client_chose() -> None:
+    name = "tag:run=<!channel> <https://evil.example|reset & go>"
+    alert = Alert(f"{name}@day", name, "day", 0, 86_400, 800_000, USD, USD, hard=True, reached_us=1)
+    text = module.slack_message(alert)["text"]
+    told = "tag:run=&lt;!channel&gt; &lt;https://evil.example|reset &amp; go&gt; has spent"
+    assert text.startswith(told)
+
+
 def test_without_a_secret_nothing_is_signed(ledger, hook):
     look(of(ledger, Noon(), HOOK_SECRET=""), hook)
     assert "x-breakeven-signature" not in hook.heard[0].headers

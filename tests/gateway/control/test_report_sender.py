@@ -17,7 +17,7 @@ from gateway.control.report_sender import ReportSender
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.orm import tables as orm
 from ledger.reporting_zone import ReportingZone
-from ledger.reports.periodic import periodic_report
+from ledger.reports.periodic import PeriodicReport, periodic_report
 from ledger.reports.report_turns import LEASE_US, last_period
 
 USD, DAY_US = 10**12, 86_400 * 10**6
@@ -110,6 +110,14 @@ def test_slack_gets_the_text_alone(ledger, tmp_path) -> None:
     look(ReportSender(parse(json.dumps(document), name="t"), ledger, Clock(), {"HOOK": URL}), hook)
     (heard,) = hook.heard
     assert heard.keys() == {"text"}
+
+
+def test_slack_reads_no_mention_out_of_a_report(ledger, monkeypatch) -> None:
+    monkeypatch.setattr(PeriodicReport, "text", lambda _: "tag:run=<!channel> & more")
+    document = {"reports": [{"name": "w", "webhook_env": "HOOK"}], "alerts": {"form": "slack"}}
+    hook = Hook()
+    look(ReportSender(parse(json.dumps(document), name="t"), ledger, Clock(), {"HOOK": URL}), hook)
+    assert hook.heard == [{"text": "tag:run=&lt;!channel&gt; &amp; more"}]
 
 
 def test_the_next_week_is_another_report_and_hours_have_time_to_close(ledger, tmp_path) -> None:

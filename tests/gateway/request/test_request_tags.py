@@ -1,12 +1,19 @@
 """A request names its run, and nothing that policies or other budgets go by."""
 
+import asyncio
 from dataclasses import replace
 
 import httpx
 import pytest
 
+from gateway.clock import Clock
+from gateway.config.schema_limits import RateLimitSection
 from gateway.errors import RequestError
+from gateway.request.admission import BudgetAdmission
+from gateway.request.limits.rate_limiter import RateLimiter
+from gateway.request.limits.rate_table import RateWindowTable
 from gateway.request.request_tags import VALUE_LIMIT, with_request_tags
+from ledger.budgets.client import BudgetClient
 from ledger.budgets.scopes import request_scopes
 from ledger.identity.keys import Identity
 
@@ -45,6 +52,28 @@ def test_anything_else_is_refused_by_the_headers_name(said) -> None:
     with pytest.raises(RequestError) as told:
         with_request_tags(KEY, said, Budgets("run"))
     assert told.value.param == "x-breakeven-tags"
+
+
+def test_rate_limits_go_by_the_keys_own_tags(tmp_path) -> None:
+    """Else a client could use up the limit of a tag that another team's key bears."""
+    limits = [RateLimitSection(scope="tag:*", requests_per_minute=1)]
+    limiter = RateLimiter(RateWindowTable(tmp_path / "rates"), limits, Clock())
+    theirs = replace(KEY, tags=(("run", "42"),))
+    mine = with_request_tags(replace(KEY, tags=()), "run=42", Budgets("run"))
+    try:
+        assert asyncio.run(limiter.count(mine, "m", 0)) is None
+        used = asyncio.run(limiter.count(theirs, "m", 0))
+        assert used is not None
+        assert used.counted.over is None
+    finally:
+        limiter.close()
+
+
+def test_while_no_budget_is_known_nobody_is_told_that_a_tag_has_none(tmp_path) -> None:
+    desk = BudgetClient(tmp_path / "away", worker="w")
+    with pytest.raises(RequestError) as told:
+        with_request_tags(KEY, "run=42", BudgetAdmission(desk))
+    assert told.value.row.status == 503
 
 
 def test_each_run_is_refused_by_its_own_budget_and_a_run_is_a_tag_of_its_rows(run_stack) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
@@ -20,7 +21,7 @@ from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.budgets.client import BudgetClient
 from ledger.budgets.entered import BudgetSpec
-from ledger.budgets.grants import BudgetLine, standings
+from ledger.budgets.grants import BudgetAccount, BudgetLine, GrantNeed, grow, standings
 from ledger.budgets.windows import window_at
 from ledger.declared import declare
 from ledger.orm import tables as orm
@@ -249,3 +250,17 @@ async def test_who_makes_up_runs_without_end_is_refused_and_leaves_nothing(
     own = await house.workers[1].hold("own", ("tag:run=mine",), HOLD)
     assert not isinstance(own, BudgetRefusal)
     assert house.faults() == []
+
+
+def test_values_of_a_tag_of_almost_the_same_name_leave_its_own_room(house, monkeypatch) -> None:
+    """To LIKE `_` is any character, and to SQLite's a capital letter is a small one."""
+    monkeypatch.setattr("ledger.budgets.grants.VALUES_MOST", 2)
+    tags = ("run_id", "run-id", "RUN_ID")
+    say(house.engine, *(replace(RUNS, scope=f"tag:{tag}=*") for tag in tags))
+    window = 0
+    for tag in reversed(tags):
+        for value in "ab":
+            account = BudgetAccount(f"tag:{tag}={value}@month", window)
+            assert grow(house.engine, "h", [GrantNeed(account, HOLD, HOLD)])[account].mine_pusd
+        beyond = BudgetAccount(f"tag:{tag}=c@month", window)
+        assert not grow(house.engine, "h", [GrantNeed(beyond, HOLD, HOLD)])[beyond].mine_pusd

@@ -117,3 +117,16 @@ def test_an_entered_threshold_is_noted(engine) -> None:
     assert [*thresholds] == [NAME]
     (alert,) = record_alerts(engine, thresholds, at_us=3)
     assert (alert.budget_id, alert.threshold_ppm) == (NAME, 500_000)
+
+
+def test_a_host_whose_clock_is_behind_does_not_bring_back_what_was_taken_back(engine) -> None:
+    """Its writer looks with a clock that reads before the instant at which it was taken back."""
+    start(engine, 1)
+    say(engine, 2, LOWER | {"timezone": "UTC"})
+    say(engine, 10, None, configured={NAME: SEARCH})
+    assert in_force(engine) == OF_FILE
+    with engine.begin() as connection:
+        carry_budgets(connection, 9)
+    assert in_force(engine) == OF_FILE, "for good: nothing else hands the word back to the file"
+    start(engine, 9)
+    assert in_force(engine) == OF_FILE
