@@ -44,6 +44,8 @@ class Figure:
             exact = Fraction(self.shown)
             return abs(exact - self.wanted) <= abs(self.wanted) / 10**12
         read = number_of(self.shown)
+        if read is not None and self.shown.startswith("<"):
+            return 0 < self.wanted < Fraction(read[0])
         return read is not None and abs(Fraction(read[0]) - self.wanted) <= Fraction(read[1])
 
 
@@ -244,12 +246,13 @@ def engine_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:
         yield Figure(f"{request}: output", written, Fraction(count))
         each = shown.cell("request", row, "each further, ms")
         wanted = Fraction(whole_us - ttft_us, (count - 1) * 1_000)
-        yield Figure(f"{request}: each", f"{each:.2f}", wanted)
+        yield Figure(f"{request}: each", f"{each:.3f}", wanted)  # kept in whole microseconds
 
 
 def plan_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:
     api = f"backend = 'api' AND {ANSWERED}"
-    month = Fraction(730) / books.hours
+    minutes = (books.now_us - books.start_us) // (60 * MILLION)  # of the page's period
+    month = Fraction(730 * 60, minutes)
     count, paid = books.tokens(api), books.paid(api)
     yield Figure("tokens a month", shown.big("Tokens a month"), count * month)
     yield Figure("API price", shown.big("API price per 1M"), usd(Fraction(paid, count) * MILLION))
