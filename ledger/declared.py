@@ -117,7 +117,7 @@ def carry_budgets(
 
 
 def _apart(connection: Connection, at_us: int) -> bool:
-    """Whether a budget is not as it stands entered."""
+    """Return whether a budget differs from what stands entered."""
     entered = entered_budgets(connection, at_us)
     if not entered:
         return False

@@ -244,7 +244,7 @@ class LedgerWriter:
             pass
 
     def _carry_entries(self) -> None:
-        """What begins by now, before an hour is closed that it counts for, and entered budgets."""
+        """Apply entered budgets, and rates that begin by now, before their hour closes."""
         with self._engine.begin() as connection:
             carry_rates(connection, self._now_us())
             carry_budgets(connection, self._now_us())

@@ -257,7 +257,7 @@ def _surely_ms(
 
 
 def _longest_step_ms(work: RequestWork, engine: EngineState, room: int) -> float:
-    """How long a step can be beside this request at most: one that is full of prompts.
+    """Return how long a step beside this request can be at most: one full of prompts.
 
     However fast prompts came lately, an engine reads no more of them in a step than its budget.
     """

@@ -24,7 +24,7 @@ def compressor_lock() -> Path:
 
 
 def has_compressor(environment: Environment, folder: Path) -> bool:
-    """Whether the folder, or else the engine's environment, has llm-compressor."""
+    """Return whether the folder, or else the engine's environment, has llm-compressor."""
     if (folder / _PACKAGE).is_dir():
         return True
     try:

@@ -31,7 +31,7 @@ _OWN = "backends.engine.training.quantize"
 
 
 class QuantizeError(ValueError):
-    """What cannot be quantized, or did not end well, with the field and the fix."""
+    """A model cannot be quantized, or a run failed; the text names the field and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class QuantizedModel:
 
 
 def check(request: QuantizeRequest) -> None:
-    """Whether it can begin: files, formats, programs. Raises `QuantizeError`."""
+    """Refuse what cannot begin, by its files, formats or programs. Raises `QuantizeError`."""
     config = _config(request.model)
     if "quantization_config" in config:
         kind = config["quantization_config"].get("quant_method", "of some kind")

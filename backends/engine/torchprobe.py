@@ -149,7 +149,7 @@ def attention_rows(document: Mapping[str, Any]) -> list[tuple[str, int, list[flo
 
 
 def kv_transport(document: Mapping[str, Any]) -> str | None:
-    """What UCX reads the largest pieces with, by its own table of protocols; `None`: not told.
+    """Return how UCX reads the largest pieces, by its own table of protocols; `None`: not told.
 
     A row of the table is `range | description | transports`; the row above a table names what it is
     for, and a read is `ucp_get`.

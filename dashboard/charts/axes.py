@@ -177,7 +177,7 @@ def markers(marks: Records, x: alt.X) -> list[Any]:
 
 
 def clickable(chart: Any, field: str) -> Chart:
-    """Whose bars are clicked: a selection `CLICKED` holds the field of the clicked one."""
+    """Make bars clickable: a selection `CLICKED` holds the field of the clicked one."""
     return chart.add_params(alt.selection_point(name=CLICKED, fields=[field], toggle=False))
 
 

@@ -25,7 +25,7 @@ MOST_USD = 10**12
 
 
 def entered(view: DashboardView) -> dict[str, ManualEntry]:
-    """What stands entered, by budget; nothing of what was taken back."""
+    """Return what stands entered, by budget; entries that were taken back are left out."""
     found = entries.entered_budgets(view)
     standing = entries_in_force(found, latest_us(found, view.now_us))
     return {name: entry for name, entry in standing.items() if entry.says is not None}
@@ -62,7 +62,7 @@ def _show_ended(standing: Mapping[str, ManualEntry]) -> None:
 
 
 def _form(named: str, state: BudgetState | None) -> dict[str, Any]:
-    """What is in the form; it begins with what counts now."""
+    """Draw the form and return its contents; it begins with what counts now."""
     line = None if state is None else state.line
     first, second, third = st.columns([2, 1, 1], vertical_alignment="bottom")
     scope = first.text_input(
@@ -96,7 +96,7 @@ def _form(named: str, state: BudgetState | None) -> dict[str, Any]:
 
 
 def faults(given: Mapping[str, Any]) -> list[str]:
-    """What of the form cannot be, in words."""
+    """Return the faults of the form, in words."""
     usd = given["usd"]
     if usd is not None and not 0 <= float(usd) <= MOST_USD:
         return [f"Limit, USD is 0 to {MOST_USD:,}."]
@@ -134,7 +134,7 @@ def _offer(
 
 
 def lines_of(given: Mapping[str, Any], state: BudgetState | None) -> list[str]:
-    """What the form says otherwise than what is in force, as a diff."""
+    """Return the difference between the form and the budget in force."""
     new = _terms(f"{float(given['usd']):.2f}", given["period"], hard=given["hard"])
     if state is None:
         return [f"+{given['scope']}: {new}"]

@@ -99,7 +99,7 @@ def _choose_bar(name: str, key: str) -> None:
 
 
 def _clicked(key: str, field: str) -> Any:
-    """What the clicked bar of a chart has in a field; `None` where nothing is clicked."""
+    """Return a field of a chart's clicked bar; `None` where nothing is clicked."""
     selection = st.session_state[key]["selection"].get(CLICKED) or []
     return selection[0].get(field) if selection else None
 

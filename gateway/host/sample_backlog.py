@@ -133,7 +133,7 @@ def _hour_us(at_us: int) -> int:
 
 
 def _is_idle(sample: FleetSample, before: FleetSample | None) -> bool:
-    """Whether an engine has nothing to do and had nothing since its sample before."""
+    """Return whether an engine has nothing to do and had nothing since its last sample."""
     if before is None or sample.running or sample.waiting or sample.busy_us:
         return False
     return _totals(sample) == _totals(before)

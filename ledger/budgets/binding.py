@@ -111,7 +111,7 @@ class BoundBudgets:
         return own
 
     def is_own(self, account: str) -> bool:
-        """Whether the account is a budget's own, that is in force."""
+        """Return whether a budget of the account's own is in force."""
         own = self._all.get(account)
         return own is not None and own.retired_us is None
 

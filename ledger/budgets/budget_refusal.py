@@ -19,5 +19,5 @@ class BudgetRefusal:
     unspent_pusd: int = 0
 
     def is_for_holds(self, bound_pusd: int) -> bool:
-        """Whether only holds are in the way of such a bound: they end, most within seconds."""
+        """Return whether only holds are in the way of such a bound: most end within seconds."""
         return bound_pusd <= self.unspent_pusd

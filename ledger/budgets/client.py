@@ -98,7 +98,7 @@ class BudgetClient:
 
     @property
     def is_told(self) -> bool:
-        """Whether the desk has told the budgets once."""
+        """Return whether the desk has told the budgets once."""
         return self._budgets is not None
 
     async def connect(self) -> None:

@@ -212,7 +212,7 @@ def _grow_grant(connection: Connection, host: str, need: GrantNeed) -> AccountBa
 
 
 def _is_beyond(connection: Connection, account: BudgetAccount) -> bool:
-    """Whether so many values of its tag have a budget in the window that this one gets none."""
+    """Return whether this value gets no budget, since its tag has the most in the window."""
     default = default_of(account.budget_id)
     if default is None or valued_tag(scope_of(default)) is None:
         return False

@@ -110,7 +110,7 @@ class ErrorHistogram:
 
 
 class ErrorWidth:
-    """How large errors are now, to their usual size: rates are calm and restless by turns.
+    """Return how large errors are now, to their usual size: rates are calm and restless by turns.
 
     `ratio` is what a usual error is to be multiplied by.
     """

@@ -9,8 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Self
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from signed_house import FLAGS, until_it_answers
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
@@ -41,19 +40,6 @@ teams = ["search"]
 """
 PEOPLE = [f"{name}@example.com" for name in ("ada", "eve", "joe")]
 LIMIT_S = 120
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-
-
-def until_it_answers(process: subprocess.Popen, url: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"{url} does not answer")
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def packages(folders: Sequence[Path]) -> Iterator[SourcePackage]:
 
 
 def licence_of(distribution: importlib.metadata.Distribution) -> str | None:
-    """What the metadata say when that is permissive and nothing else, else `None`."""
+    """Return the stated licence where it is permissive and the only one, else `None`."""
     told = distribution.metadata
     classifiers = [
         line.rpartition("::")[2].strip()
@@ -88,5 +88,5 @@ def texts(package: SourcePackage) -> Iterator[tuple[str, str]]:
 
 
 def _is_table(text: str) -> bool:
-    """Whether most of it is digits and punctuation, as in data written as Python."""
+    """Return whether most of it is digits and punctuation, as in data written as Python."""
     return sum(map(str.isalpha, text)) < 0.4 * len(text.replace(" ", ""))

@@ -35,7 +35,7 @@ _Period = Literal["day", "month"]
 
 
 class EnterBudgetInput(msgspec.Struct, forbid_unknown_fields=True):
-    """What is left out is as of a budget of the file that does not state it."""
+    """A budget to enter; a member that is left out has the configuration's default."""
 
     scope: _Scope
     usd: Annotated[Decimal, msgspec.Meta(description="limit of one period")]

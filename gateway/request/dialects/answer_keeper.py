@@ -27,7 +27,7 @@ class AnswerKeeper(Protocol):
 
     @property
     def own_members(self) -> Members:
-        """What is stored of the request beside its answer, as it was sent."""
+        """Return the part of the request that is stored beside its answer, as it was sent."""
 
     def withhold(self) -> None:
         """Store nothing of the request until it is allowed."""

@@ -162,7 +162,7 @@ class SocketKeeper:
 
     @property
     def own_members(self) -> Members:
-        """What is stored of the request, or, where nothing is, all that is remembered."""
+        """Return the stored part of the request, or where none is, all that is remembered."""
         stored = {} if self._inner is None else self._inner.own_members
         return stored or {"input": encode_raw(self._items)}
 

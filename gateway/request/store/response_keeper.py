@@ -56,7 +56,7 @@ class ResponseKeeper:
 
     @property
     def own_members(self) -> Members:
-        """What the request adds to its conversation."""
+        """Return the items that the request adds to its conversation."""
         return {"input": msgspec.Raw(self._asked.own_input)} if self._asked.stores else {}
 
     def withhold(self) -> None:

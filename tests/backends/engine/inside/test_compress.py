@@ -30,8 +30,7 @@ WRITTEN = {
 @pytest.fixture
 def compressor() -> Path:
     folder = parts.find_compressor()
-    if folder is None:
-        pytest.skip("llm-compressor is missing: breakeven engine install --compressor")
+    assert folder is not None, "the part `compressor` is marked as there"
     return folder
 
 
