@@ -94,7 +94,7 @@ _WHY: Mapping[str, _Why] = {
     **dict.fromkeys(("routing_strategy", "routing_strategy_args"), _ROUTED),
     **dict.fromkeys(
         ("num_retries", "max_retries", "allowed_fails", "cooldown_time", "retry_after",
-         "retry_policy", "allowed_fails_policy", "disable_cooldowns", "max_fallbacks"), _RETRIES,
+         "retry_policy", "allowed_fails_policy", "disable_cooldowns"), _RETRIES,
     ),
     **dict.fromkeys(("redis_host", "redis_port", "redis_password", "redis_url"), _HOSTS),
     **dict.fromkeys(("cache", "cache_params", "cache_responses", "caching_groups"), _NO_CACHE),

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from gateway.config.litellm_notes import ImportLoss, ImportNote, lost, note_on
-from gateway.config.litellm_stages import FALLBACKS
+from gateway.config.litellm_stages import DEPTH, FALLBACKS
 
 SECTIONS = ("router_settings", "litellm_settings", "general_settings")
 _PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
@@ -62,7 +62,7 @@ class SectionReader:
     def read(self, name: str, section: Mapping[str, Any]) -> None:
         for key, value in section.items():
             place = f"{name}.{key}"
-            if key in FALLBACKS or key == "model_group_alias":
+            if key in (*FALLBACKS, DEPTH, "model_group_alias"):
                 continue
             if key in ("request_timeout", "timeout", "stream_timeout") and number_of(value):
                 continue
