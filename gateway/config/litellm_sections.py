@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from gateway.config.litellm_notes import ImportLoss, ImportNote, lost, note_on
+from gateway.config.litellm_notes import OFF, ImportLoss, ImportNote, lost, note_on
 from gateway.config.litellm_stages import DEPTH, FALLBACKS
 
 SECTIONS = ("router_settings", "litellm_settings", "general_settings")
@@ -18,6 +18,8 @@ _OTEL = frozenset({"otel", "opentelemetry"})
 _MIB = 1024 * 1024
 _GUARDS = ("guard", "presidio", "lakera", "aporia", "moderation", "detect_prompt", "banned",
            "blocked", "hide_secrets")  # fmt: skip
+_BY_PRICE = ("simple-shuffle", "cost-based-routing")  # shares are weights; price decides here
+ADDRESSES = ("_API_BASE", "_BASE_URL", "_ENDPOINT", "_PROXY")
 _RATES = {"rpm_limit": "requests_per_minute", "tpm_limit": "tokens_per_minute"}
 
 Document = dict[str, Any]
@@ -45,10 +47,16 @@ class SectionReader:
         notes: list[ImportNote],
         environ: Mapping[str, str],
         provider: Callable[[str], str | None],
+        *,
+        has_choices: bool = True,
+        has_rates: bool = False,
     ) -> None:
-        """`provider`: our name of one that LiteLLM names, where the document has it."""
+        """`provider`: our name of one that LiteLLM names, where the document has it.
+
+        `has_choices`: whether a model has several deployments. `has_rates`: whether one has `rpm`.
+        """
         self._document, self._notes, self._environ = document, notes, environ
-        self._provider = provider
+        self._provider, self._has_choices, self._has_rates = provider, has_choices, has_rates
         self._readers: dict[str, Callable[[str, Any, Mapping[str, Any]], bool]] = {
             "max_budget": self._budget,
             "provider_budget_config": self._provider_budgets,
@@ -57,6 +65,7 @@ class SectionReader:
             "max_request_size_mb": self._body_limit,
             "callbacks": self._callbacks,
             "routing_strategy": self._strategy,
+            "enable_pre_call_checks": self._checks_limits,
         }
 
     def read(self, name: str, section: Mapping[str, Any]) -> None:
@@ -67,6 +76,9 @@ class SectionReader:
             if key in ("request_timeout", "timeout", "stream_timeout") and number_of(value):
                 continue
             if key == "budget_duration" and "max_budget" in section:
+                continue
+            if value is None or value is False or value in ([], {}, ""):
+                self._notes.append(ImportNote(place, OFF, warns=False))
                 continue
             reader = self._readers.get(key)
             if reader is None or not reader(place, value, section):
@@ -146,7 +158,19 @@ class SectionReader:
         if str(value).startswith("usage-based"):
             words = "`rpm` and `tpm` of deployments are limits there: state them in `limits`"
             self._notes.append(lost(place, words, ImportLoss.LIMITS))
-        return False
+        elif self._has_choices and value not in _BY_PRICE:
+            return False
+        else:
+            words = "equal targets are chosen by price within their promise"
+            self._notes.append(ImportNote(place, words, warns=False))
+        return True
+
+    def _checks_limits(self, place: str, _value: Any, _: Mapping[str, Any]) -> bool:
+        if not self._has_rates:
+            return False
+        words = "with it `rpm` of deployments is a limit there: state it in `limits`"
+        self._notes.append(lost(place, words, ImportLoss.LIMITS))
+        return True
 
     def _callbacks(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         names = [str(name) for name in value] if isinstance(value, list) else [str(value)]
@@ -158,10 +182,14 @@ class SectionReader:
             if known is None:
                 words = f"no collector is named in {_COLLECTORS[0]}: the usual address is written"
                 self._notes.append(ImportNote(place, words))
-        for name in others:
-            if any(word in name for word in _GUARDS):
-                self._notes.append(note_on(f"{place}.{name}", "guardrails"))
-        if any(not any(word in name for word in _GUARDS) for name in others):
+        checking = [name for name in others if any(word in name for word in _GUARDS)]
+        for name in checking:
+            self._notes.append(note_on(f"{place}.{name}", "guardrails"))
+        own = [name for name in others if "." in name and name not in checking]
+        for name in own:
+            words = "code of your own may change or refuse requests: keep it before the gateway"
+            self._notes.append(lost(f"{place}.{name}", words, ImportLoss.CHECKS))
+        if len(others) > len(checking) + len(own):
             self._notes.append(note_on(place, "callbacks"))
         return True
 

@@ -92,7 +92,7 @@ class ModelGroups:
         """Return the shares of a model's first targets; empty where one of them states none."""
         first = self.levels(name)[0]
         found = dict.fromkeys(first, 0.0)
-        for item in self.deployments[name]:
+        for item in self.deployments[self.aliases.get(name, name)]:
             if item.target in found:
                 found[item.target] += item.weight or 0.0
         if len(found) < 2 or not any(found.values()):
@@ -116,6 +116,22 @@ class ModelGroups:
             self.notes.append(lost(f"models.{name}.order", words, ImportLoss.MODELS))
 
 
+def add_aliases(
+    models: dict[str, Document], groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Add other names of models."""
+    for section, given in sections.items():
+        place = f"{section}.model_group_alias"
+        for name, target in section_of(given.get("model_group_alias")).items():
+            other = target.get("model") if isinstance(target, Mapping) else target
+            if isinstance(other, str) and other in models and name not in models:
+                models[name] = {"same_as": other}
+                groups.aliases[name] = other
+            else:
+                words = f"`{other}` is no model, or the name is taken"
+                groups.notes.append(lost(f"{place}.{name}", words, ImportLoss.MODELS))
+
+
 def add_fallbacks(
     models: dict[str, Document], groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]
 ) -> None:
@@ -133,9 +149,15 @@ def add_fallbacks(
         {cause: _plain(table) for cause, table in tables.items()},
         _depth(sections),
     )
-    for name in [name for name in models if name in groups.deployments]:
+    for name in [*models]:
+        other = groups.aliases.get(name)
         stages, differing = plan_stages(walk, name)
-        _add_stages(models[name], groups, name, stages)
+        model = {key: value for key, value in models[other or name].items() if key != "then"}
+        _add_stages(model, groups, name, stages)
+        if other is None:
+            models[name] = model
+        elif model.get("then") != models[other].get("then"):
+            models[name] = model  # LiteLLM has fallbacks by the name that was asked for
         if differing:
             words = f"`{name}` is followed by others than there after {', '.join(differing)}"
             groups.notes.append(lost(f"models.{name}.then", words, ImportLoss.FALLBACKS))
@@ -197,12 +219,10 @@ def _everybody(groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]) -
     return []
 
 
-def _followers(
-    groups: ModelGroups, place: str, name: str, others: Sequence[object]
-) -> _Named:
+def _followers(groups: ModelGroups, place: str, name: str, others: Sequence[object]) -> _Named:
     found: _Named = []
     who = "each model" if name == EVERY else f"`{name}`"
-    known = name == EVERY or name in groups.deployments
+    known = name == EVERY or name in groups.deployments or name in groups.aliases
     for other in others:
         named = _name_of(groups, place, who, other)
         if known and groups.levels(named):

@@ -43,9 +43,9 @@ class FallbackWalk:
     tables: Mapping[str, FallbackTable]
     depth: int = USUAL_DEPTH
 
-    def asks(self, model: str, cause_of: Callable[[int], str]) -> list[AskedGroup]:
-        """Return whom it asks, where the answer number n is an error of `cause_of(n)`."""
-        run = _Run(self, model, cause_of)
+    def asks(self, model: str, errors: Sequence[str], rest: str = FAILURE) -> list[AskedGroup]:
+        """Return whom it asks, where answers are these `errors` in order, and `rest` from then."""
+        run = _Run(self, model, errors, rest)
         run.hop(AskedGroup(model), 0)
         return run.asked
 
@@ -68,13 +68,15 @@ class FallbackWalk:
 class _Run:
     walk: FallbackWalk
     first: str
-    cause_of: Callable[[int], str]
+    errors: Sequence[str]
+    rest: str
     asked: list[AskedGroup] = field(default_factory=list)
     tried: set[str | AskedGroup] = field(default_factory=set)
 
     def hop(self, group: AskedGroup, depth: int) -> None:
         """Ask a group; it fails, so whoever follows it is asked as well."""
-        cause = self.cause_of(len(self.asked))
+        number = len(self.asked)
+        cause = self.errors[number] if number < len(self.errors) else self.rest
         self.asked.append(group)
         if depth >= self.walk.depth:
             return
@@ -94,15 +96,18 @@ class _Run:
 
 
 def staged_asks(
-    model: str, stages: Sequence[WalkStage], cause_of: Callable[[AskedGroup], str]
+    model: str, stages: Sequence[WalkStage], errors: Mapping[AskedGroup, str]
 ) -> list[AskedGroup]:
-    """Return whom stages of ours ask: each later one whose cause was seen, no group twice."""
+    """Return whom stages of ours ask: each later one whose cause was seen, no group twice.
+
+    `errors`: what a group answers; a failure where it is not in it.
+    """
     asked = [AskedGroup(model)]
-    causes = {cause_of(asked[0])}
+    causes = {errors.get(asked[0], FAILURE)}
     for stage in stages:
         if stage.causes & causes and stage.asked not in asked:
             asked.append(stage.asked)
-            causes.add(cause_of(stage.asked))
+            causes.add(errors.get(stage.asked, FAILURE))
     return asked
 
 
@@ -112,7 +117,7 @@ def plan_stages(walk: FallbackWalk, model: str) -> tuple[list[WalkStage], list[s
     Where every target fails for one cause they always do. Where causes are mixed an order may be
     needed that no list of stages has: then the second part says one of those, error by error.
     """
-    ways = {cause: walk.asks(model, lambda _, cause=cause: cause)[1:] for cause in CAUSES}
+    ways = {cause: walk.asks(model, (), cause)[1:] for cause in CAUSES}
     shared, apart = _merge(ways)
     reached = dict.fromkeys([model, *(group.model for way in ways.values() for group in way)])
     for stages in ([*apart, *shared], [*apart, *shared, *apart]):
@@ -150,12 +155,9 @@ def _first_difference(
     if plain:
         return None
     for theirs, causes in _paths(walk, model):
-        told = dict(zip(theirs, causes, strict=True))
-        ours = staged_asks(model, stages, lambda group, told=told: told.get(group, FAILURE))
+        ours = staged_asks(model, stages, dict(zip(theirs, causes, strict=True)))
         if list(dict.fromkeys(theirs)) != ours:
-            return [
-                f"{group.model}: {cause}" for group, cause in zip(theirs, causes, strict=True)
-            ]
+            return [f"{group.model}: {cause}" for group, cause in zip(theirs, causes, strict=True)]
     return None
 
 
@@ -166,7 +168,7 @@ def _paths(walk: FallbackWalk, model: str) -> Iterator[tuple[list[AskedGroup], l
         if not waiting:
             return
         stated = waiting.pop()
-        asked = walk.asks(model, lambda n, s=stated: s[n] if n < len(s) else FAILURE)
+        asked = walk.asks(model, stated)
         causes = [*stated, *[FAILURE] * (len(asked) - len(stated))]
         yield asked, causes
         waiting += [

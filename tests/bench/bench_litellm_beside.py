@@ -75,7 +75,9 @@ def main() -> int:
             known = KNOWN.get(words)
             unlisted += known is None
             print(f"{name}: {words}: {', '.join(case['differs'])}: {known or 'NOT LISTED'}")
-            print(f"    LiteLLM {json.dumps(case['litellm'])}\n    ours    {json.dumps(case['ours'])}")
+            print(
+                f"    LiteLLM {json.dumps(case['litellm'])}\n    ours    {json.dumps(case['ours'])}"
+            )
     cases = [case for found in told.values() for case in found["cases"].values()]
     same = sum(not case["differs"] for case in cases)
     print(f"{len(cases)} cases: {same} the same, {len(cases) - same} differ, {unlisted} not listed")

@@ -29,8 +29,7 @@ ERRORS = {
     "e500": (500, "server_error", None, "The server had an error"),
     "e503": (503, "server_error", None, "The server is overloaded"),
     "ctx": (400, "invalid_request_error", "context_length_exceeded",
-            "This model's maximum context length is 100 tokens. However, your messages resulted in"
-            " 200 tokens. Please reduce the length of the messages."),
+            "This model's maximum context length is 100 tokens. Please reduce the messages."),
     "policy": (400, "invalid_request_error", "content_policy_violation",
                "Your request was rejected as a result of our safety system."),
 }  # fmt: skip

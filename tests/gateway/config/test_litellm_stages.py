@@ -114,9 +114,13 @@ def test_timeouts_are_a_models_own_and_a_fallback_keeps_its_own() -> None:
         ({"content_policy_fallbacks": [{"a": ["none"]}]}, "error", "`a` to `none`"),
         ({"fallbacks": [{"a": [{"model": "b", "temperature": 0}]}]}, "error", "nothing is changed"),
         (
-            {"fallbacks": [{"a": ["b"]}, {"b": ["c"]}], "content_policy_fallbacks": [{"b": ["a"]}],
-             "context_window_fallbacks": [{"c": ["b"]}]},
-            "error", "`a` is followed by others than there after a: failure, b: content_policy",
+            {
+                "fallbacks": [{"a": ["b"]}, {"b": ["c"]}],
+                "content_policy_fallbacks": [{"b": ["a"]}],
+                "context_window_fallbacks": [{"c": ["b"]}],
+            },
+            "error",
+            "`a` is followed by others than there after a: failure, b: content_policy",
         ),
     ],
 )
@@ -163,6 +167,18 @@ def test_a_section_that_states_fallbacks_has_them_alone_and_one_is_not_read() ->
     )
     assert [len(stages(found.document["models"][name])) for name in "abc"] == [1, 0, 0]
     assert [note.rank() for note in found.notes] == ["note"]
+
+
+def test_an_alias_has_the_fallbacks_of_its_own_name_alone() -> None:
+    """LiteLLM looks fallbacks up by the name that was asked for."""
+    settings = {
+        "fallbacks": [{"a": ["b"]}, {"second": ["c"]}],
+        "model_group_alias": {"first": "a", "second": "a", "third": "b"},
+    }
+    found = models(*ABC, router_settings=settings)
+    assert found["first"] == {"targets": ["openai/a"]}
+    assert stages(found["second"]) == [(EVERY, ["openai/c"])]
+    assert found["third"] == {"same_as": "b"}
 
 
 def test_models_passed_through_have_no_default_fallbacks_and_that_is_told() -> None:
