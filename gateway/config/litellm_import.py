@@ -25,9 +25,11 @@ from gateway.config.deployments import (
     address_in_environ,
     credentials_of,
     deployment,
+    is_address,
     price_step,
     refusal_of,
     section_of,
+    stated_address,
     with_credential,
 )
 from gateway.config.litellm_notes import (
@@ -184,6 +186,10 @@ _PATTERN = (
     "a pattern stands for one provider's own names at its own address, under one key: `openai/*` as"
     " `openai/*`"
 )
+_NO_ADDRESS = (
+    "no base URL by http or https without credentials and query: write it like "
+    "https://llm.example.com/v1"
+)
 _CREDENTIAL = (
     "`credential_list` has none of that name, so where it is sent is not known: write its address"
     " and the variable of its key here"
@@ -215,6 +221,9 @@ def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) ->
     if variable is not None and not environ.get(variable):
         words = f"its address is in `{variable}`, which is not set here: set it, and import again"
         return lost(f"{place}.litellm_params.api_base", words, ImportLoss.MODELS)
+    address = stated_address(entry) if variable is None else environ.get(variable)
+    if address is not None and not is_address(address):
+        return lost(f"{place}.litellm_params.api_base", _NO_ADDRESS, ImportLoss.MODELS)
     refused = refusal_of(entry)
     if refused is not None:
         return lost(f"{place}.litellm_params.model", refused, ImportLoss.MODELS)

@@ -16,6 +16,7 @@ _COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_ENDPOINT")
 _USUAL_COLLECTOR = "http://127.0.0.1:4318"
 _OTEL = frozenset({"otel", "opentelemetry"})
 _MIB = 1024 * 1024
+_LEAST_BODY = 1024
 _GUARDS = ("guard", "presidio", "lakera", "aporia", "moderation", "detect_prompt", "banned",
            "blocked", "hide_secrets")  # fmt: skip
 _BY_PRICE = ("simple-shuffle", "cost-based-routing")  # shares are weights; price decides here
@@ -146,10 +147,14 @@ class SectionReader:
         self._notes.append(ImportNote(place, words))
         return True
 
-    def _body_limit(self, _place: str, value: Any, _: Mapping[str, Any]) -> bool:
+    def _body_limit(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         size = number_of(value)
         if not size:
             return False
+        if size * _MIB < _LEAST_BODY:
+            words = f"a body of {_LEAST_BODY} bytes is always taken"
+            self._notes.append(lost(place, words, ImportLoss.LIMITS))
+            return True
         server = self._document.setdefault("server", {})
         server["body_limit_bytes"] = int(size * _MIB)
         return True
