@@ -17,6 +17,7 @@ import typer
 import yaml
 
 from gateway.cli.output import AsJson, emit, fail, read_or_fail
+from gateway.config.checks.provider_names import check_adapter_needs
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
@@ -105,6 +106,8 @@ def _refused(text: str) -> list[ImportNote]:
     """Return what the gateway itself would refuse of the file, for `check` or a start to say."""
     draft = draft_settings(read_document(text))
     faults = [*draft.faults, *find_contradictions(draft)]
+    if draft.settings is not None:
+        faults += check_adapter_needs(draft.settings, None)
     return [
         lost(fault.path, f"`check` refuses it: {fault.message}", ImportLoss.MODELS)
         for fault in faults

@@ -43,6 +43,7 @@ from gateway.config.litellm_notes import (
 from gateway.config.litellm_sections import (
     ADDRESSES,
     SECTIONS,
+    FileFacts,
     SectionReader,
     number_of,
     usual_timeouts,
@@ -104,14 +105,12 @@ def carry_over(
     models = {name: groups.model(name) for name in groups.deployments}
     add_aliases(models, groups, sections)
     add_fallbacks(models, groups, sections)
-    reader = SectionReader(
-        carried.document,
-        carried.notes,
-        environ,
-        parts.provider_named,
-        has_choices=any(len(group) > 1 for group in groups.deployments.values()),
-        has_rates="rpm" in parts.limited,
+    facts = FileFacts(
+        any(len(group) > 1 for group in groups.deployments.values()),
+        "rpm" in parts.limited,
+        bool(number_of(sections["litellm_settings"].get("request_timeout"))),
     )
+    reader = SectionReader(carried.document, carried.notes, environ, parts.provider_named, facts)
     for name, section in sections.items():
         reader.read(name, section)
     stated = [groups.usual, *(model.get("timeouts", {}) for model in models.values())]

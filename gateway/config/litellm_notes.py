@@ -249,7 +249,10 @@ def notes_on(
         ("model_info", info, _READ_INFO, _Why(_NONE, warns=False)),
     ):
         for name in section:
-            if name in ADAPTED:
+            if name == "max_input_tokens" and not found.own:
+                words = "a prompt that its target finds too long is tried at the next one"
+                yield ImportNote(f"{place}.{where}.{name}", words, warns=False)
+            elif name in ADAPTED:
                 yield adapted_note(f"{place}.{where}.{name}", name, section[name], environ)
             elif name not in read:
                 yield from _on_member(f"{place}.{where}.{name}", name, unknown, own=found.own)

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.config.litellm_notes import OFF, ImportLoss, ImportNote, lost, note_on
 from gateway.config.litellm_stages import DEPTH, FALLBACKS
 
 SECTIONS = ("router_settings", "litellm_settings", "general_settings")
 _PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
-_SECTION_OF_TIMEOUTS = ("litellm_settings", "router_settings")  # the last one wins
+_SECTION_OF_TIMEOUTS = ("router_settings", "litellm_settings")  # the last one wins
+_HEEDED = {
+    ("router_settings", "timeout"), ("router_settings", "stream_timeout"),
+    ("litellm_settings", "request_timeout"),
+}  # fmt: skip
 _USUAL_TOTAL_S = 900.0
 _SLACK = "SLACK_WEBHOOK_URL"
 _COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_ENDPOINT")
@@ -31,12 +35,25 @@ def usual_timeouts(sections: Mapping[str, Mapping[str, Any]]) -> Document:
     found: Document = {}
     for section in _SECTION_OF_TIMEOUTS:
         given = sections.get(section, {})
-        whole = number_of(given.get("request_timeout")) or number_of(given.get("timeout"))
+        named = "timeout" if section == "router_settings" else "request_timeout"
+        whole = number_of(given.get(named))
         if whole:
             found |= {"head_s": float(whole), "whole_s": float(whole)}
-        if head := number_of(given.get("stream_timeout")):
-            found["head_s"] = float(head)
+    if head := number_of(sections.get("router_settings", {}).get("stream_timeout")):
+        found["head_s"] = float(head)
     return found
+
+
+class FileFacts(NamedTuple):
+    """What sections mean depends on: other parts of the file.
+
+    `has_choices`: a model has several deployments. `has_rates`: one has `rpm`. `is_overridden`:
+    `litellm_settings` state a timeout, which wins.
+    """
+
+    has_choices: bool
+    has_rates: bool
+    is_overridden: bool
 
 
 class SectionReader:
@@ -48,16 +65,12 @@ class SectionReader:
         notes: list[ImportNote],
         environ: Mapping[str, str],
         provider: Callable[[str], str | None],
-        *,
-        has_choices: bool = True,
-        has_rates: bool = False,
+        file: FileFacts,
     ) -> None:
-        """`provider`: our name of one that LiteLLM names, where the document has it.
-
-        `has_choices`: whether a model has several deployments. `has_rates`: whether one has `rpm`.
-        """
+        """`provider`: our name of one that LiteLLM names, where the document has it."""
+        self._file = file
         self._document, self._notes, self._environ = document, notes, environ
-        self._provider, self._has_choices, self._has_rates = provider, has_choices, has_rates
+        self._provider = provider
         self._readers: dict[str, Callable[[str, Any, Mapping[str, Any]], bool]] = {
             "max_budget": self._budget,
             "provider_budget_config": self._provider_budgets,
@@ -75,6 +88,7 @@ class SectionReader:
             if key in (*FALLBACKS, DEPTH, "model_group_alias"):
                 continue
             if key in ("request_timeout", "timeout", "stream_timeout") and number_of(value):
+                self._note_timeout(name, key)
                 continue
             if key == "budget_duration" and "max_budget" in section:
                 continue
@@ -84,6 +98,15 @@ class SectionReader:
             reader = self._readers.get(key)
             if reader is None or not reader(place, value, section):
                 self._notes.append(note_on(place, key))
+
+    def _note_timeout(self, section: str, key: str) -> None:
+        """Say of one that LiteLLM does not heed that nothing here does either."""
+        words = "LiteLLM does not heed it here"
+        if section == "router_settings" and key == "timeout" and self._file.is_overridden:
+            words = "`request_timeout` of `litellm_settings` comes before it, as it does there"
+        elif (section, key) in _HEEDED:
+            return
+        self._notes.append(ImportNote(f"{section}.{key}", words, warns=False))
 
     def put_timeouts(self, limits: Document, longest_s: float) -> None:
         """`longest_s`: of all models; a request has time for it."""
@@ -163,7 +186,7 @@ class SectionReader:
         if str(value).startswith("usage-based"):
             words = "`rpm` and `tpm` of deployments are limits there: state them in `limits`"
             self._notes.append(lost(place, words, ImportLoss.LIMITS))
-        elif self._has_choices and value not in _BY_PRICE:
+        elif self._file.has_choices and value not in _BY_PRICE:
             return False
         else:
             words = "equal targets are chosen by price within their promise"
@@ -171,7 +194,7 @@ class SectionReader:
         return True
 
     def _checks_limits(self, place: str, _value: Any, _: Mapping[str, Any]) -> bool:
-        if not self._has_rates:
+        if not self._file.has_rates:
             return False
         words = "with it `rpm` of deployments is a limit there: state it in `limits`"
         self._notes.append(lost(place, words, ImportLoss.LIMITS))

@@ -38,6 +38,8 @@ ACCEPTED = [word for loss in ImportLoss for word in ("--accept", str(loss))]
 VARIABLES = {
     "SLACK_WEBHOOK_URL": "https://hooks.example.com/x",
     "AZURE_API_BASE": "https://example.openai.azure.com",
+    "DATABRICKS_API_BASE": "https://example.databricks.com/serving-endpoints",
+    "WATSONX_URL": "https://us-south.ml.cloud.ibm.com",
 }
 BLOCK = re.compile(
     r"^([ \t]*)```[ \t]*ya?ml[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE | re.IGNORECASE
@@ -85,16 +87,17 @@ def judge(text: str, folder: Path) -> tuple[str, list[str]]:
     plain = CliRunner().invoke(app, [*words, "--json"])
     if plain.exception is not None and not isinstance(plain.exception, SystemExit):
         return "FAULT traceback", [repr(plain.exception)]
-    losses = []
+    if not plain.stdout:
+        named = "no entry of `model_list`" in plain.stderr and "error: " in plain.stderr
+        return ("nothing of it can be carried over" if named else "FAULT no reason"), []
+    notes = json.loads(plain.stdout)["notes"]
+    losses = [str(note["lost"]) for note in notes if note["rank"] == "error"]
     if plain.exit_code:
-        if not plain.stdout:
-            return "nothing of it can be carried over", []
-        told = [note for note in json.loads(plain.stdout)["notes"] if note["rank"] == "error"]
-        losses = [str(note["lost"]) for note in told]
         accepted = CliRunner().invoke(app, [*words, *ACCEPTED])
         if accepted.exit_code:
             return "FAULT not imported", [accepted.output[-300:]]
-    faults = _faults(out)
+    told = [note["text"] for note in notes]
+    faults = [words for words in _faults(out) if not any(words in note for note in told)]
     if faults:
         return "FAULT check", faults
     return ("names its losses" if losses else "carried over whole"), losses
@@ -110,7 +113,7 @@ def _faults(config: Path) -> list[str]:
     examined = examine(config, at_us=time.time_ns() // 1000, environ=environ, asks_engines=False)
     if examined.settings is not None:
         return []
-    return [f"{fault.document()}" for fault in examined.faults if fault.severity == "error"]
+    return [fault.message for fault in examined.faults if fault.severity == "error"]
 
 
 def _silent(given: Mapping[str, Any]) -> Iterator[str]:
@@ -127,12 +130,17 @@ def _silent(given: Mapping[str, Any]) -> Iterator[str]:
         place = re.sub(r"\.(\d+)", r"[\1]", ".".join(map(str, path)))
         told = any(place == other or place.startswith(f"{other}.") for other in places)
         told = told or any(other.startswith(f"{place}.") for other in places)
-        if (
-            not told
-            and path[-1] not in IGNORED
-            and all(_made(changed) == _made_of(whole) for changed in _changed(given, path))
-        ):
+        told = told or path[-1] in IGNORED or _value(given, path) in (None, "")
+        if told:
+            continue
+        if all(_made(changed) == _made_of(whole) for changed in _changed(given, path)):
             yield place
+
+
+def _value(given: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        given = given[step]
+    return given
 
 
 def _changed(given: Mapping[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:

@@ -19,10 +19,6 @@ def imported(environ: dict | None = None, **sections):
         ({"litellm_settings": {"request_timeout": 7}}, {"head_s": 7.0, "whole_s": 7.0}),
         ({"router_settings": {"timeout": 7, "stream_timeout": 2}}, {"head_s": 2.0, "whole_s": 7.0}),
         (
-            {"litellm_settings": {"request_timeout": 7}, "router_settings": {"timeout": 9}},
-            {"head_s": 9.0, "whole_s": 9.0},
-        ),
-        (
             {"litellm_settings": {"request_timeout": 1200}},
             {"head_s": 1200.0, "whole_s": 1200.0, "total_s": 1260.0},
         ),
@@ -31,6 +27,15 @@ def imported(environ: dict | None = None, **sections):
 def test_a_general_timeout_is_no_limit_on_a_stream_that_flows(sections, expected) -> None:
     document, notes = imported(**sections)
     assert (document["server"], notes) == ({"timeouts": expected}, [])
+
+
+def test_the_timeout_of_each_try_comes_before_the_routers() -> None:
+    """The router's won here: every answer had its seconds."""
+    document, notes = imported(
+        litellm_settings={"request_timeout": 7, "timeout": 3}, router_settings={"timeout": 9}
+    )
+    assert document["server"]["timeouts"] == {"head_s": 7.0, "whole_s": 7.0}
+    assert notes == [("router_settings.timeout", "note"), ("litellm_settings.timeout", "note")]
 
 
 def test_a_timeout_that_is_no_number_is_lost() -> None:
