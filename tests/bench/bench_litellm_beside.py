@@ -38,7 +38,7 @@ from wire import free_ports
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from gateway.cli.main import main; main()")
 PROVIDER_KEY = "sk-scripted"
-ALL_LOSSES = ("fallbacks", "models")  # what the scenes may lose
+ALL_LOSSES = ("fallbacks", "models", "prices")  # what the scenes may lose
 SHARE = 0.12  # of 80 requests: three times the error of a draw
 
 

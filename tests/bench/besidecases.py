@@ -78,6 +78,7 @@ def _general() -> BesideScene:
         "quick": (deployed("late", "quick", timeout=1),),
         "firstword": (deployed("late", "firstword", timeout=30, stream_timeout=1),),
         "openai/*": ({"model": "openai/*"},),
+        "aliased": (deployed("e500", "aliased"),),
     }
     chains = [{f"d{n}": [f"d{n + 1}"]} for n in range(6)]
     fallbacks = [
@@ -108,12 +109,17 @@ def _general() -> BesideScene:
         BesideCase("a model of a pattern", "openai/ok--pattern"),
         BesideCase("an alias", "alias"),
         BesideCase("an alias of a model with fallbacks", "alias-chain"),
+        BesideCase("an alias with fallbacks of its own", "alias-keyed"),
+        BesideCase("an alias of ordered deployments", "alias-ordered"),
         BesideCase("a name that nobody knows", "nobody", compares=("status",)),
     ]  # fmt: skip
     sections = {
         "router_settings": {
             "num_retries": 0, "fallbacks": fallbacks,
-            "model_group_alias": {"alias": "plain", "alias-chain": "c1"},
+            "model_group_alias": {
+                "alias": "plain", "alias-chain": "c1", "alias-keyed": "aliased",
+                "alias-ordered": "ordered",
+            },
         },
         "litellm_settings": {"request_timeout": 3},
     }  # fmt: skip
