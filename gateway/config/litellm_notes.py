@@ -160,6 +160,7 @@ _WHY: Mapping[str, _Why] = {
         "`api_key_exec` of a provider")),
     **dict.fromkeys(("control_plane_url", "worker_registry", "num_workers"), _Why(
         "hosts share the ledger's database: `ledger.url_env`")),
+    "silent_model": _Why("requests are not copied to another model"),
     "enable_azure_ad_token_refresh": _Why("credentials of a workload are used by themselves"),
     **dict.fromkeys(
         ("num_retries", "max_retries", "allowed_fails", "cooldown_time", "retry_after",

@@ -52,7 +52,22 @@ class Server:
     journal: Path
 
 
-KNOWN: dict[str, str] = {}
+# By case, why both differ: the page on leaving LiteLLM says each of these.
+_BAD_REQUEST = "a request that its target finds wrong is refused; no other target is asked"
+_AT_ONCE = "a further deployment is tried at once, whatever `num_retries` is"
+KNOWN = {
+    "a stream that is cut": "its first words are passed on at once, so its error is in the stream",
+    "e400 with a fallback": _BAD_REQUEST,
+    "400, with all kinds": _BAD_REQUEST,
+    "one of two deployments fails": _AT_ONCE,
+    "a pair, one of which fails": _AT_ONCE,
+}
+# LiteLLM's status and ours for one outcome: whose fault it is tells a client whether to try again.
+STATUSES = {
+    429: 503, 500: 502, 401: 502, 403: 502, 408: 504,
+    400: 404,  # for a name that nobody knows
+}  # fmt: skip
+NAMED_LOSSES = {"a model of a pattern": "prices", "a failure, then too long": "fallbacks"}
 
 
 def main() -> int:
@@ -72,7 +87,7 @@ def main() -> int:
         for words, case in found["cases"].items():
             if not case["differs"]:
                 continue
-            known = KNOWN.get(words)
+            known = _known(words, case, found["losses"])
             unlisted += known is None
             print(f"{name}: {words}: {', '.join(case['differs'])}: {known or 'NOT LISTED'}")
             print(
@@ -84,6 +99,16 @@ def main() -> int:
     out = ROOT / "build" / "bench-litellm-beside.json"
     out.write_text(json.dumps(told, indent=1) + "\n")
     return 1 if unlisted else 0
+
+
+def _known(words: str, case: dict[str, Any], losses: list[dict[str, Any]]) -> str | None:
+    """Why a case differs, where that is listed."""
+    if words in NAMED_LOSSES and any(note["lost"] == NAMED_LOSSES[words] for note in losses):
+        return f"the import names it: --accept {NAMED_LOSSES[words]}"
+    theirs, own = case["litellm"]["status"], case["ours"]["status"]
+    if case["differs"] == ["status"] and own == [STATUSES.get(status) for status in theirs]:
+        return "its status here"
+    return KNOWN.get(words)
 
 
 def judge(scene: BesideScene, folder: Path, python: Path) -> dict[str, Any]:

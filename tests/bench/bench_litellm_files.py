@@ -76,7 +76,7 @@ def judge(text: str, folder: Path) -> tuple[str, list[str]]:
     given = read_document(text).value
     if given is None:
         return "no YAML for LiteLLM either", []
-    if not isinstance(given.get("model_list"), list):
+    if not isinstance(given.get("model_list"), list) or not given["model_list"]:
         return "no list of models", []
     if silent := list(_silent(given)):
         return "FAULT dropped in silence", silent
