@@ -1,8 +1,8 @@
 """Which models LiteLLM's router asks after which errors, and which ones stages of ours would ask.
 
-Pure, after `async_function_with_fallbacks` and `run_async_fallback` of LiteLLM 1.106. A model that
-failed is followed by its later orders and its own fallbacks; where it has none, by those of the
-model that was asked first. No name is asked twice, and at `max_fallbacks` nobody goes deeper.
+Pure, after the router of LiteLLM 1.106. A model that failed is followed by its later orders and its
+own fallbacks; where it has none, by those of the model that was asked first. No name is asked
+twice, and at `max_fallbacks` nobody goes deeper.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

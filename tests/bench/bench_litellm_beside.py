@@ -78,22 +78,22 @@ def main() -> int:
     told: dict[str, Any] = {}
     unlisted = 0
     with children.ended_by_signals(), tempfile.TemporaryDirectory() as place:
-        for scene in SCENES:
-            if options.scene is None or scene.name in options.scene:
-                folder = Path(place) / scene.name
+        for given in SCENES:
+            if options.scene is None or given.name in options.scene:
+                folder = Path(place) / given.name
                 folder.mkdir()
-                told[scene.name] = judge(scene, folder, python)
-    for name, found in told.items():
-        for words, case in found["cases"].items():
+                told[given.name] = judge(given, folder, python)
+    for name, scene in told.items():
+        for words, case in scene["cases"].items():
             if not case["differs"]:
                 continue
-            known = _known(words, case, found["losses"])
+            known = _known(words, case, scene["losses"])
             unlisted += known is None
             print(f"{name}: {words}: {', '.join(case['differs'])}: {known or 'NOT LISTED'}")
             print(
                 f"    LiteLLM {json.dumps(case['litellm'])}\n    ours    {json.dumps(case['ours'])}"
             )
-    cases = [case for found in told.values() for case in found["cases"].values()]
+    cases = [case for scene in told.values() for case in scene["cases"].values()]
     same = sum(not case["differs"] for case in cases)
     print(f"{len(cases)} cases: {same} the same, {len(cases) - same} differ, {unlisted} not listed")
     out = ROOT / "build" / "bench-litellm-beside.json"
