@@ -12,7 +12,7 @@ from typing import cast
 from sqlalchemy import Connection, Engine, Update, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ledger.budgets.binding import BoundBudgets, BudgetLine, is_default, pattern_of, scope_of
+from ledger.budgets.binding import BoundBudgets, BudgetLine, is_bound_by, is_default, scope_of
 from ledger.budgets.windows import Period, window_at
 from ledger.database import reading, write_alone
 from ledger.money import PPM
@@ -117,9 +117,10 @@ def _reached_of(
     now = window_at(cast("Period", bound.period), bound.timezone, at_us // US_PER_S)
     past = window_at(cast("Period", bound.period), bound.timezone, now.start_s - 1)
     ends = {now.start_s: now.end_s, past.start_s: past.end_s}
-    each, like = is_default(bound.scope), pattern_of(bound.id)
-    mine = table.budget_id.like(like) if each else table.budget_id == bound.id
-    noted = BudgetAlertRow.budget_id.like(like) if each else BudgetAlertRow.budget_id == bound.id
+    mine, noted = table.budget_id == bound.id, BudgetAlertRow.budget_id == bound.id
+    if is_default(bound.scope):
+        mine = is_bound_by(table.budget_id, bound.id)
+        noted = is_bound_by(BudgetAlertRow.budget_id, bound.id)
     # Claims narrow a budget as what is spent does: at its limit requests are refused by both.
     query = select(table.budget_id, table.window, table.spent_pusd, table.claimed_pusd).where(
         mine, table.window.in_(list(ends))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ledger.budgets.escrow import GrantPool, is_sliced, loan_pusd
-from ledger.budgets.grants import NO_ROOM, AccountBalance, BudgetAccount
+from ledger.budgets.grants import AccountBalance, BudgetAccount
 
 # Holders beside the journals, whose names contain neither.
 GONE = ""  # what ended workers spent
@@ -95,8 +95,13 @@ class LoanBook:
 
     def forget_unmade(self, account: BudgetAccount) -> None:
         """Forget an account that the database did not make: whoever asks of it is refused."""
-        if self.standings.get(account) == NO_ROOM:
+        if not self.is_made(account) and account in self.standings:
             del self.standings[account], self._pots[account]
+
+    def is_made(self, account: BudgetAccount) -> bool:
+        """Return whether the database has the account, as far as it has told."""
+        known = self.standings.get(account)
+        return known is not None and known.made
 
     def lend(
         self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, select
 from ledger.budgets.binding import (
     BoundBudgets,
     BudgetLine,
+    is_bound_by,
     is_default,
-    pattern_of,
     scope_of,
     wildcard_of,
 )
@@ -104,9 +104,10 @@ def _of(
     held_by, told_of = HoldRow.budget_id == bound.id, BudgetAlertRow.budget_id == bound.id
     owed_by = GrantRow.budget_id == bound.id
     if is_default(bound.scope):
-        like = pattern_of(bound.id)
-        mine, held_by = BudgetWindowRow.budget_id.like(like), HoldRow.budget_id.like(like)
-        told_of, owed_by = BudgetAlertRow.budget_id.like(like), GrantRow.budget_id.like(like)
+        mine = is_bound_by(BudgetWindowRow.budget_id, bound.id)
+        held_by = is_bound_by(HoldRow.budget_id, bound.id)
+        told_of = is_bound_by(BudgetAlertRow.budget_id, bound.id)
+        owed_by = is_bound_by(GrantRow.budget_id, bound.id)
     table = BudgetWindowRow
     query = select(table.budget_id, table.spent_pusd, table.claimed_pusd).where(
         mine, table.window == window.start_s
