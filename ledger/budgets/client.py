@@ -16,7 +16,7 @@ from ledger.budgets import broker_protocol as wire
 from ledger.budgets.binding import binding, default_of, is_default
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.budgets.escrow import NOTHING, Slice, hold, scope_order, settle
-from ledger.budgets.scopes import TEAM, valued_tag
+from ledger.budgets.scopes import team_of, valued_tag
 from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.journals.records import Hold
 from ledger.unixsocket import short_path
@@ -27,7 +27,6 @@ RETRY_S = 0.05
 TURN_S = 3600  # windows are looked at again, also when none ended
 SCOPES_LIMIT = 4096  # sets of scopes whose budgets are remembered
 _US_PER_S = 1_000_000
-_TEAM = TEAM.scope("")
 
 
 class BrokerUnavailable(Exception):
@@ -166,8 +165,7 @@ class BudgetClient:
                 slices[account] = piece
                 taken.append(account)
         if short:
-            team = next((name for name in scopes if name.startswith(_TEAM)), "")
-            refusal = await self._borrow(short, taken, bound_pusd, team.removeprefix(_TEAM))
+            refusal = await self._borrow(short, taken, bound_pusd, team_of(scopes))
             if refusal is not None:
                 return self._refusal(refusal)
         held = self._held[attempt_id] = tuple(holds)
