@@ -116,5 +116,20 @@ def test_each_run_is_refused_by_its_own_budget_and_a_run_is_a_tag_of_its_rows(ru
         ignored = ask("app=x")
         assert ignored.status_code == 200
         assert ignored.headers["x-breakeven-ignored"] == "x-breakeven-tags.app"
+        said = {"x-breakeven-tags": "app=x", "idempotency-key": "k"}
+        talk = [{"role": "user", "content": "hi"}]
+        chat = {"model": "chat", "messages": talk, "max_tokens": 4}
+        spoken = {"model": "chat", "input": "hi", "max_output_tokens": 16}
+        for path, body in (
+            ("/v1/chat/completions", {**chat, "top_k": 4}), ("/v1/messages", chat),
+            ("/v1/chat/completions", {**chat, "stream": True}),
+            ("/v1/responses", spoken), ("/v1/responses", {**spoken, "background": True}),
+            ("/v1/embeddings", {"model": "nothing", "input": "hi"}),
+        ):  # fmt: skip
+            for again in (False, True):
+                said["idempotency-key"] = f"{path}{len(body)}"
+                answer = stack.post(path, body, None, **said)
+                assert "x-breakeven-tags.app" in answer.headers["x-breakeven-ignored"], answer.text
+                assert not again or answer.headers.get("idempotent-replayed") or answer.is_error
         (row,) = stack.settled(first)
         assert row["tags"] in ({"run": "a"}, '{"run": "a"}')
