@@ -31,6 +31,7 @@ from ledger.budgets.grants import (
 )
 from ledger.budgets.loan_needs import LoanWish, grant_needs, is_new_value
 from ledger.budgets.loans import GONE, LoanBook
+from ledger.budgets.window_retention import LONGEST_S
 from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
@@ -134,6 +135,8 @@ class BudgetBroker:
 
     def refresh(self, seen: BudgetSnapshot) -> None:
         """Tell workers what changed: budgets, limits and spending."""
+        if seen.at_us is not None:
+            self._book.forget_ended(seen.at_us // 10**6 - LONGEST_S)
         moved = tuple(amount for amount in seen.spent if amount not in self._known)
         lines = seen.lines if seen.lines != self._lines else None
         self._lines, self._news, self._known = seen.lines, seen.spent, frozenset(seen.spent)

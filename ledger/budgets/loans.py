@@ -98,6 +98,23 @@ class LoanBook:
         if not self.is_made(account) and account in self.standings:
             del self.standings[account], self._pots[account]
 
+    def forget_ended(self, start_s: int) -> None:
+        """Forget windows that began before, of which nothing is lent: nobody asks of them again.
+
+        Only of long ended ones: what is forgotten of a present one would be lent once more.
+        """
+        ended = [
+            account
+            for account in self._pots
+            if account.window < start_s and not self.lent_pusd(account)
+        ]
+        for account in ended:
+            del self._pots[account]
+            self.standings.pop(account, None)
+        if ended:
+            gone = set(ended)
+            self._spent = {key: pusd for key, pusd in self._spent.items() if key[1] not in gone}
+
     def is_made(self, account: BudgetAccount) -> bool:
         """Return whether the database has the account, as far as it has told."""
         known = self.standings.get(account)
