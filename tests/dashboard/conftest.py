@@ -97,6 +97,14 @@ class Books:
     def pairs(self) -> list[tuple[AttemptOpened, AttemptSettled]]:
         return list(zip(self.opened, self.settled, strict=True))
 
+    def own_by_hour(self) -> dict[int, list[tuple[str, AttemptSettled]]]:
+        """Teams and what own engines settled for them, by the hour in which it settled."""
+        hours = defaultdict(list)
+        for opened, settled in self.pairs:
+            if opened.backend == "own":
+                hours[settled.settled_us // HOUR * HOUR].append((opened.team_id, settled))
+        return hours
+
 
 class Traffic:
     """One pool of one GPU, a model that may spill, one that may not, and one that is API only."""
@@ -236,14 +244,19 @@ def fill(
     start_us = now_us - now_us % HOUR - days * DAY + HOUR
     to_model_us = MODEL_END_US - (now_us - now_us % HOUR)
     last_us = now_us - now_us % HOUR if until is None else _midnight_us(until) + DAY - HOUR
+    over: dict[int, bool] = {}
     for hour_us in range(start_us, last_us + 1, HOUR):
         model_us = hour_us + to_model_us
         down = (model_us // HOUR) % 167 == 5
         traffic.hour(hour_us, load(model_us, start_us + to_model_us, peak), down=down)
         if hour_us + HOUR <= now_us and rate_pusd is not None:
-            books.hours.append(_close(books, hour_us, down=down))
+            over[hour_us] = down
     if until is None:
-        traffic.burst()
+        traffic.burst()  # its first requests may still belong to an hour that is over
+    settled_in = books.own_by_hour()
+    books.hours = [
+        _close(settled_in[hour_us], hour_us, down=down) for hour_us, down in over.items()
+    ]
     migrate(once.put_ledger(url))
     engine = make_engine(url)
     repository = LedgerRepository(engine, host="here")
@@ -295,14 +308,13 @@ def _offered(engine, at_us: int) -> None:
     ], at_us=at_us)  # fmt: skip
 
 
-def _close(books: Books, hour_us: int, *, down: bool) -> dict:
+def _close(own: list[tuple[str, AttemptSettled]], hour_us: int, *, down: bool) -> dict:
     """The hourly close of the pool, by the product's own arithmetic."""
     busy: dict[str, int] = defaultdict(int)
     charged: dict[str, int] = defaultdict(int)
-    for opened, settled in books.pairs[-400:]:
-        if opened.backend == "own" and hour_us <= settled.settled_us < hour_us + HOUR:
-            busy[opened.team_id] += settled.engine_us
-            charged[opened.team_id] += settled.cost_pusd or 0
+    for team_id, settled in own:
+        busy[team_id] += settled.engine_us
+        charged[team_id] += settled.cost_pusd or 0
     closed = close_hour(
         "llama-70b",
         RATE_PUSD,
