@@ -76,7 +76,7 @@ def test_a_thousand_runs_become_one_window_with_their_sums(books, monkeypatch) -
     assert before == [] == faults(books)
     with books.connect() as connection:
         gone = connection.execute(select(orm.RetiredHoldsRow.budget_id, orm.RetiredHoldsRow.holds))
-        assert dict(map(tuple, gone))["tag:run=*@day"] == 38
+        assert dict(map(tuple, gone))["tag:run=*@day"] == 40
 
 
 def test_what_attempts_or_claims_still_stand_in_stays(books) -> None:
