@@ -83,6 +83,11 @@ def import_command(
             typer.echo(text, nl=False)
         for note in notes:
             typer.echo(f"{file}: {note_line(note)}", err=True)
+        if fails:
+            typer.echo(f"breakeven: {stop_line(file, notes, strict=strict)}", err=True)
+        elif out is not None:
+            words = f"wrote {out}; `breakeven check --config {out}` tries it"
+            typer.echo(f"breakeven: {words}", err=True)
     raise typer.Exit(1 if fails else 0)
 
 
@@ -141,6 +146,26 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
         for key, note in first.items()
     ]
     return sorted(told, key=lambda note: _RANKS.index(note["rank"]))
+
+
+def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:
+    """Return what stopped an import and what to do, as one line without an end mark of its own.
+
+    `notes` are those of `merge_notes`; with `strict` warnings stop an import, too.
+    """
+    ranks = Counter(note["rank"] for note in notes)
+    counts = [
+        f"{ranks[rank]} {rank}{'' if ranks[rank] == 1 else 's'}"
+        for rank in (("error", "warning") if strict else ("error",))
+        if ranks[rank]
+    ]
+    accept = sorted({note["lost"] for note in notes if note["rank"] == "error"})
+    ways = []
+    if accept:
+        ways.append(f"accept the losses with {' '.join(f'--accept {loss}' for loss in accept)}")
+    if strict and ranks["warning"]:
+        ways.append("leave out --strict")
+    return f"nothing was written, because of {' and '.join(counts)}: {', '.join(ways)}, or change {file}"
 
 
 def note_line(note: Mapping[str, Any]) -> str:

@@ -14,7 +14,13 @@ from rich.progress import Progress, TaskID
 from sqlalchemy.exc import DBAPIError
 
 from gateway.cli.admin_backend import run_query
-from gateway.cli.config import Config, ledger_engine, ledger_reader, load_known_or_fail
+from gateway.cli.config import (
+    Config,
+    configured_reader,
+    ledger_engine,
+    ledger_reader,
+    load_known_or_fail,
+)
 from gateway.cli.output import AsJson, console, emit, fail, moment, table
 from gateway.cli.progress_bars import bars
 from gateway.cli.verdict_table import options_table
@@ -75,7 +81,8 @@ def report(
 ) -> None:
     """The verdict on own GPUs; spend by team, model and target; what an API would have cost."""
     now_us = Clock().wall_us()
-    with ledger_reader(load_known_or_fail(config)) as ledger, ledger.connect() as connection:
+    settings = load_known_or_fail(config)
+    with configured_reader(settings, config) as ledger, ledger.connect() as connection:
         zone, hours = reporting_zone(connection), HOURS_OF_A_MONTH
         scope = Scope.last(days * DAY_US, now_us, team)
         if month is not None:

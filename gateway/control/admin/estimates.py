@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import APPLY, OPERATIONS
+from gateway.config.faults import suggest
 from gateway.config.settings import resolve_model
 from gateway.control.admin.overrides import author
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
@@ -178,7 +179,7 @@ def _logical(place: OperationContext, name: str | None) -> str | None:
         return None
     found = resolve_model(place.settings, name)
     if found is None:
-        words = f"there is no model named `{name}`; `breakeven check` lists them"
+        words = f"there is no model named `{name}`{suggest(name, place.settings.models)}"
         raise OperationRefused(words, param="model")
     return found[0]
 
