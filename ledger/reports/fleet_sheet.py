@@ -96,6 +96,7 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
     )
     source, origin = (AssumptionSource.UNKNOWN, None) if able is None else _SOURCES[able.known]
     shared = contract.machine is not None
+    answers, failures = _attempts(reads.facts, bill.pool, spills)
     entered = contract.ops_pusd_per_hour or contract.ops_seconds_per_week
     return (
         PoolAssumptions(
@@ -113,9 +114,24 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
             capacity_origin=origin,
             window_minutes=window,
             models=tuple(models),
+            answers=answers,
+            failures=failures,
         ),
         curve,
     )
+
+
+def _attempts(facts: SpanFacts, pool: str, spills: Sequence[str]) -> tuple[int, int]:
+    """Return how many attempts were answered and how many failed, of a pool and of its overflow."""
+    answers = failures = 0
+    for group in facts.attempts:
+        if group.status is None or (group.pool != pool and group.model not in spills):
+            continue
+        if group.status in ANSWERED:
+            answers += group.attempts
+        else:
+            failures += group.attempts
+    return answers, failures
 
 
 def _rate(contract: ContractVersion, *, shared: bool) -> Exact | None:
