@@ -121,7 +121,10 @@ def is_declared(engine: Engine) -> bool:
     """
     with engine.connect() as connection:
         try:
-            return connection.execute(text("SELECT 1 FROM config_versions LIMIT 1")).first() is not None
+            return (
+                connection.execute(text("SELECT 1 FROM config_versions LIMIT 1")).first()
+                is not None
+            )
         except (OperationalError, ProgrammingError):
             return False
 

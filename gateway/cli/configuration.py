@@ -149,7 +149,7 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
 
 
 def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:
-    """Return what stopped an import and what to do, as one line without an end mark of its own.
+    """Return what stopped an import and what to do about it, as one line.
 
     `notes` are those of `merge_notes`; with `strict` warnings stop an import, too.
     """
@@ -165,7 +165,8 @@ def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -
         ways.append(f"accept the losses with {' '.join(f'--accept {loss}' for loss in accept)}")
     if strict and ranks["warning"]:
         ways.append("leave out --strict")
-    return f"nothing was written, because of {' and '.join(counts)}: {', '.join(ways)}, or change {file}"
+    stopped = f"nothing was written, because of {' and '.join(counts)}"
+    return f"{stopped}: {', '.join(ways)}, or change {file}"
 
 
 def note_line(note: Mapping[str, Any]) -> str:

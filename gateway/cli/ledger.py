@@ -300,7 +300,8 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
     out.print(verdict["sentence"], markup=False, highlight=False)
-    out.print(options_table(verdict["pools"]))
+    if any(pool["options"] for pool in verdict["pools"]):
+        out.print(options_table(verdict["pools"]))
     out.print()
     out.print(f"{month_text(outlook, format_usd)}\n")
     for title, lines in (
@@ -311,7 +312,8 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
     ):
         out.print(_spend(title, (*lines, found.total)))
         out.print()
-    out.print(_pools("Own GPUs, closed hours", found.pools))
+    if found.pools:
+        out.print(_pools("Own GPUs, closed hours", found.pools))
     if found.running:
         out.print()
         out.print(_pools("Own GPUs since then, provisional", found.running))
@@ -331,8 +333,10 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
         for comparator in found.comparators
     ]
     titles = ("model", "comparator", ">tokens, input + output", ">would have cost")
-    out.print()
-    out.print(table("What own engines served inside the SLO, at API prices", titles, compared))
+    if compared:
+        out.print()
+        title = "What own engines served inside the SLO, at API prices"
+        out.print(table(title, titles, compared))
     if found.flagged:
         out.print()
         out.print(_flag_table(found.flagged))

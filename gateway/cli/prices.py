@@ -97,7 +97,9 @@ def import_prices(
     Prices that cannot well be right, such as one per 1K tokens for one per 1M, are pointed out.
     Nothing that is stored is edited: requests under way keep the version they began with.
     """
-    with open_writing_backend(config, by if by or gateway_url() else actor(), priced_ledger) as desk:
+    with open_writing_backend(
+        config, by if by or gateway_url() else actor(), priced_ledger
+    ) as desk:
         given = _read_source(source, only, book)
         seen, now_us = desk.do(verbs.prices_diff, given), Clock().wall_us()
         if not yes:
