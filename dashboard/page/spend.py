@@ -1,4 +1,4 @@
-"""Who spent what, by which key, on which model, at which backend; down to the single request.
+"""The Spend page: cost by team, key, model and backend, down to the single request.
 
 Own GPUs are charged by the closed hours (provisionally since the last one), and what nobody used
 is a line of its own: idle is never smeared over teams.
@@ -245,7 +245,7 @@ def _drawn(grouped: str, sums: Mapping[str, Mapping[str, int]], own: str) -> Non
 
 
 def _charge_basis(survey: Survey, name: str) -> str:
-    """What the column of own hardware rests on."""
+    """Return the basis of the own hardware's column, in words."""
     if name != "team":
         return "the provisional charge, engine seconds"
     if not survey.hours:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from gateway.cli.output import AsJson, emit, fail, read_or_fail
+from gateway.cli.output import AsJson, emit, fail, note, read_or_fail
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
 from gateway.config.editors import json_schema
@@ -81,13 +81,9 @@ def import_command(
     else:
         if out is None and not fails:
             typer.echo(text, nl=False)
-        for note in notes:
-            typer.echo(f"{file}: {note_line(note)}", err=True)
-        if fails:
-            typer.echo(f"breakeven: {stop_line(file, notes, strict=strict)}", err=True)
-        elif out is not None:
-            words = f"wrote {out}; `breakeven check --config {out}` tries it"
-            typer.echo(f"breakeven: {words}", err=True)
+        for imported in notes:
+            typer.echo(f"{file}: {note_line(imported)}", err=True)
+        _say_outcome(file, out, notes, strict=strict, fails=fails)
     raise typer.Exit(1 if fails else 0)
 
 
@@ -134,8 +130,8 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
     """The notes by rank; those that say the same of the same setting are one, with a count."""
     counted = Counter((note.place.rpartition(".")[2], note.text) for note in notes)
     first: dict[tuple[str, str], ImportNote] = {}
-    for note in notes:
-        first.setdefault((note.place.rpartition(".")[2], note.text), note)
+    for carried in notes:
+        first.setdefault((carried.place.rpartition(".")[2], carried.text), carried)
     told = [
         {
             "rank": note.rank(accepted),
@@ -146,6 +142,20 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
         for key, note in first.items()
     ]
     return sorted(told, key=lambda note: _RANKS.index(note["rank"]))
+
+
+def _say_outcome(
+    file: Path,
+    out: Path | None,
+    notes: Sequence[Mapping[str, Any]],
+    *,
+    strict: bool,
+    fails: bool,
+) -> None:
+    if fails:
+        note(stop_line(file, notes, strict=strict))
+    elif out is not None:
+        note(f"wrote {out}; `breakeven check --config {out}` tries it")
 
 
 def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:

@@ -23,7 +23,7 @@ from gateway.cli.config import (
 )
 from gateway.cli.output import AsJson, console, emit, fail, moment, table
 from gateway.cli.progress_bars import bars
-from gateway.cli.verdict_table import options_table
+from gateway.cli.verdict_table import comparators_table, options_table
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
 from gateway.control.admin import books
@@ -183,7 +183,7 @@ def changes_(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
+    """List who changed contracts, prices, policies, budgets and keys; no secrets."""
     found = run_query(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
     rows = [
         [
@@ -323,20 +323,9 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
             f"{found.team} used {_usd(found.team_used_pusd or 0)} of these bills.",
             markup=False,
         )
-    compared = [
-        [
-            comparator.model,
-            comparator.comparator,
-            f"{comparator.tokens:,}",
-            _usd(comparator.avoided_pusd),
-        ]
-        for comparator in found.comparators
-    ]
-    titles = ("model", "comparator", ">tokens, input + output", ">would have cost")
-    if compared:
+    if found.comparators:
         out.print()
-        title = "What own engines served inside the SLO, at API prices"
-        out.print(table(title, titles, compared))
+        out.print(comparators_table(found.comparators, _usd))
     if found.flagged:
         out.print()
         out.print(_flag_table(found.flagged))

@@ -76,7 +76,7 @@ def diff(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """What an import would change: old and new price of every kind; stores nothing."""
+    """Show the old and new price of each change of an import; store nothing."""
     with open_backend(config) as desk:
         found = desk.do(verbs.prices_diff, _read_source(source, only, book))
     now_us = Clock().wall_us()

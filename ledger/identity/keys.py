@@ -171,7 +171,8 @@ def _ensure_member(
         connection.execute(made)
     elif of != org:
         raise IdentityError(
-            f"{kind} `{member}` belongs to `{of}`, not `{org}`: name its organisation (`--org {of}`)"
+            f"{kind} `{member}` belongs to `{of}`, not `{org}`: "
+            f"name its organisation (`--org {of}`)"
         )
 
 

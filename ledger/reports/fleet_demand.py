@@ -157,10 +157,10 @@ def running_ppm(
         short.group_by("first_us", row.model, row.team_id)
     ):
         add(minute_us, class_name(ClassKey(model, team in bound)), count * PPM)
-    long = select(row.opened_us, settled_us, row.model, row.team_id).where(*mine, last > first)
+    long = select(row.opened_us, row.settled_us, row.model, row.team_id).where(*mine, last > first)
     for opened_us, ended_us, model, team in connection.execute(long):
         name = class_name(ClassKey(model, team in bound))
-        for minute_us, ppm in spread_ppm(opened_us, ended_us):
+        for minute_us, ppm in spread_ppm(opened_us, ended_us or opened_us):
             add(minute_us, name, ppm)
     return found
 
