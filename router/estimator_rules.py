@@ -64,8 +64,8 @@ UNUSED_S: Final = 30 * DAY_S  # what nobody asked for is dropped
 
 ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
     Estimator.BYTES_PER_TOKEN: EstimatorRule(
-        learns_from="finished requests with reported, undisputed usage in tokens, with text and known "
-        "members alone: no media, files or hosted tools",
+        learns_from="finished requests with reported, undisputed usage in tokens, with text and "
+        "known members alone: no media, files or hosted tools",
         key="model and team",
         step=1.25,
         half_life_s=7 * DAY_S,
@@ -84,8 +84,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         half_life_s=7 * DAY_S,
         returns=20_000,
         limits="changes no hold: holds use the limit of the request or the model",
-        shared="by the workers of a host within a second, at most 64 a second; a worker that starts "
-        "reads the last 4,000 attempts of the ledger",
+        shared="by the workers of a host within a second, at most 64 a second; a worker that "
+        "starts reads the last 4,000 attempts of the ledger",
         scopes="the model's own, of the team that asked",
         shown="show",
         reset="reset --model M --team T",
@@ -108,10 +108,11 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         step=None,
         half_life_s=DAY_S,
         returns=None,
-        limits="twice the maximum seen, at most the model's longest answer and 200,000 tokens a choice",
+        limits="twice the maximum seen, at most the model's longest answer and 200,000 tokens a "
+        "choice",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's: for the team that saw it, and for all as far as two teams did; bills of "
-        "requests that ask to think count for such requests",
+        scopes="the target's: for the team that saw it, and for all as far as two teams did; bills "
+        "of requests that ask to think count for such requests",
         shown="targets",
         reset="reset --target P/M",
     ),
@@ -121,11 +122,11 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         step=2.0,
         half_life_s=7 * DAY_S,
         returns=530,
-        limits="20,000 tokens a second, steps from 1,000, unknown until a step reaches the observed "
-        "rate, and the hold of the attempt",
+        limits="20,000 tokens a second, steps from 1,000, unknown until a step reaches the "
+        "observed rate, and the hold of the attempt",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for all teams, of abandoned attempts alone; hidden thinking counts for "
-        "the team that saw it, and for all where two did",
+        scopes="the target's, for all teams, of abandoned attempts alone; hidden thinking counts "
+        "for the team that saw it, and for all where two did",
         shown="targets",
         reset="reset --target P/M",
     ),

@@ -59,6 +59,7 @@ def url(tmp_path: Path) -> str:
             number = len(records)
             records += [opened(number, team, at_us), settled(number, tokens, at_us + 1)]
     engine = make_engine(url)
+    declare(engine, contracts=[], budgets=[], config=("v1", ""), at_us=1)
     terms = PriceTerms(rates_from({"input": PUSD_PER_TOKEN, "output": 0}))
     import_drafts(engine, [PriceDraft("openai/gpt-4o-mini", "litellm", terms)], at_us=at_us)
     LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=at_us + 2)
