@@ -160,11 +160,13 @@ def money_format(amounts: Iterable[float | None]) -> str:
     return f"{sign}%.{min(1 - math.floor(math.log10(least)), 12)}f"
 
 
-def money_columns(table: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-    """One format for all of a table's money, so that columns can be compared."""
+def money_columns(
+    table: Sequence[Mapping[str, Any]], names: Iterable[str], *, width: int | None = None
+) -> dict[str, Any]:
+    """Return columns with one format for all of a table's money; `width` is in pixels."""
     names = tuple(names)
     form = money_format(row[name] for row in table for name in names)
-    return {name: st.column_config.NumberColumn(format=form) for name in names}
+    return {name: st.column_config.NumberColumn(format=form, width=width) for name in names}
 
 
 def time_column(form: str = "D MMM HH:mm") -> Any:

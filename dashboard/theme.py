@@ -38,7 +38,7 @@ _STYLE = """<style>
   font-weight: 600; color: var(--be-muted);}
 .be-about {color: var(--be-muted) !important; text-decoration: underline dotted;
   text-underline-offset: 3px;}
-.be-rows-of {margin-left: .7rem; font-weight: 400; font-size: .78rem;}
+.be-rows-of {margin-left: .7rem; font-weight: 400; font-size: .78rem; white-space: nowrap;}
 .be-leads {font-size: .78rem; margin: -.9rem 0 .2rem; text-align: right;}
 .be-leads.be-below {margin-top: -.6rem;}
 .be-big {font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}

@@ -154,6 +154,9 @@ def _group_budgets(
 
 def _table(spent: Sequence[BudgetState], at_us: int, entered: Mapping[str, ManualEntry]) -> None:
     rows = [row(state, at_us, entered.get(state.line.id)) for state in spent]
+    for name in ("alerts", "entered by"):  # the calendar's column then fits beside the others
+        if not any(line[name] for line in rows):
+            rows = [{key: value for key, value in line.items() if key != name} for line in rows]
     columns = {formatting.zoned("window ends"): time_column()}
     amounts = ("limit", "spent", "held", "claimed", "left", "forecast")
     for name in amounts:  # a limit has no need of pico
