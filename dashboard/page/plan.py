@@ -308,12 +308,11 @@ def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
     needs = formatting.tokens(found.volume.tokens)
     notes = [
         (
-            f"One {gpu} at {formatting.money(rate)} an hour and its ops, over the API's price "
-            "per token "
-            f"({BASIS})."
+            f"A month of one {gpu} at {formatting.money(rate)} an hour, with ops, divided by the "
+            f"API's price per token ({BASIS})."
         ),
         (
-            f"It can serve **{can}** a month inside the promise; asked are "
+            f"It can serve **{can}** a month inside the promise; this traffic is "
             f"**{formatting.tokens(traffic.per_month)}**."
         ),
     ]

@@ -12,7 +12,7 @@ import streamlit as st
 from dashboard import display, formatting, theme
 from dashboard.charts import purchase
 from dashboard.figures import dollars, money_columns
-from ledger.economics.assumptions import ModelAssumption, PoolAssumptions
+from ledger.economics.assumptions import ModelAssumption, ModelResidency, PoolAssumptions
 from ledger.economics.cost import Exact
 from ledger.economics.fleet_verdict import FleetVerdict, PoolVerdict, VerdictAction, VerdictOption
 from ledger.economics.verdict_text import count_text, dollars_and_cents, sentence, shift_text
@@ -76,7 +76,7 @@ def sheet_line(verdict: FleetVerdict) -> str:
 
 def _pool_line(pool: PoolAssumptions) -> str:
     rate, ops = pool.pusd_per_hour, pool.ops_pusd_per_week
-    origin = pool.rate_origin or ("this scenario" if rate is not None else "")
+    origin = pool.rate_origin or ""
     source = f" ({pool.rate_source}{': ' if origin else ''}{_short(origin)})"
     each = pool.capacity_per_minute
     known = f" ({pool.capacity_origin})" if pool.capacity_origin else ""
@@ -95,6 +95,8 @@ def _pool_line(pool: PoolAssumptions) -> str:
 
 def _model_text(model: ModelAssumption) -> str:
     if model.pusd_per_token is None:
+        if model.residency is ModelResidency.MAY_LEAVE:
+            return f"{model.model} may leave, but its price elsewhere is not known"
         return f"{model.model} {model.residency}"
     price = formatting.money(Fraction(model.pusd_per_token) * 10**6)
     return f"{model.model} {model.residency} at {price} per 1M tokens"

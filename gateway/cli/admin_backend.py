@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 G = TypeVar("G", bound=msgspec.Struct)
 LedgerOpener = Callable[["Settings"], AbstractContextManager[Engine]]
 By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
-Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads it later.")]
+Why = Annotated[str | None, typer.Option("--note", help="The reason, for later readers.")]
 
 
 class AdminBackend(Protocol):

@@ -167,8 +167,11 @@ def _classes(
 
 def _name(model: ModelAssumption) -> str:
     """Return what the verdict calls a class where it objects."""
-    unknown = model.residency is ModelResidency.NOT_KNOWN
-    return f"{model.model} (no API of it is known)" if unknown else model.model
+    if model.residency is ModelResidency.NOT_KNOWN:
+        return f"{model.model} (no API of it is known)"
+    if model.residency is ModelResidency.MAY_LEAVE and model.pusd_per_token is None:
+        return f"{model.model} (its price elsewhere is not known)"
+    return model.model
 
 
 def _model(reads: SheetReads, pool: PoolReads, key: ClassKey) -> ModelAssumption:
