@@ -151,7 +151,7 @@ def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -
 def lock_balance(
     connection: Connection, host: str, account: BudgetAccount, team: str = ""
 ) -> AccountBalance:
-    """Return an account's balance, locked until the transaction ends; made if missing, for a team."""
+    """Return an account's balance, locked until the transaction ends; made for the team if new."""
     return _lock_window(connection, host, account, team)
 
 

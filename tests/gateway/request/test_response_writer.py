@@ -394,7 +394,9 @@ async def test_an_engine_that_is_without_an_adapter_leaves_its_requests_to_the_n
         assert b"`sql` does not exist" in await told_of(404, body, **whose)
 
 
-async def test_an_api_without_the_model_leaves_its_requests_to_a_stage_for_failures(told_of) -> None:
+async def test_an_api_without_the_model_leaves_its_requests_to_a_stage_for_failures(
+    told_of,
+) -> None:
     """The client named a model of ours: LiteLLM's fallbacks were asked, and our stage was not."""
     body = {"error": {"message": "The model `x` does not exist", "code": "model_not_found"}}
     with pytest.raises(ModelNotServed):
