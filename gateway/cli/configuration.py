@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from gateway.cli.output import AsJson, emit, fail, read_or_fail
+from gateway.cli.output import AsJson, emit, fail, note, read_or_fail
 from gateway.config.checks.provider_names import check_adapter_needs
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
@@ -86,8 +86,9 @@ def import_command(
     else:
         if out is None and not fails:
             typer.echo(text, nl=False)
-        for note in notes:
-            typer.echo(f"{file}: {note_line(note)}", err=True)
+        for imported in notes:
+            typer.echo(f"{file}: {note_line(imported)}", err=True)
+        _say_outcome(file, out, notes, strict=strict, fails=fails)
     raise typer.Exit(1 if fails else 0)
 
 
@@ -178,8 +179,8 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
     """The notes by rank; those that say the same of the same setting are one, with a count."""
     counted = Counter((note.place.rpartition(".")[2], note.text) for note in notes)
     first: dict[tuple[str, str], ImportNote] = {}
-    for note in notes:
-        first.setdefault((note.place.rpartition(".")[2], note.text), note)
+    for carried in notes:
+        first.setdefault((carried.place.rpartition(".")[2], carried.text), carried)
     told = [
         {
             "rank": note.rank(accepted),
@@ -190,6 +191,41 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
         for key, note in first.items()
     ]
     return sorted(told, key=lambda note: _RANKS.index(note["rank"]))
+
+
+def _say_outcome(
+    file: Path,
+    out: Path | None,
+    notes: Sequence[Mapping[str, Any]],
+    *,
+    strict: bool,
+    fails: bool,
+) -> None:
+    if fails:
+        note(stop_line(file, notes, strict=strict))
+    elif out is not None:
+        note(f"wrote {out}; `breakeven check --config {out}` tries it")
+
+
+def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:
+    """Return what stopped an import and what to do about it, as one line.
+
+    `notes` are those of `merge_notes`; with `strict` warnings stop an import, too.
+    """
+    ranks = Counter(note["rank"] for note in notes)
+    counts = [
+        f"{ranks[rank]} {rank}{'' if ranks[rank] == 1 else 's'}"
+        for rank in (("error", "warning") if strict else ("error",))
+        if ranks[rank]
+    ]
+    accept = sorted({note["lost"] for note in notes if note["rank"] == "error"})
+    ways = []
+    if accept:
+        ways.append(f"accept the losses with {' '.join(f'--accept {loss}' for loss in accept)}")
+    if strict and ranks["warning"]:
+        ways.append("leave out --strict")
+    stopped = f"nothing was written, because of {' and '.join(counts)}"
+    return f"{stopped}: {', '.join(ways)}, or change {file}"
 
 
 def note_line(note: Mapping[str, Any]) -> str:

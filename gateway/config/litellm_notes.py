@@ -78,8 +78,14 @@ _ACCESS = _Why(
     "every key may use the model, unless keys name theirs: `breakeven keys create --model`",
     ImportLoss.ACCESS,
 )
-_CALLERS = _Why("callers are told apart by keys alone: keep others out before", ImportLoss.ACCESS)
-_CHECKED = _Why("nothing here looks into prompts or answers: keep what does", ImportLoss.CHECKS)
+_CALLERS = _Why(
+    "callers are known by their keys alone: check anything else in front of the gateway",
+    ImportLoss.ACCESS,
+)
+_CHECKED = _Why(
+    "not carried over: `content` of a policy and `content.hooks` check prompts and answers",
+    ImportLoss.CHECKS,
+)
 _BUDGET = _Why("state it in `budgets`, with a scope and a period", ImportLoss.BUDGETS)
 _LIMIT = _Why("state it in `limits`, with a scope", ImportLoss.LIMITS)
 _SHARE = _Why(

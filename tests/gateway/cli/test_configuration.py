@@ -77,7 +77,7 @@ def test_a_loss_writes_nothing_until_it_is_accepted_by_its_name(given, tmp_path)
     out = tmp_path / "breakeven.yaml"
     answer = invoke(given, *GPU, "--out", out)
     assert (answer.exit_code, out.exists(), answer.stdout) == (1, False, "")
-    ranks = [line.split(": ")[1] for line in answer.stderr.splitlines()]
+    ranks = [line.split(": ")[1] for line in answer.stderr.splitlines()[:-1]]
     assert ranks == sorted(ranks, key=["error", "warning", "note"].index)
     assert "--accept prices" in answer.stderr
     other = invoke(given, *GPU, "--out", out, "--accept", "prices", "--accept", "checks")
@@ -147,6 +147,26 @@ def test_the_schema_takes_the_example(pytestconfig, schema) -> None:
 def test_the_schema_names_what_is_wrong(schema, text, place) -> None:
     (fault,) = schema.iter_errors(yaml.safe_load(text))
     assert fault.json_path == place
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "because of 1 error: accept the losses with --accept models, or change"),
+        (
+            ("--accept", "models", "--strict"),
+            "because of 3 warnings: leave out --strict, or change",
+        ),
+    ],
+)
+def test_the_last_line_says_what_stopped_an_import_and_what_to_do(given, tmp_path, words, said):
+    out = tmp_path / "ours.yaml"
+    answer = invoke(given, *GPU, "--prices", tmp_path / "prices.csv", "--out", out, *words)
+    assert answer.exit_code == 1
+    last = answer.stderr.splitlines()[-1]
+    assert last.startswith("breakeven: nothing was written, ")
+    assert said in last
+    assert not out.exists()
 
 
 def test_an_engine_that_no_api_is_like_needs_a_price_to_compare_with(tmp_path) -> None:

@@ -24,7 +24,8 @@ from backends.errors import (
 from backends.secret import Secret
 from gateway.kinds.relay import ByteRelay
 from gateway.request import response_writer
-from gateway.request.response_writer import _usd, listed_names
+from gateway.request.ignored_names import listed_names
+from gateway.request.response_writer import _usd
 from router.request_kinds import RequestKind
 from router.stages import StageCause
 from router.types import Feature

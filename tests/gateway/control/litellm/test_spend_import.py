@@ -9,9 +9,8 @@ from gateway.control.litellm.spend_import import SourceNames, _cell, _sums
 
 ROW = {
     "request_id": "r", "api_key": "d", "team_id": "t-1", "organization_id": None, "user": "ann",
-    "model": "gpt-4o",
-    "model_group": "", "custom_llm_provider": None, "status": "failure", "prompt_tokens": None,
-    "completion_tokens": 4, "spend": "1e-07",
+    "model": "gpt-4o", "model_group": "", "custom_llm_provider": None,
+    "status": "failure", "prompt_tokens": None, "completion_tokens": 4, "spend": "1e-07",
 }  # fmt: skip
 NAMES = SourceNames({"t-1": "search"}, {}, lambda digest: f"key of {digest}")
 
