@@ -134,7 +134,7 @@ class ResponsesDialect:
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
     ) -> bytes:
-        """The same shape as chat's, with this dialect's names."""
+        """Return the error of a chat answer with this dialect's member names, as JSON."""
         del status, request_id  # told by the answer's head
         if not of_chat:
             return body

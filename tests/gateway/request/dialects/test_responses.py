@@ -76,6 +76,7 @@ def heard(**asked: object) -> dict:
             {"reasoning_effort": "low"},
         ),
         ({"top_logprobs": 0}, {}),
+        ({"top_logprobs": None, "include": None}, {}),
         ({"top_logprobs": 2}, {"logprobs": True, "top_logprobs": 2}),
         ({"include": ["message.output_text.logprobs"]}, {"logprobs": True}),
     ],
