@@ -329,7 +329,7 @@ def test_units_against_litellm(unit_cases, by_litellm):
         elif known:
             differ.add(f"{unit} {name} {form}".strip())
     explained = {
-        pattern: {found for found in differ if re.fullmatch(pattern, found)}
+        pattern: {case for case in differ if re.fullmatch(pattern, case)}
         for pattern in UNITS_DIFFER
     }
     assert differ == set().union(*explained.values())

@@ -37,7 +37,7 @@ encode = msgspec.json.encode
 class ContentBlock:
     """One part of the answer; `index` is its place in it."""
 
-    __slots__ = ("citations", "closed", "id", "index", "kind", "name", "parts")
+    __slots__ = ("citations", "closed", "id", "index", "kind", "logprobs", "name", "parts")
 
     def __init__(self, kind: Kind, index: int, piece: ContentPiece, spare_id: str) -> None:
         self.kind = kind
@@ -46,6 +46,7 @@ class ContentBlock:
         self.name = piece.name
         self.parts: list[str] = []
         self.citations: list[UrlCitation] = []
+        self.logprobs: list[dict[str, Any]] = []  # of a text's tokens, where the dialect tells them
         self.closed = False
 
     @property
@@ -135,7 +136,7 @@ class ResponseEncoder(ABC):
     def read_whole(self, body: bytes) -> None:
         """Take a chat completion in one piece."""
         answer = read_object(body) or {}
-        choice = self._observe(answer) or {}
+        choice = self.observe(answer) or {}
         for piece in pieces(choice.get("message")):
             for _ in self._encode_piece(piece):
                 pass
@@ -168,14 +169,15 @@ class ResponseEncoder(ABC):
             self._over = True
             yield from self.on_error(error)
             return
-        choice = self._observe(chunk)
+        choice = self.observe(chunk)
         yield from self._start_once()
         for piece in pieces((choice or {}).get("delta")):
             self.held_bytes += len(piece.text) + STRING_BYTES
             yield from self._encode_piece(piece)
         yield from self._cite((choice or {}).get("delta"))
 
-    def _observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
+    def observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
+        """Take what a chunk or a whole answer says beside its contents; return its choice."""
         model, tier, usage = chunk.get("model"), chunk.get("service_tier"), chunk.get("usage")
         if isinstance(model, str) and model:  # Azure's first chunk names none
             self.model = model

@@ -25,7 +25,6 @@ from gateway.request.dialects.fields import (
     mapping,
     optional_text,
     refuse_members,
-    unsupported,
 )
 from gateway.request.dialects.response_encoder import encode
 from gateway.request.dialects.responses_echo import echo_of
@@ -39,7 +38,6 @@ _REFUSED: Final[Mapping[str, str]] = {
     "prompt": "no prompt is kept here. Send its text in `instructions` and `input`.",
     "context_management": "the conversation is sent as it is. Leave it out.",
     "moderation": "the gateway moderates nothing. Leave it out.",
-    "top_logprobs": "log probabilities are told by chat completions only. Leave it out.",
     **dict.fromkeys(
         (
             "n", "messages", "max_tokens", "max_completion_tokens", "response_format", "logprobs",
@@ -52,7 +50,8 @@ _REFUSED: Final[Mapping[str, str]] = {
 _READ = frozenset(
     {
         "input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "reasoning",
-        "truncation", "include", "store", "previous_response_id", "conversation", "background",
+        "truncation", "include", "top_logprobs", "store", "previous_response_id", "conversation",
+        "background",
     }
 )  # fmt: skip
 _ADVICE = frozenset(
@@ -61,10 +60,12 @@ _ADVICE = frozenset(
         "access_programs",
     }
 )  # fmt: skip
-_UNHEARD: Final = ("access_programs", "include", "max_tool_calls", "prompt_cache_options")
+_UNHEARD: Final = ("access_programs", "max_tool_calls", "prompt_cache_options")
 _OPENED: Final = ("reasoning", "stream_options", "text")
 _STYLE: Final = frozenset(("effort", "format", "verbosity"))
 _NOTHING: Final = (b"null", b"[]", b"{}")
+_LIKELY: Final = "message.output_text.logprobs"  # in `include`
+_MOST_LIKELY: Final = 20  # tokens for one place, as OpenAI documents it
 _HERE = {  # what chat's errors name, by its name here
     "messages": "input",
     "max_tokens": "max_output_tokens",
@@ -101,7 +102,6 @@ class ResponsesDialect:
 
     def decode_request(self, members: Members) -> DecodedRequest:
         refuse_members(members, _REFUSED)
-        _check(members)
         left_out = _READ | _ADVICE | _REFUSED.keys()
         heard = {name: value for name, value in members.items() if name not in left_out}
         instructions = optional_text(decode_whole_member(members, "instructions"), "instructions")
@@ -112,12 +112,17 @@ class ResponsesDialect:
         if decode_member(members, "stream", bool, False):
             heard["stream_options"] = encode_raw({"include_usage": True})
         tools = declared_tools(members, items)
-        heard |= tool_members(members, tools) | _style(members)
+        likely = _logprobs(members)
+        heard |= tool_members(members, tools) | _style(members) | likely
         session = decode_member(members, "prompt_cache_key", str)
         called = {str(tool.function["name"]): tool.origin for tool in tools}
         voice = partial(ResponsesEncoder, echo=echo_of(members), tools=called)
         left = found.left_out | _left_out(members) | tools.left_out
-        asked = DecodedRequest(heard, voice, session, ignored=tuple(sorted(left)))
+        asked = DecodedRequest(
+            heard, voice, session, ignored=tuple(sorted(left)),
+            features={Feature.LOGPROBS: "top_logprobs" if "top_logprobs" in likely else "include"}
+            if likely else {},
+        )  # fmt: skip
         return _with_conversation(asked, found, cuts=_truncates(members))
 
     def whole_request(self, members: Members, refusal: RequestError) -> None:
@@ -156,9 +161,9 @@ def _with_conversation(
     """
     less: DecodedRequest | None = None
     for without in media_levels(found.turns.media):
-        features = {Feature.FILES: found.needs_file} if found.needs_file else {}
-        if "file" in found.turns.media - without:
-            features.setdefault(Feature.FILES, "input")
+        features = dict(asked.features)
+        if found.needs_file or "file" in found.turns.media - without:
+            features[Feature.FILES] = found.needs_file or "input"
         names = {f"input.{medium}" for medium in without}
         told = found.turns.messages(without=without)
         less = replace(
@@ -200,18 +205,23 @@ def _truncates(members: Members) -> bool:
 def _left_out(members: Members) -> set[str]:
     """Names of what was asked for and is neither passed on, done here nor told back."""
     left = {name for name in _UNHEARD if bytes(members.get(name, b"null")) not in _NOTHING}
+    if set(decode_member(members, "include", list[str], [])) - {_LIKELY}:
+        left.add("include")
     for name in _OPENED:
         given = mapping(decode_whole_member(members, name) or {}, name)
         left |= {f"{name}.{key}" for key, value in given.items() if value and key not in _STYLE}
     return left
 
 
-def _check(members: Members) -> None:
-    """Refuse members that are supported in some of their forms only. Raises: `RequestError`."""
-    for index, item in enumerate(decode_member(members, "include", list[str], [])):
-        if item.endswith("logprobs"):
-            why = "log probabilities are told by chat completions only. Leave it out."
-            raise unsupported(f"include[{index}]", why)
+def _logprobs(members: Members) -> Members:
+    """Return chat's members where probabilities of the answer's tokens are asked for."""
+    most = decode_member(members, "top_logprobs", int, 0)
+    if not 0 <= most <= _MOST_LIKELY:
+        raise invalid_error("top_logprobs", f"must be from 0 to {_MOST_LIKELY}.")
+    if not most and _LIKELY not in decode_member(members, "include", list[str], []):
+        return {}
+    told = {"logprobs": encode_raw(True)}
+    return {**told, "top_logprobs": members["top_logprobs"]} if most else told
 
 
 def _style(members: Members) -> Members:

@@ -21,6 +21,7 @@ from gateway.request.dialects.json_text import JsonTextReader
 from gateway.request.dialects.response_encoder import ContentBlock, ResponseEncoder, event
 from gateway.request.dialects.responses_echo import echo_of
 from gateway.request.dialects.responses_tools import FUNCTION, CalledTool
+from gateway.request.dialects.token_logprobs import held_bytes, token_logprobs, tokens_of_text
 from ledger.journals.records import TokenCounts
 from ledger.prices.rates import prompt_tokens
 
@@ -74,6 +75,7 @@ class ResponsesEncoder(ResponseEncoder):
         self._echo = dict(echo)
         self._tools = tools or {}
         self._inputs: dict[int, JsonTextReader] = {}  # of calls of custom tools, by their block
+        self._likely: list[dict[str, Any]] = []  # tokens whose text has not come yet
         self._number = 0
         self._failure: str | None = None  # why it failed, until that is told
         self._name = request_id.removeprefix("req_")
@@ -89,6 +91,14 @@ class ResponsesEncoder(ResponseEncoder):
         if error is not None:
             response["error"] = {"code": "server_error", "message": error}
         return response
+
+    def observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
+        choice = super().observe(chunk)
+        if choice is not None and choice.get("logprobs"):
+            told = token_logprobs(choice)
+            self.held_bytes += held_bytes(told)
+            self._likely += told
+        return choice
 
     def on_start(self) -> Iterator[bytes]:
         response = self._response("in_progress")
@@ -109,6 +119,7 @@ class ResponsesEncoder(ResponseEncoder):
 
     def on_block_delta(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         kind = self._kind_of(block)
+        likely = self._take_logprobs(block, text)
         if kind == FUNCTION:
             yield self._of(block, "response.function_call_arguments.delta", delta=text)
         elif kind == CUSTOM:
@@ -118,7 +129,7 @@ class ResponsesEncoder(ResponseEncoder):
                 yield self._of(block, "response.custom_tool_call_input.delta", delta=told)
         elif kind is None:
             name = f"response.{_PARTS[block.kind]}.delta"
-            yield self._of(block, name, content_index=0, delta=text, **_likely(block))
+            yield self._of(block, name, content_index=0, delta=text, **likely)
 
     def on_block_stop(self, block: ContentBlock) -> Iterator[bytes]:
         kind = self._kind_of(block)
@@ -221,6 +232,18 @@ class ResponsesEncoder(ResponseEncoder):
             return {"type": "custom_tool_call", **named, INPUT: custom_input(told)}
         return {"call_id": block.id, **call_members(str(kind), told)}
 
+    def _take_logprobs(self, block: ContentBlock, text: str) -> dict[str, Any]:
+        """Return what a text's delta has beside it; of other blocks no probability is told."""
+        if block.kind != "text":
+            if self._begun:  # of a whole answer all are told at once
+                self._likely.clear()
+            return {}
+        told, self._likely = self._likely, []
+        if told and not self._begun and len(self.blocks) > 1:
+            told = tokens_of_text(told, text)
+        block.logprobs += told
+        return {"logprobs": told}
+
     def _kind_of(self, block: ContentBlock) -> str | None:
         """Return the type of the tool that the block calls; None where it calls none."""
         if block.kind != "call":
@@ -289,5 +312,5 @@ def _annotation(citation: UrlCitation) -> dict[str, Any]:
 
 
 def _likely(block: ContentBlock) -> dict[str, Any]:
-    """Clients expect the member with every text; nothing is ever in it."""
-    return {"logprobs": []} if block.kind == "text" else {}
+    """Clients expect the member with every text, also where nothing is in it."""
+    return {"logprobs": block.logprobs} if block.kind == "text" else {}

@@ -47,7 +47,7 @@ _TOLD: Final = frozenset((
     "type", "id", "status", "role", "content", "call_id", "name", "namespace", "arguments",
     "input", "output", "action", "actions", "operation", "execution", "tools", "text", "refusal",
     "image_url", "detail", "file_data", "filename", "file_id", "file_url", "input_audio",
-    "acknowledged_safety_checks", "pending_safety_checks", "created_by",
+    "acknowledged_safety_checks", "pending_safety_checks", "created_by", "logprobs",
 ))  # fmt: skip
 
 
@@ -220,8 +220,11 @@ def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> 
     if kind in ("input_image", "input_file") and not found.newest:
         found.left_out.add(NAMES[str(kind)])
         return note_of(str(kind).removeprefix("input_"))
-    if kind in ("input_image", "input_file"):
-        raise unsupported(place, "no file is kept here. Send its data, or an image's address.")
+    if kind == "input_file":
+        why = "a file is not fetched here" if part.get("file_url") else "no file is kept here"
+        raise unsupported(place, f"{why}. Send its data in `file_data`.")
+    if kind == "input_image":
+        raise unsupported(place, "no file is kept here. Send the image's data or its address.")
     raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")
 
 

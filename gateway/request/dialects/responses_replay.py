@@ -58,9 +58,12 @@ def _part_events(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     kind = str(part.get("type"))
     member = _TEXTS.get(kind, "text")
-    likely: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
+    told = part.get("logprobs") or []
+    likely: dict[str, Any] = {"logprobs": told} if kind == "output_text" else {}
     cited = part.get("annotations") or ()
-    empty = {**part, member: ""} | ({"annotations": []} if cited else {})
+    empty = {**part, member: ""} | {
+        name: [] for name in ("annotations", "logprobs") if part.get(name)
+    }
     yield "response.content_part.added", {**place, "part": empty}
     yield f"response.{kind}.delta", {**place, "delta": part.get(member, ""), **likely}
     for number, annotation in enumerate(cited):

@@ -9,6 +9,7 @@ from gateway.errors import RequestError, body
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.request.dialects.responses import RESPONSES
+from router.types import Feature
 
 ASK = {"model": "m", "input": "hi"}
 HEARD = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -74,6 +75,10 @@ def heard(**asked: object) -> dict:
             {"reasoning": {"effort": "low", "summary": "auto"}},
             {"reasoning_effort": "low"},
         ),
+        ({"top_logprobs": 0}, {}),
+        ({"top_logprobs": None, "include": None}, {}),
+        ({"top_logprobs": 2}, {"logprobs": True, "top_logprobs": 2}),
+        ({"include": ["message.output_text.logprobs"]}, {"logprobs": True}),
     ],
 )
 def test_members(asked: dict, expected: dict) -> None:
@@ -85,8 +90,9 @@ def test_members(asked: dict, expected: dict) -> None:
     [
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"truncation": "sometimes"}, "truncation"),
-        ({"top_logprobs": 2}, "top_logprobs"),
-        ({"include": ["message.output_text.logprobs"]}, "include[0]"),
+        ({"top_logprobs": "2"}, "top_logprobs"),
+        ({"top_logprobs": 21}, "top_logprobs"),
+        ({"top_logprobs": -1}, "top_logprobs"),
         ({"n": 2}, "n"),
         ({"messages": [{}]}, "messages"),
         ({"max_tokens": 5}, "max_tokens"),
@@ -215,3 +221,17 @@ def test_a_search_beside_functions_is_left_out() -> None:
 def test_tools_are_a_list_of_objects(tools: object) -> None:
     with pytest.raises(RequestError, match="tools"):
         heard(tools=tools)
+
+
+def test_of_what_is_to_be_included_only_the_rest_is_named() -> None:
+    likely, other = "message.output_text.logprobs", "file_search_call.results"
+    for include, named in (
+        ([likely], ()),
+        ([likely, other], ("include",)),
+        ([other], ("include",)),
+    ):
+        found = RESPONSES.decode_request(members(include=include))
+        assert found.ignored == named
+        assert found.features == ({Feature.LOGPROBS: "include"} if likely in include else {})
+    asked = RESPONSES.decode_request(members(top_logprobs=1))
+    assert asked.features == {Feature.LOGPROBS: "top_logprobs"}

@@ -28,6 +28,21 @@ def voice() -> ResponsesEncoder:
     return ResponsesEncoder("req_1", 7, echo={"user": "u"})
 
 
+def likely(token: str) -> dict:
+    """One token as chat tells it; that of Responses is the same but for what may be left out."""
+    other = {"token": "x", "logprob": -2, "bytes": None}
+    top = [{"token": token, "logprob": -0.5}, other]
+    return {"token": token, "bytes": list(token.encode()), "logprob": -0.5, "top_logprobs": top}
+
+
+def told_likely(*tokens: str) -> list[dict]:
+    top = [{"bytes": [], "logprob": -2, "token": "x"}]
+    return [
+        {**likely(token), "top_logprobs": [{"token": token, "bytes": [], "logprob": -0.5}, *top]}
+        for token in tokens
+    ]
+
+
 def streamed(events, stream: bytes) -> list[dict]:
     told = voice()
     return events(told.feed(stream) + told.end())
@@ -281,3 +296,37 @@ def test_an_answer_that_is_not_stored_says_so_at_its_end(events, stream_of) -> N
     queued = encoder.state_document("queued")
     assert (queued["status"], queued["output"], queued["id"]) == ("queued", [], "resp_1")
     assert encoder.state_document("failed", "why")["error"]["message"] == "why"
+
+
+@pytest.mark.parametrize("thought", [None, "hmm"])
+def test_log_probabilities_stand_beside_the_text_that_they_are_of(events, thought) -> None:
+    """Engines that tell them of thoughts, too, tell those first."""
+    thoughts = [likely("hm"), likely("m")] if thought else []
+    spoken = [likely("so"), likely(" ü")]
+    choice = {"index": 0, "message": {"reasoning": thought, "content": "so ü"},
+              "finish_reason": "stop", "logprobs": {"content": thoughts + spoken}}  # fmt: skip
+    whole = json.loads(encode_whole(voice(), json.dumps({"choices": [choice]}).encode()))
+    assert whole["output"][-1]["content"][0]["logprobs"] == told_likely("so", " ü")
+
+    def chunk(delta: dict, *tokens: dict) -> bytes:
+        told = {"index": 0, "delta": delta, "logprobs": {"content": list(tokens)}}
+        return b"data: " + json.dumps({"choices": [told]}).encode() + b"\n\n"
+
+    parts = [chunk({"reasoning": thought}, *thoughts)] if thought else []
+    parts += [chunk({"content": "so"}, spoken[0]), chunk({"content": " ü"}, spoken[1])]
+    found = streamed(events, b"".join(parts))
+    by_type = {event["type"]: event for event in found}
+    deltas = [event["logprobs"] for event in found if event["type"].endswith("text.delta")
+              and "reasoning" not in event["type"]]  # fmt: skip
+    assert deltas == [told_likely("so"), told_likely(" ü")]
+    assert by_type["response.output_text.done"]["logprobs"] == told_likely("so", " ü")
+    part = by_type["response.content_part.done"]["part"]
+    assert part["logprobs"] == told_likely("so", " ü")
+    assert found[-1]["response"]["output"][-1]["content"] == [part]
+
+
+@pytest.mark.parametrize("odd", [None, 5, {}, {"content": 5}, {"content": [5, {"token": 5}, {}]}])
+def test_log_probabilities_that_are_none_are_not_told(odd) -> None:
+    choice = {"index": 0, "message": {"content": "a"}, "finish_reason": "stop", "logprobs": odd}
+    whole = json.loads(encode_whole(voice(), json.dumps({"choices": [choice]}).encode()))
+    assert whole["output"][0]["content"][0]["logprobs"] == []

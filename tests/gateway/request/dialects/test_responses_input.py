@@ -1,5 +1,7 @@
 """Every form of input of the Responses API as chat's messages, and what has no form there."""
 
+import re
+
 import pytest
 
 from gateway.errors import RequestError
@@ -202,3 +204,15 @@ def test_what_no_target_gets_is_named() -> None:
     }  # fmt: skip
     told = found.turns.messages()
     assert told[1]["content"] == "[A block (program) was left out here: it cannot be read.]\na"
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        ("file_url", "a file is not fetched here. Send its data in `file_data`."),
+        ("file_id", "no file is kept here. Send its data in `file_data`."),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_with_the_way_round(member, said) -> None:
+    with pytest.raises(RequestError, match=re.escape(said)):
+        read_conversation(None, [message("user", part("input_file", **{member: "u"}))])

@@ -58,7 +58,8 @@ def test_a_client_goes_on_behind_what_it_has(events) -> None:
 
 def test_what_a_text_cites_is_told_behind_it(events) -> None:
     cited = {"type": "url_citation", "url": "http://a", "title": "A"}
-    part = {"type": "output_text", "text": "yes", "annotations": [cited], "logprobs": []}
+    likely = [{"token": "yes", "bytes": [], "logprob": -1, "top_logprobs": []}]
+    part = {"type": "output_text", "text": "yes", "annotations": [cited], "logprobs": likely}
     response = {**RESPONSE, "output": [{**ITEMS[1], "content": [part]}]}
     found = events(b"".join(replay_events(response, None)))
     kinds = [event["type"].removeprefix("response.") for event in found]
@@ -67,3 +68,5 @@ def test_what_a_text_cites_is_told_behind_it(events) -> None:
         "output_text.done",
     ]  # fmt: skip
     assert (found[3]["part"]["annotations"], found[5]["annotation"]) == ([], cited)
+    assert [found[number].get("logprobs") for number in (4, 6)] == [likely, likely]
+    assert found[3]["part"]["logprobs"] == []
