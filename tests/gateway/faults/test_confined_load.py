@@ -7,11 +7,13 @@ same requests with a key that may leave do reach it. How much of it is served be
 `tests/gateway/whatif/test_confined.py`.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 import yaml
+from counting_api import CountingApi
 
 from backends.simulator.profiles import PROFILES
 from backends.stepmodel import FittedStepModel
@@ -55,6 +57,13 @@ TRICKS: list[tuple[dict[str, str], dict[str, Any]]] = [
 ]
 
 pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def outside() -> Iterator[CountingApi]:
+    api = CountingApi()
+    yield api
+    api.close()
 
 
 @pytest.fixture

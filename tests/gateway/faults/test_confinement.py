@@ -4,7 +4,10 @@ The API is a listener that counts whatever reaches it. The same requests under t
 without the confinement, do reach it.
 """
 
+from collections.abc import Iterator
+
 import pytest
+from counting_api import CountingApi
 
 from ledger.policies import PolicySet, store_policies
 
@@ -29,6 +32,13 @@ BY_TAG = [
     {"name": "inside", "match": SECRET, "residency": "internal_only"},
     {"name": "p", **TO_ALPHA},
 ]
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[CountingApi]:
+    api = CountingApi()
+    yield api
+    api.close()
 
 
 @pytest.fixture(scope="module")
