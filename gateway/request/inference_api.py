@@ -101,11 +101,8 @@ class InferenceApi:
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         task = asyncio.current_task()
         assert task is not None
-        dialect, now_s, connection = (
-            SPOKEN.get(scope["path"]),
-            self._clock.now_s,
-            connection_of(scope),
-        )
+        dialect, connection = SPOKEN.get(scope["path"]), connection_of(scope)
+        now_s = self._clock.now_s
         request_id = self.new_id()
         REQUEST.set(request_id)
         make = ClientResponse if dialect is None else partial(TranslatedResponse, dialect)
