@@ -1,4 +1,4 @@
-"""What people enter in the browser or at a terminal: an append-only list, in force by subject.
+"""Entries of people, in the browser or at a terminal: an append-only list, in force by subject.
 
 A subject is `KIND:NAME`. An entry counts from its instant on: of those that have begun the one that
 begins last counts, of one instant the last that was entered. An entry that says nothing takes all
@@ -96,7 +96,7 @@ def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEnt
 
 
 def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:
-    """Whose the projects on a provider's bills are, by the projects' names."""
+    """Return the team of each project on a provider's bills, by the project's name."""
     found = standing_entries(connection, f"{PROJECT}{provider}/", at_us)
     mine = f"{provider}/"
     return {

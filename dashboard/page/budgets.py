@@ -23,9 +23,10 @@ def show(view: DashboardView) -> None:
     found = entries.budgets(view)
     if not found:
         st.info(
-            "No budget is configured. One limits what a team, user, key, model or everybody may "
-            "spend in a day or a month: `budgets: [{scope: team:search, usd: 500, period: month, "
-            'hard: true}]`; `scope: "user:*"` gives one to every user.',
+            "No budget is in force. A budget limits what a team, user, key, model or all together "
+            "may spend in a day or a month. People of finance enter budgets here; in the "
+            "configuration it is `budgets: [{scope: team:search, usd: 500, period: month, "
+            'hard: true}]`. `scope: "user:*"` gives a budget to every user.',
             icon=":material/account_balance_wallet:",
         )
         budget_form.show(view, found)
@@ -160,6 +161,9 @@ def _group_budgets(
 
 def _table(spent: Sequence[BudgetState], at_us: int, entered: Mapping[str, ManualEntry]) -> None:
     rows = [row(state, at_us, entered.get(state.line.id)) for state in spent]
+    for name in ("alerts", "entered by"):  # the calendar's column then fits beside the others
+        if not any(line[name] for line in rows):
+            rows = [{key: value for key, value in line.items() if key != name} for line in rows]
     st.subheader("Every budget", anchor="every")
     theme.table(rows, about="budget", column_config=_columns(rows))
 

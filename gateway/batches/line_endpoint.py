@@ -1,4 +1,4 @@
-"""Where a worker takes lines of batches: one path of its own, for this host's runner alone.
+"""Endpoint of a worker for lines of batches, for this host's runner alone.
 
 `POST /batch-lines/v1/chat/completions` with a ticket is that request, asked by the ticket's key. To
 anybody else the path does not exist. Everything behind it is what serves the public path, with
@@ -220,7 +220,7 @@ class LinePreemptor:
             self.preempt_lines()
 
     def preempt_lines(self) -> int:
-        """How many lines were ended."""
+        """End running lines of batches; return how many."""
         open_lines = {reply.request_id: reply for reply in self._hot.open_replies()}
         ended = 0
         for row, names in self._flights.by_engine(open_lines).items():

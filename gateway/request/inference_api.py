@@ -171,7 +171,7 @@ class InferenceApi:
             reply.story = observer.start_trace(reply.request_id, scope["path"], scope["headers"])
 
     def open_replies(self) -> set[ClientResponse]:
-        """What is being worked on."""
+        """Return the responses that are under way."""
         return self._open
 
     async def sweep(self) -> None:
@@ -249,7 +249,7 @@ class InferenceApi:
     async def _dispatch_translated(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
     ) -> None:
-        """The same for a request in another dialect, or the number of its tokens."""
+        """Dispatch a translated request, or count its tokens."""
         if reply.purpose == "count":
             await self._count_tokens(asked, identity, reply)
             return
@@ -300,7 +300,7 @@ class InferenceApi:
         identity: Identity,
         reply: ClientResponse,
     ) -> None:
-        """The same in another dialect, or once only."""
+        """Dispatch a request in another dialect, or one with an `Idempotency-Key`."""
         answer: Callable[[], Awaitable[None]]
         if isinstance(reply, TranslatedResponse):
             answer = partial(self._dispatch_translated, asked, identity, reply)

@@ -224,8 +224,9 @@ def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError
         return UpstreamRejected("the target refused our credentials", status=status)
     if status in NO_PATH and not is_about_model(body):
         return WrongAddress("the target has no such path", status=status)
-    if status == NOT_FOUND and attempt.own and attempt.leads_on(StageCause.FAILURE):
-        return ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
+    leads = attempt.leads_on if attempt.own else attempt.leads_to_stage
+    if status == NOT_FOUND and leads(StageCause.FAILURE):
+        return ModelNotServed("the target is without that model or adapter", status=NOT_FOUND)
     if status == 400 and is_too_long(body) and attempt.leads_on(StageCause.CONTEXT):
         return ContextTooLong("the prompt exceeds the target's context", status=400)
     if attempt.leads_to_stage(StageCause.CONTENT_POLICY) and is_content_refusal(body):

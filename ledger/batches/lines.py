@@ -182,7 +182,7 @@ class LineStore:
     def put_back(
         self, claim: LineClaim, *, next_us: int = 0, failed: bool = False, kept: bool = False
     ) -> None:
-        """Not done: again from `next_us` on. `failed` counts a try that said why.
+        """Return a line to the queue until `next_us`; `failed` counts a try with a known reason.
 
         `kept`: no provider's batch takes it.
         """

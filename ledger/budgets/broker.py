@@ -118,7 +118,7 @@ class BudgetBroker:
         self._socket.unlink(missing_ok=True)
 
     def apply_spent(self, spent: Mapping[tuple[str, str, int], int]) -> None:
-        """What the books counted, by (journal, budget, window)."""
+        """Apply spending that the ledger counted, in pico-USD by (journal, budget, window)."""
         self._book.apply_spent(spent)
 
     def close_journal(self, journal: str) -> None:
@@ -163,7 +163,7 @@ class BudgetBroker:
                     self._book.set_grant(account, after)
 
     def lent_pusd(self, account: BudgetAccount) -> int:
-        """What this host's workers were lent beyond what the books say they spent."""
+        """Return pico-USD lent to this host's workers and not counted as spent."""
         return self._book.lent_pusd(account)
 
     def at_stake(self, journal: str) -> dict[BudgetAccount, int]:
@@ -220,7 +220,7 @@ class BudgetBroker:
             self._book.record_return(worker.journal, BudgetAccount(*return_.key), return_.pusd)
 
     async def _borrow(self, queue: _LoanQueue, *, after_s: float = 0.0) -> None:
-        """Whoever finds the desk free answers for all who came while it was not."""
+        """Borrow for a queue; the first call that finds the desk free answers all that waited."""
         if after_s:
             await asyncio.sleep(after_s)
         self._asking.append(queue)
@@ -279,7 +279,7 @@ class BudgetBroker:
         return wire.Loan(borrow.number, tuple(loans), tuple(small))
 
     def _short(self, queue: _LoanQueue) -> list[BudgetAccount]:
-        """What has no room for it at this moment."""
+        """Return the accounts that lack room for the amounts of a queue."""
         room = self._book.remaining_pusd
         return [account for account, asked in queue.amounts.items() if asked > room(account)]
 

@@ -127,7 +127,7 @@ class BudgetClient:
         return self._edition
 
     def remaining_pusd(self, scopes: Sequence[str]) -> int | None:
-        """What the least of the hard budgets has not spent; None without a hard budget.
+        """Return the least unspent amount of the hard budgets, in pico-USD; `None` without one.
 
         Never less than the truth: holds of others are not counted, `hold` is the judge.
         """

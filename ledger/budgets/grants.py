@@ -50,7 +50,7 @@ class BudgetAccount:
 
 @dataclass(frozen=True, slots=True)
 class GrantNeed:
-    """What a host misses for one hold of `hold_pusd` that one of its workers wants."""
+    """Money that a host lacks for one hold of `hold_pusd` of one of its workers."""
 
     account: BudgetAccount
     missing_pusd: int
@@ -156,7 +156,7 @@ def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -
 def lock_balance(
     connection: Connection, host: str, account: BudgetAccount, team: str = ""
 ) -> AccountBalance:
-    """Where an account stands, locked until the transaction ends; made if missing, for a team."""
+    """Return an account's balance, locked until the transaction ends; made for the team if new."""
     return _lock_window(connection, host, account, team)
 
 
@@ -205,7 +205,7 @@ def used_of_windows(
 def spent_by_journal(
     engine: Engine, journals: Iterable[str]
 ) -> dict[tuple[str, BudgetAccount], int]:
-    """What the attempts of some journals have spent of their host's grant, by account."""
+    """Return what the attempts of journals spent of their host's grants, in pico-USD by account."""
     query = (
         select(
             AttemptRow.journal,

@@ -171,7 +171,10 @@ def _ensure_member(
         made = insert(table).values(id=member, org_id=org, name=member, created_us=now_us)
         connection.execute(made)
     elif of != org:
-        raise IdentityError(f"{kind} `{member}` belongs to `{of}`, not `{org}`")
+        raise IdentityError(
+            f"{kind} `{member}` belongs to `{of}`, not `{org}`: "
+            f"name its organisation (`--org {of}`)"
+        )
 
 
 def _plain(text: str, limit: int) -> bool:

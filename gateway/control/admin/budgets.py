@@ -26,6 +26,7 @@ from ledger.budgets.binding import scope_of
 from ledger.budgets.entered import BudgetSpec, EnteredBudget, budget_of, entered_budgets
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.states import BudgetState, budget_states
+from ledger.database import is_declared
 from ledger.declared import carry_budgets
 from ledger.manual_entries import BUDGET, ManualEntry, enter
 from ledger.money import PPM, usd_exact
@@ -67,6 +68,7 @@ def budgets_terms(place: OperationContext, _: NoInput) -> dict[str, Any]:
     file = _configured(place.settings)
     with place.ledger.connect() as connection:
         entered = entered_budgets(connection, place.now_us)
+        standing = {name for name, entry in entered.items() if entry.says is not None}
         states = {state.account: state for state in budget_states(connection, place.now_us)}
     return list_document(
         [
@@ -76,7 +78,7 @@ def budgets_terms(place: OperationContext, _: NoInput) -> dict[str, Any]:
                 "configured": _terms(file.get(name)),
                 "entered": _entry(entered.get(name)),
             }
-            for name in sorted({*file, *states, *entered})
+            for name in sorted({*file, *states, *standing})
         ]
     )
 
@@ -106,8 +108,12 @@ def budgets_end(place: OperationContext, given: BudgetInput) -> dict[str, Any]:
     name = budget_key(given.scope, given.period)
     with place.ledger.connect() as connection:
         known = {state.line.id for state in budget_states(connection, place.now_us)}
+    if not is_declared(place.ledger):  # nothing was served yet: the file's budgets start later
+        known |= _configured(place.settings).keys()
     if name not in known:
-        raise OperationRefused(f"there is no budget `{name}`", param="scope")
+        raise OperationRefused(
+            f"there is no budget `{name}`; `breakeven budgets list` shows all", param="scope"
+        )
     said = msgspec.to_builtins(EnteredBudget(None))
     return _enter(place, given.scope, given.period, said, given.note)
 

@@ -70,7 +70,7 @@ def test_the_first_page_has_the_budgets_nearest_to_their_limits(books, page, tex
 
 def test_the_page_says_what_the_books_have(books, page, text_of) -> None:
     filled = books(days=1, peak=1.0)
-    assert "No budget is configured" in text_of(page("budgets", filled.url))
+    assert "No budget is in force" in text_of(page("budgets", filled.url))
     specs = [
         BudgetSpec("team:search", "month", 50 * USD, hard=True, timezone="UTC"),
         BudgetSpec("user:*", "month", 20 * USD, hard=False, timezone="UTC"),
