@@ -7,15 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from sqlalchemy import event, select, text
 
-from ledger.budgets.batch_escrow import BatchEscrow
-from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import (
     BudgetAccount,
     GrantNeed,
     grow,
-    release_idle,
-    shrink,
     standings,
 )
 from ledger.budgets.open_claims import (
@@ -233,36 +229,6 @@ def test_a_budget_that_is_declared_while_a_claim_is_waived_does_not_count_it(
             query = select(BudgetWindowRow.spent_pusd, BudgetWindowRow.claimed_pusd)
             mine = BudgetWindowRow.budget_id.like("org:acme@%")
             assert connection.execute(query.where(mine)).all() == [(5, 0)]
-    finally:
-        engine.dispose()
-        lent_database.take_back()
-
-
-@pytest.mark.parametrize("move", ["grow", "shrink", "leave", "send"])
-def test_no_window_is_locked_while_budgets_are_declared(lent_database, move):
-    """A declaration locks own budgets before defaults' accounts: red before, as a deadlock."""
-    engine = make_engine(lent_database.lend())
-    account = BudgetAccount("org:acme@month", 0)
-
-    def send():
-        with engine.begin() as connection:
-            BatchEscrow(connection, [], 0).lock([(["org:acme"], 5)])
-
-    moves = {
-        "grow": lambda: grow(engine, "h", [GrantNeed(account, 5, 5)]),
-        "shrink": lambda: shrink(engine, "h", account, 0),
-        "leave": lambda: release_idle(engine, "h", [account]),
-        "send": send,
-    }
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            with engine.begin() as connection:
-                serialize_declarations(connection)
-                told = pool.submit(moves[move])
-                while not told.done() and not _is_somebody_waiting(engine):
-                    pass
-                assert not told.done()
-            told.result()
     finally:
         engine.dispose()
         lent_database.take_back()
