@@ -16,10 +16,10 @@ from sqlalchemy import Connection, Engine, func, insert, or_, select, update
 
 from ledger.budgets.backfill import backfill_budget, backfill_default
 from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
+from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.entered import BudgetSpec, entered_budgets, with_entered
 from ledger.budgets.escrow import account_order
 from ledger.budgets.open_claims import serialize_claims
-from ledger.budgets.under_way import serialize_declarations
 from ledger.budgets.versions import record_versions
 from ledger.budgets.windows import CalendarWindow, Period, window_at
 from ledger.fleet.paidrates import apply_rate, standing_rates

@@ -54,7 +54,10 @@ RESPONSE: Final = (
         "On paths that count tokens: `counted` by the target that `x-breakeven-backend` names, or "
         "`estimated` by the gateway.",
     ),
-    HeaderEntry("x-breakeven-ignored", "seed", "Members that the target has no form for."),
+    HeaderEntry(
+        "x-breakeven-ignored", "seed",
+        "Members that the target has no form for, and tags without a budget.",
+    ),
     HeaderEntry(
         "x-breakeven-content", "card=2,email=1",
         "Kinds of content that a policy's detectors found, with their counts.",

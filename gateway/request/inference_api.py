@@ -151,11 +151,10 @@ class InferenceApi:
 
     def _tag(self, identity: Identity, said: str | None, reply: ClientResponse) -> Identity:
         """Return who asks with the tags of the request; the answer names those that are ignored."""
-        if said is None:
-            return identity
-        identity, ignored = with_request_tags(identity, said, self._dispatcher.admission)
-        if ignored:
-            reply.wrap_send(telling_ignored(ignored))
+        if said is not None:
+            identity, ignored = with_request_tags(identity, said, self._dispatcher.admission)
+            if ignored:
+                reply.wrap_send(telling_ignored(ignored))
         return identity
 
     def _start_request(self, reply: ClientResponse, scope: Message) -> None:

@@ -1,4 +1,4 @@
-"""Spending before a budget's declaration in its window: exact, from the attempts.
+"""CountedAttempts before a budget's declaration in its window: exact, from the attempts.
 
 A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
 nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
@@ -29,7 +29,7 @@ from ledger.budgets.binding import BudgetLine, is_bound_by
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.scopes import BY_PREFIX, valued_tag
 from ledger.budgets.spending import (
-    Spending,
+    CountedAttempts,
     column_of,
     default_spending,
     scope_spending,
@@ -72,7 +72,9 @@ def backfill_default(
     for name, others in sharers_of(connection, kind).items():
         account = budget_key(kind.scope(name), default.period)
         if account not in own:
-            shared = Spending(AttemptRow, literal(account, String), column_of(kind).in_(others))
+            shared = CountedAttempts(
+                AttemptRow, literal(account, String), column_of(kind).in_(others)
+            )
             _sweep(connection, shared, mine, window, hard=is_hard, moved=False)
     accounts = held_accounts(connection, mine, window.start_s)
     total_windows(connection, accounts, mine, window.start_s, hard=is_hard, teams=teams)
@@ -103,7 +105,7 @@ def backfill_budget(
 
 def _sweep(
     connection: Connection,
-    spending: Spending,
+    spending: CountedAttempts,
     mine: AccountFilter,
     window: CalendarWindow,
     *,
@@ -128,7 +130,7 @@ def _sweep(
     _add_open(connection, window, opened, hard=hard)
 
 
-def _add_missed(connection: Connection, window: CalendarWindow, opened: Spending) -> None:
+def _add_missed(connection: Connection, window: CalendarWindow, opened: CountedAttempts) -> None:
     """Add a booked hold for each ended attempt that has none on its account."""
     missed = (
         select(
@@ -148,7 +150,7 @@ def _add_missed(connection: Connection, window: CalendarWindow, opened: Spending
 _HOLD = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
 
 
-def _has_hold(opened: Spending) -> ColumnElement[bool]:
+def _has_hold(opened: CountedAttempts) -> ColumnElement[bool]:
     hold = select(literal(1)).select_from(HoldRow)
     return exists(
         hold.where(
@@ -158,7 +160,7 @@ def _has_hold(opened: Spending) -> ColumnElement[bool]:
 
 
 def _add_open(
-    connection: Connection, window: CalendarWindow, opened: Spending, *, hard: bool
+    connection: Connection, window: CalendarWindow, opened: CountedAttempts, *, hard: bool
 ) -> None:
     """An attempt under way has its hold, of a hard budget its bound, which no host was granted."""
     under_way = and_(opened.where, AttemptRow.settled_us.is_(None))
@@ -210,7 +212,7 @@ def _add_open(
 
 
 def _move(
-    connection: Connection, mine: AccountFilter, window: CalendarWindow, opened: Spending
+    connection: Connection, mine: AccountFilter, window: CalendarWindow, opened: CountedAttempts
 ) -> list[tuple[str, int]]:
     """Ended holds of the window's attempts come to it; returns the windows that they left."""
     ended = and_(opened.where, AttemptRow.cost_pusd.is_not(None))
@@ -231,7 +233,7 @@ def _move(
 
 
 def _move_open(
-    connection: Connection, mine: AccountFilter, window: CalendarWindow, opened: Spending
+    connection: Connection, mine: AccountFilter, window: CalendarWindow, opened: CountedAttempts
 ) -> None:
     """Holds of the window's attempts under way come to it as if they held nothing yet.
 

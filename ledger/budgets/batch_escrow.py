@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, select
 
 from ledger.budgets.binding import BudgetLine, binding
+from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.grants import (
     NO_ROOM,
     AccountBalance,
@@ -45,6 +46,7 @@ class BatchEscrow:
         A hold is the scopes of an attempt and its bound. A new value of a tag is made for none that
         another budget refuses.
         """
+        serialize_declarations(self.connection, shared=True)  # before any window is locked
         wanted = [
             (scopes, bound_pusd, [
                 self._account(name, line) for name, line in self._bind(scopes) if line.hard

@@ -3,6 +3,7 @@
 A grant rises only while the window's row is locked and only if the sum of all grants stays within
 the limit: that is the one place where overspending is prevented, whatever hosts and workers do.
 How much a host asks for is `escrow`'s to say; lowering is always allowed down to what was spent.
+A declaration locks windows in an order of its own, so nobody locks any while one goes on.
 """
 
 from collections.abc import Collection, Iterable
@@ -22,6 +23,7 @@ from sqlalchemy import (
 )
 
 from ledger.budgets.binding import BoundBudgets, BudgetLine
+from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.escrow import account_order, loan_pusd
 from ledger.budgets.tag_values import ValueNeed, owner_of, refused_values
 from ledger.database import reading
@@ -111,6 +113,7 @@ def grow(
     since another of it is refused, is left out of what is returned.
     """
     with engine.begin() as connection:
+        serialize_declarations(connection, shared=True)
         ordered = sorted(needs, key=lambda need: need.account.lock_order())
         groups = [[(each.budget_id, each.window) for each in accounts] for accounts in together]
         wanted = [
@@ -132,6 +135,7 @@ def grow(
 def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) -> AccountBalance:
     """Give free money back, so that other hosts find it; never below what was spent."""
     with engine.begin() as connection:
+        serialize_declarations(connection, shared=True)
         found = _lock_window(connection, host, account)
         back = min(amount_pusd, max(0, found.mine_pusd - found.mine_spent_pusd))
         return _raise(connection, host, account, found, -back)
@@ -142,6 +146,7 @@ def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -
     ordered = sorted(accounts, key=BudgetAccount.lock_order)
     for start in range(0, len(ordered), LEFT_AT_ONCE):
         with engine.begin() as connection:
+            serialize_declarations(connection, shared=True)
             for account in ordered[start : start + LEFT_AT_ONCE]:
                 found = _lock_window(connection, host, account)
                 idle = max(0, found.mine_pusd - found.mine_spent_pusd)

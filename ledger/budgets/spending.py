@@ -30,7 +30,7 @@ from ledger.orm.identity import KeyRow
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class CountedAttempts:
     """`rows` are attempts, once for each account that they count on; `where` says which of them."""
 
     rows: Any  # attempts, or a join of them: what a SELECT may be from
@@ -40,15 +40,15 @@ class Spending:
 
 def scope_spending(
     connection: Connection, scope: str, budget_id: str, window: CalendarWindow
-) -> Spending:
+) -> CountedAttempts:
     """Return the attempts of one scope. Raises `EscrowError` for a scope that there is not."""
     where = _of_scope(connection, scope, window)
-    return Spending(AttemptRow, literal(budget_id, String), where)
+    return CountedAttempts(AttemptRow, literal(budget_id, String), where)
 
 
 def default_spending(
     connection: Connection, default: BudgetLine, window: CalendarWindow
-) -> Spending:
+) -> CountedAttempts:
     """Return the attempts of everybody whom a default may bind, each on the account of its name.
 
     On `tag:run=*` a team has as many values as it may have, the first by their names.
@@ -57,10 +57,10 @@ def default_spending(
     name = valued_tag(default.scope)
     if name is None:
         mine = column_of(BY_PREFIX[prefix.removesuffix(":")])
-        return Spending(AttemptRow, literal(prefix, String) + mine + end, mine.is_not(None))
+        return CountedAttempts(AttemptRow, literal(prefix, String) + mine + end, mine.is_not(None))
     tag = _tags(connection, AttemptRow.tags)
     counted = tag.c.value.in_(_first_values(connection, name, window))
-    return Spending(
+    return CountedAttempts(
         join(AttemptRow, tag, true()),
         literal(prefix, String) + tag.c.value + end,
         and_(tag.c.key == name, tag.c.value != EACH, counted),

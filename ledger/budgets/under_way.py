@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 from sqlalchemy import Connection, func, insert, select, update
 
 from ledger.budgets.binding import BoundBudgets, BudgetLine, binding
+from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.scopes import request_scopes, target_scopes
 from ledger.budgets.windows import Period, window_at
 from ledger.journals.records import AttemptOpened, Hold
@@ -122,16 +123,6 @@ class BudgetsInForce:
                 self._bound.clear()
             found = self._bound[scopes] = tuple(binding(self._by_scope, scopes))
         return found
-
-
-def serialize_declarations(connection: Connection, *, shared: bool = False) -> None:
-    """Wait until nobody declares budgets, or (not `shared`) writes attempts, either; to the end.
-
-    Else an attempt that is written meanwhile would be seen by neither. SQLite has one writer.
-    """
-    if connection.dialect.name == "postgresql":
-        lock = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock
-        connection.execute(select(lock(func.hashtext("budgets and the attempts under way"))))
 
 
 def apply_booked(connection: Connection, budget_id: str, start: int, change: BookedChange) -> None:

@@ -8,7 +8,12 @@ import pytest
 from sqlalchemy import event, select, text
 
 from ledger.budgets.entered import BudgetSpec
-from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, standings
+from ledger.budgets.grants import (
+    BudgetAccount,
+    GrantNeed,
+    grow,
+    standings,
+)
 from ledger.budgets.open_claims import (
     WAIVED,
     Resolution,

@@ -24,7 +24,6 @@ from backends.errors import (
 from backends.secret import Secret
 from gateway.kinds.relay import ByteRelay
 from gateway.request import response_writer
-from gateway.request.ignored_names import listed_names
 from gateway.request.response_writer import _usd
 from router.request_kinds import RequestKind
 from router.stages import StageCause
@@ -590,11 +589,3 @@ def unchunked(framed: bytes) -> bytes:
         assert framed[end : end + 2] == b"\r\n"
         place = end + 2
     return b"".join(parts)
-
-
-def test_names_that_a_header_cannot_hold_are_counted() -> None:
-    assert listed_names(("top_k", "min_p")) == b"top_k, min_p"
-    assert listed_names(("a\r\nx: y", "\u00e9", "k" * 65)) == b"and 3 more"
-    many = listed_names([f"m{number}" for number in range(100)])
-    assert many.startswith(b"m0, m1, ")
-    assert many.endswith(b", m31, and 68 more")

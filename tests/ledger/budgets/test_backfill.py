@@ -7,9 +7,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import event, select
 
-from ledger.budgets.backfill import backfill_budget
 from ledger.budgets.entered import BudgetSpec
-from ledger.budgets.escrow import EscrowError
 from ledger.budgets.grants import (
     BudgetAccount,
     GrantNeed,
@@ -248,12 +246,6 @@ def test_a_models_budget_finds_its_snapshots(books):
     for scope, cost in (("model:openai/gpt-4o", 111), ("model:chat", 0), (f"model:{names[1]}", 10)):
         books.apply(BudgetSpec(scope, "month", 10**7, hard=True, timezone="UTC"))
         assert books.spent().get(BudgetAccount(f"{scope}@month", MONTH), 0) == cost
-
-
-def test_an_unknown_scope_is_refused(books):
-    window = window_at("month", "UTC", AT_US // 10**6)
-    with books.engine.begin() as connection, pytest.raises(EscrowError, match="planet:mars"):
-        backfill_budget(connection, "planet:mars", "x", window, limit_pusd=1, moved=False)
 
 
 EVERYBODY = BudgetSpec("user:*", "month", 10_000, hard=True, timezone="UTC")

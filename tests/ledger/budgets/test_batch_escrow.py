@@ -104,3 +104,32 @@ def test_a_default_is_held_for_each_by_itself(limited) -> None:
     assert second is None
     assert taken(limited, 300, scopes=("user:bob",))[0] is not None
     assert granted(limited) == {"user:ann@month": 300, "user:bob@month": 300}
+
+
+def test_lines_make_values_in_their_teams_share_and_none_that_is_refused(
+    limited, monkeypatch
+) -> None:
+    """Red before: a batch made windows without end, also for lines that were refused."""
+    monkeypatch.setattr("ledger.budgets.tag_values.VALUES_MOST", 2)
+    each = {"id": "tag:run=*@month", "scope": "tag:run=*", "limit_pusd": 500, "hard": True}
+    with limited.begin() as connection:
+        made = {**each, "period": "month", "timezone": "UTC", "created_us": 0}
+        connection.execute(insert(orm.BudgetRow), [made])
+
+    def sent(team: str, *runs: str, bound: int = 10) -> list[bool]:
+        lines = budgets(limited)
+        holds = [((f"team:{team}", f"tag:run={run}"), bound) for run in runs]
+        with limited.begin() as connection:
+            purse = BatchEscrow(connection, lines, NOON_US)
+            purse.lock(holds)
+            found = [purse.hold(scopes, pusd) is not None for scopes, pusd in holds]
+            purse.close()
+        return found
+
+    assert sent("ads", "a", "b", "c", "a") == [True, True, False, True]
+    assert sent("legal", "c") == [True]
+    assert sent("legal", "dear", bound=501) == [False]
+    assert sent("search", "broke", bound=10**9) == [False]
+    assert {name for name in granted(limited) if name.startswith("tag:")} == {
+        f"tag:run={run}@month" for run in "abc"
+    }
