@@ -26,9 +26,6 @@ from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
 OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
-LATEST = (
-    1.0  # of a promise, at which a long prompt's first token may be forecast with misses to spare
-)
 BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
@@ -277,14 +274,14 @@ def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float
 
     The margin is for what others do. Where reading the prompt itself takes two thirds of the
     promise, that part is known as well as the engine's pace, and a third of the margin is enough
-    for it; up to half of the promise nothing is taken off. Where the promise's attainment has a
-    miss to spare, no prompt saves more by one: it may be forecast up to `LATEST` of the promise.
+    for it; up to half of the promise nothing is taken off. While the engine has a miss to spare, a
+    prompt that reads for half of the promise needs no margin: none saves more by it.
     """
     sure, safety = 1000.0 * reading_s, engine.safety_ttft
     if 2.0 * sure < promised_ms:
         return 0.0
     if engine.spare_misses >= 1.0:
-        return max(0.0, LATEST - safety) * promised_ms
+        return max(0.0, 1.0 - safety) * promised_ms
     sure = min(sure, 4.0 * sure - 2.0 * promised_ms)
     return sure * (1.0 - safety / (1.0 - OWN_MARGIN * (1.0 - safety)))
 
