@@ -119,6 +119,7 @@ class EngineCell(IntEnum):
     ROUND_TRIP_S = 25  # of a new connection, 0: not known
     FORGOTTEN_S = 26  # monotonic: what was sent before is in its prefix cache no more, 0: unknown
     KV_EVENTS_MISSED = 27  # batches that it told and nobody here heard, since telemetry began
+    SPARE_MISSES = 28  # first tokens that may be late
 
 
 class SupervisionCell(IntEnum):

@@ -22,6 +22,7 @@ SPARE = 0.4  # of the misses that the SLO allows, so that chance alone does not 
 FEEDBACK_RANGE = (0.5, 4.0)
 FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of prefill and decoding
 PREFILL_S = 5.0
+SPARE_FIRST, SPARE_RANGE = 1.0, (-2.0, 2.0)  # misses
 RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
 MOST_WARMER = log(20.0)  # what a long run of kept promises makes of the gain, up to
 WARM_TO = 0.9  # beyond it a burst makes many misses at once, so the rest of the way is steady
@@ -137,11 +138,12 @@ class FeedbackLoops:
     * The breaker: when fewer than `BROKEN_SHARE` of the last `RECENT` answers kept their promise,
       both factors fall at once by a fifth.
     * `prefill_rate`, tokens per second admitted lately, which slow decoding.
+    * `spare_misses`, first tokens that may be late: what kept ones have earned, less the late ones.
     """
 
     __slots__ = (
         "_age_s", "_at_s", "_judged_s", "_observed_s", "_predicted", "_recent", "_sums", "_tpot",
-        "_ttft", "prefill_rate", "step_feedback",
+        "_ttft", "prefill_rate", "spare_misses", "step_feedback",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -151,6 +153,7 @@ class FeedbackLoops:
             SafetyFactor(SAFETY_TPOT),
         )
         self.prefill_rate = self._age_s = 0.0
+        self.spare_misses = SPARE_FIRST
         self._sums: FeedbackSums | None = None
         self._at_s = self._judged_s = self._observed_s = 0.0
         self._predicted = 0.0  # of steps, each second; the mean of where any were observed
@@ -224,7 +227,9 @@ class FeedbackLoops:
         self._forget(unjudged_s)
 
     def _track(self, sums: FeedbackSums, before: FeedbackSums) -> None:
-        self._ttft.track(sums.ttft_pull - before.ttft_pull)
+        pulled = sums.ttft_pull - before.ttft_pull
+        self._ttft.track(pulled)
+        self.spare_misses = _within(self.spare_misses + pulled, SPARE_RANGE)
         self._tpot.track(sums.tpot_pull - before.tpot_pull)
 
     def _break(self, judged: float, missed: float) -> None:

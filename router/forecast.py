@@ -274,12 +274,15 @@ def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float
 
     The margin is for what others do. Where reading the prompt itself takes two thirds of the
     promise, that part is known as well as the engine's pace, and a third of the margin is enough
-    for it; up to half of the promise nothing is taken off.
+    for it; up to half of the promise nothing is taken off. While the engine has a miss to spare, a
+    prompt that reads for half of the promise needs no margin: none saves more by it.
     """
     sure, safety = 1000.0 * reading_s, engine.safety_ttft
-    sure = min(sure, 4.0 * sure - 2.0 * promised_ms)
-    if sure <= 0.0:
+    if 2.0 * sure < promised_ms:
         return 0.0
+    if engine.spare_misses >= 1.0:
+        return max(0.0, 1.0 - safety) * promised_ms
+    sure = min(sure, 4.0 * sure - 2.0 * promised_ms)
     return sure * (1.0 - safety / (1.0 - OWN_MARGIN * (1.0 - safety)))
 
 
@@ -306,7 +309,7 @@ def emptied(engine: EngineState) -> EngineState:
         engine, running=0, waiting=0, context_tokens=0.0, queued_prefill_tokens=0.0,
         queued_hit_tokens=0.0, kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(),
         head_tokens=0.0, head_since_s=0.0, prefill_rate_tokens_per_s=0.0, tightest_ttft_ms=None,
-        tightest_tpot_ms=None, step_feedback=min(1.0, engine.step_feedback),
+        tightest_tpot_ms=None, step_feedback=min(1.0, engine.step_feedback), spare_misses=0.0,
         safety_ttft=1.0, safety_tpot=1.0,
     )  # fmt: skip
 

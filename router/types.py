@@ -186,6 +186,7 @@ class EngineState:
     head_tokens: float = 0.0
     head_since_s: float = 0.0
     queued_hit_tokens: float = 0.0
+    spare_misses: float = 0.0  # first tokens that may be late, and the SLO's attainment is kept
     sane: bool = field(init=False, repr=False, compare=False)  # numbers that engines can have
     # sane, healthy, with a cache and a step model
     ready: bool = field(init=False, repr=False, compare=False)

@@ -101,6 +101,7 @@ class EngineScraper:
         self.loops.safety_ttft = said[EngineCell.SAFETY_TTFT]
         self.loops.safety_tpot = said[EngineCell.SAFETY_TPOT]
         self.loops.prefill_rate = said[EngineCell.PREFILL_RATE]
+        self.loops.spare_misses = said[EngineCell.SPARE_MISSES]
         self.memory.forgotten_s = said[EngineCell.FORGOTTEN_S]
         return True
 
@@ -175,6 +176,7 @@ class EngineScraper:
             EngineCell.SAFETY_TTFT: self.loops.safety_ttft,
             EngineCell.SAFETY_TPOT: self.loops.safety_tpot,
             EngineCell.PREFILL_RATE: self.loops.prefill_rate,
+            EngineCell.SPARE_MISSES: self.loops.spare_misses,
             EngineCell.PREFIX_TRUST: self.trust.share,
             EngineCell.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
             EngineCell.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),

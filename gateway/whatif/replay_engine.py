@@ -227,7 +227,7 @@ class ReplayEngine:
             tightest_ttft_ms, min(self._tpots, default=None),
             head_tokens=seen.squares / seen.queued if seen.queued else 0.0,
             head_since_s=now_s - seen.moved_s,
-            queued_hit_tokens=float(self._hits),
+            queued_hit_tokens=float(self._hits), spare_misses=loops.spare_misses,
         )  # fmt: skip
         return replace(state, residents=self._residents()) if is_crowded(state) else state
 

@@ -15,6 +15,8 @@ from router.feedback import (
     SAFETY_TPOT,
     SAFETY_TTFT,
     SPARE,
+    SPARE_FIRST,
+    SPARE_RANGE,
     TRUST_FROM_TOKENS,
     TRUST_TOKENS,
     WARM_TO,
@@ -152,6 +154,28 @@ def test_it_comes_to_rest_where_misses_are_what_is_spared() -> None:
     assert missed / (2000 * 20) == pytest.approx(0.004, abs=0.001)
 
 
+def test_misses_are_spared_as_kept_promises_earn_them() -> None:
+    """Whoever takes every miss that is to spare breaks no more promises than the target allows."""
+    loops, missed = FeedbackLoops(), 0
+    answers = Answers(loops)
+    assert loops.spare_misses == SPARE_FIRST
+    for _ in range(5000):
+        kept = [True] * 9 + [loops.spare_misses < 1.0]
+        answers.end(kept)
+        missed += kept.count(False)
+        assert SPARE_RANGE[0] <= loops.spare_misses <= SPARE_RANGE[1]
+    assert 150 < missed <= 0.004 * 50_000 + 1
+
+
+def test_a_burst_of_misses_is_forgiven_in_time_and_a_long_peace_spares_few() -> None:
+    for kept, bound in ((False, SPARE_RANGE[0]), (True, SPARE_RANGE[1])):
+        loops = FeedbackLoops()
+        answers = Answers(loops)
+        for _ in range(100):
+            answers.end([kept] * 20)
+        assert loops.spare_misses == bound
+
+
 def test_the_breaker_cuts_both_at_once_and_not_twice_for_the_same_answers() -> None:
     loops = FeedbackLoops()
     answers = Answers(loops)
@@ -256,5 +280,5 @@ def test_a_rest_is_as_many_folds_of_the_same_sums(folds: int, ticks: int) -> Non
     later = {**sums, "admitted_tokens": 1e6, "observed_s": 1e3, "predicted_s": 9e2}
     for loops in (step_by_step, at_once):
         folded(loops, 0.25 + 0.5 * (ticks + folds), **later)
-    for name in ("step_feedback", "safety_ttft", "safety_tpot", "prefill_rate"):
+    for name in ("step_feedback", "safety_ttft", "safety_tpot", "prefill_rate", "spare_misses"):
         assert getattr(at_once, name) == pytest.approx(getattr(step_by_step, name), rel=1e-9), name

@@ -173,6 +173,24 @@ def test_reading_a_long_prompt_itself_needs_a_third_of_the_margin(ask, rule, own
     assert long.load >= long.ttft_ms / long.ttft_limit_ms - 1e-9
 
 
+@pytest.mark.parametrize("safety", [0.4, 0.85, 1.0])
+def test_a_long_prompt_needs_no_margin_while_a_miss_is_to_spare(ask, rule, own, safety):
+    """It reads for half of the promise or longer. Others keep their margin."""
+    policy = rule(slo=Slo(ttft_ms=1000.0))
+
+    def limit(fresh, spare, **more):
+        state = {"step": SIMPLE, "safety_ttft": safety, "spare_misses": spare, **more}
+        return forecast(ask(prompt_tokens=fresh), policy, own(state)).ttft_limit_ms
+
+    whole = 1000.0 * safety
+    assert limit(51_000, 1.0) == limit(90_000, 2.0) == pytest.approx(1000.0)
+    assert limit(51_000, 0.99) < 1000.0 or safety == 1.0
+    assert limit(49_000, 1.0) == whole
+    assert limit(80_000, 1.0, prefix_hit_tokens=40_000) == whole
+    assert limit(80_000, 1.0, tightest_ttft_ms=500.0) == whole
+    assert limit(80_000, math.nan) == limit(80_000, 0.0)
+
+
 def test_the_tightest_resident_sets_limits_and_load(ask, rule, own):
     slack = forecast(ask(), rule(), own({"step": SIMPLE}))
     tight = forecast(

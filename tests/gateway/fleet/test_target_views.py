@@ -93,6 +93,12 @@ def test_the_tightest_promises_of_its_classes_are_the_engines(board: SharedLoadT
     assert (state(board).tightest_ttft_ms, state(board).tightest_tpot_ms) == (200.0, 30.0)
 
 
+def test_misses_to_spare_are_as_telemetry_says(board: SharedLoadTable) -> None:
+    assert state(board).spare_misses == 0.0
+    board.publish(0, {EngineCell.SPARE_MISSES: 1.5})
+    assert state(board).spare_misses == 1.5
+
+
 def test_metrics_of_another_life_than_serves_are_the_past(board: SharedLoadTable) -> None:
     """As soon as the parent says so, and until telemetry has met the next one."""
     board.publish_stage(0, "serving", life=1)

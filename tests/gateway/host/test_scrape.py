@@ -15,7 +15,7 @@ from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import scrape
 from gateway.host.scrape import TAKE_OVER_S, EngineScraper, EngineStartLimits, sums_of, turn_s
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
-from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, FeedbackSums
+from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, SPARE_FIRST, FeedbackSums
 
 SAMPLE = EngineSample(
     running=0,
@@ -282,6 +282,7 @@ def test_the_loops_factors_are_published(watch, board) -> None:
     published = board.published(0)
     assert published[EngineCell.SAFETY_TTFT] == pytest.approx(SAFETY_TTFT - 0.02)
     assert published[EngineCell.SAFETY_TPOT] == pytest.approx(SAFETY_TPOT + 0.01)
+    assert published[EngineCell.SPARE_MISSES] == SPARE_FIRST - 1.0
 
 
 def test_the_sums_are_the_cells_of_their_names(board) -> None:
@@ -338,6 +339,7 @@ def published(watch, board) -> EngineScraper:
     watch.step, watch.health, watch.limits.context_tokens = STEP, "healthy", 4096
     watch.observe_sample(replace(SAMPLE, started_at_s=500.0), board, 100.0)
     watch.loops.step_feedback, watch.loops.safety_ttft = 1.7, 0.9
+    watch.loops.spare_misses = -1.5
     watch.publish(board)
     return watch
 
@@ -352,6 +354,7 @@ def test_a_telemetry_that_comes_back_goes_on(published, board) -> None:
     again.observe_sample(replace(SAMPLE, started_at_s=500.2), board, 130.0)
     assert (again.step, again.limits.context_tokens) == (STEP, 4096)
     assert (again.loops.step_feedback, again.loops.safety_ttft) == (1.7, 0.9)
+    assert again.loops.spare_misses == -1.5
 
 
 def test_an_engine_that_was_started_meanwhile_is_met_anew(published, board) -> None:
