@@ -72,15 +72,21 @@ async def _record(
             if seconds is not None:
                 await asyncio.sleep(seconds)
             else:
-                work = Workload(base, model, parse)
-                asks = [
-                    measure(client, work, prompt_words=64, output_tokens=tokens)
-                    for _ in range(users)
-                ]
-                await asyncio.gather(*asks)
+                await _load(client, Workload(base, model, parse), users, tokens)
         finally:
             say("the engine writes its trace")
             (await client.post(f"{origin}/stop_profile")).raise_for_status()
+
+
+async def _load(client: httpx.AsyncClient, work: Workload, users: int, tokens: int) -> None:
+    """Ask for `users` answers at once; where one fails, the others end before the trace does."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(users):
+                asked = measure(client, work, prompt_words=64, output_tokens=tokens)
+                group.create_task(asked)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
 
 
 def _newest(directory: Path, since_s: float) -> tuple[Path, KernelProfile]:

@@ -34,7 +34,7 @@ from scripted_desk import ScriptedDesk
 
 from backends.event_server import EventServer
 from backends.simulator.running import bind
-from dashboard import admin_client
+from dashboard import admin_client, viewer_identity
 from dashboard.viewer import Viewer
 from deploy import once
 from gateway.clock import Clock
@@ -54,6 +54,7 @@ from ledger.fleet.hours import gpu_entry
 from ledger.fleet.market import GpuOffer, MeasuredThroughput, record_market
 from ledger.identity.keys import KeyRing
 from ledger.identity.people import DashboardRole
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.journals import records
 from ledger.journals.records import AttemptOpened, AttemptSettled, ComparedCost, TokenCounts
 from ledger.orm import tables as orm
@@ -96,6 +97,14 @@ class Books:
     @property
     def pairs(self) -> list[tuple[AttemptOpened, AttemptSettled]]:
         return list(zip(self.opened, self.settled, strict=True))
+
+    def own_by_hour(self) -> dict[int, list[tuple[str, AttemptSettled]]]:
+        """Teams and what own engines settled for them, by the hour in which it settled."""
+        hours = defaultdict(list)
+        for opened, settled in self.pairs:
+            if opened.backend == "own":
+                hours[settled.settled_us // HOUR * HOUR].append((opened.team_id, settled))
+        return hours
 
 
 class Traffic:
@@ -236,14 +245,19 @@ def fill(
     start_us = now_us - now_us % HOUR - days * DAY + HOUR
     to_model_us = MODEL_END_US - (now_us - now_us % HOUR)
     last_us = now_us - now_us % HOUR if until is None else _midnight_us(until) + DAY - HOUR
+    over: dict[int, bool] = {}
     for hour_us in range(start_us, last_us + 1, HOUR):
         model_us = hour_us + to_model_us
         down = (model_us // HOUR) % 167 == 5
         traffic.hour(hour_us, load(model_us, start_us + to_model_us, peak), down=down)
         if hour_us + HOUR <= now_us and rate_pusd is not None:
-            books.hours.append(_close(books, hour_us, down=down))
+            over[hour_us] = down
     if until is None:
-        traffic.burst()
+        traffic.burst()  # its first requests may still belong to an hour that is over
+    settled_in = books.own_by_hour()
+    books.hours = [
+        _close(settled_in[hour_us], hour_us, down=down) for hour_us, down in over.items()
+    ]
     migrate(once.put_ledger(url))
     engine = make_engine(url)
     repository = LedgerRepository(engine, host="here")
@@ -295,14 +309,13 @@ def _offered(engine, at_us: int) -> None:
     ], at_us=at_us)  # fmt: skip
 
 
-def _close(books: Books, hour_us: int, *, down: bool) -> dict:
+def _close(own: list[tuple[str, AttemptSettled]], hour_us: int, *, down: bool) -> dict:
     """The hourly close of the pool, by the product's own arithmetic."""
     busy: dict[str, int] = defaultdict(int)
     charged: dict[str, int] = defaultdict(int)
-    for opened, settled in books.pairs[-400:]:
-        if opened.backend == "own" and hour_us <= settled.settled_us < hour_us + HOUR:
-            busy[opened.team_id] += settled.engine_us
-            charged[opened.team_id] += settled.cost_pusd or 0
+    for team_id, settled in own:
+        busy[team_id] += settled.engine_us
+        charged[team_id] += settled.cost_pusd or 0
     closed = close_hour(
         "llama-70b",
         RATE_PUSD,
@@ -569,3 +582,22 @@ def serving(tmp_path_factory) -> Iterator[Callable[[str], ServedAdmin]]:
     yield serve
     for made_value in made:
         made_value.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(books, serving):
+    """A gateway over two days of small books, for tests that write through it."""
+    return serving(books(days=2, peak=2.0).url)
+
+
+@pytest.fixture
+def page_as(gateway, page, monkeypatch) -> Callable[..., AppTest]:
+    """A page beside the gateway, seen by a person whom the dashboard believes to have a role."""
+    monkeypatch.setenv(GATEWAY, gateway.address)
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
+
+    def look(name: str, person: str | None, role: DashboardRole) -> AppTest:
+        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(person, role))
+        return page(name, gateway.url)
+
+    return look

@@ -245,8 +245,8 @@ def engine_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:
         written = shown.cell("request", row, "output tokens")
         yield Figure(f"{request}: output", written, Fraction(count))
         each = shown.cell("request", row, "each further, ms")
-        wanted = Fraction(whole_us - ttft_us, (count - 1) * 1_000)
-        yield Figure(f"{request}: each", f"{each:.3f}", wanted)  # kept in whole microseconds
+        whole = (whole_us - ttft_us) // (count - 1)  # a row keeps whole microseconds, rounded down
+        yield Figure(f"{request}: each", f"{each:.3f}", Fraction(whole, 1_000))
 
 
 def plan_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:

@@ -94,10 +94,10 @@ def test_an_engine_without_a_profiler_is_told_what_it_lacks(profile, vllm):
 
 def test_the_profiler_is_stopped_where_the_load_breaks(profile, vllm):
     vllm.tokens = []
-    answer = profile()
+    answer = profile("--users", "1")
     assert answer.exit_code == 1
     assert "carried no usage" in answer.stderr
-    assert vllm.asked[-1] == "/stop_profile"
+    assert vllm.asked == ["/start_profile", "/v1/completions", "/stop_profile"]
 
 
 def test_a_folder_that_no_trace_comes_to_is_named(profile, vllm):
