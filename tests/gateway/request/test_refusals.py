@@ -262,7 +262,7 @@ def test_what_only_its_own_dialect_says_is_refused_as_chat_refuses_it() -> None:
 def test_the_first_limit_with_room_again_is_named() -> None:
     def lost(reason: Reason, wait_s: float | None) -> SimpleNamespace:
         api = None if wait_s is None else SimpleNamespace(retry_after_s=wait_s)
-        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(api=api))
+        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(name="x", api=api))
 
     def told(*verdicts: SimpleNamespace):
         decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, InfeasibleAction.REJECT)
