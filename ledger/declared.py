@@ -155,14 +155,16 @@ def _contract(
     wanted = apply_rate(asdict(contract), entered)
     columns = [GpuContractRow.__table__.c[name] for name in wanted]
     query = (
-        select(*columns)
+        select(*columns, GpuContractRow.recorded_us)
         .where(GpuContractRow.pool == contract.pool)
         .order_by(GpuContractRow.recorded_us.desc(), GpuContractRow.id.desc())
         .limit(1)
     )
     latest = connection.execute(query).mappings().first()
-    if latest is None or dict(latest) != wanted:
-        connection.execute(insert(GpuContractRow), [{**wanted, "recorded_us": at_us}])
+    # A version that a clock ahead of this one declared is older all the same.
+    since_us = at_us if latest is None else max(at_us, latest["recorded_us"])
+    if latest is None or {name: latest[name] for name in wanted} != wanted:
+        connection.execute(insert(GpuContractRow), [{**wanted, "recorded_us": since_us}])
 
 
 def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:

@@ -77,6 +77,12 @@ def latest_us(found: Sequence[ManualEntry], at_us: int) -> int:
     return max([at_us, *(entry.recorded_us for entry in found)])
 
 
+def standing_entries(connection: Connection, kind: str, at_us: int) -> dict[str, ManualEntry]:
+    """By name, what counts of a kind, also by a clock that is behind whose clock entered it."""
+    found = entries(connection, kind)
+    return entries_in_force(found, latest_us(found, at_us))
+
+
 def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
     """Those that begin later and that no later entry makes void, the first to begin first."""
     waiting: dict[tuple[str, int], ManualEntry] = {}
@@ -91,7 +97,7 @@ def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEnt
 
 def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:
     """Return the team of each project on a provider's bills, by the project's name."""
-    found = entries_in_force(entries(connection, f"{PROJECT}{provider}/"), at_us)
+    found = standing_entries(connection, f"{PROJECT}{provider}/", at_us)
     mine = f"{provider}/"
     return {
         name.removeprefix(mine): entry.says["team"]

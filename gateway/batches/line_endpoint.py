@@ -24,13 +24,12 @@ from gateway.request.inference_api import InferenceApi, Message, Receive, SendMe
 from gateway.request.load_tracker import LoadReservation, LoadTracker
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from ledger.budgets.budget_refusal import BudgetRefusal
-from ledger.identity.keys import Identity, KeyRing
+from ledger.identity.keys import BATCH_TAG, Identity, KeyRing
 from ledger.journals.records import Hold
 from router.idle import TightestSlo, reason_to_preempt
 from router.types import EngineState
 
 PREFIX = "/batch-lines"
-TAG = "batch"
 
 
 class TicketKeys:
@@ -51,8 +50,8 @@ class TicketKeys:
         identity = await self._keys.delegated(ticket.key_id, now_us)
         if identity is None:
             return None
-        tags = tuple(tag for tag in identity.tags if tag[0] != TAG)
-        return replace(identity, tags=(*tags, (TAG, ticket.batch_id)))
+        tags = tuple(tag for tag in identity.tags if tag[0] != BATCH_TAG)
+        return replace(identity, tags=(*tags, (BATCH_TAG, ticket.batch_id)))
 
 
 class LineLoadTracker(LoadTracker):

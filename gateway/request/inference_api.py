@@ -30,6 +30,7 @@ from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
+from gateway.request.ignored_names import telling_ignored
 from gateway.request.limits.rate_limiter import rate_error
 from gateway.request.request_endings import refuse, send_ending, waits_to_send
 from gateway.request.request_tags import with_request_tags
@@ -118,7 +119,7 @@ class InferenceApi:
             identity = await authenticate(
                 self._keys, require_token(fields.token), now_us=now_us, scope=INFERENCE
             )
-            identity = with_request_tags(identity, fields.tags, self._dispatcher.admission)
+            identity = self._tag(identity, fields.tags, reply)
             text = await self._body(scope["path"], fields, connection, receive)
             if DEPLOYMENT in scope:
                 text = with_model(text, fields.media, scope[DEPLOYMENT])
@@ -150,6 +151,15 @@ class InferenceApi:
             self._open.discard(reply)
             self._metrics.working = len(self._open)
             reply.detach()
+
+    def _tag(self, identity: Identity, said: str | None, reply: ClientResponse) -> Identity:
+        """Return who asks with the tags of the request; the answer names those that are ignored."""
+        if said is None:
+            return identity
+        identity, ignored = with_request_tags(identity, said, self._dispatcher.admission)
+        if ignored:
+            reply.wrap_send(telling_ignored(ignored))
+        return identity
 
     def _start_request(self, reply: ClientResponse, scope: Message) -> None:
         self._open.add(reply)

@@ -51,6 +51,7 @@ class LineClaim:
     endpoint: str
     key_id: str
     expires_us: int
+    tags: str | None = None
 
     @property
     def request_id(self) -> str:
@@ -325,4 +326,5 @@ def _claim(row: Any) -> LineClaim:
         endpoint=row.endpoint,
         key_id=row.key_id,
         expires_us=row.expires_us,
+        tags=row.tags,
     )

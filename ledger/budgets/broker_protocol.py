@@ -60,12 +60,16 @@ class ClientHello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class LoanRequest(msgspec.Struct, frozen=True, tag="borrow"):
-    """All of `asks` or none; `returns` is free money given back in the same breath."""
+    """All of `asks` or none; `returns` is free money given back in the same breath.
+
+    `team`: whose request it is.
+    """
 
     number: int
     asks: tuple[AccountAmount, ...]
     hold_pusd: int  # one attempt's, so 64 bits are enough
     returns: tuple[AccountAmount, ...] = ()
+    team: str = ""
 
 
 class LoanReturn(msgspec.Struct, frozen=True, tag="return"):

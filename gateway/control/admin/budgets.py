@@ -12,6 +12,7 @@ from gateway.config.crosschecks_budgets import check_scopes, check_windows
 from gateway.config.declarations import budgets
 from gateway.config.schema_limits import BudgetSection
 from gateway.config.settings import Settings
+from gateway.control.admin.books import bound_document
 from gateway.control.admin.verb import (
     NoInput,
     Note,
@@ -21,6 +22,7 @@ from gateway.control.admin.verb import (
     verb,
 )
 from gateway.followers import FOLLOW_S
+from ledger.budgets.binding import scope_of
 from ledger.budgets.entered import BudgetSpec, EnteredBudget, budget_of, entered_budgets
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.states import BudgetState, budget_states
@@ -147,8 +149,8 @@ def _enter(
 
 
 def _in_force(connection: Connection, name: str, at_us: int) -> dict[str, Any] | None:
-    states = {state.account: state for state in budget_states(connection, at_us)}
-    return _state(states.get(name))
+    found = budget_states(connection, at_us, [scope_of(name)])
+    return _state(next((state for state in found if state.account == name), None))
 
 
 def _checked(settings: Settings, given: EnterBudgetInput) -> BudgetSection:
@@ -195,6 +197,7 @@ def _state(state: BudgetState | None) -> dict[str, Any] | None:
         "hard": state.line.hard,
         "timezone": state.line.timezone,
         "default": state.default,
+        "bound": bound_document(state),
     }
 
 
