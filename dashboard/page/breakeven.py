@@ -48,12 +48,14 @@ def show(view: DashboardView) -> None:
         _show_nothing(survey)
         return
     pool = st.selectbox("Pool", pools, key="pool", bind=BIND)
-    left, right = st.columns([1, 1])
-    with left:
-        if found is not None:
-            _show_pool(found, pool)
-    with right:
+    if found is None or all(line.pool != pool for line in found.judged):
         _prices(pool, survey.pools[pool], basis)
+    else:
+        left, right = st.columns([1, 1])
+        with left:
+            _show_pool(found, pool)
+        with right:
+            _prices(pool, survey.pools[pool], basis)
     if found is not None:
         verdict.show_sheet(found, simulated=bool(labels(survey)))
         show_scenario(view, found, pool)

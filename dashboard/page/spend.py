@@ -301,6 +301,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         st.caption("No request matches.")
         return
     frame = attempt_table.attempt_rows(found)
+    paid = [name for name in attempt_table.MONEY if name in frame[0]]
     event = theme.table(
         frame,
         about="attempt",
@@ -310,9 +311,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         key="requests",
         column_config={
             formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
-            **money_columns(
-                frame, [name for name in attempt_table.MONEY if name in frame[0]], width=MONEY_WIDTH
-            ),
+            **money_columns(frame, paid, width=MONEY_WIDTH),
             **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
     )

@@ -41,12 +41,16 @@ def read_money(pusd: Exact) -> str:
 def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
     """Draw the sentence, its first part large, and the sheet below in one line."""
     head, _, rest = sentence(verdict, read_money).partition(BECAUSE)
+    reason = f"because {rest}" if rest else ""
+    if verdict.action is None and len(verdict.pools) == 1:
+        head, colon, reason = head.partition(": ")
+        head += colon.rstrip()
     month = f"{float(verdict.sheet.month_hours):g} h"
     theme.answer(
         question
         or f"Own {noun(verdict)} from now on, at the rates in force, for a month of {month}",
         head,
-        f"because {rest}" if rest else "",
+        reason,
         _colour(verdict),
     )
     st.caption(formatting.quote(sheet_line(verdict)))

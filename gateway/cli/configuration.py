@@ -253,5 +253,7 @@ def _write(path: Path, text: str) -> None:
     try:
         with new_file(path, replace=False) as file:
             file.write(text.encode())
+    except FileExistsError:
+        fail(f"{path} exists and is not replaced: name another file")
     except OSError as error:
         fail(f"{path}: {error.strerror or error}")

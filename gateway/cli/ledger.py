@@ -303,7 +303,7 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
     if any(pool["options"] for pool in verdict["pools"]):
         out.print(options_table(verdict["pools"]))
     out.print()
-    out.print(f"{month_text(outlook, format_usd)}\n")
+    out.print(f"{month_text(outlook, _usd)}\n")
     for title, lines in (
         ("By team", found.teams),
         ("By model", found.models),
@@ -312,24 +312,27 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
     ):
         out.print(_spend(title, (*lines, found.total)))
         out.print()
-    if found.pools:
-        out.print(_pools("Own GPUs, closed hours", found.pools))
-    if found.running:
-        out.print()
-        out.print(_pools("Own GPUs since then, provisional", found.running))
+    for title, pools in (
+        ("Own GPUs, closed hours", found.pools),
+        ("Own GPUs since then, provisional", found.running),
+    ):
+        if pools:
+            out.print(_pools(title, pools))
+            out.print()
     if found.team is not None:
         out.print(
             "Bills, idle time and whether own GPUs are worth it are of all teams; "
             f"{found.team} used {_usd(found.team_used_pusd or 0)} of these bills.",
             markup=False,
         )
+        out.print()
     if found.comparators:
-        out.print()
         out.print(comparators_table(found.comparators, _usd))
-    if found.flagged:
         out.print()
+    if found.flagged:
         out.print(_flag_table(found.flagged))
-    out.print(f"\n{found.refused} requests were refused.")
+        out.print()
+    out.print(f"{found.refused} requests were refused.")
 
 
 def _spend(title: str, lines: Sequence[ReportLine]) -> object:

@@ -205,7 +205,7 @@ def _stated_variables(variables: object) -> dict[str, str]:
 
 
 def _variables_lost(given: Mapping[str, Any]) -> Iterator[ImportNote]:
-    """Yield addresses that LiteLLM takes from its environment, though no entry names them."""
+    """Return notes on addresses of LiteLLM's environment that no entry names."""
     named = str(given.get("model_list")) + str(given.get("credential_list"))
     for name in map(str, section_of(given.get("environment_variables"))):
         if name.upper().endswith(ADDRESSES) and f"{ENVIRON}{name}" not in named:

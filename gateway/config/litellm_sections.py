@@ -45,7 +45,7 @@ def usual_timeouts(sections: Mapping[str, Mapping[str, Any]]) -> Document:
 
 
 class FileFacts(NamedTuple):
-    """Holds what the meaning of sections depends on: other parts of the file.
+    """Other parts of the file, on which the meaning of a section depends.
 
     `has_choices`: a model has several deployments. `has_rates`: one has `rpm`. `is_overridden`:
     `litellm_settings` state a timeout, which wins.

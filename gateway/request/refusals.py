@@ -27,6 +27,7 @@ from router.reasons import REASONS, Outlook, Reason, with_outlook
 from router.types import Feature, Verdict
 
 RETRY_AFTER_S = 1.0
+SHOWN_TARGETS = 5  # in a message; `breakeven policy explain` shows all
 _MEND = "This cannot pass by itself: name another model, and tell the gateway's operator"
 _BASE_URL = "that its `base_url` (or `endpoints`) in the gateway's configuration is wrong."
 _FULL, _AWAY = with_outlook(Outlook.FULL), with_outlook(Outlook.AWAY)
@@ -154,9 +155,20 @@ def infeasible(plan: RoutingPlan) -> RequestError:
     serving = any(verdict.reason in _FULL for verdict in decision.verdicts)
     return RequestError(
         "unavailable" if decision.reason in _AWAY and not serving else "no_capacity",
-        f"No target of `{plan.model}` can take this request: {detail}{when}.",
+        f"No target of `{plan.model}` can take this request now: "
+        f"{_reasons_of(decision.verdicts)}{when}.",
         retry_after_s=wait_s,
     )
+
+
+def _reasons_of(verdicts: Sequence[Verdict]) -> str:
+    """Return each target with why it cannot serve; of many the first `SHOWN_TARGETS`."""
+    shown = [
+        f"{verdict.candidate.name}: {REASONS[verdict.reason].sentence} ({verdict.reason.value})"
+        for verdict in verdicts[:SHOWN_TARGETS]
+    ]
+    more = len(verdicts) - SHOWN_TARGETS
+    return "; ".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
 def _details(verdicts: Sequence[Verdict], reason: Reason) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a desk asks the database for, so that its host can lend what its workers want. Pure."""
+"""Needs of a desk, so that its host can lend what its workers want. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ledger.budgets.tag_values import is_value
 
 @dataclass(frozen=True, slots=True)
 class LoanWish:
-    """What a hold of `hold_pusd`, for a request of the team, asks of one account."""
+    """Money that a hold of `hold_pusd`, for a request of the team, needs of one account."""
 
     account: BudgetAccount
     asked_pusd: int

@@ -232,7 +232,7 @@ def _lacking_traffic(pool: PoolAssumptions) -> str | None:
         return None
     if pool.hours >= LEAST_HOURS and failures <= answers:
         return None
-    failed = f" and {failures:,} failed" if failures else ""
+    failed = f" and {failures:,} failed or were refused" if failures else ""
     count = "1 request was" if answers == 1 else f"{answers:,} requests were"
     return (
         f"{count} answered{failed} in {float(pool.hours):.3g} billed hours; a verdict needs "

@@ -6,7 +6,7 @@ each request where that API is compared with, else what was paid there for its r
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ledger.economics.assumptions import (
@@ -56,6 +56,7 @@ class SheetReads:
     homes: Mapping[str, str]
     mix: KeptMix
     reserved: tuple[ReservedOffer, ...] = ()
+    refused: Mapping[str, int] = field(default_factory=dict)  # requests by model, never attempted
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,11 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
     source, origin = (AssumptionSource.UNKNOWN, None) if able is None else _SOURCES[able.known]
     shared = contract.machine is not None
     answers, failures = _attempts(reads.facts, bill.pool, spills)
+    failures += sum(
+        count
+        for model, count in reads.refused.items()
+        if reads.homes.get(model, bill.pool) == bill.pool
+    )
     entered = contract.ops_pusd_per_hour or contract.ops_seconds_per_week
     return (
         PoolAssumptions(

@@ -5,6 +5,7 @@ disagree. Reading and deciding stay apart: the statements are in `queries_*`, th
 `bills`, `standing` and `breakeven`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -264,7 +265,11 @@ class _Books:
         if mix is None:
             return None
         offers = reserved_offers(self._connection, self._scope.end_us)
-        reads = SheetReads(self._read.facts, self._read.loads[None], self._read.homes, mix, offers)
+        refused = Counter[str]()
+        for count in queries.refusals(self._connection, replace(self._scope, team=None)):
+            refused[count.model] += count.requests
+        loads_of_all, homes = self._read.loads[None], self._read.homes
+        reads = SheetReads(self._read.facts, loads_of_all, homes, mix, offers, refused)
         pools = [
             PoolReads(
                 bill,

@@ -1,4 +1,4 @@
-"""Whose value of a tag a budget's window is."""
+"""Add the tag's value to a budget's window."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -208,7 +208,9 @@ def test_who_owns_no_gpu_sees_break_even_from_an_export(
     expect(figures.get_by_text("$1,380", exact=True)).to_be_visible()
     browser_page.get_by_role("combobox", name="GPU", exact=True).click()
     browser_page.get_by_role("option", name="H100").click()
-    expect(browser_page.get_by_text("One H100 at $6.98 an hour and its ops")).to_be_visible()
+    expect(
+        browser_page.get_by_text("A month of one H100 at $6.98 an hour, with ops")
+    ).to_be_visible()
     with browser_page.expect_download() as kept:
         browser_page.get_by_text("Report to print (HTML)").click()
     kept.value.save_as(tmp_path / "plan.html")

@@ -92,8 +92,13 @@ def sidebar(page: Page) -> Locator:
 
 
 def chooses(page: Page, label: str, option: str) -> None:
-    page.get_by_role("combobox", name=label).first.click()
-    page.get_by_role("option", name=option, exact=True).first.click()
+    box = page.get_by_role("combobox", name=label).first
+    box.scroll_into_view_if_needed()
+    listed = page.get_by_role("option", name=option, exact=True).first
+    box.click()
+    if not listed.is_visible():  # the list closes when the page scrolls to it
+        page.keyboard.press("ArrowDown")
+    listed.click()
     drawn(page)
 
 

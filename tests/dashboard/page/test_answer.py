@@ -112,7 +112,7 @@ def test_without_a_rate_the_page_asks_for_it_and_never_says_zero(page, books, te
     filled = books(rate_pusd=None, peak=4.0, days=3)
     test = page("answer", filled.url)
     shown = text_of(test)
-    assert "No verdict for pool llama-70b: enter your GPU rate." in shown
+    assert re.search(r"No verdict for pool llama-70b:\s+enter your GPU rate\.", shown)
     assert "Enter your GPU rate for pool `llama-70b`" in shown
     assert re.search(r"Own GPUs, used\s+enter the rate", shown)
     assert "$0.00" not in shown

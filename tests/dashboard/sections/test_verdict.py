@@ -1,10 +1,11 @@
 """The verdict on a page: the ledger's own sentence, in the money of who reads it."""
 
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
 from dashboard import display
-from dashboard.sections.verdict import noun, option_records, read_money, sheet_line
+from dashboard.sections.verdict import best_text, noun, option_records, read_money, sheet_line
 from ledger.currencies import Currency
 from ledger.economics.assumptions import AssumptionSheet, PoolAssumptions
 from ledger.economics.fleet_verdict import FleetVerdict, judge
@@ -41,6 +42,23 @@ def test_the_sheet_is_one_line_and_unknown_ops_are_named() -> None:
     assert line.startswith("$0.50 per GPU-hour (contract: a contract) · ops not entered · ")
     assert "10.0k tokens a minute" in line
     assert noun(verdict()) == "GPUs"
+
+
+def test_a_source_is_cut_after_a_word_and_none_is_made_up() -> None:
+    """A contract without a source once read "contract: this scenario"."""
+    long = replace(POOL, rate_origin="RunPod RTX 4090 on demand, as listed in March")
+    lines = [
+        sheet_line(judge(AssumptionSheet((pool,)), {"p": CURVE}))
+        for pool in (long, replace(POOL, rate_origin=None))
+    ]
+    assert "(contract: RunPod RTX 4090 on demand, as …)" in lines[0]
+    assert lines[1].startswith("$0.50 per GPU-hour (contract) · ")
+
+
+def test_the_best_number_is_told_with_the_cost_of_its_month() -> None:
+    assert best_text(verdict()).endswith(" a month")
+    (pool,) = verdict().pools
+    assert read_money(pool.best.total_pusd) in best_text(verdict())
 
 
 def test_bars_have_what_is_known_of_each_allowed_option() -> None:

@@ -108,7 +108,7 @@ def test_a_drain_waits_for_what_runs_and_holds_until_resumed(served, engine, pat
     assert [answer.text.rstrip()[-6:] for answer in answers] == ["[DONE]"] * 4
     refused = served.ask()
     assert refused.status_code == 503
-    assert "none:disabled" in refused.text
+    assert "(disabled)" in refused.text
     shown = engine("status").stdout
     assert shown.count("disabled by ann") == 2
     assert engine("resume", "pool:main").exit_code == 0

@@ -160,7 +160,7 @@ def test_a_pool_is_drained_stopped_and_started_again(
     assert answers[0].text.rstrip().endswith("[DONE]")
     refused = served.ask()
     assert refused.status_code == 503
-    assert "none:disabled" in refused.text
+    assert "(disabled)" in refused.text
     patiently(lambda: all(look.state.health is TargetHealth.OFF for look in looks(keeping)))
     note = read_notes(keeping.run_dir)["pool:main/0"]
     assert (note.stops_us, note.starts_us) == (None, since_us + 3600 * 10**6)

@@ -153,7 +153,7 @@ PLAIN = SimpleNamespace(members={}, asked_by={}, native=None)
 
 
 def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
-    candidate = SimpleNamespace(api=None, features=frozenset())
+    candidate = SimpleNamespace(name="pool:a/0", api=None, features=frozenset())
     lost = tuple(
         SimpleNamespace(reason=verdict, candidate=candidate, detail=f"why {verdict}")
         for verdict in verdicts
@@ -163,6 +163,14 @@ def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
     return infeasible(
         SimpleNamespace(decision=decision, model="chat", request=request, asked=PLAIN)
     )
+
+
+def test_each_target_is_named_with_its_reason_in_words() -> None:
+    """A client read `none:unhealthy otherwise=reject`."""
+    told = nothing_feasible(Reason.UNHEALTHY, *[Reason.UNHEALTHY] * 7).message
+    assert told.count("pool:a/0: engine down (unhealthy)") == 5
+    assert told.endswith("; and 2 more.")
+    assert "otherwise" not in told
 
 
 @pytest.mark.parametrize("reason", [item for item in Reason if item not in NEVER_REFUSED_FOR])
@@ -254,7 +262,7 @@ def test_what_only_its_own_dialect_says_is_refused_as_chat_refuses_it() -> None:
 def test_the_first_limit_with_room_again_is_named() -> None:
     def lost(reason: Reason, wait_s: float | None) -> SimpleNamespace:
         api = None if wait_s is None else SimpleNamespace(retry_after_s=wait_s)
-        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(api=api))
+        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(name="x", api=api))
 
     def told(*verdicts: SimpleNamespace):
         decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, InfeasibleAction.REJECT)

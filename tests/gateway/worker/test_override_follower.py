@@ -43,7 +43,7 @@ def test_what_runs_there_goes_on(stack, patiently) -> None:
         lambda: (answer := stack.chat("own", max_tokens=3)).status_code == 503 and answer
     )
     assert refused.json()["error"]["code"] == "unavailable"
-    assert "none:disabled" in refused.json()["error"]["message"]
+    assert "(disabled)" in refused.json()["error"]["message"]
     assert "retry-after" in refused.headers
     text = first
     while b"[DONE]" not in text[-4096:]:

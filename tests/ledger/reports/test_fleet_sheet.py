@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 
 from ledger.economics.cost import TokenBasis
 from ledger.economics.fleet_verdict import FleetVerdict, VerdictAction
@@ -164,9 +164,10 @@ def test_without_routes_only_what_was_seen_at_an_api_may_leave(engine, fill) -> 
 
 
 def test_a_route_without_a_known_price_is_not_free(engine, fill) -> None:
+    """The class says why it stays: "chat may leave" stood beside "chat may not leave"."""
     fill(routes=[ModelRoute("chat", "any", (RouteApi("c/odd", "c/odd"),)), *ROUTES[1:]])
     (pool,) = read(engine).pools
-    assert "chat" in pool.stays
+    assert "chat (its price elsewhere is not known)" in pool.stays
 
 
 def test_ops_with_hours_and_no_price_of_an_hour_are_unknown(engine, fill) -> None:
@@ -191,4 +192,23 @@ def test_failed_attempts_are_no_traffic_to_judge_by(engine, fill) -> None:
     (pool,) = read(engine).pools
     assert pool.action is None
     assert (pool.assumptions.answers, pool.assumptions.failures) == (0, 210)
-    assert "0 requests were answered and 210 failed in 1 billed hours" in str(pool.why_none)
+    assert "0 requests were answered and 210 failed or were refused in 1 billed hours" in str(
+        pool.why_none
+    )
+
+
+def test_refused_requests_are_demand_that_was_not_answered(engine, fill) -> None:
+    """A week in which the engine was away would else read as a week without traffic."""
+    fill()
+    with engine.begin() as connection:
+        connection.execute(delete(orm.AttemptRow))
+        refusal = {
+            "refused_us": START_US, "key_id": "k", "team_id": "search", "org_id": "o",
+            "policy": "p", "reason": "unhealthy", "http_status": 503,
+        }  # fmt: skip
+        connection.execute(
+            insert(orm.RefusalRow),
+            [{**refusal, "request_id": f"r{number}", "model": "chat"} for number in range(3)],
+        )
+    (pool,) = read(engine).pools
+    assert (pool.assumptions.answers, pool.assumptions.failures) == (0, 3)
