@@ -27,17 +27,23 @@ LANES = "2"
 NAMED = 10  # failed tests that are named; the log has all
 ASK = "import sys; print(sys.version.split()[0])"
 TIER = (
+    "tests/backends/test_base.py",
     "tests/backends/test_http.py",
+    "tests/dashboard/page/test_budgets.py",
     "tests/dashboard/test_start.py",
     "tests/deploy/test_wheel.py",
     "tests/gateway/cli/test_lazy_commands.py",
     "tests/gateway/config/test_schema.py",
+    "tests/gateway/content/test_text_scanner.py",
     "tests/gateway/demo/test_start.py",
     "tests/gateway/diagnosis/test_machine.py",
     "tests/gateway/host/test_fork_server.py",
     "tests/gateway/host/test_process_end.py",
     "tests/gateway/host/test_serve.py",
     "tests/gateway/request/test_inference_api.py",
+    "tests/gateway/sound/test_confinement.py",
+    "tests/gateway/sound/test_decoded_sound.py",
+    "tests/gateway/whatif/test_confined.py",
     "tests/gateway/worker/test_app.py",
     "tests/ledger/journals/test_journal.py",
     "tests/ledger/orm",
@@ -102,13 +108,19 @@ def find_interpreters(
         version = ask(path) if path else None
         if path is None or version is None:
             if named:
-                raise UnsuitableError(f"{name} does not run: name interpreters, as in PYTHONS=python3.12")
+                raise UnsuitableError(
+                    f"{name} does not run: name interpreters, as in PYTHONS=python3.12"
+                )
             continue
         interpreter = Interpreter(Path(path), version)
         if interpreter.minor not in SUPPORTED:
-            raise UnsuitableError(f"{name} is Python {version}: supported are {', '.join(SUPPORTED)}")
+            raise UnsuitableError(
+                f"{name} is Python {version}: supported are {', '.join(SUPPORTED)}"
+            )
         if interpreter.minor in found:
-            raise UnsuitableError(f"{name} is a second Python {interpreter.minor}: name one of each")
+            raise UnsuitableError(
+                f"{name} is a second Python {interpreter.minor}: name one of each"
+            )
         found[interpreter.minor] = interpreter
     return [found[version] for version in SUPPORTED if version in found]
 
@@ -171,7 +183,9 @@ def try_python(interpreter: Interpreter, tier: Sequence[str] = TIER) -> PythonRe
 def format_table(rows: Sequence[PythonResult]) -> list[str]:
     """Return the table's lines: a row for each supported Python, also for those that are not here."""
     tried = {".".join(row.version.split(".")[:2]): row for row in rows}
-    lines = [f"{'Python':<9}{'install':>9}{'tests':>9}{'passed':>8}{'failed':>8}{'skipped':>9}  result"]
+    lines = [
+        f"{'Python':<9}{'install':>9}{'tests':>9}{'passed':>8}{'failed':>8}{'skipped':>9}  result"
+    ]
     for version in SUPPORTED:
         row = tried.get(version)
         if row is None:

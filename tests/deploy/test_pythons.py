@@ -24,7 +24,9 @@ REPORT = """<testsuites><testsuite>
 
 
 def test_all_who_name_the_supported_pythons_agree() -> None:
-    least, newest = (tuple(map(int, version.split("."))) for version in (SUPPORTED[0], SUPPORTED[-1]))
+    least, newest = (
+        tuple(map(int, version.split("."))) for version in (SUPPORTED[0], SUPPORTED[-1])
+    )
     assert (least, newest) == machine.PYTHONS
     assert pack.PYTHONS == SUPPORTED
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -142,7 +144,9 @@ def trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_what_went_well_has_no_problem_and_all_else_has(trying) -> None:
     assert trying("<testsuite><testcase/></testsuite>").problem == ""
     assert trying(REPORT, 1).problem == "see build/3.14/tests.log"
-    assert trying("", 4).problem == "pytest ended with 4: build/3.14/tests.log", "not the old report"
+    assert trying("", 4).problem == "pytest ended with 4: build/3.14/tests.log", (
+        "not the old report"
+    )
     missing = trying(failure="no wheel for this")
     assert (missing.problem, missing.counts) == ("no wheel for this", None)
 
@@ -151,7 +155,9 @@ def test_the_table_has_a_row_for_each_supported_python() -> None:
     rows = [
         PythonResult("3.11.2", "/p/python3.11", 12.4, 60.0, TierCounts(90, (), 2)),
         PythonResult("3.13.5", "/p/python3.13", 3.0, None, None, "no wheel\nmore"),
-        PythonResult("3.14.10", "/p/python3.14", 9.0, 61.0, TierCounts(89, ("a::b",), 2), "see log"),
+        PythonResult(
+            "3.14.10", "/p/python3.14", 9.0, 61.0, TierCounts(89, ("a::b",), 2), "see log"
+        ),
     ]
     heads = [line.split() for line in pythons.format_table(rows)]
     assert heads[1] == "3.11.2 12 s 60 s 90 0 2 ok, /p/python3.11".split()
