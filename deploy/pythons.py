@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from deploy.bootstrap import PRODUCT, TESTS
 from deploy.installer import BootstrapError, find_installer, make_environment
@@ -126,8 +126,8 @@ def find_interpreters(
 
 
 def read_counts(report: Path) -> TierCounts:
-    """Read pytest's JUnit file. Raises `OSError` or `ElementTree.ParseError` where there is none."""
-    cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+    """Read pytest's JUnit file. Raises `OSError` or `ParseError` where there is no whole one."""
+    cases = list(ET.parse(report).getroot().iter("testcase"))
     outcomes = [{child.tag for child in case} for case in cases]
     failed = tuple(
         f"{case.get('classname')}::{case.get('name')}"
@@ -175,13 +175,13 @@ def try_python(interpreter: Interpreter, tier: Sequence[str] = TIER) -> PythonRe
     row = row._replace(tests_s=time.monotonic() - started)
     try:
         row = row._replace(counts=read_counts(report))
-    except (OSError, ElementTree.ParseError):
+    except (OSError, ET.ParseError):
         return row._replace(problem=f"pytest ended with {status}: {log.relative_to(ROOT)}")
     return row._replace(problem=f"see {log.relative_to(ROOT)}" if status else "")
 
 
 def format_table(rows: Sequence[PythonResult]) -> list[str]:
-    """Return the table's lines: a row for each supported Python, also for those that are not here."""
+    """Return the table's lines: a row for each supported Python, tried or not."""
     tried = {".".join(row.version.split(".")[:2]): row for row in rows}
     lines = [
         f"{'Python':<9}{'install':>9}{'tests':>9}{'passed':>8}{'failed':>8}{'skipped':>9}  result"

@@ -176,7 +176,9 @@ def test_a_machine_without_python_is_told_in_one_line(tmp_path: Path) -> None:
     assert "apt-get install python3" in answer.stderr
 
 
-@pytest.mark.parametrize(("version", "taken"), [("3.10", False), ("3.11", True), ("3.14", True), ("3.15", False)])
+@pytest.mark.parametrize(
+    ("version", "taken"), [("3.10", False), ("3.11", True), ("3.14", True), ("3.15", False)]
+)
 def test_only_suitable_pythons_are_taken(tmp_path: Path, version: str, taken: bool) -> None:
     major, minor = version.split(".")
     fake = tmp_path / "python3"
