@@ -17,6 +17,7 @@ from gateway.config.state_errors import translate_state_errors
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.errors import ConfigError
 from ledger.database import DatabaseError, make_engine, migrate, open_readonly
+from ledger.presence import is_there
 
 if TYPE_CHECKING:
     from gateway.config.settings import Settings
@@ -90,7 +91,7 @@ def ledger_reader(settings: "Settings") -> Iterator[Engine]:
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
         place = make_url(url)
-        if place.get_backend_name() == "sqlite" and not Path(place.database or "").exists():
+        if place.get_backend_name() == "sqlite" and not is_there(Path(place.database or "")):
             fail(f"there is no ledger at {place.database}; `breakeven serve` makes it")
         yield from _dispose_after(open_readonly(url))
 
