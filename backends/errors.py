@@ -8,7 +8,7 @@
     |-- RequestDeclined      a 4xx in the body of a 200: the client's to mend      free
     |-- ContextTooLong            the prompt exceeds this target's context              free
     |-- ContentFiltered      its content filter refused prompt or answer          billable
-    |-- ModelNotServed           this engine is without that adapter at present      free
+    |-- ModelNotServed           this target is without that model or adapter        free
     |-- ServerError        other 5xx                                             billable
     |-- StreamError           an error in the body of a 200                         free
     |-- WrongAddress       3xx/404/405: not there, by our configuration          free

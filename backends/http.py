@@ -280,7 +280,7 @@ class _Pool:
 
 
 def _discard_error(looked_up: asyncio.Task[list[str]]) -> None:
-    """Whoever waited for it may have given up by then: that it failed is no news."""
+    """Read the exception of a lookup whose caller has given up, so that asyncio logs no warning."""
     if not looked_up.cancelled():
         looked_up.exception()
 

@@ -134,7 +134,7 @@ class HttpExchange:
             self._sink = None
 
     def notify(self) -> None:
-        """There is news: for the sink as long as it takes more, else for the task that waits."""
+        """Hand received bytes to the sink while it accepts more, else wake the waiting task."""
         if self._sink is not None:
             self._forward_parts()
             if self._sink is not None and self._connection is not None:

@@ -43,7 +43,7 @@ class _Batch(msgspec.Struct, array_like=True, gc=False):
 
 
 class KvEventError(Exception):
-    """Not a batch of KV events: another publisher, or another version's."""
+    """A message that is no batch of KV events: of another publisher or another version."""
 
 
 _decode = msgspec.msgpack.Decoder(_Batch).decode

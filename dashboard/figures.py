@@ -31,7 +31,7 @@ def shown_amount(pusd: float) -> float:
 
 
 def labels(survey: Survey) -> list[str]:
-    """What must be said loudly: simulated traffic, engines or prices."""
+    """Return the warnings of a page: simulated traffic, engines or prices."""
     simulated = sum(cell.attempts for cell in survey.cells if cell.simulated)
     total = sum(cell.attempts for cell in survey.cells)
     pools = [contract.pool for contract in survey.contracts if contract.simulated]
@@ -124,7 +124,7 @@ def _records(survey: Survey, sums: Mapping[tuple[int, str], float]) -> list[dict
 def slo_share(
     cells: Iterable[AttemptCell], backend: str | None, *, refused: int = 0
 ) -> float | None:
-    """Of the answers whose SLO is known, the share that met it; `None` without any.
+    """Return the share of answers with a known SLO that met it, 0 to 1; `None` without any.
 
     `refused` requests have no answer; given here, they count as missed.
     """
@@ -137,7 +137,7 @@ def slo_share(
 
 
 def refused_rows(cells: Iterable[AttemptCell], refused: int) -> list[tuple[str, str, None]]:
-    """What a share of answers leaves out: requests that got none. Nothing when there are none."""
+    """Return the rows of refused requests, which shares of answers leave out; none without any."""
     if not refused:
         return []
     share = formatting.percent(slo_share(cells, None, refused=refused), digits=1)
@@ -160,15 +160,17 @@ def money_format(amounts: Iterable[float | None]) -> str:
     return f"{sign}%.{min(1 - math.floor(math.log10(least)), 12)}f"
 
 
-def money_columns(table: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-    """One format for all of a table's money, so that columns can be compared."""
+def money_columns(
+    table: Sequence[Mapping[str, Any]], names: Iterable[str], *, width: int | None = None
+) -> dict[str, Any]:
+    """Return columns with one format for all of a table's money; `width` is in pixels."""
     names = tuple(names)
     form = money_format(row[name] for row in table for name in names)
-    return {name: st.column_config.NumberColumn(format=form) for name in names}
+    return {name: st.column_config.NumberColumn(format=form, width=width) for name in names}
 
 
 def time_column(form: str = "D MMM HH:mm") -> Any:
-    """Of instants, in the zone that is read."""
+    """Return a column of timestamps in the viewer's time zone."""
     return st.column_config.DatetimeColumn(format=form, timezone=display.now().zone)
 
 

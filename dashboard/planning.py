@@ -269,7 +269,7 @@ def _coarse(width_us: int) -> tuple[str, ...]:
     return (
         (
             f"Traffic is known in buckets of {formatting.length(width_us)}; peaks within them are "
-            "not seen, which flatters GPUs."
+            "not seen, so GPUs look cheaper here than they are."
         ),
     )
 
@@ -306,10 +306,10 @@ def verdict(found: PurchasePlan, gpu: str) -> tuple[str, str, bool]:
     if len(found.ways) == 1:
         return "Enter your GPU rate to see the ways out.", "Only staying has a price so far.", False
     if best.option.way is PurchaseKind.STAY:
-        text = f"Stay with the API for these {months}."
+        text = f"Stay with the API for this traffic, for {months}."
         real = [way for way in found.ways if max(way.option.gpus)]
         if not real:
-            return text, f"In no month is one {gpu} cheaper than the API{ops}.", False
+            return text, f"One {gpu} is cheaper than the API in no month{ops}.", False
         others = max(real, key=lambda result: result.saved_pusd)
         more = (
             f"The next best way, {others.option.name} ({number_of(others.option.gpus)} x {gpu}), "

@@ -75,7 +75,7 @@ def changed(found: FleetVerdict, pool: str, change: ScenarioChange) -> FleetVerd
 
 
 def _model(model: ModelAssumption, change: ScenarioChange) -> ModelAssumption:
-    price = (change.movable or {}).get(model.model)
+    price = _declared_price(model.model, change)
     if price is not None:
         return replace(
             model, residency=ModelResidency.DECLARED_MOVABLE, fallback="this scenario",
@@ -83,6 +83,14 @@ def _model(model: ModelAssumption, change: ScenarioChange) -> ModelAssumption:
         )  # fmt: skip
     before = model.pusd_per_token
     return replace(model, pusd_per_token=None if before is None else before * change.price_factor)
+
+
+def _declared_price(model: str, change: ScenarioChange) -> Exact | None:
+    """Return the price that a model was declared movable at, also by its name with a reason."""
+    for name, price in (change.movable or {}).items():
+        if name == model or name.startswith(f"{model} ("):
+            return price
+    return None
 
 
 def _curve(curve: ValueCurve, change: ScenarioChange) -> ValueCurve:

@@ -38,7 +38,7 @@ _STYLE = """<style>
   font-weight: 600; color: var(--be-muted);}
 .be-about {color: var(--be-muted) !important; text-decoration: underline dotted;
   text-underline-offset: 3px;}
-.be-rows-of {margin-left: .7rem; font-weight: 400; font-size: .78rem;}
+.be-rows-of {margin-left: .7rem; font-weight: 400; font-size: .78rem; white-space: nowrap;}
 .be-leads {font-size: .78rem; margin: -.9rem 0 .2rem; text-align: right;}
 .be-leads.be-below {margin-top: -.6rem;}
 .be-big {font-size: 2.3rem; font-weight: 720; line-height: 1.15; letter-spacing: -.02em;}
@@ -77,7 +77,7 @@ _STYLE = """<style>
 
 @dataclass(frozen=True, slots=True)
 class InkColors:
-    """What is written and drawn with, on light and on dark paper."""
+    """Colors of text and lines of one theme, light or dark."""
 
     ink: str
     muted: str
@@ -109,7 +109,7 @@ DARK = InkColors(
 
 
 def inks() -> InkColors:
-    """Of the theme that the viewer's browser shows."""
+    """Return the colors of the theme that the viewer's browser shows."""
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
@@ -141,7 +141,7 @@ def card(title: str, *parts: str, about: str = "") -> None:
 
 
 class TrustedChart:
-    """What Streamlit asks of a chart, without judging it against the schema once more."""
+    """Chart for Streamlit that is not validated against Vega-Lite's schema a second time."""
 
     def __init__(self, drawn: Any) -> None:
         self._drawn = drawn
@@ -220,7 +220,7 @@ def rows(*pairs: tuple[str, str, str | None]) -> str:
 
 
 def _exact(text: str) -> str:
-    """What an amount is in the books, to whoever points at it."""
+    """Return a tooltip with the exact amount in the ledger, empty for other text."""
     return f' title="{escape(text.exact)} in the books"' if isinstance(text, Money) else ""
 
 

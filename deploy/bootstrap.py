@@ -158,7 +158,7 @@ def compile_ahead() -> None:
 
 
 def keeping_bytecode(environ: Mapping[str, str]) -> dict[str, str]:
-    """Who wants no bytecode beside the sources gets it in `.venv`.
+    """Return the environment with bytecode kept in `.venv` where none may stand beside the sources.
 
     Without any, each of the many processes that a run or a test starts compiles a thousand modules
     anew, which doubles its CPU time.

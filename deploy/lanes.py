@@ -142,7 +142,7 @@ class Lane:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """What takes longest comes first: no lane waits for it at the end."""
+        """Sort tests by duration, longest first, so that no lane waits for one at the end."""
         items.sort(key=lambda item: rank(item.nodeid))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -19,7 +19,7 @@ def is_on_server(item: pytest.Item) -> bool:
 
 
 class OneCase:
-    """Whoever names a case has it: of what is collected, the first stays."""
+    """Keep the first collected case of each test, unless the command names a case."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -173,7 +173,7 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
 
 
 def install_sdk(environment: Path, locks: Path, folder: str, installer: Installer) -> None:
-    """What an SDK needs, and then what of it is published as source alone."""
+    """Install an SDK's packages: first wheels, then those that are published as source alone."""
     source = locks / f"{folder}-source.lock"
     if not source.exists():
         installer.install(environment, [locks / f"{folder}.lock"])
@@ -210,7 +210,7 @@ def install_guidellm(installer: Installer) -> str:
 
 
 def install_compressor(_installer: Installer) -> str:
-    """As `engine install --compressor` does."""
+    """Install LLM Compressor as `engine install --compressor` does."""
     if parts.find_engine() is None:
         raise Unavailable("llm-compressor is laid over the engine's packages: there is no engine")
     place = Environment(parts.engine_folder())

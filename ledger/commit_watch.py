@@ -111,7 +111,7 @@ def _settled_files(
 
 
 def _states_of(path: str) -> tuple[_FileState, ...]:
-    """Whoever commits writes to the log; whoever closes the last connection, to both files."""
+    """Return the state of the database and its log: a commit writes the log, a last close both."""
     return _state_of(path), _state_of(f"{path}-wal")
 
 

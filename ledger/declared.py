@@ -1,4 +1,4 @@
-"""What the configuration declares to the books: GPU contracts, budgets, the file itself.
+"""Declarations of the configuration to the ledger: GPU contracts, budgets, the file itself.
 
 Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
 never rewrites a closed hour. What somebody entered stands over the file's, of rates and of budgets
@@ -32,7 +32,7 @@ from ledger.reporting_zone import declare_zone
 
 @dataclass(frozen=True, slots=True)
 class DeclaredContract:
-    """What one pool's hardware costs; `pusd_per_hour` is one GPU's, `None` while unknown.
+    """Cost of one pool's hardware; `pusd_per_hour` is one GPU's, `None` while unknown.
 
     On a shared `machine` it is this pool's part of the machine's rate, as `share_ppm` says.
     """
@@ -155,14 +155,16 @@ def _contract(
     wanted = apply_rate(asdict(contract), entered)
     columns = [GpuContractRow.__table__.c[name] for name in wanted]
     query = (
-        select(*columns)
+        select(*columns, GpuContractRow.recorded_us)
         .where(GpuContractRow.pool == contract.pool)
         .order_by(GpuContractRow.recorded_us.desc(), GpuContractRow.id.desc())
         .limit(1)
     )
     latest = connection.execute(query).mappings().first()
-    if latest is None or dict(latest) != wanted:
-        connection.execute(insert(GpuContractRow), [{**wanted, "recorded_us": at_us}])
+    # A version that a clock ahead of this one declared is older all the same.
+    since_us = at_us if latest is None else max(at_us, latest["recorded_us"])
+    if latest is None or {name: latest[name] for name in wanted} != wanted:
+        connection.execute(insert(GpuContractRow), [{**wanted, "recorded_us": since_us}])
 
 
 def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
@@ -216,7 +218,7 @@ def _default(
     wanted: set[str],
     at_us: int,
 ) -> None:
-    """Whom a default binds from now on begins with what the window has seen of them."""
+    """Begin the accounts that a default binds from now on with what their window has spent."""
     known, window = stored.get(default_id), _window(spec, at_us)
     if known is None or not known.counts_as(spec):
         line = BudgetLine(

@@ -1,4 +1,4 @@
-"""What people enter in the browser or at a terminal: an append-only list, in force by subject.
+"""Entries of people, in the browser or at a terminal: an append-only list, in force by subject.
 
 A subject is `KIND:NAME`. An entry counts from its instant on: of those that have begun the one that
 begins last counts, of one instant the last that was entered. An entry that says nothing takes all
@@ -77,6 +77,12 @@ def latest_us(found: Sequence[ManualEntry], at_us: int) -> int:
     return max([at_us, *(entry.recorded_us for entry in found)])
 
 
+def standing_entries(connection: Connection, kind: str, at_us: int) -> dict[str, ManualEntry]:
+    """By name, what counts of a kind, also by a clock that is behind whose clock entered it."""
+    found = entries(connection, kind)
+    return entries_in_force(found, latest_us(found, at_us))
+
+
 def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
     """Those that begin later and that no later entry makes void, the first to begin first."""
     waiting: dict[tuple[str, int], ManualEntry] = {}
@@ -90,8 +96,8 @@ def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEnt
 
 
 def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:
-    """Whose the projects on a provider's bills are, by the projects' names."""
-    found = entries_in_force(entries(connection, f"{PROJECT}{provider}/"), at_us)
+    """Return the team of each project on a provider's bills, by the project's name."""
+    found = standing_entries(connection, f"{PROJECT}{provider}/", at_us)
     mine = f"{provider}/"
     return {
         name.removeprefix(mine): entry.says["team"]

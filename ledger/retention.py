@@ -1,4 +1,4 @@
-"""Retires what is old: single attempts, cache hits, old plans of fleets, postings, refusals.
+"""Retires what is old: attempts, cache hits, plans of fleets, postings, refusals, windows.
 
 Small steps in a thread, each a transaction of its own; what all of it came to stays.
 """
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine
 
 from ledger.budgets.open_claims import heal_windows
+from ledger.budgets.window_retention import UNUSED_DAYS, fold_windows
 from ledger.fleet.scaling_retention import forget_scaling
 from ledger.seals.compact import CompactionResult, PostingCompactor
 from ledger.seals.link_proof import SealMismatch
@@ -46,4 +47,7 @@ async def retire_old(engine: Engine, kept: Retention, *, now_us: int) -> None:
         before_us = now_us - kept.attempts_days * DAY_US
         while await asyncio.to_thread(forget_scaling, engine, before_us=before_us):
             pass
+    days = UNUSED_DAYS if kept.attempts_days is None else kept.attempts_days
+    while await asyncio.to_thread(fold_windows, engine, before_us=now_us - days * DAY_US):
+        pass
     await asyncio.to_thread(heal_windows, engine)

@@ -250,7 +250,7 @@ class LedgerWriter:
             carry_budgets(connection, self._now_us())
 
     async def _seal(self) -> None:
-        """And add up what is sealed: nothing can appear among it any more."""
+        """Seal attempts, and add up sealed ones, among which no further row can appear."""
         await work_after_commit(self._sealed, self._seal_books)
 
     async def _seal_books(self) -> None:

@@ -64,8 +64,8 @@ UNUSED_S: Final = 30 * DAY_S  # what nobody asked for is dropped
 
 ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
     Estimator.BYTES_PER_TOKEN: EstimatorRule(
-        learns_from="finished requests with reported, undisputed usage in tokens: text alone, "
-        "no media, no files, no hosted tools, no member that is not known",
+        learns_from="finished requests with reported, undisputed usage in tokens, with text and "
+        "known members alone: no media, files or hosted tools",
         key="model and team",
         step=1.25,
         half_life_s=7 * DAY_S,
@@ -83,36 +83,36 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         step=2.0,
         half_life_s=7 * DAY_S,
         returns=20_000,
-        limits="no hold is made of it: holds go by the limit of the request or the model",
-        shared="by the workers of a host within a second, of a busy one 64 a second; a worker that "
+        limits="changes no hold: holds use the limit of the request or the model",
+        shared="by the workers of a host within a second, at most 64 a second; a worker that "
         "starts reads the last 4,000 attempts of the ledger",
         scopes="the model's own, of the team that asked",
         shown="show",
         reset="reset --model M --team T",
     ),
     Estimator.API_LATENCY: EstimatorRule(
-        learns_from="attempts at an API that brought a token",
+        learns_from="attempts at an API that returned a token",
         key="target",
         step=1.7,  # of the second observation; 1.06 once twenty were seen, all alike
         half_life_s=DAY_S,
         returns=200,
         limits="an observation counts as at most three deviations from the median",
         shared="by the workers of a host; a worker's own part ends with it",
-        scopes="the target's, for everybody",
+        scopes="the target's, for all teams",
         shown="targets",
         reset="reset --target P/M",
     ),
     Estimator.OUTPUT_OVERRUN: EstimatorRule(
-        learns_from="answers with usage that can be, and more output than they were held for",
+        learns_from="answers with possible usage, and more output than they were held for",
         key="target",
         step=None,
         half_life_s=DAY_S,
         returns=None,
-        limits="twice the most that was seen, at most the model's longest answer, and 200,000 "
-        "tokens a choice",
+        limits="twice the maximum seen, at most the model's longest answer and 200,000 tokens a "
+        "choice",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for the team that saw it, and for everybody as far as two teams did; "
-        "what requests that ask to think were billed, for such",
+        scopes="the target's: for the team that saw it, and for all as far as two teams did; bills "
+        "of requests that ask to think count for such requests",
         shown="targets",
         reset="reset --target P/M",
     ),
@@ -122,11 +122,11 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         step=2.0,
         half_life_s=7 * DAY_S,
         returns=530,
-        limits="20,000 tokens a second, steps from 1,000, unknown until one reaches what came, "
-        "and what the attempt is held for",
+        limits="20,000 tokens a second, steps from 1,000, unknown until a step reaches the "
+        "observed rate, and the hold of the attempt",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for everybody; only of attempts that were given up; that it hides "
-        "what it thinks, for the team that saw it, and for everybody where two did",
+        scopes="the target's, for all teams, of abandoned attempts alone; hidden thinking counts "
+        "for the team that saw it, and for all where two did",
         shown="targets",
         reset="reset --target P/M",
     ),
@@ -137,10 +137,10 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         step=None,
         half_life_s=DAY_S,
         returns=None,
-        limits="twice the most that was seen, at most 50,000 tokens a picture, 4 times a sound's "
-        "bound, and 2,000,000 tokens of a prompt with files or beyond its context",
+        limits="twice the maximum seen, at most 50,000 tokens a picture, 4 times a sound's bound, "
+        "and 2,000,000 tokens of a prompt with files or beyond its context",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for the team that saw it, and for everybody as far as two teams did; "
+        scopes="the target's: for the team that saw it, and for all as far as two teams did; of "
         "prompts with pictures, sound or files, or beyond the context",
         shown="targets",
         reset="reset --target P/M",
@@ -152,9 +152,9 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         step=None,
         half_life_s=DAY_S,
         returns=80,
-        limits="0 to 1.125; no hold is made of it: it lowers what a request is expected to cost",
+        limits="0 to 1.125; changes no hold: it lowers the expected cost of a request",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for everybody",
+        scopes="the target's, for all teams",
         shown="targets",
         reset="reset --target P/M",
     ),

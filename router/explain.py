@@ -82,18 +82,26 @@ def as_dict(decision: Decision) -> dict[str, Any]:
     }
 
 
-def as_lines(decision: Decision) -> list[str]:
-    """Return a table: a line for each candidate in the decision's order, the chosen one marked."""
+def as_lines(decision: Decision, *, has_later_stage: bool = False) -> list[str]:
+    """Return a table: a line for each candidate in the decision's order, the chosen one marked.
+
+    `has_later_stage`: targets of a later stage are considered next, so that the policy's
+    `otherwise` does not act on this decision and is left out.
+    """
     rows = [TITLES, *(_row(verdict) for verdict in decision.verdicts)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
     details = ["", *map(_detail, decision.verdicts)]
-    lines = [f"policy {decision.policy}: {short(decision)}"]
+    passes_on = has_later_stage and not decision.order
+    head = f"none:{decision.reason}" if passes_on else short(decision)
+    lines = [f"policy {decision.policy}: {head}"]
     for place, (row, detail) in enumerate(zip(rows, details, strict=True)):
         mark = "*" if place == 1 and decision.order else " "
         names = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
         numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
         lines.append(f"{mark} {'  '.join((*names, *numbers))}  {detail}".rstrip())
-    if not decision.order:
+    if passes_on:
+        lines.append("no target of this stage is feasible: the later stages are considered")
+    elif not decision.order:
         lines.append(f"nothing is feasible; the policy says: {decision.otherwise}")
     return lines
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class UserLoad:
-    """So many at once, each of these tokens; `usd_per_hour` is of all GPUs together."""
+    """Simultaneous users, tokens of each request, and the rate of all GPUs together."""
 
     users: int
     prompt_tokens: int = 512

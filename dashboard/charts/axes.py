@@ -1,4 +1,4 @@
-"""What all charts share: the money and the zone that are read, axes, legends, inks."""
+"""Axes, legends, inks, currency and time zone that all charts share."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ def whole_money() -> str:
 
 
 def small_money() -> str:
-    """The same of amounts of which two digits tell enough."""
+    """Return the D3 format of amounts that two significant digits describe well enough."""
     return "$.2~r" if display.now().money is None else ".2~r"
 
 
@@ -110,7 +110,7 @@ def _legend_columns(names: Iterable[str], columns: int = 2) -> int:
 
 
 def legend_height(names: Iterable[str]) -> int:
-    """What a legend takes of a chart's height, in pixels: the plot keeps its own below it."""
+    """Return the height of a legend in pixels; the plot keeps its own height below it."""
     named = list(names)
     return LEGEND_LINE * math.ceil(len(named) / _legend_columns(named))
 

@@ -186,7 +186,7 @@ def _styles_height(styles: Sequence[str]) -> int:
 
 
 def dash_encoding(styles: Sequence[str]) -> Any:
-    """How lines of one colour are told apart; nothing where there is one of each."""
+    """Return the dash pattern that separates lines of one colour; empty without such lines."""
     if not styles:
         return alt.Undefined
     return alt.StrokeDash(

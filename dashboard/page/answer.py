@@ -83,7 +83,7 @@ def show(view: DashboardView) -> None:
 
 
 def _read(view: DashboardView) -> tuple[Survey | None, Survey]:
-    """Of everyone where a verdict is drawn of it, and of the view: of a team what it spent."""
+    """Return the survey of everyone, `None` where no verdict is drawn, and the view's own."""
     if view.team is None:
         return None, reads.survey(view)
     return reads.surveys(view) if view.viewer.sees_house else (None, reads.spending(view))
@@ -258,7 +258,7 @@ def _spend(view: DashboardView, survey: Survey) -> None:
 
 
 def _show_served(view: DashboardView, survey: Survey) -> None:
-    """Of what was answered; what was refused stands beside it, or 100 % would say too much."""
+    """Draw the share of answers inside the SLO, with refused requests in rows of their own."""
     refused = sum(row.requests for row in reads.refusals(view))
     own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
     every = slo_share(survey.cells, None)

@@ -332,7 +332,7 @@ def _changes(view: DashboardView) -> None:
         )
         return
     registers = sorted({entry.register for entry in found})
-    only = st.pills("Of", registers, selection_mode="multi", key="registers",
+    only = st.pills("Registers", registers, selection_mode="multi", key="registers",
                     format_func=lambda name: name.replace("_", " "))  # fmt: skip
     rows = [change_row(entry) for entry in found if not only or entry.register in only]
     theme.table(rows, about="change", column_config={formatting.zoned("entered"): time_column()})

@@ -127,7 +127,7 @@ def _prices(pool: str, look: PoolSurvey, basis: TokenBasis) -> None:
 
 
 def break_even_lines(standing: FleetEconomics, comparator: ComparatorResult) -> list[str]:
-    """At what volume the period's fixed cost equals the comparator's price, or why at none."""
+    """Return the monthly tokens at which own engines cost as much as the comparator."""
     even = comparator.even
     if even is None or even.volume is None or not even.feasible:
         return [
@@ -138,7 +138,7 @@ def break_even_lines(standing: FleetEconomics, comparator: ComparatorResult) -> 
     return [
         (
             f"Break-even against the {comparator.against}: **{formatting.tokens(month)}** tokens a "
-            "month on own engines, at what the period was booked at."
+            "month on own engines, at the costs booked in the period."
         )
     ]
 

@@ -23,14 +23,15 @@ def show(view: DashboardView) -> None:
     found = entries.budgets(view)
     if not found:
         st.info(
-            "No budget is configured. One limits what a team, user, key, model or everybody may "
-            "spend in a day or a month: `budgets: [{scope: team:search, usd: 500, period: month, "
-            'hard: true}]`; `scope: "user:*"` gives one to every user.',
+            "No budget is in force. A budget limits what a team, user, key, model or all together "
+            "may spend in a day or a month. People of finance enter budgets here; in the "
+            "configuration it is `budgets: [{scope: team:search, usd: 500, period: month, "
+            'hard: true}]`. `scope: "user:*"` gives a budget to every user.',
             icon=":material/account_balance_wallet:",
         )
         budget_form.show(view, found)
         return
-    spent = rank_budgets([state for state in found if not state.is_default], view.now_us)
+    spent = rank_budgets(_single(found), view.now_us)
     _summary(spent, view.now_us)
     if spent:
         theme.chart(budgets.bars(records(spent[:DRAWN], view.now_us)), about="budget")
@@ -42,7 +43,8 @@ def show(view: DashboardView) -> None:
             f"the window ends if the rest goes as it went so far.{more}"
         )
         _table(spent, view.now_us, budget_form.entered(view))
-    _defaults([state for state in found if state.is_default], spent)
+    _defaults([state for state in found if state.is_default])
+    _values([state for state in found if state.is_value], view.now_us)
     budget_form.show_overridden(view)
     budget_form.show(view, found)
 
@@ -50,7 +52,7 @@ def show(view: DashboardView) -> None:
 def show_glance(view: DashboardView) -> None:
     """For the first page: the budgets nearest to their limits, in one card."""
     found = entries.budgets(view)
-    spent = rank_budgets([state for state in found if not state.is_default], view.now_us)
+    spent = rank_budgets(_single(found), view.now_us)
     if not spent:
         more = "A budget limits what a team, user, key or model may spend."
         theme.card("Budgets", theme.big("No budget", size="mid"), theme.small(more), about="budget")
@@ -74,6 +76,11 @@ def show_glance(view: DashboardView) -> None:
         "Budgets", theme.big(head, tone=tone, size="mid"), theme.rows(*rows), theme.small(*told),
         about="budget",
     )  # fmt: skip
+
+
+def _single(found: Sequence[BudgetState]) -> list[BudgetState]:
+    """Return what has a limit of its own; values of tags are told of with their default."""
+    return [state for state in found if not (state.is_default or state.is_value)]
 
 
 def rank_budgets(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
@@ -154,12 +161,18 @@ def _group_budgets(
 
 def _table(spent: Sequence[BudgetState], at_us: int, entered: Mapping[str, ManualEntry]) -> None:
     rows = [row(state, at_us, entered.get(state.line.id)) for state in spent]
-    columns = {formatting.zoned("window ends"): time_column()}
-    amounts = ("limit", "spent", "held", "claimed", "left", "forecast")
-    for name in amounts:  # a limit has no need of pico
-        columns |= money_columns(rows, (name,))
+    for name in ("alerts", "entered by"):  # the calendar's column then fits beside the others
+        if not any(line[name] for line in rows):
+            rows = [{key: value for key, value in line.items() if key != name} for line in rows]
     st.subheader("Every budget", anchor="every")
-    theme.table(rows, about="budget", column_config=columns)
+    theme.table(rows, about="budget", column_config=_columns(rows))
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    columns = {formatting.zoned("window ends"): time_column()}
+    for name in ("limit", "spent", "held", "claimed", "left", "forecast"):
+        columns |= money_columns(rows, (name,))  # a limit has no need of pico
+    return columns
 
 
 def row(budget_state: BudgetState, at_us: int, entry: ManualEntry | None = None) -> dict[str, Any]:
@@ -182,15 +195,26 @@ def row(budget_state: BudgetState, at_us: int, entry: ManualEntry | None = None)
     }
 
 
-def _defaults(found: Sequence[BudgetState], spent: Sequence[BudgetState]) -> None:
+def _defaults(found: Sequence[BudgetState]) -> None:
     if not found:
         return
     st.subheader("Defaults", anchor=False)
     for state in found:
-        bound = sum(each.default == state.account for each in spent)
+        bound = state.bound
+        accounts, exhausted = (0, 0) if bound is None else (bound.accounts, bound.exhausted)
+        over = f", **{exhausted:,}** of them all that they may" if exhausted else ""
         st.markdown(
             f"* `{state.scope}`: **{formatting.money(state.line.limit_pusd)}** "
             f"a {state.line.period} for each "
-            f"without a budget of their own; {bound:,} of them spent in this "
-            "window.".replace("$", r"\$")
+            f"without a budget of their own; {accounts:,} of them spent in this "
+            f"window{over}.".replace("$", r"\$")
         )
+
+
+def _values(found: Sequence[BudgetState], at_us: int) -> None:
+    """Draw the values of tags with the least left: there may be thousands."""
+    if not found:
+        return
+    rows = [row(state, at_us) for state in rank_budgets(found, at_us)]
+    st.caption("Of the values of tags, those with the least left:")
+    theme.table(rows, about="budget", column_config=_columns(rows))

@@ -48,7 +48,6 @@ from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.economics.purchase import HOURS_OF_A_MONTH, Commitment, PurchaseKind
 from ledger.economics.usagefile import UsageFileError, parse_usage, priced
-from ledger.economics.verdict_text import sentence
 from ledger.reports.survey import Survey
 
 UPLOAD = "a provider's usage export"
@@ -118,7 +117,7 @@ def _show_pool_ways(judged: FleetVerdict, survey: Survey) -> None:
                     f"{way.name}, {judgement.read_money(way.pusd_per_hour)} per "
                     f"{pool.assumptions.noun[0]}-hour"
                 ),
-                sentence(way.verdict, judgement.read_money).partition(judgement.BECAUSE)[0],
+                judgement.best_text(way.verdict),
                 None,
             )
             for way in pool_ways(judged, pool.pool, terms)
@@ -245,7 +244,8 @@ def _drawn(found: PurchasePlan, gpu: str) -> None:
     theme.chart(purchase.cumulative(records, colours=colours), about="npv")
     st.caption(
         f"Paid until the end of each month, not discounted; what {gpu}s are worth at the end is "
-        "left out of the lines and is in the NPV. A month has 730 h."
+        "left out of the lines and is in the NPV. A month has 730 h here, a twelfth "
+        "of a year; the verdict's month is the one that it names."
     )
 
 
@@ -283,7 +283,7 @@ def _ways(found: PurchasePlan, gpu: str) -> None:
 
 def _paid_back(result: OptionResult) -> str:
     if not max(result.option.gpus):
-        return "in no month cheaper than the API."
+        return "cheaper than the API in no month."
     if result.payback is None:
         return "does not pay back within the horizon."
     return f"pays back in month **{result.payback}**."
@@ -308,12 +308,11 @@ def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
     needs = formatting.tokens(found.volume.tokens)
     notes = [
         (
-            f"One {gpu} at {formatting.money(rate)} an hour and its ops, over the API's price "
-            "per token "
-            f"({BASIS})."
+            f"A month of one {gpu} at {formatting.money(rate)} an hour, with ops, divided by the "
+            f"API's price per token ({BASIS})."
         ),
         (
-            f"It can serve **{can}** a month inside the promise; asked are "
+            f"It can serve **{can}** a month inside the promise; this traffic is "
             f"**{formatting.tokens(traffic.per_month)}**."
         ),
     ]

@@ -211,7 +211,9 @@ def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
     since = first.date_input(
         "First day (UTC); empty: at once", value=None, min_value=tomorrow, key="rates-since"
     )
-    note = second.text_input("Why, for whoever reads it later", max_chars=500, key="rates-note")
+    note = second.text_input(
+        "Reason, for later readers (optional)", max_chars=500, key="rates-note"
+    )
     return {
         "pool": pool, "usd_per_hour": None if rate is None else f"{rate:.6f}",
         "ops_hours_per_week": None if hours is None else f"{hours:g}",

@@ -1,4 +1,4 @@
-"""Who spent what, by which key, on which model, at which backend; down to the single request.
+"""The Spend page: cost by team, key, model and backend, down to the single request.
 
 Own GPUs are charged by the closed hours (provisionally since the last one), and what nobody used
 is a line of its own: idle is never smeared over teams.
@@ -45,6 +45,7 @@ from ledger.writing.rows import DISPUTED
 
 ROWS, FILTERS, BARS = 200, 3, 12  # filters: beside each other
 ANY = "any"
+MONEY_WIDTH = 100  # pixels: `$0.00051234` is not cut
 EMPTY = "No requests in this period. Choose a longer one, or send a request."
 SHARE = "idle-share"
 IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table alone
@@ -98,7 +99,7 @@ def show(view: DashboardView) -> None:
 
 def _movement(view: DashboardView) -> None:
     st.subheader("What moved, what stands out", anchor=False)
-    by = st.segmented_control("Of", BY, default="team", required=True, key="moved-by")
+    by = st.segmented_control("Compare by", BY, default="team", required=True, key="moved-by")
     left, right = st.columns(2)
     with left:
         movement.show_movers(view, by)
@@ -245,7 +246,7 @@ def _drawn(grouped: str, sums: Mapping[str, Mapping[str, int]], own: str) -> Non
 
 
 def _charge_basis(survey: Survey, name: str) -> str:
-    """What the column of own hardware rests on."""
+    """Return the basis of the own hardware's column, in words."""
     if name != "team":
         return "the provisional charge, engine seconds"
     if not survey.hours:
@@ -309,7 +310,9 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         key="requests",
         column_config={
             formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
-            **money_columns(frame, [name for name in attempt_table.MONEY if name in frame[0]]),
+            **money_columns(
+                frame, [name for name in attempt_table.MONEY if name in frame[0]], width=MONEY_WIDTH
+            ),
             **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
     )

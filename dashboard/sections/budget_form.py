@@ -87,7 +87,7 @@ def _form(named: str, state: BudgetState | None) -> dict[str, Any]:
         "Alert at", ALERTS, default=USUAL_ALERTS, format_func=formatting.percent,
         key=f"budgets-alerts-{named}",
     )  # fmt: skip
-    note = st.text_input("Why, for whoever reads it later", max_chars=500, key="budgets-note")
+    note = st.text_input("Reason, for later readers (optional)", max_chars=500, key="budgets-note")
     return {
         "scope": scope.strip(), "period": period, "usd": None if usd is None else f"{usd:.6f}",
         "hard": hard, "timezone": None if line is None else line.timezone,

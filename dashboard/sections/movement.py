@@ -133,7 +133,8 @@ def show_anomalies(view: DashboardView, by: str) -> None:
         )
     muting.show(view, by, (anomaly.name for anomaly in found))
     st.caption(
-        f"Above the median {name} by five scaled median absolute deviations, and twice it at least."
+        f"Listed from five scaled median absolute deviations above the median {name} on, and from "
+        "twice the median on."
     )
 
 

@@ -1,4 +1,4 @@
-"""Muting of a series whose unusual days are known, and hearing it again, beside what stands out."""
+"""Muting and unmuting of series whose unusual days are known, beside the list of such days."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ def muted(view: DashboardView, by: str) -> Mapping[str, ManualEntry]:
 
 
 def show(view: DashboardView, by: str, names: Iterable[str]) -> None:
-    """Offer to mute one of these series, and to hear the muted ones of the dimension again."""
+    """Offer to mute one of these series, and to unmute those of the dimension that are muted."""
     confirmation.show_outcome(MUTING)
     silent = {name.removeprefix(f"{by}/"): entry for name, entry in muted(view, by).items()}
     for name, entry in silent.items():
@@ -33,11 +33,11 @@ def show(view: DashboardView, by: str, names: Iterable[str]) -> None:
     if desk is None or not (loud or silent):
         return
     offered = [NONE, *loud, *silent]
-    name = st.selectbox("Mute a series, or hear it again", offered, key=f"muted-{by}")
+    name = st.selectbox("Mute or unmute a series", offered, key=f"muted-{by}")
     if name == NONE:
         return
-    verb, words = ("unmute", "Hear it again") if name in silent else ("mute", "Mute it")
+    verb, words = ("unmute", "Unmute") if name in silent else ("mute", "Mute")
     if st.button(words, key=f"{verb}-{by}", icon=":material/notifications_off:"):
         confirmation.send_change(MUTING, desk, f"/anomalies/{verb}", by=by, name=name)
-        done = "is heard again" if name in silent else "is muted"
+        done = "is not muted any more" if name in silent else "is muted"
         confirmation.report_done(MUTING, f"{by} {formatting.quote(name)} {done}.")

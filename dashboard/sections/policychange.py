@@ -87,7 +87,7 @@ def _sure(words: str, changes: Sequence[str]) -> str | None:
     """The note of who says yes; None as long as nobody does."""
     st.warning(words, icon=":material/warning:")
     st.code("\n".join(changes), language="diff")
-    note = st.text_input("Why, for whoever reads it later", key="policies-note", max_chars=500)
+    note = st.text_input("Reason, for later readers (optional)", key="policies-note", max_chars=500)
     return note if confirmation.is_confirmed(POLICIES, "Yes, put it in force") else None
 
 

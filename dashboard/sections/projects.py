@@ -60,7 +60,7 @@ def show(view: DashboardView) -> None:
         )
         project = second.text_input("Project, as on its bills", max_chars=200)
         team = third.text_input("Team; empty: nobody's", max_chars=200)
-        note = st.text_input("Why, for whoever reads it later", max_chars=500)
+        note = st.text_input("Reason, for later readers (optional)", max_chars=500)
         if st.form_submit_button("Say whose it is", icon=":material/groups:"):
             if not project.strip():
                 confirmation.fail(

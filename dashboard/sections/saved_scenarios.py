@@ -60,7 +60,9 @@ def _save(
     name = first.text_input(
         "Save what is turned under a name", max_chars=MOST_CHARACTERS, key=f"{change}-name"
     ).strip()
-    note = second.text_input("Why, for whoever reads it later", max_chars=500, key=f"{change}-note")
+    note = second.text_input(
+        "Reason, for later readers (optional)", max_chars=500, key=f"{change}-note"
+    )
     if st.button(
         "Save it", key=f"{change}-save", icon=":material/bookmark_add:",
         disabled=not (name and turned),

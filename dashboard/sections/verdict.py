@@ -12,13 +12,14 @@ import streamlit as st
 from dashboard import display, formatting, theme
 from dashboard.charts import purchase
 from dashboard.figures import dollars, money_columns
-from ledger.economics.assumptions import ModelAssumption, PoolAssumptions
+from ledger.economics.assumptions import ModelAssumption, ModelResidency, PoolAssumptions
 from ledger.economics.cost import Exact
 from ledger.economics.fleet_verdict import FleetVerdict, PoolVerdict, VerdictAction, VerdictOption
 from ledger.economics.verdict_text import count_text, dollars_and_cents, sentence, shift_text
 from ledger.exports.verdict import verdict_csv
 
-BECAUSE = ", because "
+BECAUSE, WORTH = ", because ", ", worth "
+SOURCE_CHARACTERS = 32  # of a rate's source in the line below a verdict
 UNSURE_COLOUR = "#9A5B13"
 _COLOURS = {
     VerdictAction.KEEP: theme.GAIN,
@@ -51,6 +52,12 @@ def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
     st.caption(formatting.quote(sheet_line(verdict)))
 
 
+def best_text(verdict: FleetVerdict) -> str:
+    """Return the best number of GPUs and what a month with it costs, as one line."""
+    head = sentence(verdict, read_money).partition(BECAUSE)[0].partition(WORTH)[0]
+    return f"{head}: {read_money(verdict.total_pusd(best=True))} a month"
+
+
 def noun(verdict: FleetVerdict) -> str:
     """Return what is counted: GPUs, machines where there is no GPU, or engines on shared ones."""
     names = {pool.noun[1] for pool in verdict.sheet.pools}
@@ -69,7 +76,7 @@ def sheet_line(verdict: FleetVerdict) -> str:
 
 def _pool_line(pool: PoolAssumptions) -> str:
     rate, ops = pool.pusd_per_hour, pool.ops_pusd_per_week
-    origin = pool.rate_origin or ("this scenario" if rate is not None else "")
+    origin = pool.rate_origin or ""
     source = f" ({pool.rate_source}{': ' if origin else ''}{_short(origin)})"
     each = pool.capacity_per_minute
     known = f" ({pool.capacity_origin})" if pool.capacity_origin else ""
@@ -88,6 +95,8 @@ def _pool_line(pool: PoolAssumptions) -> str:
 
 def _model_text(model: ModelAssumption) -> str:
     if model.pusd_per_token is None:
+        if model.residency is ModelResidency.MAY_LEAVE:
+            return f"{model.model} may leave, but its price elsewhere is not known"
         return f"{model.model} {model.residency}"
     price = formatting.money(Fraction(model.pusd_per_token) * 10**6)
     return f"{model.model} {model.residency} at {price} per 1M tokens"
@@ -164,7 +173,11 @@ def _colour(verdict: FleetVerdict) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 32 else f"{text[:31]}…"
+    """Return a source of at most 32 characters, cut after a whole word."""
+    if len(text) <= SOURCE_CHARACTERS:
+        return text
+    head = text[:SOURCE_CHARACTERS].rpartition(" ")[0] or text[: SOURCE_CHARACTERS - 1]
+    return f"{head.rstrip(' ,;:')} …"
 
 
 def _marked(verdict: PoolVerdict, option: VerdictOption) -> str:
@@ -197,9 +210,10 @@ def _below(verdict: PoolVerdict) -> list[str]:
     notes = [f"**What would change it.** {' '.join(lines)}"] if lines else []
     if verdict.stays:
         own = verdict.assumptions.noun[1]
-        notes.append(f"May not leave and needs own {own}: {', '.join(verdict.stays)}.")
+        notes.append(f"Need own {own}, because they may not leave: {', '.join(verdict.stays)}.")
     notes.append(
-        "Fewer of them send away first what avoids the fewest dollars per second of engine time, "
-        "as the router does; pro rata: the same share of everything that may leave."
+        f"With fewer {verdict.assumptions.noun[1]}, requests that avoid the fewest dollars per "
+        "second of engine time leave first, as the router decides. Pro rata: the same share of all "
+        "requests that may leave."
     )
     return notes

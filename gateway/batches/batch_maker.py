@@ -8,8 +8,12 @@ from fastapi import Request, Response
 
 from gateway.batches.batch_database import BatchDatabase
 from gateway.config.settings import ServerSection
+from gateway.control.access import caller_of
 from gateway.errors import RequestError
+from gateway.http.fields import read_fields
 from gateway.request.idempotency.idempotency_store import name_of, reused_key_error
+from gateway.request.ignored_names import IGNORED, listed_names
+from gateway.request.request_tags import ValuedTags, with_request_tags
 from ledger.batches.store import BatchRecord
 from ledger.idempotency import IdempotencyRecord
 
@@ -29,29 +33,41 @@ class BatchClaim:
 
 
 class BatchMaker:
-    """`most`: unfinished batches of a team; `on_made` hears of every new one."""
+    """`most`: unfinished batches of a team; `on_made` hears of every new one.
+
+    `budgets` knows the tags that its lines may name.
+    """
 
     def __init__(
         self,
         stored: BatchDatabase,
         server: ServerSection,
         on_made: Callable[[], None],
+        budgets: ValuedTags,
         *,
         most: int,
     ) -> None:
         self._stored = stored
         self._server = server
         self._on_made = on_made
+        self._budgets = budgets
         self._most = most
 
     async def claim(
         self, request: Request, response: Response, record: BatchRecord, text: bytes, path: str
     ) -> BatchClaim:
-        """Return the batch under the id that its key stands for; a replay is told in a header."""
+        """Return the batch under the id that its key stands for; a replay is told in a header.
+
+        Its lines name the tags that the request has, and headers say which of them count nothing.
+        """
+        record = replace(record, tags=self._tags(request, response))
         once = request.headers.get("idempotency-key")
         if once is None:
             return BatchClaim(record, None, None)
-        digest = sha256(path.encode() + b"\0" + text).digest()
+        asked = path.encode() + b"\0" + text
+        if record.tags is not None:
+            asked += b"\0" + record.tags.encode()
+        digest = sha256(asked).digest()
         name = name_of(once.encode("latin-1"))
         asking = IdempotencyRecord(record.key_id, name, digest, record.id)
         until_us = record.created_us + round(self._server.idempotency.hours * HOUR_US)
@@ -65,6 +81,17 @@ class BatchMaker:
         if earlier is not None:
             response.headers["idempotent-replayed"] = "true"
         return BatchClaim(record, asking, earlier)
+
+    def _tags(self, request: Request, response: Response) -> str | None:
+        """Return the request's tags that have a budget for each value, as lines name them."""
+        said = read_fields(request.scope["headers"]).tags
+        if said is None:
+            return None
+        who, ignored = with_request_tags(caller_of(request), said, self._budgets)
+        if ignored:
+            response.headers[IGNORED.decode()] = listed_names(ignored).decode()
+        named = [f"{name}={value}" for name, value in who.tags if name in who.named_tags]
+        return ",".join(named) or None
 
     async def store(self, claim: BatchClaim) -> None:
         """Raises where the team may have no more; its key is free again then."""

@@ -1,4 +1,4 @@
-"""Where a worker takes lines of batches: one path of its own, for this host's runner alone.
+"""Endpoint of a worker for lines of batches, for this host's runner alone.
 
 `POST /batch-lines/v1/chat/completions` with a ticket is that request, asked by the ticket's key. To
 anybody else the path does not exist. Everything behind it is what serves the public path, with
@@ -24,13 +24,12 @@ from gateway.request.inference_api import InferenceApi, Message, Receive, SendMe
 from gateway.request.load_tracker import LoadReservation, LoadTracker
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from ledger.budgets.budget_refusal import BudgetRefusal
-from ledger.identity.keys import Identity, KeyRing
+from ledger.identity.keys import BATCH_TAG, Identity, KeyRing
 from ledger.journals.records import Hold
 from router.idle import TightestSlo, reason_to_preempt
 from router.types import EngineState
 
 PREFIX = "/batch-lines"
-TAG = "batch"
 
 
 class TicketKeys:
@@ -51,8 +50,8 @@ class TicketKeys:
         identity = await self._keys.delegated(ticket.key_id, now_us)
         if identity is None:
             return None
-        tags = tuple(tag for tag in identity.tags if tag[0] != TAG)
-        return replace(identity, tags=(*tags, (TAG, ticket.batch_id)))
+        tags = tuple(tag for tag in identity.tags if tag[0] != BATCH_TAG)
+        return replace(identity, tags=(*tags, (BATCH_TAG, ticket.batch_id)))
 
 
 class LineLoadTracker(LoadTracker):
@@ -221,7 +220,7 @@ class LinePreemptor:
             self.preempt_lines()
 
     def preempt_lines(self) -> int:
-        """How many lines were ended."""
+        """End running lines of batches; return how many."""
         open_lines = {reply.request_id: reply for reply in self._hot.open_replies()}
         ended = 0
         for row, names in self._flights.by_engine(open_lines).items():

@@ -12,6 +12,7 @@ from gateway.batches.line_outcome import PASSING, ConnectionLost, LineAnswer
 from gateway.batches.provider_line_planner import ProviderLine
 from gateway.batches.shapes import IGNORED
 from gateway.errors import ErrorFault
+from gateway.request.request_tags import HEADER
 from ledger.batches.lines import LineClaim
 
 MARGIN_S = 30.0  # beyond what the gateway gives a request itself
@@ -75,9 +76,11 @@ class LineSender:
 
     async def _post_line(self, claim: LineClaim, ticket: LineTicket) -> LineAnswer | ConnectionLost:
         headers = {
-            "authorization": f"Bearer {self._authority.sign(ticket)}",
-            "content-type": "application/json",
+            b"authorization": f"Bearer {self._authority.sign(ticket)}".encode(),
+            b"content-type": b"application/json",
         }
+        if claim.tags is not None:
+            headers[HEADER.encode()] = claim.tags.encode()
         transmission = Transmission()
         try:
             answer = await self._client.post(

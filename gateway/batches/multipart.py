@@ -168,7 +168,7 @@ def _part_names(head: bytes) -> tuple[str, str | None]:
 
 
 def _filename(found: dict[str, str]) -> str | None:
-    """As it stands, or in RFC 5987's form, which says its encoding: `UTF-8''na%C3%AFve.jsonl`."""
+    """Return a file's name, plain or in RFC 5987's form (`UTF-8''na%C3%AFve.jsonl`)."""
     encoded = found.get("filename*", "").split("'", 2)
     if len(encoded) == 3:
         return unquote(encoded[2], errors="replace")  # others than UTF-8 are no longer written

@@ -23,11 +23,11 @@ from gateway.request.attempt import Attempt
 from gateway.request.client_response import ClientResponse
 from gateway.request.dispatch import Dispatcher
 from gateway.request.hangups import can_think
+from gateway.request.ignored_names import listed_names
 from gateway.request.metering import opened_record
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.reported_usage import context_of
 from gateway.request.request_parser import attempt_body
-from gateway.request.response_writer import listed_names
 from gateway.request.stage_turns import StageTurn
 from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity

@@ -106,7 +106,8 @@ def serve_batches(
     lines = replace(dispatcher, flights=flights, limits=None, cache=None)
     entrance = _entrance(host, lines, in_force, plans_for)
     wake = partial(wake_runner, host.runtime.run_dir)
-    maker = BatchMaker(stored, settings.server, wake, most=settings.batches.team_batches)
+    most = settings.batches.team_batches
+    maker = BatchMaker(stored, settings.server, wake, dispatcher.admission, most=most)
     messages = MessageBatches(
         stored, settings, clock, maker, lambda model: resolve_model(settings, model) is not None
     )

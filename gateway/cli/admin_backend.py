@@ -12,7 +12,7 @@ import msgspec
 import typer
 from sqlalchemy import Engine
 
-from gateway.cli.config import ledger_engine, ledger_reader, load_known_or_fail
+from gateway.cli.config import configured_reader, ledger_engine, load_known_or_fail
 from gateway.cli.output import fail
 from gateway.clock import Clock
 from gateway.control.admin.gateway_address import gateway_url
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from gateway.control.admin.enginehost import EngineHost
 
 G = TypeVar("G", bound=msgspec.Struct)
+LedgerOpener = Callable[["Settings"], AbstractContextManager[Engine]]
 By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
-Why = Annotated[str | None, typer.Option("--note", help="Why, for whoever reads it later.")]
+Why = Annotated[str | None, typer.Option("--note", help="The reason, for later readers.")]
 
 
 class AdminBackend(Protocol):
@@ -57,15 +58,20 @@ def _running_here(settings: "Settings") -> AbstractContextManager["EngineHost"]:
 
 
 def open_backend(config: Path) -> AbstractContextManager[AdminBackend]:
-    """The desk of the gateway that is meant; what it refuses in the block is one line, status 1."""
-    return _desk(config, None, ledger_reader)
+    """Open a backend that only reads; a refusal in the block is one line and status 1.
+
+    Before the first `serve` it reads what the configuration declares (`configured_reader`).
+    """
+    return _desk(config, None, partial(configured_reader, config=config))
 
 
-def open_writing_backend(config: Path, by: str | None) -> AbstractContextManager[AdminBackend]:
+def open_writing_backend(
+    config: Path, by: str | None, ledger: LedgerOpener = ledger_engine
+) -> AbstractContextManager[AdminBackend]:
     """Open a backend that may write; make the ledger if it does not exist."""
     if gateway_url() is not None and by is not None:
         fail("a gateway elsewhere writes down whose key it is: leave out --by")
-    return _desk(config, by, ledger_engine)
+    return _desk(config, by, ledger)
 
 
 def run_query(config: Path, verb: AdminOperation[G], given: G) -> dict[str, Any]:
@@ -81,9 +87,7 @@ def run_change(config: Path, by: str | None, verb: AdminOperation[G], given: G) 
 
 
 @contextmanager
-def _desk(
-    config: Path, by: str | None, ledger: Callable[["Settings"], AbstractContextManager[Engine]]
-) -> Iterator[AdminBackend]:
+def _desk(config: Path, by: str | None, ledger: LedgerOpener) -> Iterator[AdminBackend]:
     url = gateway_url()
     try:
         with ExitStack() as opened:

@@ -49,7 +49,7 @@ def unmute(
     """Tell of this series' unusual days again."""
     given = verbs.SeriesInput(group, name, note)
     said = run_change(config, by, verbs.anomalies_unmute, given)
-    print_result(said, f"The series {said['name']} is heard again.", as_json=as_json)
+    print_result(said, f"The series {said['name']} is not muted any more.", as_json=as_json)
 
 
 def _show(out: Console, series: list[dict[str, Any]]) -> None:

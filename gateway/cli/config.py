@@ -5,18 +5,18 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from sqlalchemy import Engine, make_url
 
-from gateway.cli.output import fail
+from gateway.cli.output import fail, note
 from gateway.config.ledger_address import ledger_url
 from gateway.config.remembered import DEFAULT_STATE, load_remembered
 from gateway.config.state_errors import translate_state_errors
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.errors import ConfigError
-from ledger.database import DatabaseError, make_engine, migrate, open_readonly
+from ledger.database import DatabaseError, is_declared, make_engine, migrate, open_readonly
 from ledger.presence import is_there
 
 if TYPE_CHECKING:
@@ -90,10 +90,42 @@ def ledger_reader(settings: "Settings") -> Iterator[Engine]:
     """The ledger for reading; a missing SQLite file is said so."""
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
-        place = make_url(url)
-        if place.get_backend_name() == "sqlite" and not is_there(Path(place.database or "")):
-            fail(f"there is no ledger at {place.database}; `breakeven serve` makes it")
+        if (path := _sqlite_file(url)) is not None and not is_there(path):
+            fail(f"there is no ledger at {path}; `breakeven serve` makes it")
         yield from _dispose_after(open_readonly(url))
+
+
+@contextmanager
+def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
+    """Open the ledger for reading; before the first `serve` with what `config` declares.
+
+    That is a copy (SQLite), and a line on stderr says that nothing was served yet. A ledger on
+    PostgreSQL is not copied: the line says that it lacks what the file declares.
+    """
+    with failing_plainly(settings):
+        url = ledger_url(settings, os.environ)
+        path = _sqlite_file(url)
+        if path is None or path.exists():
+            reader = open_readonly(url)
+            if is_declared(reader):
+                yield from _dispose_after(reader)
+                return
+            reader.dispose()
+        if path is None:
+            note(f"nothing was served yet: the ledger lacks what {config} declares")
+            yield from _dispose_after(open_readonly(url))
+            return
+        note(f"nothing was served yet: this is what {config} declares")
+        # Only a first look pays for the import of what declares, half a second.
+        before: Any = importlib.import_module("gateway.cli.before_start")
+        with before.declared_copy(settings, config, path if path.exists() else None) as reader:
+            yield reader
+
+
+def _sqlite_file(url: str) -> Path | None:
+    """Return the file of a ledger in SQLite, `None` for one on PostgreSQL."""
+    place = make_url(url)
+    return Path(place.database or "") if place.get_backend_name() == "sqlite" else None
 
 
 @contextmanager

@@ -16,13 +16,16 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from gateway.cli.output import AsJson, emit, fail, read_or_fail
+from gateway.cli.output import AsJson, emit, fail, note, read_or_fail
+from gateway.config.checks.provider_names import check_adapter_needs
 from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
+from gateway.config.draft import draft_settings
 from gateway.config.editors import json_schema
-from gateway.config.litellm_import import ImportedPrice, carry_over
+from gateway.config.litellm_import import ImportedConfig, ImportedPrice, carry_over
 from gateway.config.litellm_notes import ImportLoss, ImportNote, lost
 from gateway.config.sameweights import same_weights
+from gateway.config.settings import find_contradictions
 from gateway.newfile import new_file
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import cost_pusd
@@ -38,6 +41,10 @@ def import_command(
     out: Annotated[Path | None, typer.Option(help="Where to; else stdout.")] = None,
     gpu: Annotated[str | None, typer.Option(help="What the engines in it run on: H200.")] = None,
     usd_per_hour: Annotated[float | None, typer.Option(min=0.0, help="of one GPU")] = None,
+    compare_with: Annotated[
+        str | None,
+        typer.Option(help="API model whose price an engine's answer saves: openai/gpt-4o-mini."),
+    ] = None,
     prices: Annotated[
         Path | None, typer.Option(help="A CSV of the prices in it, for `prices import`.")
     ] = None,
@@ -59,15 +66,13 @@ def import_command(
     carried = carry_over(
         given, gpu=runs_on, provider_of=_provider_of, sold_as=_sold_as, environ=os.environ
     )
-    if "models" not in carried.document:
-        fail(f"{file}: no entry of `model_list` could be carried over")
-    if "pools" in carried.document and not gpu:
-        names = ", ".join(carried.document["pools"])
-        fail(f"{file} has engines of your own ({names}): say what they run on, like --gpu H200")
+    _require(file, carried, gpu)
+    _compare(file, carried, compare_with)
     if carried.prices and prices is None:
         words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
         carried.notes.append(lost("model_list", words, ImportLoss.PRICES))
     text = _HEAD.format(name=file.name) + yaml.safe_dump(carried.document, sort_keys=False)
+    carried.notes += _refused(text)
     notes = merge_notes(carried.notes, frozenset(accept or ()))
     failing = {"error", "warning"} if strict else {"error"}
     fails = any(note["rank"] in failing for note in notes)
@@ -81,9 +86,54 @@ def import_command(
     else:
         if out is None and not fails:
             typer.echo(text, nl=False)
-        for note in notes:
-            typer.echo(f"{file}: {note_line(note)}", err=True)
+        for imported in notes:
+            typer.echo(f"{file}: {note_line(imported)}", err=True)
+        _say_outcome(file, out, notes, strict=strict, fails=fails)
     raise typer.Exit(1 if fails else 0)
+
+
+def _require(file: Path, carried: ImportedConfig, gpu: str | None) -> None:
+    """Fail where nothing could be carried over, or it is not known what engines run on."""
+    if "models" not in carried.document:
+        for note in merge_notes(carried.notes, ()):
+            typer.echo(f"{file}: {note_line(note)}", err=True)
+        fail(f"{file}: no entry of `model_list` could be carried over")
+    if "pools" in carried.document and not gpu:
+        names = ", ".join(carried.document["pools"])
+        fail(f"{file} has engines of your own ({names}): say what they run on, like --gpu H200")
+
+
+def _refused(text: str) -> list[ImportNote]:
+    """Return what the gateway itself would refuse of the file, for `check` or a start to say."""
+    draft = draft_settings(read_document(text))
+    faults = [*draft.faults, *find_contradictions(draft)]
+    if draft.settings is not None:
+        faults += check_adapter_needs(draft.settings, None)
+    return [
+        lost(fault.path, f"`check` refuses it: {fault.message}", ImportLoss.MODELS)
+        for fault in faults
+        if fault.severity == "error"
+    ]
+
+
+def _compare(file: Path, carried: ImportedConfig, compare_with: str | None) -> None:
+    """Have every model that own engines serve compared with an API model, or fail."""
+    models: dict[str, Any] = carried.document["models"]
+    missing = [
+        name for name, model in models.items()
+        if isinstance(model, dict) and "compare_with" not in model
+        and any(target.startswith("pool:") for target in model.get("targets", ()))
+    ]  # fmt: skip
+    if missing and compare_with is None:
+        names = ", ".join(missing)
+        fail(
+            f"{file}: no API sells what your engines serve as {names}: name an API model whose "
+            "price they save, like --compare-with openai/gpt-4o-mini"
+        )
+    for name in missing:
+        models[name]["compare_with"] = [compare_with]
+    told = {f"models.{name}.compare_with" for name in missing}
+    carried.notes = [note for note in carried.notes if note.place not in told]
 
 
 def schema_command(as_json: AsJson = False) -> None:
@@ -129,8 +179,8 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
     """The notes by rank; those that say the same of the same setting are one, with a count."""
     counted = Counter((note.place.rpartition(".")[2], note.text) for note in notes)
     first: dict[tuple[str, str], ImportNote] = {}
-    for note in notes:
-        first.setdefault((note.place.rpartition(".")[2], note.text), note)
+    for carried in notes:
+        first.setdefault((carried.place.rpartition(".")[2], carried.text), carried)
     told = [
         {
             "rank": note.rank(accepted),
@@ -141,6 +191,41 @@ def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[
         for key, note in first.items()
     ]
     return sorted(told, key=lambda note: _RANKS.index(note["rank"]))
+
+
+def _say_outcome(
+    file: Path,
+    out: Path | None,
+    notes: Sequence[Mapping[str, Any]],
+    *,
+    strict: bool,
+    fails: bool,
+) -> None:
+    if fails:
+        note(stop_line(file, notes, strict=strict))
+    elif out is not None:
+        note(f"wrote {out}; `breakeven check --config {out}` tries it")
+
+
+def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:
+    """Return what stopped an import and what to do about it, as one line.
+
+    `notes` are those of `merge_notes`; with `strict` warnings stop an import, too.
+    """
+    ranks = Counter(note["rank"] for note in notes)
+    counts = [
+        f"{ranks[rank]} {rank}{'' if ranks[rank] == 1 else 's'}"
+        for rank in (("error", "warning") if strict else ("error",))
+        if ranks[rank]
+    ]
+    accept = sorted({note["lost"] for note in notes if note["rank"] == "error"})
+    ways = []
+    if accept:
+        ways.append(f"accept the losses with {' '.join(f'--accept {loss}' for loss in accept)}")
+    if strict and ranks["warning"]:
+        ways.append("leave out --strict")
+    stopped = f"nothing was written, because of {' and '.join(counts)}"
+    return f"{stopped}: {', '.join(ways)}, or change {file}"
 
 
 def note_line(note: Mapping[str, Any]) -> str:

@@ -63,7 +63,7 @@ class LogTail:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def last(self, lines: int) -> str:
-        """So many lines; where the log has just begun anew, of the one before, too."""
+        """Return the last lines; after a log's rotation also lines of the log before it."""
         older: list[bytes] = []
         with suppress(OSError):
             older = (

@@ -86,7 +86,7 @@ def plan(
     ] = 0.8,
     as_json: AsJson = False,
 ) -> None:
-    """What a GPU can do with a model: memory, KV room, floors; every number with its formula.
+    """Compute what a GPU can do with a model, each number with its formula.
 
     Beside it the same model in other formats, the cheapest for the load marked, and on 1 to 8
     GPUs. Status 1 when the model does not fit or vLLM refuses it so, with --json, too.

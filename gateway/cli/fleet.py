@@ -16,6 +16,7 @@ from gateway.policies.overrides import instant
 Pool = Annotated[str | None, typer.Argument(help="This pool alone; default: every one.")]
 PUSD = 10**12
 NOT_KNOWN = "not known"
+NO_POOL = "No pool sizes itself: set `pools.NAME.scale`, for example `scale: {max: 4}`."
 
 
 def status(
@@ -85,7 +86,7 @@ def _name(pool: str | None) -> str:
 
 def _print_status(out: Console, found: Sequence[dict[str, Any]]) -> None:
     if not found:
-        out.print("No pool sizes itself: `pools.NAME.scale` makes one.")
+        out.print(NO_POOL)
     for pool in found:
         held = f", paused by {pool['paused']}" if pool["paused"] else ""
         out.print(f"{pool['pool']}: {pool['mode']}{held}", markup=False)
@@ -137,6 +138,8 @@ def _days(found: Sequence[dict[str, Any]]) -> Any:
 
 
 def _print_plans(out: Console, found: Sequence[dict[str, Any]]) -> None:
+    if not found:
+        out.print(NO_POOL)
     for plan_of in found:
         if plan_of["at_us"] is None:
             out.print(f"{plan_of['pool']}: no plan was made yet.", markup=False)

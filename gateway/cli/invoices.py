@@ -84,7 +84,7 @@ def show(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """What differs from the books, where, and what explains it."""
+    """Show where an invoice differs from the ledger, and the reason."""
     teams = dict(_pair(name) for name in project or ())
     chosen: verbs.By | None = next(
         (argument for argument in get_args(verbs.By) if argument == by), None

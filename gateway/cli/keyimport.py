@@ -110,7 +110,8 @@ def _tell(
         "keys": len(plan.keys), "left_out": [entry._asdict() for entry in left_out],
         "teams": len(plan.teams), "organizations": len(plan.organisations),
         "users": len(plan.users), "budgets": len(plan.budgets), "limits": len(plan.limits),
-        "days": survey.days, "requests": survey.requests, "notes": notes,
+        "days": survey.days, "days_by_daily_sums": survey.daily_days,
+        "requests": survey.requests, "notes": notes,
     }  # fmt: skip
     if keys is not None:
         told |= {"keys_made": keys.made, "keys_known": keys.known}

@@ -14,10 +14,16 @@ from rich.progress import Progress, TaskID
 from sqlalchemy.exc import DBAPIError
 
 from gateway.cli.admin_backend import run_query
-from gateway.cli.config import Config, ledger_engine, ledger_reader, load_known_or_fail
+from gateway.cli.config import (
+    Config,
+    configured_reader,
+    ledger_engine,
+    ledger_reader,
+    load_known_or_fail,
+)
 from gateway.cli.output import AsJson, console, emit, fail, moment, table
 from gateway.cli.progress_bars import bars
-from gateway.cli.verdict_table import options_table
+from gateway.cli.verdict_table import comparators_table, options_table
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
 from gateway.control.admin import books
@@ -75,7 +81,8 @@ def report(
 ) -> None:
     """The verdict on own GPUs; spend by team, model and target; what an API would have cost."""
     now_us = Clock().wall_us()
-    with ledger_reader(load_known_or_fail(config)) as ledger, ledger.connect() as connection:
+    settings = load_known_or_fail(config)
+    with configured_reader(settings, config) as ledger, ledger.connect() as connection:
         zone, hours = reporting_zone(connection), HOURS_OF_A_MONTH
         scope = Scope.last(days * DAY_US, now_us, team)
         if month is not None:
@@ -176,7 +183,7 @@ def changes_(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
+    """List who changed contracts, prices, policies, budgets and keys; no secrets."""
     found = run_query(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
     rows = [
         [
@@ -293,7 +300,8 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
     out.print(verdict["sentence"], markup=False, highlight=False)
-    out.print(options_table(verdict["pools"]))
+    if any(pool["options"] for pool in verdict["pools"]):
+        out.print(options_table(verdict["pools"]))
     out.print()
     out.print(f"{month_text(outlook, format_usd)}\n")
     for title, lines in (
@@ -304,7 +312,8 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
     ):
         out.print(_spend(title, (*lines, found.total)))
         out.print()
-    out.print(_pools("Own GPUs, closed hours", found.pools))
+    if found.pools:
+        out.print(_pools("Own GPUs, closed hours", found.pools))
     if found.running:
         out.print()
         out.print(_pools("Own GPUs since then, provisional", found.running))
@@ -314,18 +323,9 @@ def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str,
             f"{found.team} used {_usd(found.team_used_pusd or 0)} of these bills.",
             markup=False,
         )
-    compared = [
-        [
-            comparator.model,
-            comparator.comparator,
-            f"{comparator.tokens:,}",
-            _usd(comparator.avoided_pusd),
-        ]
-        for comparator in found.comparators
-    ]
-    titles = ("model", "comparator", ">tokens, input + output", ">would have cost")
-    out.print()
-    out.print(table("What own engines served inside the SLO, at API prices", titles, compared))
+    if found.comparators:
+        out.print()
+        out.print(comparators_table(found.comparators, _usd))
     if found.flagged:
         out.print()
         out.print(_flag_table(found.flagged))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sqlalchemy import Engine, make_url
 
-from gateway.cli.config import failing_plainly, ledger_reader
+from gateway.cli.config import failing_plainly, ledger_engine, ledger_reader
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings
 from gateway.control.pricing.configured import price_aliases, store_prices
-from ledger.database import make_engine, migrate
+from ledger.database import is_declared, make_engine, migrate
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book
 
@@ -31,10 +31,19 @@ def ledger_if_any(settings: Settings, *, needed: bool = False) -> Iterator[Engin
         yield engine
 
 
+@contextmanager
+def priced_ledger(settings: Settings) -> Iterator[Engine]:
+    """Open the ledger for writing, before the first `serve` with the prices that it begins with."""
+    with ledger_engine(settings) as engine:
+        if not is_declared(engine):
+            store_prices(settings, engine, Clock().wall_us())
+        yield engine
+
+
 def prices_of(settings: Settings, books: Engine | None) -> PriceBook:
-    """Those of the ledger; before its first start those that it would begin with."""
+    """Return the ledger's prices; before the first `serve` those that it would begin with."""
     aliases = price_aliases(settings)
-    if books is not None:
+    if books is not None and is_declared(books):
         return load_price_book(books, aliases)
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/prices.db"

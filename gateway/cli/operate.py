@@ -98,7 +98,7 @@ def release(
 
 
 def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """What operators hold over policies at this moment."""
+    """List the overrides of policies that are in force."""
     stands = run_query(config, verbs.routes_list, NoInput())["data"]
     emit(
         stands, as_json=as_json,

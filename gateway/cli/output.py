@@ -103,6 +103,11 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
+def note(message: str) -> None:
+    """Write one line to stderr, beside a result on stdout."""
+    typer.echo(f"breakeven: {message}", err=True)
+
+
 def read_or_fail(file: Path) -> str:
     """Its text; status 1 where there is none."""
     try:

@@ -9,6 +9,7 @@ from gateway.cli.admin_backend import run_query
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.ledger_access import ledger_if_any, prices_of
 from gateway.cli.output import AsJson, emit, fail
+from gateway.config.faults import suggest
 from gateway.config.settings import Settings
 from gateway.control.admin import explaining as verbs
 from gateway.control.admin.gateway_address import gateway_url
@@ -50,9 +51,11 @@ def explain_command(
 
 
 def _explain_hypothetical(settings: Settings, question: HypotheticalRequest) -> dict[str, Any]:
-    """Also before the first start, when there is no ledger."""
+    """Explain a supposed request, also before the first start, when there is no ledger."""
     with ledger_if_any(settings) as books:
         decisions = explain(settings, question, books, prices_of(settings, books))
     if decisions is None:
-        fail(f"there is no model named `{question.model}`; `breakeven check` lists them")
+        fail(
+            f"there is no model named `{question.model}`{suggest(question.model, settings.models)}"
+        )
     return verbs.decision_document(decisions)

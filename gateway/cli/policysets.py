@@ -63,7 +63,7 @@ def check(
 
 
 def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """What a set would change in the policies in force, line by line."""
+    """Show what a set would change in the policies in force, line by line."""
     with open_backend(config) as desk:
         text = _read_valid_set(desk, file)
         lines = desk.do(verbs.policies_diff, verbs.JudgePoliciesInput(text, str(file)))["changes"]

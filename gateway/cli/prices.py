@@ -8,6 +8,7 @@ import typer
 
 from gateway.cli.admin_backend import open_backend, open_writing_backend, run_query
 from gateway.cli.config import Config
+from gateway.cli.ledger_access import priced_ledger
 from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
 from gateway.clock import Clock
@@ -75,7 +76,7 @@ def diff(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """What an import would change: old and new price of every kind; stores nothing."""
+    """Show the old and new price of each change of an import; store nothing."""
     with open_backend(config) as desk:
         found = desk.do(verbs.prices_diff, _read_source(source, only, book))
     now_us = Clock().wall_us()
@@ -96,7 +97,9 @@ def import_prices(
     Prices that cannot well be right, such as one per 1K tokens for one per 1M, are pointed out.
     Nothing that is stored is edited: requests under way keep the version they began with.
     """
-    with open_writing_backend(config, by if by or gateway_url() else actor()) as desk:
+    with open_writing_backend(
+        config, by if by or gateway_url() else actor(), priced_ledger
+    ) as desk:
         given = _read_source(source, only, book)
         seen, now_us = desk.do(verbs.prices_diff, given), Clock().wall_us()
         if not yes:

@@ -19,7 +19,7 @@ Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """What every pool costs, as configured and as entered, and what is to come."""
+    """List the cost of each pool: configured, entered, and entered for later."""
     found = run_query(config, verbs.rates_list, NoInput())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 

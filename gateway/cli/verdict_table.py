@@ -1,9 +1,10 @@
-"""The verdict's options as a table of the terminal."""
+"""Tables of the terminal beside a verdict: its options, and what APIs would have charged."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.cli.output import table
+from ledger.reports.report import ComparedLine
 
 
 def options_table(pools: Sequence[dict[str, Any]]) -> object:
@@ -19,3 +20,13 @@ def options_table(pools: Sequence[dict[str, Any]]) -> object:
     ]  # fmt: skip
     columns = ("pool", ">GPUs", ">GPU cost", ">ops", ">APIs", ">total", "not allowed")
     return table("Options, USD a month from now on", columns, cells)
+
+
+def comparators_table(comparators: Sequence[ComparedLine], money: Callable[[int], str]) -> object:
+    """Return what each API would have charged for answers inside the SLO; `money`: of pico-USD."""
+    cells = [
+        [line.model, line.comparator, f"{line.tokens:,}", money(line.avoided_pusd)]
+        for line in comparators
+    ]
+    columns = ("model", "comparator", ">tokens, input + output", ">would have cost")
+    return table("What own engines served inside the SLO, at API prices", columns, cells)

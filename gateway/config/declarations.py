@@ -52,7 +52,7 @@ def budgets(settings: Settings) -> list[BudgetSpec]:
 
 
 def routes(settings: Settings) -> list[ModelRoute]:
-    """Where each model that own engines serve may go beside them."""
+    """Return the further targets of each model that own engines serve."""
     return [
         ModelRoute(name, *_outside(settings, name, model))
         for name, model in logical_models(settings)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from backends.origin import Origin
 from backends.provider_refusals import KINDS as ADAPTED_KINDS
 from backends.provider_refusals import REFUSED
 from backends.providers import (
@@ -152,6 +153,20 @@ def address_in_environ(entry: Mapping[str, Any]) -> str | None:
     return base_url.removeprefix(ENVIRON)
 
 
+def stated_address(entry: Mapping[str, Any]) -> str | None:
+    """Return the address that an entry states, as it stands there."""
+    return _base_url(section_of(entry.get("litellm_params")))
+
+
+def is_address(base_url: str) -> bool:
+    """Whether requests can be sent there: by HTTP, with nothing but a path behind the host."""
+    try:
+        Origin.parse(base_url)
+    except ValueError:
+        return False
+    return True
+
+
 def deployment(
     entry: Mapping[str, Any],
     provider_of: Callable[[str], str | None],
@@ -170,6 +185,8 @@ def deployment(
         if base_url is None:
             return None  # a guess would send prompts to somebody else
     if not prefix or not model or (prefix == "*" and base_url is None):
+        return None
+    if base_url is not None and not is_address(base_url):
         return None
     only = ADAPTED_KINDS.get(prefix, frozenset())
     serves = KINDS.get(str(info.get("mode") or given.get("mode")), next(iter(sorted(only)), None))

@@ -25,14 +25,30 @@ from gateway.config.deployments import (
     address_in_environ,
     credentials_of,
     deployment,
+    is_address,
     price_step,
     refusal_of,
     section_of,
+    stated_address,
     with_credential,
 )
-from gateway.config.litellm_notes import ImportLoss, ImportNote, lost, note_on, notes_on
-from gateway.config.litellm_sections import SECTIONS, SectionReader, number_of, usual_timeouts
-from gateway.config.litellm_stages import ModelDeployment, ModelGroups, add_fallbacks
+from gateway.config.litellm_notes import (
+    ImportLoss,
+    ImportNote,
+    lost,
+    note_on,
+    notes_on,
+    notes_on_pattern,
+)
+from gateway.config.litellm_sections import (
+    ADDRESSES,
+    SECTIONS,
+    FileFacts,
+    SectionReader,
+    number_of,
+    usual_timeouts,
+)
+from gateway.config.litellm_stages import ModelDeployment, ModelGroups, add_aliases, add_fallbacks
 from gateway.config.sections import MANAGED_MEMBERS
 from gateway.config.served_kinds import PROVIDER_DEFAULT
 
@@ -75,7 +91,7 @@ def carry_over(
     patterns: dict[str, str] = {}
     groups = ModelGroups(patterns=patterns, notes=carried.notes)
     environ = {**environ, **_stated_variables(given.get("environment_variables"))}
-    parts = _Parts(patterns, groups, gpu)
+    parts = _Parts(patterns, groups, gpu, environ)
     credentials = credentials_of(given.get("credential_list"))
     for index, written in enumerate(_entries(given.get("model_list"))):
         place, entry = f"model_list[{index}]", with_credential(written, credentials)
@@ -87,9 +103,14 @@ def carry_over(
     sections = {name: section_of(given.get(name)) for name in SECTIONS}
     groups.usual = usual_timeouts(sections)
     models = {name: groups.model(name) for name in groups.deployments}
-    _aliases(models, groups, sections)
+    add_aliases(models, groups, sections)
     add_fallbacks(models, groups, sections)
-    reader = SectionReader(carried.document, carried.notes, environ, parts.provider_named)
+    facts = FileFacts(
+        any(len(group) > 1 for group in groups.deployments.values()),
+        "rpm" in parts.limited,
+        bool(number_of(sections["litellm_settings"].get("request_timeout"))),
+    )
+    reader = SectionReader(carried.document, carried.notes, environ, parts.provider_named, facts)
     for name, section in sections.items():
         reader.read(name, section)
     stated = [groups.usual, *(model.get("timeouts", {}) for model in models.values())]
@@ -97,6 +118,7 @@ def carry_over(
     for name in given:
         if name not in {"model_list", "credential_list", *SECTIONS}:
             carried.notes.append(note_on(name, name))
+    carried.notes += _variables_lost(given)
     _compare(models, parts.pools, _Market(parts.known_as, sold_as), carried.notes)
     made = {"models": models | patterns, "pools": parts.pools, "providers": parts.providers}
     carried.document = {name: part for name, part in made.items() if part} | carried.document
@@ -111,6 +133,8 @@ class _Parts:
     patterns: dict[str, str]
     groups: ModelGroups
     gpu: Mapping[str, Any]
+    environ: Mapping[str, str]
+    limited: set[str] = field(default_factory=set)  # `rpm`, `tpm`, if a deployment states them
     pools: dict[str, dict[str, Any]] = field(default_factory=dict)
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
     known_as: dict[str, str] = field(default_factory=dict)  # by target, what prices call it
@@ -124,8 +148,10 @@ class _Parts:
             words = f"`mode: {mode}`: nothing here is asked so"
             carried.notes.append(lost(place, words, ImportLoss.MODELS))
             return
-        carried.notes += notes_on(place, entry, found)
+        carried.notes += notes_on(place, entry, found, self.environ)
+        self.limited |= {"rpm", "tpm"} & {*entry, *section_of(entry.get("litellm_params")), *info}
         if "*" in name or "*" in found.model:
+            carried.notes += notes_on_pattern(place, entry)
             if not _passed_through(self.patterns, self.providers, name, found):
                 carried.notes.append(lost(f"{place}.model_name", _PATTERN, ImportLoss.MODELS))
             return
@@ -138,10 +164,8 @@ class _Parts:
             here = f"{place}.litellm_params.extra_body.{key}"
             carried.notes.append(lost(here, words, ImportLoss.REQUESTS))
         if found.own:
-            found = _pool(self.pools, found, self.gpu)
+            found = _pool(self.pools, found, self.gpu, extra)
             engine = self.pools[found.name]["engine"]
-            if extra:
-                engine["extra_body"] = {**engine.get("extra_body", {}), **extra}
             if isinstance(limit := info.get("max_input_tokens"), int) and limit > 0:
                 engine["context_tokens"] = limit
         else:
@@ -156,9 +180,14 @@ class _Parts:
         return ours if ours in self.providers else None
 
 
+_OF_ENGINES = ("served_name", "api_key_env", "extra_body")
 _PATTERN = (
     "a pattern stands for one provider's own names at its own address, under one key: `openai/*` as"
     " `openai/*`"
+)
+_NO_ADDRESS = (
+    "no base URL by http or https without credentials and query: write it like "
+    "https://llm.example.com/v1"
 )
 _CREDENTIAL = (
     "`credential_list` has none of that name, so where it is sent is not known: write its address"
@@ -175,6 +204,15 @@ def _stated_variables(variables: object) -> dict[str, str]:
     }
 
 
+def _variables_lost(given: Mapping[str, Any]) -> Iterator[ImportNote]:
+    """Of addresses that LiteLLM takes from its environment, though no entry names them."""
+    named = str(given.get("model_list")) + str(given.get("credential_list"))
+    for name in map(str, section_of(given.get("environment_variables"))):
+        if name.upper().endswith(ADDRESSES) and f"{ENVIRON}{name}" not in named:
+            words = "says where requests go: write it as `base_url` of the provider it is for"
+            yield lost(f"environment_variables.{name}", words, ImportLoss.REQUESTS)
+
+
 def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> ImportNote:
     if CREDENTIAL in section_of(entry.get("litellm_params")):
         return lost(f"{place}.litellm_params.{CREDENTIAL}", _CREDENTIAL, ImportLoss.MODELS)
@@ -182,6 +220,9 @@ def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) ->
     if variable is not None and not environ.get(variable):
         words = f"its address is in `{variable}`, which is not set here: set it, and import again"
         return lost(f"{place}.litellm_params.api_base", words, ImportLoss.MODELS)
+    address = stated_address(entry) if variable is None else environ.get(variable)
+    if address is not None and not is_address(address):
+        return lost(f"{place}.litellm_params.api_base", _NO_ADDRESS, ImportLoss.MODELS)
     refused = refusal_of(entry)
     if refused is not None:
         return lost(f"{place}.litellm_params.model", refused, ImportLoss.MODELS)
@@ -189,18 +230,21 @@ def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) ->
 
 
 def _pool(
-    pools: dict[str, dict[str, Any]], found: Deployment, gpu: Mapping[str, Any]
+    pools: dict[str, dict[str, Any]],
+    found: Deployment,
+    gpu: Mapping[str, Any],
+    extra: Mapping[str, Any],
 ) -> Deployment:
-    """With others of the same model; under a name of its own beside a namesake."""
+    """With others of the same model, key and `extra` members; else under a name of its own."""
+    stated = {"served_name": found.model, "api_key_env": found.key, "extra_body": dict(extra)}
+    stated = {key: value for key, value in stated.items() if value}
     for name in _names(found.name):
-        engine: dict[str, Any] = {"kind": VLLM, "served_name": found.model, "endpoints": []}
-        engine = pools.setdefault(name, {"engine": engine, "gpu": dict(gpu)})["engine"]
-        if engine["served_name"] == found.model:
+        made: dict[str, Any] = {"kind": VLLM, **stated, "endpoints": []}
+        engine = pools.setdefault(name, {"engine": made, "gpu": dict(gpu)})["engine"]
+        if {key: engine[key] for key in _OF_ENGINES if key in engine} == stated:
             break
     if found.base_url and found.base_url not in engine["endpoints"]:
         engine["endpoints"].append(found.base_url)
-    if found.key:
-        engine["api_key_env"] = found.key
     if found.serves:
         engine["kinds"] = [found.serves]
     return found._replace(name=name)
@@ -285,30 +329,13 @@ def _deployment_of(entry: Mapping[str, Any], found: Deployment) -> ModelDeployme
     )
 
 
-def _aliases(
-    models: dict[str, dict[str, Any]],
-    groups: ModelGroups,
-    sections: Mapping[str, Mapping[str, Any]],
-) -> None:
-    for section, given in sections.items():
-        place = f"{section}.model_group_alias"
-        for name, target in section_of(given.get("model_group_alias")).items():
-            other = _model_name_of(target)
-            if other in models and name not in models:
-                models[name] = {"same_as": other}
-                groups.aliases[name] = other
-            else:
-                words = f"`{other}` is no model, or the name is taken"
-                groups.notes.append(lost(f"{place}.{name}", words, ImportLoss.MODELS))
-
-
 def _shares(models: Mapping[str, Any], groups: ModelGroups) -> list[dict[str, Any]]:
     """A rule for each model whose deployments have weights, and the one for all others."""
     last = {"name": "default", "otherwise": "best_effort"}
     rules = [
         {**last, "name": f"shares-{name}", "match": {"models": [name]}, "weights": weights}
         for name in models
-        if name in groups.deployments and (weights := groups.weights(name))
+        if "targets" in models[name] and (weights := groups.weights(name))
     ]
     return [*rules, last]
 
@@ -353,12 +380,6 @@ def _reached(model: Mapping[str, Any]) -> list[str]:
     """The targets of all stages."""
     later = [target for stage in model.get("then", ()) for target in stage["targets"]]
     return [*model.get("targets", ()), *later]
-
-
-def _model_name_of(value: object) -> str:
-    """The model that a place names, plainly or with what else to ask of it; empty: none."""
-    name = value.get("model") if isinstance(value, Mapping) else value
-    return name if isinstance(name, str) else ""
 
 
 def _entries(value: object) -> list[Mapping[str, Any]]:

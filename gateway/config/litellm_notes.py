@@ -7,9 +7,16 @@ what changes nothing is a note.
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gateway.config.deployments import Deployment, price_step, protocol_of, section_of
+from gateway.config.deployments import (
+    ENVIRON,
+    Deployment,
+    price_step,
+    protocol_of,
+    section_of,
+)
 
 
 class ImportLoss(StrEnum):
@@ -24,6 +31,9 @@ class ImportLoss(StrEnum):
     LIMITS = "limits"
     ACCESS = "access"
     CHECKS = "checks"
+    ACCOUNTS = "accounts"
+    CACHE = "cache"
+    SETTINGS = "settings"
 
 
 class ImportNote(NamedTuple):
@@ -56,7 +66,8 @@ _READ = frozenset({
 })  # fmt: skip
 _READ_INFO = frozenset({"base_model", "id", "mode", "max_input_tokens"})
 _NONE = "has no counterpart here"
-_UNKNOWN = _Why(_NONE)
+_UNKNOWN = _Why("nobody here knows what it does: look it up, then accept it", ImportLoss.SETTINGS)
+OFF = "is off, as it is here"
 _SENT = _Why(
     "it was sent with each request, or changed it: `extra_body` of a pool or a provider sends "
     "members, and apps may send their own",
@@ -67,60 +78,136 @@ _ACCESS = _Why(
     "every key may use the model, unless keys name theirs: `breakeven keys create --model`",
     ImportLoss.ACCESS,
 )
-_CALLERS = _Why("callers are told apart by keys alone: keep others out before", ImportLoss.ACCESS)
-_CHECKED = _Why("nothing here looks into prompts or answers: keep what does", ImportLoss.CHECKS)
+_CALLERS = _Why(
+    "callers are known by their keys alone: check anything else in front of the gateway",
+    ImportLoss.ACCESS,
+)
+_CHECKED = _Why(
+    "not carried over: `content` of a policy and `content.hooks` check prompts and answers",
+    ImportLoss.CHECKS,
+)
 _BUDGET = _Why("state it in `budgets`, with a scope and a period", ImportLoss.BUDGETS)
 _LIMIT = _Why("state it in `limits`, with a scope", ImportLoss.LIMITS)
 _SHARE = _Why(
     "a share of requests, where all deployments of the name state one, and no limit: state limits "
     "in `limits`"
 )
+_MODELS = _Why("which deployment answers is not decided so: see `policies`", ImportLoss.MODELS)
+_SENDS = _Why("what is sent to a target is not changed so", ImportLoss.REQUESTS)
+_OTHERS = _Why("an API of its own that nothing here serves", ImportLoss.REQUESTS)
+_HEALTH = _Why("targets are watched by what they answer; engines are probed as `pools` says")
+_ALERTS = _Why("budget alerts go to `alerts`; other alerts are Prometheus's")
+_LOGIN = _Why("who may look at the dashboard: `dashboard` and `oidc`")
 _RETRIES = _Why(
     "a request is tried at up to 3 targets of each stage, and further tries that fail are at most "
     "a tenth of the requests; a target that fails is left out by itself and asked again step by "
     "step"
 )
-_ROUTED = _Why("equal targets are chosen by price within their promise; see `policies`")
+_ROUTED = _Why("equal targets are chosen by price within their promise", warns=False)
 _HOSTS = _Why("not needed: workers share memory, hosts share the ledger's database", warns=False)
 _NO_CACHE = _Why(
     "`response_cache` gives equal deterministic requests of one team an earlier answer; it is off "
-    "unless it is switched on"
+    "unless it is switched on",
+    ImportLoss.CACHE,
 )
+_CACHE_TERMS = _Why("see `cache`", warns=False)
 _METRICS = _Why("see /metrics, `breakeven ledger report` and the dashboard", warns=False)
 _NOTHING = _Why("nothing to set", warns=False)
-_ADAPTER = "LiteLLM's adapter reads it from the environment: "
 _BY_THE_HOUR = "an own engine costs what its GPUs cost an hour: pools.NAME.gpu.usd_per_hour"
+# By a member of an entry, the variable that holds it here, and what is lost where that differs.
+ADAPTED: Mapping[str, tuple[str, ImportLoss]] = {
+    "api_version": ("AZURE_API_VERSION", ImportLoss.REQUESTS),
+    "aws_access_key_id": ("AWS_ACCESS_KEY_ID", ImportLoss.ACCOUNTS),
+    "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY", ImportLoss.ACCOUNTS),
+    "aws_session_token": ("AWS_SESSION_TOKEN", ImportLoss.ACCOUNTS),
+    "aws_region_name": ("AWS_REGION_NAME", ImportLoss.ACCOUNTS),
+    "vertex_credentials": ("GOOGLE_APPLICATION_CREDENTIALS", ImportLoss.ACCOUNTS),
+    "vertex_location": ("VERTEXAI_LOCATION", ImportLoss.ACCOUNTS),
+    "vertex_project": ("VERTEXAI_PROJECT", ImportLoss.ACCOUNTS),
+}
+_OF_MODELS = {
+    "timeout": ImportLoss.TIMEOUTS, "stream_timeout": ImportLoss.TIMEOUTS,
+    "order": ImportLoss.MODELS, "weight": ImportLoss.MODELS, "extra_body": ImportLoss.REQUESTS,
+}  # fmt: skip
 _WHY: Mapping[str, _Why] = {
-    **dict.fromkeys(("routing_strategy", "routing_strategy_args"), _ROUTED),
+    **dict.fromkeys(("routing_strategy_args",), _ROUTED),
+    **dict.fromkeys(
+        ("routing_strategy", "optional_pre_call_checks", "model_group_affinity_config",
+         "deployment_affinity_ttl_seconds", "enable_weighted_failover", "routing_groups",
+         "model_group_settings", "include", "tag_routing", "auto_router_config",
+         "custom_provider_map"), _MODELS,
+    ),
+    **dict.fromkeys(
+        ("forward_client_headers_to_llm_api", "forward_openai_org_id", "modify_params",
+         "forward_llm_provider_auth_headers", "add_user_information_to_llm_headers",
+         "default_litellm_params", "vertex_ai_safety_settings", "reasoning_auto_summary",
+         "enable_json_schema_validation", "prompts", "global_prompt_directory",
+         "global_bitbucket_config", "global_gitlab_config", "ssl_verify", "ssl_certificate",
+         "network_mock", "additional_drop_params", "allowed_openai_params"), _SENDS,
+    ),
+    **dict.fromkeys(
+        ("search_tools", "vector_store_registry", "mcp_servers", "mcp_aliases",
+         "mcp_client_side_auth_header_name", "mcp_internal_ip_ranges", "files_settings",
+         "finetune_settings", "pass_through_endpoints", "agent_list"), _OTHERS,
+    ),
+    **dict.fromkeys(
+        ("background_health_checks", "health_check_interval", "health_check_details",
+         "use_shared_health_check", "enable_health_check_routing", "check_provider_endpoint",
+         "health_check_ignore_transient_errors", "health_check_model"), _HEALTH,
+    ),
+    **dict.fromkeys(
+        ("alerting", "alerting_threshold", "alert_to_webhook_url", "alerting_args"), _ALERTS),
+    **dict.fromkeys(
+        ("UI_USERNAME", "UI_PASSWORD", "ui_access_mode", "custom_sso", "user_role",
+         "custom_ui_sso_sign_in_handler", "default_user_params"), _LOGIN,
+    ),
+    **dict.fromkeys(("key_management_system", "key_management_settings"), _Why(
+        "keys come from the environment, a file or a command: `api_key_env`, `api_key_file`, "
+        "`api_key_exec` of a provider")),
+    **dict.fromkeys(("control_plane_url", "worker_registry", "num_workers"), _Why(
+        "hosts share the ledger's database: `ledger.url_env`")),
+    "enable_azure_ad_token_refresh": _Why("credentials of a workload are used by themselves"),
     **dict.fromkeys(
         ("num_retries", "max_retries", "allowed_fails", "cooldown_time", "retry_after",
-         "retry_policy", "allowed_fails_policy", "disable_cooldowns", "max_fallbacks"), _RETRIES,
+         "retry_policy", "allowed_fails_policy", "disable_cooldowns", "model_group_retry_policy"),
+        _RETRIES,
     ),
     **dict.fromkeys(("redis_host", "redis_port", "redis_password", "redis_url"), _HOSTS),
-    **dict.fromkeys(("cache", "cache_params", "cache_responses", "caching_groups"), _NO_CACHE),
-    **dict.fromkeys(("callbacks", "success_callback", "failure_callback"), _METRICS),
+    **dict.fromkeys(("cache", "cache_responses", "caching_groups"), _NO_CACHE),
+    **dict.fromkeys(("cache_params", "cache_kwargs", "client_ttl"), _CACHE_TERMS),
+    **dict.fromkeys(
+        ("callbacks", "success_callback", "failure_callback", "service_callback", "otel",
+         "callback_settings", "langfuse_default_tags", "langsmith_batch_size",
+         "custom_prometheus_metadata_labels", "custom_prometheus_tags", "s3_callback_params",
+         "aws_sqs_callback_params", "allow_dynamic_callback_disabling"), _METRICS,
+    ),
     **dict.fromkeys(
         ("team_id", "access_groups", "access_via_team_ids", "allowed_routes",
-         "default_team_settings", "default_team_params"), _ACCESS,
+         "default_team_settings", "default_team_params", "models", "teams"), _ACCESS,
     ),
     **dict.fromkeys(
         ("allowed_ips", "enforced_params", "custom_auth", "enable_jwt_auth", "litellm_jwtauth",
          "admin_only_routes", "public_routes", "role_permissions", "use_azure_key_vault",
-         "upperbound_key_generate_params", "default_key_generate_params"), _CALLERS,
+         "upperbound_key_generate_params", "default_key_generate_params", "enforce_user_param",
+         "reject_clientside_metadata_tags", "litellm_key_header_name", "custom_key_generate",
+         "enable_oauth2_auth", "custom_auth_settings"), _CALLERS,
     ),
     **dict.fromkeys(
         ("guardrails", "content_filter", "blocked_user_list", "banned_keywords_list",
-         "prompt_injection_params", "moderations", "policies", "pre_call_rules",
-         "post_call_rules"), _CHECKED,
+         "prompt_injection_params", "moderations", "policies", "policy_attachments",
+         "azure_content_safety_params", "pre_call_rules", "post_call_rules"), _CHECKED,
     ),
     **dict.fromkeys(
         ("max_budget", "budget_duration", "provider_budget_config", "max_end_user_budget",
          "max_internal_user_budget", "internal_user_budget_duration", "max_user_budget",
-         "default_internal_user_params", "default_max_internal_user_budget"), _BUDGET,
+         "default_internal_user_params", "default_max_internal_user_budget",
+         "tag_budget_config"), _BUDGET,
     ),
     **dict.fromkeys(
         ("max_parallel_requests", "global_max_parallel_requests", "rpm_limit",
-         "tpm_limit", "default_api_key_rpm_limit", "default_api_key_tpm_limit"), _LIMIT,
+         "tpm_limit", "default_api_key_rpm_limit", "default_api_key_tpm_limit",
+         "priority_reservation", "priority_reservation_settings", "default_max_parallel_requests",
+         "max_response_size_mb"), _LIMIT,
     ),
     **dict.fromkeys(("tags", "enable_tag_filtering", "tag_filtering_match_any"), _Why(
         "requests are not routed by tags: a policy's `when` may ask for them", ImportLoss.MODELS)),
@@ -129,13 +216,6 @@ _WHY: Mapping[str, _Why] = {
     **dict.fromkeys(("timeout", "stream_timeout", "request_timeout"), _Why(
         "no number of seconds: state it in models.NAME.timeouts", ImportLoss.TIMEOUTS)),
     "rpm": _SHARE, "tpm": _SHARE,
-    "api_version": _Why(f"{_ADAPTER}AZURE_API_VERSION"),
-    "aws_access_key_id": _Why(f"{_ADAPTER}AWS_ACCESS_KEY_ID"),
-    "aws_secret_access_key": _Why(f"{_ADAPTER}AWS_SECRET_ACCESS_KEY"),
-    "aws_region_name": _Why(f"{_ADAPTER}AWS_REGION_NAME"),
-    "vertex_credentials": _Why(f"{_ADAPTER}GOOGLE_APPLICATION_CREDENTIALS, a file's path"),
-    "vertex_location": _Why(f"{_ADAPTER}VERTEXAI_LOCATION"),
-    "vertex_project": _Why(f"{_ADAPTER}VERTEXAI_PROJECT"),
     "environment_variables": _Why("set them where `breakeven serve` is started"),
     "drop_params": _Why(
         "nothing to set: hints that a target does not know are left out", warns=False),
@@ -143,7 +223,10 @@ _WHY: Mapping[str, _Why] = {
         "nothing to set: what does not fit a target is never sent to it", warns=False),
     **dict.fromkeys(
         ("set_verbose", "json_logs", "debug", "detailed_debug", "suppress_debug_info", "telemetry",
-         "disable_spend_logs", "disable_error_logs", "proxy_batch_write_at", "alert_types"),
+         "disable_spend_logs", "disable_error_logs", "proxy_batch_write_at", "alert_types",
+         "supported_db_objects", "return_response_headers", "turn_off_message_logging",
+         "store_prompts_in_spend_logs", "database_connection_pool_limit", "debug_level",
+         "database_connection_timeout", "log_raw_request_response"),
         _NOTHING),
     "master_key": _Why(
         "keys are made by `breakeven keys create`, with teams and budgets", warns=False),
@@ -152,8 +235,13 @@ _WHY: Mapping[str, _Why] = {
 }  # fmt: skip
 
 
-def notes_on(place: str, entry: Mapping[str, Any], found: Deployment) -> Iterator[ImportNote]:
-    """On what of an entry is not read."""
+def notes_on(
+    place: str,
+    entry: Mapping[str, Any],
+    found: Deployment,
+    environ: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[ImportNote]:
+    """On what of an entry is not read. `environ`: what the adapter of LiteLLM will read."""
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     if found.key_in_file:
         words = f"the key stands in the file: put it into the environment as {found.key}"
@@ -167,11 +255,27 @@ def notes_on(place: str, entry: Mapping[str, Any], found: Deployment) -> Iterato
         ("model_info", info, _READ_INFO, _Why(_NONE, warns=False)),
     ):
         for name in section:
-            if name not in read:
+            if name == "max_input_tokens" and not found.own:
+                words = "a prompt that its target finds too long is tried at the next one"
+                yield ImportNote(f"{place}.{where}.{name}", words, warns=False)
+            elif name in ADAPTED:
+                yield adapted_note(f"{place}.{where}.{name}", name, section[name], environ)
+            elif name not in read:
                 yield from _on_member(f"{place}.{where}.{name}", name, unknown, own=found.own)
     for name in entry:
         if name not in {"model_name", "litellm_params", "model_info"}:
             yield note_on(f"{place}.{name}", name)
+
+
+def notes_on_pattern(place: str, entry: Mapping[str, Any]) -> Iterator[ImportNote]:
+    """On what a model of its own would have, and a pattern of models has not."""
+    given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
+    words = "models that are passed through have none: list those that need it by their names"
+    for where, section in (("litellm_params", given), ("model_info", info)):
+        for name in section:
+            loss = ImportLoss.PRICES if price_step(name) is not None else _OF_MODELS.get(name)
+            if loss is not None:
+                yield ImportNote(f"{place}.{where}.{name}", words, loss)
 
 
 def _on_member(place: str, name: str, unknown: _Why, *, own: bool) -> Iterator[ImportNote]:
@@ -195,7 +299,23 @@ def lost(place: str, text: str, loss: ImportLoss) -> ImportNote:
     return ImportNote(place, text, loss)
 
 
+def adapted_note(place: str, name: str, value: object, environ: Mapping[str, str]) -> ImportNote:
+    """On an entry's own account, region or version, which here the environment states for all."""
+    variable, loss = ADAPTED[name]
+    words = f"LiteLLM's adapter reads it from the environment, for all models: {variable}"
+    stated = value.removeprefix(ENVIRON) if isinstance(value, str) else None
+    if value == f"{ENVIRON}{variable}":
+        return ImportNote(place, words, warns=False)
+    if isinstance(value, str) and value.startswith(ENVIRON):
+        stated = environ.get(value.removeprefix(ENVIRON))
+    if stated is not None and stated == environ.get(variable):
+        return ImportNote(place, f"{words}, which states the same", warns=False)
+    return ImportNote(place, f"{words}, which does not state the same where this runs", loss)
+
+
 def known_notes() -> Iterator[ImportNote]:
     """Yield the note of every setting that is known by name, with the name alone as its place."""
     for name in _WHY:
         yield note_on(name, name)
+    for name in ADAPTED:
+        yield adapted_note(name, name, None, {})

@@ -2,22 +2,29 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-from gateway.config.litellm_notes import ImportLoss, ImportNote, lost, note_on
-from gateway.config.litellm_stages import FALLBACKS
+from gateway.config.litellm_notes import OFF, ImportLoss, ImportNote, lost, note_on
+from gateway.config.litellm_stages import DEPTH, FALLBACKS
 
 SECTIONS = ("router_settings", "litellm_settings", "general_settings")
 _PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
-_SECTION_OF_TIMEOUTS = ("litellm_settings", "router_settings")  # the last one wins
+_SECTION_OF_TIMEOUTS = ("router_settings", "litellm_settings")  # the last one wins
+_HEEDED = {
+    ("router_settings", "timeout"), ("router_settings", "stream_timeout"),
+    ("litellm_settings", "request_timeout"),
+}  # fmt: skip
 _USUAL_TOTAL_S = 900.0
 _SLACK = "SLACK_WEBHOOK_URL"
 _COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_ENDPOINT")
 _USUAL_COLLECTOR = "http://127.0.0.1:4318"
 _OTEL = frozenset({"otel", "opentelemetry"})
 _MIB = 1024 * 1024
+_LEAST_BODY = 1024
 _GUARDS = ("guard", "presidio", "lakera", "aporia", "moderation", "detect_prompt", "banned",
            "blocked", "hide_secrets")  # fmt: skip
+_BY_PRICE = ("simple-shuffle", "cost-based-routing")  # shares are weights; price decides here
+ADDRESSES = ("_API_BASE", "_BASE_URL", "_ENDPOINT", "_PROXY")
 _RATES = {"rpm_limit": "requests_per_minute", "tpm_limit": "tokens_per_minute"}
 
 Document = dict[str, Any]
@@ -28,12 +35,25 @@ def usual_timeouts(sections: Mapping[str, Mapping[str, Any]]) -> Document:
     found: Document = {}
     for section in _SECTION_OF_TIMEOUTS:
         given = sections.get(section, {})
-        whole = number_of(given.get("request_timeout")) or number_of(given.get("timeout"))
+        named = "timeout" if section == "router_settings" else "request_timeout"
+        whole = number_of(given.get(named))
         if whole:
             found |= {"head_s": float(whole), "whole_s": float(whole)}
-        if head := number_of(given.get("stream_timeout")):
-            found["head_s"] = float(head)
+    if head := number_of(sections.get("router_settings", {}).get("stream_timeout")):
+        found["head_s"] = float(head)
     return found
+
+
+class FileFacts(NamedTuple):
+    """What sections mean depends on: other parts of the file.
+
+    `has_choices`: a model has several deployments. `has_rates`: one has `rpm`. `is_overridden`:
+    `litellm_settings` state a timeout, which wins.
+    """
+
+    has_choices: bool
+    has_rates: bool
+    is_overridden: bool
 
 
 class SectionReader:
@@ -45,8 +65,10 @@ class SectionReader:
         notes: list[ImportNote],
         environ: Mapping[str, str],
         provider: Callable[[str], str | None],
+        file: FileFacts,
     ) -> None:
         """`provider`: our name of one that LiteLLM names, where the document has it."""
+        self._file = file
         self._document, self._notes, self._environ = document, notes, environ
         self._provider = provider
         self._readers: dict[str, Callable[[str, Any, Mapping[str, Any]], bool]] = {
@@ -57,20 +79,34 @@ class SectionReader:
             "max_request_size_mb": self._body_limit,
             "callbacks": self._callbacks,
             "routing_strategy": self._strategy,
+            "enable_pre_call_checks": self._checks_limits,
         }
 
     def read(self, name: str, section: Mapping[str, Any]) -> None:
         for key, value in section.items():
             place = f"{name}.{key}"
-            if key in FALLBACKS or key == "model_group_alias":
+            if key in (*FALLBACKS, DEPTH, "model_group_alias"):
                 continue
             if key in ("request_timeout", "timeout", "stream_timeout") and number_of(value):
+                self._note_timeout(name, key)
                 continue
             if key == "budget_duration" and "max_budget" in section:
+                continue
+            if value is None or value is False or value in ([], {}, ""):
+                self._notes.append(ImportNote(place, OFF, warns=False))
                 continue
             reader = self._readers.get(key)
             if reader is None or not reader(place, value, section):
                 self._notes.append(note_on(place, key))
+
+    def _note_timeout(self, section: str, key: str) -> None:
+        """Say of one that LiteLLM does not heed that nothing here does either."""
+        words = "LiteLLM does not heed it here"
+        if section == "router_settings" and key == "timeout" and self._file.is_overridden:
+            words = "`request_timeout` of `litellm_settings` comes before it, as it does there"
+        elif (section, key) in _HEEDED:
+            return
+        self._notes.append(ImportNote(f"{section}.{key}", words, warns=False))
 
     def put_timeouts(self, limits: Document, longest_s: float) -> None:
         """`longest_s`: of all models; a request has time for it."""
@@ -134,10 +170,14 @@ class SectionReader:
         self._notes.append(ImportNote(place, words))
         return True
 
-    def _body_limit(self, _place: str, value: Any, _: Mapping[str, Any]) -> bool:
+    def _body_limit(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         size = number_of(value)
         if not size:
             return False
+        if size * _MIB < _LEAST_BODY:
+            words = f"a body of {_LEAST_BODY} bytes is always taken"
+            self._notes.append(lost(place, words, ImportLoss.LIMITS))
+            return True
         server = self._document.setdefault("server", {})
         server["body_limit_bytes"] = int(size * _MIB)
         return True
@@ -146,7 +186,19 @@ class SectionReader:
         if str(value).startswith("usage-based"):
             words = "`rpm` and `tpm` of deployments are limits there: state them in `limits`"
             self._notes.append(lost(place, words, ImportLoss.LIMITS))
-        return False
+        elif self._file.has_choices and value not in _BY_PRICE:
+            return False
+        else:
+            words = "equal targets are chosen by price within their promise"
+            self._notes.append(ImportNote(place, words, warns=False))
+        return True
+
+    def _checks_limits(self, place: str, _value: Any, _: Mapping[str, Any]) -> bool:
+        if not self._file.has_rates:
+            return False
+        words = "with it `rpm` of deployments is a limit there: state it in `limits`"
+        self._notes.append(lost(place, words, ImportLoss.LIMITS))
+        return True
 
     def _callbacks(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         names = [str(name) for name in value] if isinstance(value, list) else [str(value)]
@@ -158,10 +210,14 @@ class SectionReader:
             if known is None:
                 words = f"no collector is named in {_COLLECTORS[0]}: the usual address is written"
                 self._notes.append(ImportNote(place, words))
-        for name in others:
-            if any(word in name for word in _GUARDS):
-                self._notes.append(note_on(f"{place}.{name}", "guardrails"))
-        if any(not any(word in name for word in _GUARDS) for name in others):
+        checking = [name for name in others if any(word in name for word in _GUARDS)]
+        for name in checking:
+            self._notes.append(note_on(f"{place}.{name}", "guardrails"))
+        own = [name for name in others if "." in name and name not in checking]
+        for name in own:
+            words = "code of your own may change or refuse requests: keep it before the gateway"
+            self._notes.append(lost(f"{place}.{name}", words, ImportLoss.CHECKS))
+        if len(others) > len(checking) + len(own):
             self._notes.append(note_on(place, "callbacks"))
         return True
 

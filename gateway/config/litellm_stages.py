@@ -1,21 +1,39 @@
 """A LiteLLM proxy's deployments of one name, their `order` and its fallbacks, as stages of targets.
 
 `fallbacks` are asked once a model failed; where the file names no fallbacks for prompts that are
-too long or filtered, LiteLLM uses these for them as well. A fallback of a fallback is not followed.
+too long or filtered, LiteLLM uses these for them as well. A fallback's own fallbacks are followed
+as LiteLLM follows them (`litellm_walk`); where stages cannot say that, it is a loss.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
+from gateway.config.deployments import section_of
 from gateway.config.litellm_notes import ImportLoss, ImportNote, lost
+from gateway.config.litellm_walk import (
+    CAUSES,
+    CONTENT_POLICY,
+    CONTEXT,
+    EVERY,
+    FAILURE,
+    USUAL_DEPTH,
+    FallbackWalk,
+    WalkStage,
+    plan_stages,
+)
+from gateway.config.schema_models import STAGES_LIMIT
 
-CONTEXT, CONTENT_POLICY = "context_window_fallbacks", "content_policy_fallbacks"
-GENERAL, DEFAULT = "fallbacks", "default_fallbacks"
-FALLBACKS = (GENERAL, CONTEXT, CONTENT_POLICY, DEFAULT)
-_CAUSES = {CONTEXT: "context", CONTENT_POLICY: "content_policy"}
-_EVERY = "*"
+DEFAULT, DEPTH = "default_fallbacks", "max_fallbacks"
+_TABLES = {
+    FAILURE: "fallbacks",
+    CONTEXT: "context_window_fallbacks",
+    CONTENT_POLICY: "content_policy_fallbacks",
+}
+FALLBACKS = (*_TABLES.values(), DEFAULT)
+_READ = ("router_settings", "litellm_settings")  # the first that states a table has it alone
+_UNREAD = "general_settings"
 Document = dict[str, Any]
 
 
@@ -62,21 +80,19 @@ class ModelGroups:
         return {**found, "whole_s": max(whole)} if whole else found
 
     def model(self, name: str) -> Document:
-        """The model's section, without its fallbacks."""
-        first, *later = self.levels(name)
-        made: Document = {"targets": first}
-        if later:
-            made["then"] = [{"after": "failure", "targets": targets} for targets in later]
+        """The model's section, without its stages."""
+        made: Document = {"targets": self.levels(name)[0]}
         if limits := self.timeouts(name):
             made["timeouts"] = limits
         self._check_timeouts(name)
+        self._check_orders(name)
         return made
 
     def weights(self, name: str) -> dict[str, float]:
         """Return the shares of a model's first targets; empty where one of them states none."""
         first = self.levels(name)[0]
         found = dict.fromkeys(first, 0.0)
-        for item in self.deployments[name]:
+        for item in self.deployments[self.aliases.get(name, name)]:
             if item.target in found:
                 found[item.target] += item.weight or 0.0
         if len(found) < 2 or not any(found.values()):
@@ -93,105 +109,148 @@ class ModelGroups:
             words = f"the deployments of `{name}` state several: the longest holds for all of them"
             self.notes.append(lost(f"models.{name}.timeouts", words, ImportLoss.TIMEOUTS))
 
+    def _check_orders(self, name: str) -> None:
+        orders = {item.order for item in self.deployments[name]}
+        if None in orders and len(orders) > 1:
+            words = f"some deployments of `{name}` have no `order`: here they follow at a failure"
+            self.notes.append(lost(f"models.{name}.order", words, ImportLoss.MODELS))
+
+
+def add_aliases(
+    models: dict[str, Document], groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Add other names of models."""
+    for section, given in sections.items():
+        place = f"{section}.model_group_alias"
+        for name, target in section_of(given.get("model_group_alias")).items():
+            other = target.get("model") if isinstance(target, Mapping) else target
+            if isinstance(other, str) and other in models and name not in models:
+                models[name] = {"same_as": other}
+                groups.aliases[name] = other
+            else:
+                words = f"`{other}` is no model, or the name is taken"
+                groups.notes.append(lost(f"{place}.{name}", words, ImportLoss.MODELS))
+
 
 def add_fallbacks(
     models: dict[str, Document], groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Give models the stages that the sections' fallbacks stand for; `router_settings` wins."""
-    tables = {kind: _table(groups, sections, kind) for kind in (GENERAL, CONTEXT, CONTENT_POLICY)}
-    everybody = _names(groups, sections, DEFAULT)
-    everybody += tables[GENERAL].pop(_EVERY, [])
-    for name, model in models.items():
-        if name not in groups.deployments:
-            continue
-        for kind, cause in _CAUSES.items():
-            for place, other in tables[kind].get(name, []):
-                _add_stage(model, groups, (name, other, place), cause)
-        general = [cause for kind, cause in _CAUSES.items() if not tables[kind]]
-        causes: Any = ["failure", *general] if general else "failure"
-        for place, other in tables[GENERAL].get(name, everybody):
-            if other != name:
-                _add_stage(model, groups, (name, other, place), causes)
-    for table in tables.values():
-        for name in sorted(table.keys() - groups.deployments.keys()):
-            for place, other in table[name]:
-                words = f"`{name}` to `{other}`: one of them is no model here"
-                groups.notes.append(lost(place, words, ImportLoss.FALLBACKS))
-    _tell_chains(groups, tables[GENERAL])
+    """Give models the stages that their orders and the sections' fallbacks stand for."""
+    tables = {cause: _table(groups, sections, name) for cause, name in _TABLES.items()}
+    everybody = _everybody(groups, sections)
+    if everybody:
+        tables[FAILURE][EVERY] = everybody
+    if EVERY in tables[FAILURE]:
+        for pattern in groups.patterns:
+            words = f"models that `{pattern}` passes through have no stages: list those that need"
+            groups.notes.append(lost(f"models.{pattern}", words, ImportLoss.FALLBACKS))
+    walk = FallbackWalk(
+        lambda name: len(groups.levels(name)),
+        {cause: _plain(table) for cause, table in tables.items()},
+        _depth(sections),
+    )
+    for name in [*models]:
+        other = groups.aliases.get(name)
+        stages, differing = plan_stages(walk, name)
+        model = {key: value for key, value in models[other or name].items() if key != "then"}
+        _add_stages(model, groups, name, stages)
+        if other is None:
+            models[name] = model
+        elif model.get("then") != models[other].get("then"):
+            models[name] = model  # LiteLLM has fallbacks by the name that was asked for
+        if differing:
+            words = f"`{name}` is followed by others than there after {', '.join(differing)}"
+            groups.notes.append(lost(f"models.{name}.then", words, ImportLoss.FALLBACKS))
 
 
 _Named = list[tuple[str, str]]  # (place in the file, name of the other model)
 
 
-def _add_stage(
-    model: Document, groups: ModelGroups, who: tuple[str, str, str], after: str | list[str]
+def _add_stages(
+    model: Document, groups: ModelGroups, name: str, stages: Sequence[WalkStage]
 ) -> None:
-    name, other, place = who
-    levels = groups.levels(other)
-    if not levels:
-        words = f"`{name}` to `{other}`: one of them is no model here"
-        groups.notes.append(lost(place, words, ImportLoss.FALLBACKS))
-        return
-    limits = groups.timeouts(other)
-    for level in levels:
-        targets = [target for target in level if target not in model["targets"]]
+    asked, then = set(model["targets"]), []
+    for stage in stages:
+        level = groups.levels(stage.asked.model)[stage.asked.level]
+        targets = [target for target in level if target not in asked]
         if not targets:
             continue
-        stage: Document = {"after": after, "targets": targets}
+        causes = [cause for cause in CAUSES if cause in stage.causes]
+        if len(causes) == len(CAUSES):
+            asked |= set(targets)  # whatever happens they were asked before a later stage
+        made: Document = {"after": causes if len(causes) > 1 else causes[0], "targets": targets}
+        limits = groups.timeouts(stage.asked.model)
         if limits != groups.timeouts(name):
-            stage["timeouts"] = limits or dict(groups.usual)
-        model.setdefault("then", []).append(stage)
+            made["timeouts"] = limits or dict(groups.usual)
+        then.append(made)
+    if len(then) > STAGES_LIMIT:
+        words = f"{len(then)} stages: the first {STAGES_LIMIT} are kept, a model has no more"
+        groups.notes.append(lost(f"models.{name}.then", words, ImportLoss.FALLBACKS))
+    if then:
+        model["then"] = then[:STAGES_LIMIT]
 
 
 def _table(
     groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]], kind: str
 ) -> dict[str, _Named]:
-    """By model, whom it falls back to."""
+    """By model, whom it falls back to; who is no model is told and left out."""
+    section = next((name for name in _READ if sections.get(name, {}).get(kind)), None)
+    if kind in sections.get(_UNREAD, {}):
+        words = "LiteLLM does not read it here: nothing falls back by it"
+        groups.notes.append(ImportNote(f"{_UNREAD}.{kind}", words, warns=False))
+    given = sections[section][kind] if section else None
     found: dict[str, _Named] = {}
-    for section in ("litellm_settings", "general_settings", "router_settings"):
-        given = sections.get(section, {}).get(kind)
-        for entry in given if isinstance(given, list) else []:
-            if not isinstance(entry, Mapping):
-                continue
-            for name, others in entry.items():
-                listed = others if isinstance(others, list) else [others]
-                place = f"{section}.{kind}"
-                found[str(name)] = [
-                    (place, _name_of(groups, place, str(name), other)) for other in listed
-                ]
+    for entry in given if isinstance(given, list) else []:
+        for name, others in section_of(entry).items():
+            listed = others if isinstance(others, list) else [others]
+            named = _followers(groups, f"{section}.{kind}", str(name), listed)
+            if name == EVERY:
+                found[EVERY] = named  # the last one counts there, of others the first
+            else:
+                found.setdefault(str(name), named)
     return found
 
 
-def _names(groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]], kind: str) -> _Named:
-    for section in ("router_settings", "general_settings", "litellm_settings"):
-        given = sections.get(section, {}).get(kind)
-        if isinstance(given, list):
-            place = f"{section}.{kind}"
-            return [(place, _name_of(groups, place, "each model", other)) for other in given]
+def _everybody(groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]) -> _Named:
+    for section in _READ:
+        given = sections.get(section, {}).get(DEFAULT)
+        if isinstance(given, list) and given:
+            return _followers(groups, f"{section}.{DEFAULT}", EVERY, given)
     return []
 
 
-def _name_of(groups: ModelGroups, place: str, name: str, other: object) -> str:
+def _followers(groups: ModelGroups, place: str, name: str, others: Sequence[object]) -> _Named:
+    found: _Named = []
+    who = "each model" if name == EVERY else f"`{name}`"
+    known = name == EVERY or name in groups.deployments or name in groups.aliases
+    for other in others:
+        named = _name_of(groups, place, who, other)
+        if known and groups.levels(named):
+            found.append((place, named))
+        else:
+            words = f"{who} to `{named}`: one of them is no model here"
+            groups.notes.append(lost(place, words, ImportLoss.FALLBACKS))
+    return found
+
+
+def _name_of(groups: ModelGroups, place: str, who: str, other: object) -> str:
     """The model that a fallback names, plainly or with what else to ask of it; empty: none."""
     if not isinstance(other, Mapping):
         return other if isinstance(other, str) else ""
     named = other.get("model")
     if len(other) > 1 and isinstance(named, str):
-        words = f"`{name}` to `{named}`: the same is asked there, nothing is changed"
+        words = f"{who} to `{named}`: the same is asked there, nothing is changed"
         groups.notes.append(lost(place, words, ImportLoss.FALLBACKS))
     return named if isinstance(named, str) else ""
 
 
-def _tell_chains(groups: ModelGroups, table: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-    for name, place, other in _chains(table):
-        words = f"`{name}` to `{other}`, which falls back as well: that is not followed"
-        groups.notes.append(ImportNote(place, words))
+def _plain(table: Mapping[str, _Named]) -> dict[str, list[str]]:
+    return {name: [other for _, other in named] for name, named in table.items()}
 
 
-def _chains(table: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str, str]]:
-    for name, others in table.items():
-        told = {other for _, other in others}
-        for place, other in others:
-            further = {named for _, named in table.get(other, ())}
-            if further - told - {name}:
-                yield name, place, other
+def _depth(sections: Mapping[str, Mapping[str, Any]]) -> int:
+    for section in _READ:
+        stated = sections.get(section, {}).get(DEPTH)
+        if isinstance(stated, int) and not isinstance(stated, bool):
+            return stated
+    return USUAL_DEPTH

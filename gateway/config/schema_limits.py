@@ -2,13 +2,25 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gateway.config.sections import (
     ConfigSection,
     TotalUsd,
     Zone,
 )
+from ledger.money import PPM
+
+THRESHOLDS_MOST = 16
+
+
+def _is_told(share: float) -> float:
+    if round(share * PPM) < 1:  # alerts are kept in parts per million: it would be told at once
+        raise ValueError(f"the least share is 0.000001, a millionth of the limit: not {share:g}")
+    return share
+
+
+Threshold = Annotated[float, Field(gt=0.0, le=10.0), AfterValidator(_is_told)]
 
 
 class BudgetSection(ConfigSection):
@@ -25,8 +37,10 @@ class BudgetSection(ConfigSection):
         "sent only",
     )
     timezone: Zone = Field("UTC", description="IANA time zone of the window; default: `timezone`")
-    alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
-        (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
+    alert_at: Annotated[tuple[Threshold, ...], Field(max_length=THRESHOLDS_MOST)] = Field(
+        (0.8, 1.0),
+        description="shares of the limit at which an alert is sent, once a window; at "
+        "least a millionth",
     )
 
 

@@ -14,7 +14,7 @@ Algorithm = Literal[
 
 
 class OidcSection(ConfigSection):
-    """What they may do is said by `dashboard.access_file`, as for the dashboard."""
+    """Identity provider of the admin API's tokens; permissions are in `dashboard.access_file`."""
 
     issuer: Issuer | None = Field(
         None,

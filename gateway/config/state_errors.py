@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def translate_state_errors(settings: "Settings") -> Iterator[None]:
-    """Whatever the disk or the ledger refuses in the block is one fault with setting and path."""
+    """Turn errors of the disk or the ledger in the block into one fault with setting and path."""
     try:
         with translate_disk_errors(settings):
             yield

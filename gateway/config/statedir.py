@@ -90,7 +90,7 @@ def _close(state: Path) -> None:
 
 @contextmanager
 def translate_disk_errors(settings: "Settings") -> Iterator[None]:
-    """Whatever the disk refuses in the block is one fault with setting and path."""
+    """Turn errors of the disk in the block into one fault with setting and path."""
     state = settings.state.resolve()
     try:
         if state.exists() and not state.is_dir():

@@ -1,4 +1,4 @@
-"""What Presidio's analyzer gets by `POST /analyze`, and what it says: finds of each text.
+"""Requests and answers of Presidio's analyzer (`POST /analyze`): finds of each text.
 
 It gets `{"text": [...], "language", "score_threshold"}` and answers a list for each text, of
 objects with `entity_type`, `start`, `end` and `score` (Presidio 2.2, `presidio-analyzer/app.py`).

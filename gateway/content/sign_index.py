@@ -1,4 +1,4 @@
-"""Where signs end in a text, by whose they are: a pass of an engine for each sort of signs."""
+"""Index of the places where signs end in a text: one pass of an engine for each sort."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter

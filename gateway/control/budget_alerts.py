@@ -25,6 +25,7 @@ from gateway.control.signed_webhook import SignedWebhook, webhook_client
 from ledger.budgets.alerts import Alert, claim_due, mark_delivered, record_alerts
 from ledger.budgets.entered import entered_thresholds
 from ledger.budgets.escrow import budget_key
+from ledger.budgets.scopes import valued_tag
 from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.database import reading
 from ledger.money import PPM, pusd_to_usd, usd_text
@@ -144,6 +145,12 @@ def alert_text(alert: Alert) -> str:
     """One line for people: `team:search has spent $80.12 (80 %) of its $100.00 per month`."""
     percent = 100 * alert.spent_pusd // alert.limit_pusd if alert.limit_pusd else 100
     kind = "hard" if alert.hard else "soft"
+    if valued_tag(alert.scope) is not None:
+        return (
+            f"more values of {alert.scope} have reached {100 * alert.threshold_ppm / PPM:g} % of "
+            f"their {kind} budget of {usd_text(alert.limit_pusd)} per {alert.period}, the dearest "
+            f"{usd_text(alert.spent_pusd)}; no further one is told of in this {alert.period}"
+        )
     return (
         f"{alert.scope} has spent {usd_text(alert.spent_pusd)} ({percent} %) of its {kind} budget "
         f"of {usd_text(alert.limit_pusd)} per {alert.period}"

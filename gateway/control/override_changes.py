@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Engine
 
 from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.faults import suggest
 from gateway.config.pool_seats import seat_count
 from gateway.policies.overrides import MODEL, TARGET, barred, is_target_named, standing_overrides
 from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
@@ -140,7 +141,7 @@ def _store(engine: Engine, subject: str, says: str, author: OverrideAuthor) -> O
 def _known_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"]:
     found = resolve_model(settings, name)
     if found is None:
-        raise OverrideError(f"there is no model named `{name}`; `breakeven check` lists them")
+        raise OverrideError(f"there is no model named `{name}`{suggest(name, settings.models)}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What-ifs of a running host: one at a time, each in a process of its own.
+"""Jobs of a running host that compute what-ifs: one at a time, each in its own process.
 
 A what-if takes a core for seconds to minutes, so no worker does it: the one that is asked starts
 `gateway.whatif.job`, niced, and every worker can tell how far it is by the files that it leaves

@@ -1,4 +1,4 @@
-"""What `breakeven demo` does: a fresh ledger, a replayed month, then live traffic at its real pace.
+"""Start of `breakeven demo`: a fresh ledger, a replayed month, then live traffic.
 
 Everything lives in the demo's own state directory, which each start makes anew. The month is
 computed by the real router over simulated engines (`gateway.demo.history`) and marked as replayed;

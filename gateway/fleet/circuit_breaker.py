@@ -88,7 +88,7 @@ class EngineCircuits:
             self._until_s[row] = now_s + back_off_s(failures)
 
     def is_shunned(self, row: int, loads: Sequence[float], now_s: float) -> bool:
-        """While it is left alone, and then while one request asks how it is."""
+        """Return whether a target is avoided: silent, its circuit open, or on its one trial."""
         if is_silent(loads, now_s):
             return True
         if self._failures.get(row, 0) < CIRCUIT_FAILURES:

@@ -1,4 +1,4 @@
-"""Whose prefix cache holds the beginning of a prompt, by what was sent there: one per host.
+"""Index of the prompt beginnings in each engine's prefix cache, by what was sent: one per host.
 
 A prompt's text is cut where it is cut for everybody (`ENDS`), and each piece's mark is a checksum
 of all up to its end, of the tools before it and of the tenant's salt: equal marks, equal
@@ -78,7 +78,7 @@ _PlacedMarks = tuple[Sequence[int], int, int, list[tuple[int, int]]]
 
 
 def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
-    """Of a conversation or one text; nothing else is read from its beginning on."""
+    """Return the prefix of a conversation or of one text; other requests have none."""
     name = KINDS[asked.kind].prefix_member
     if name is None or asked.prompts > 1:
         return NOTHING
@@ -155,7 +155,7 @@ class PrefixIndex:
         return tokens, int(trust * tokens)
 
     def count_known(self, engine: int, marks: Sequence[int]) -> int:
-        """How many pieces, from the first on, the engine was sent and may still have.
+        """Return how many leading pieces the engine was sent and may still hold.
 
         Others' marks take places by chance, long before a full cache forgets: of as many places
         as marks that came since, 1/e are left. So all counts up to the last mark that is left, as
@@ -243,7 +243,7 @@ class PrefixIndex:
         return known[3]
 
     def _table(self, engine: int) -> "_Table":
-        """As it is while the engine has this cache and lives this life."""
+        """Return the engine's table for its present cache and process."""
         cells = self._board.cells
         capacity, life = cells[self._published[engine] + _CAPACITY], cells[self._lives[engine]]
         known = self._tables[engine]

@@ -31,7 +31,7 @@ _OPENED: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 
 
 class TargetPrompt(NamedTuple):
-    """What a prompt's bound at one target is made of, in tokens, before what was learned.
+    """Parts of a prompt's upper bound at one target, in tokens, before learned corrections.
 
     `parts`: how many pictures and films have the tokens of `pictures`; `context`: 0 where nobody
     states it. `apart`: how many files may each fill a context of their own.

@@ -46,7 +46,7 @@ class ApiView(Protocol):
 
 
 class TargetViews(Protocol):
-    """Who sees the targets, by their rows."""
+    """Source of target views, by row of the shared load table."""
 
     def engine(self, row: int) -> EngineView: ...
 

@@ -147,7 +147,7 @@ class EngineSupervision:
         self._lives[row].resume()
 
     async def _obey(self) -> None:
-        """What an operator or upkeep asked for; what cannot be done yet is not kept."""
+        """Carry out restart orders; one that cannot be done now is dropped."""
         orders = self._runtime.restart_orders
         shutil.rmtree(orders, ignore_errors=True)  # what an earlier run was asked for
         orders.mkdir(mode=0o700, parents=True)
@@ -274,7 +274,7 @@ class EngineSupervision:
         self._say(f"{name} ended with {code}{cause}")
 
     def _port_setting(self, seat: EngineReplica) -> str:
-        """What to set where the port is taken: which setting, or that it needs another value."""
+        """Return the setting to change where an engine's port is taken, with its present value."""
         setting = f"pools.{seat.pool}.engine.port"
         port = self._settings.pools[seat.pool].engine.port
         return f"{setting} to another port than {port}" if port else setting
@@ -286,7 +286,7 @@ def log_of(runtime: Runtime, seat: EngineReplica) -> Path:
 
 
 def traces_of(settings: OpenTelemetrySection) -> str | None:
-    """Where an engine's spans go, so that they hang under its attempts'.
+    """Return the trace endpoint of an engine, so that its spans follow its attempts' spans.
 
     Headers that open a collector are not handed to engines: they work for whoever asks.
     """

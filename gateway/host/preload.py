@@ -1,4 +1,4 @@
-"""How a command starts that runs a host: what its processes import is imported once, for all.
+"""Start of a command that runs a host: modules of its processes are imported once.
 
 The command executes itself anew without the secrets of its environment, imports, forks the process
 that will fork all others (`fork_server`), and only then reads its environment back. So nothing that

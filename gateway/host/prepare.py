@@ -19,26 +19,22 @@ from sqlalchemy import Engine
 from backends.engine.ports import other_listener
 from gateway.batches.authority import make_secret
 from gateway.clock import Clock
-from gateway.config.declarations import budgets, contracts, routes
 from gateway.config.ledger_address import ledger_url
 from gateway.config.pool_seats import seats_of
 from gateway.config.settings import Settings, version
 from gateway.config.state_errors import translate_state_errors
 from gateway.config.statedir import DIRECTORIES
 from gateway.config.step_promises import measured_steps
-from gateway.control.pricing.configured import store_prices
 from gateway.control.whatif_jobs import WHAT_IFS
 from gateway.errors import ConfigError
 from gateway.fleet.prefix_index import PREFIXES_FILE
 from gateway.fleet.provider_caches import PROVIDER_CACHES_FILE
-from gateway.host.gpu_catalog import hardware
+from gateway.host.declared_books import declare_configuration
 from gateway.host.port_claims import PortClaims
 from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
 from gateway.scaling.reconcile import FindingKind
 from ledger.database import check_durable, make_engine, migrate
-from ledger.declared import declare, other_billed_pools
-from ledger.fleet.market import record_market
-from ledger.fleet.model_routes import record_routes
+from ledger.declared import other_billed_pools
 from ledger.fleet.scaling_notes import ScalingNote, read_scaling, write_scaling
 from ledger.hosts import HostConflict, claim_name, claim_of
 from ledger.identity.pepper import PepperMismatch, agreed_pepper
@@ -86,17 +82,7 @@ def _prepare(
     engine = make_engine(url)
     check_durable(engine)
     at_us, text = Clock().wall_us(), config.read_text(encoding="utf-8")
-    prices = store_prices(settings, engine, at_us)
-    declare(
-        engine,
-        contracts=contracts(settings),
-        budgets=budgets(settings),
-        config=(version(settings), text),
-        at_us=at_us,
-        timezone=settings.timezone,
-    )
-    record_market(engine, hardware(), at_us=at_us)
-    record_routes(engine, routes(settings), at_us=at_us)
+    prices = declare_configuration(engine, settings, text, at_us)
     with engine.connect() as connection:
         besides = other_billed_pools(connection, settings.pools, at_us)
         measured = measured_steps(capacities(connection))

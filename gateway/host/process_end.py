@@ -1,4 +1,4 @@
-"""How a forked process ends: it gives its memory back as it is.
+"""End of a forked process, without a last collection of garbage.
 
 Python would take each object apart first, and so write to every page that is still shared with the
 process that forked it: 60 to 80 ms of CPU for each process, most of what the stop of a host costs.

@@ -30,7 +30,7 @@ STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings
 
 @dataclass(slots=True)
 class EngineStartLimits:
-    """What the engine was started with."""
+    """Limits that an engine was started with, in tokens and sequences."""
 
     max_num_seqs: int
     prefill_budget_tokens: int
@@ -77,7 +77,7 @@ class EngineScraper:
         self._page: tuple[str, EngineSample] | None = None  # as read last
 
     def schedule_measurement(self, now_s: float) -> None:
-        """Who could not be measured is asked again later and later: it may never be."""
+        """Schedule the next measurement after a failure, each time twice as late up to a limit."""
         self.meet_again_s = now_s + min(MEET_AGAIN_S * 2.0**self._meetings, MEET_AGAIN_LIMIT_S)
         self._meetings += 1
 

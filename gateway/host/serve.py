@@ -168,7 +168,7 @@ class HostServer:
             self._tasks.append(asyncio.create_task(self._reload.run()))
 
     def hurry(self) -> None:
-        """While it stops: open streams are told that they end, and are not waited for."""
+        """Stop sooner: open streams get an error event and are not waited for."""
         for child in self._front:
             child.hurry()
 

@@ -185,7 +185,7 @@ class TelemetryProcess:
         return watch.step is None and self._clock.now_s() >= watch.meet_again_s
 
     async def _live(self) -> None:
-        """Whoever decides by what is published hears that somebody publishes."""
+        """Publish each second that telemetry is alive, for workers that decide by its figures."""
         while True:
             self._board.record_alive(self._clock.now_s())
             await next_tick(LIVE_S)
@@ -311,7 +311,7 @@ class TelemetryProcess:
         return True
 
     async def _price(self) -> None:
-        """What a second of each pool's engines is worth, by what was asked of it lately."""
+        """Publish the value of a second of each pool's engines, computed from recent requests."""
         markets = BidPricePublisher(self._board)
         healthy = float(HEALTHS.index(HealthState.HEALTHY.value))
         while True:
@@ -355,7 +355,7 @@ class TelemetryProcess:
                 log.warning("round trips were not stored: %s", error.orig)
 
     def _store(self, samples: Sequence[FleetSample]) -> None:
-        """As the overrides say that stood when the samples were taken."""
+        """Store samples with the overrides that were in force when they were taken."""
         known = standing_overrides(overrides(self._ledger), samples[0].at_us)
         add_samples(self._ledger, [apply_overrides(row, known) for row in samples])
 

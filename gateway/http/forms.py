@@ -87,7 +87,7 @@ class FormRequest:
         return tuple(sorted(DENIED.intersection(name.removesuffix("[]") for name in self.parts)))
 
     def body_for(self, model: str) -> bytes:
-        """The same bytes with the target's model, without what no client may set."""
+        """Return the form with the target's model, without the fields that no client may set."""
         cuts: list[tuple[int, int, bytes]] = []
         for name, group in self.parts.items():
             for part in group:

@@ -135,7 +135,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._let_go()
 
     def _let_go(self) -> None:
-        """Of all that leads back here: a circle would wait long for the collector, 10 KB each."""
+        """Drop references that lead back here: a cycle keeps 10 KB until garbage collection."""
         nothing: Any = None
         self.scope = self.headers = self.cycle = nothing
         self._working = self._on_gone = None

@@ -82,16 +82,21 @@ def _of_object(item: Any, counted: frozenset[str], depth: int) -> InputMedia:
                 continue
             if isinstance(value, dict | list):
                 inner = _of_object(value, counted, depth + 1)
-                named = name in _OBJECT_MEMBERS and bool(value) and not inner.files
-                found = found.add(InputMedia(FETCHED, 1) if named and _is_file(value) else inner)
+                if name in _OBJECT_MEMBERS and not inner.files:
+                    inner = _of_source(value)
+                found = found.add(inner)
             elif isinstance(value, str) and value and name in _OBJECT_MEMBERS - {"content"}:
                 found = found.add(InputMedia(_SENT if _DATA.match(value) else FETCHED, 1))
     return found
 
 
-def _is_file(value: Any) -> bool:
-    """Whether an object below a file's name has an address or data; a list of texts has none."""
-    return isinstance(value, dict) and any(
-        isinstance(inner, str) and (_of_text(inner) is not NO_MEDIA or _ADDRESS.match(inner))
-        for inner in value.values()
-    )
+def _of_source(value: Any) -> InputMedia:
+    """Return what an object below a file's name is: its data, its address, or neither.
+
+    A list of texts below such a name is no file.
+    """
+    texts = value.values() if isinstance(value, dict) else ()
+    sources = [text for text in texts if isinstance(text, str)]
+    if any(_of_text(text).features == FETCHED or _ADDRESS.match(text) for text in sources):
+        return InputMedia(FETCHED, 1)
+    return InputMedia(_SENT, 1) if any(map(_DATA.match, sources)) else NO_MEDIA

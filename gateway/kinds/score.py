@@ -58,12 +58,14 @@ def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
     for name in (first, second):
         refuse_inside(bytes(members[name]), name)
     beside = MARK_BYTES + bytes_beside(members, frozenset(("model", first, second)))
+    first_media = media_of_pairs(b"", lefts)
     if len(left) == 1:
         extent, media = extent_of_pairs(left[0], right), media_of_pairs(bytes(lefts[0]), rights)
     else:
         media = media_of_pairs(b"", [*lefts, *rights])
         extent = extent_of_pairs(0, [sum(pair) for pair in zip(left, right, strict=True)])
     features = media_features(text)
+    by_first = media_features(bytes(members[first])) | first_media.features
     return InferenceRequest(
         kind=RequestKind.SCORE,
         path="/score",
@@ -83,6 +85,10 @@ def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
             repeats=len(right) if len(left) == 1 else 1,
         ),
         features=features | media.features,
+        asked_by={
+            feature: first if feature in by_first else second
+            for feature in features | media.features
+        },
         session=body.session,
         members=members,
         extent=extent,

@@ -60,7 +60,7 @@ class ActivePolicies:
             put()
 
     def overrule(self, overrides: tuple[Override, ...]) -> None:
-        """The same set under other overrides; all or nothing, too."""
+        """Replace the overrides of the active policy set in one step, or not at all."""
         before, self.overrides = self.overrides, overrides
         try:
             self.use(self.settings, self.version)

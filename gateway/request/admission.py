@@ -17,7 +17,7 @@ from ledger.journals.records import Hold
 
 
 class BudgetHeadroom:
-    """What budgets leave one key's requests for one model, at each of its targets.
+    """Headroom in the budgets of one key's requests for one model, at each of its targets.
 
     `scopes` is what an attempt there is counted on, target by target.
     """

@@ -145,7 +145,7 @@ class ClientResponse:
             self.charged = True
 
     def wrap_send(self, wrap: Callable[[Send], Send]) -> None:
-        """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
+        """Send all further messages through the callable that `wrap` makes."""
         self._send, self._connection = wrap(self._send), None
         self.broken = self.charged = False
 
@@ -236,7 +236,7 @@ class ClientResponse:
             self._line.abort()
 
     def set_usage(self, tokens: TokenCounts | None, choice: TargetChoice) -> None:
-        """What the ledger has of an answer, before its end is sent: told where it is translated."""
+        """Set the answer's choice before its end is sent; translated answers report usage."""
         del tokens
         self.choice = choice
 

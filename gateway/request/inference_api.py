@@ -30,6 +30,7 @@ from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
+from gateway.request.ignored_names import telling_ignored
 from gateway.request.limits.rate_limiter import rate_error
 from gateway.request.request_endings import refuse, send_ending, waits_to_send
 from gateway.request.request_tags import with_request_tags
@@ -118,7 +119,7 @@ class InferenceApi:
             identity = await authenticate(
                 self._keys, require_token(fields.token), now_us=now_us, scope=INFERENCE
             )
-            identity = with_request_tags(identity, fields.tags, self._dispatcher.admission)
+            identity = self._tag(identity, fields.tags, reply)
             text = await self._body(scope["path"], fields, connection, receive)
             if DEPLOYMENT in scope:
                 text = with_model(text, fields.media, scope[DEPLOYMENT])
@@ -151,6 +152,15 @@ class InferenceApi:
             self._metrics.working = len(self._open)
             reply.detach()
 
+    def _tag(self, identity: Identity, said: str | None, reply: ClientResponse) -> Identity:
+        """Return who asks with the tags of the request; the answer names those that are ignored."""
+        if said is None:
+            return identity
+        identity, ignored = with_request_tags(identity, said, self._dispatcher.admission)
+        if ignored:
+            reply.wrap_send(telling_ignored(ignored))
+        return identity
+
     def _start_request(self, reply: ClientResponse, scope: Message) -> None:
         self._open.add(reply)
         self._metrics.working = len(self._open)
@@ -161,7 +171,7 @@ class InferenceApi:
             reply.story = observer.start_trace(reply.request_id, scope["path"], scope["headers"])
 
     def open_replies(self) -> set[ClientResponse]:
-        """What is being worked on."""
+        """Return the responses that are under way."""
         return self._open
 
     async def sweep(self) -> None:
@@ -239,7 +249,7 @@ class InferenceApi:
     async def _dispatch_translated(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
     ) -> None:
-        """The same for a request in another dialect, or the number of its tokens."""
+        """Dispatch a translated request, or count its tokens."""
         if reply.purpose == "count":
             await self._count_tokens(asked, identity, reply)
             return
@@ -290,7 +300,7 @@ class InferenceApi:
         identity: Identity,
         reply: ClientResponse,
     ) -> None:
-        """The same in another dialect, or once only."""
+        """Dispatch a request in another dialect, or one with an `Idempotency-Key`."""
         answer: Callable[[], Awaitable[None]]
         if isinstance(reply, TranslatedResponse):
             answer = partial(self._dispatch_translated, asked, identity, reply)

@@ -106,7 +106,7 @@ class LoadTracker:
 
 
 class ReservedLoad(msgspec.Struct, frozen=True):
-    """What an attempt may come to hold: `kv_tokens` is its block-rounded final size.
+    """Load that an attempt reserves; `kv_tokens` is its final size, rounded up to whole blocks.
 
     `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
     token will be; `tpot_ms` where a TPOT is promised that the engine can keep; `step` is what was

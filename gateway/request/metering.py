@@ -82,7 +82,7 @@ class UsageMeter:
             self._journal.append_ending(record, partial(self._finish, attempt, outcome, record))
 
     def record_policy_notes(self, plan: RoutingPlan) -> None:
-        """What policies said of a request, beside the decision that acts."""
+        """Count undecided conditions, and shadow policies that chose differently."""
         metrics = self._metrics
         for name in plan.terms.undecided:
             metrics.count_undecided(name)
@@ -252,7 +252,7 @@ class UsageMeter:
     def _calibrate(
         self, attempt: Attempt, record: AttemptSettled, *, prompt: int, choice: int
     ) -> None:
-        """What the decision counted on, against what came."""
+        """Record the estimates of a decision beside the measured values."""
         request, verdict = attempt.plan.request, attempt.step.verdict
         note, backend = self._metrics.calibration.note, _backend(attempt)
         note(EstimatorName.PROMPT_TOKENS, backend, request.prompt_tokens, prompt)
@@ -300,7 +300,7 @@ class UsageMeter:
 
 
 def opened_record(attempt: Attempt, opened_us: int) -> AttemptOpened:
-    """What is promised to the books before the attempt is dispatched."""
+    """Return the journal record that opens an attempt, written before the attempt is dispatched."""
     plan, step = attempt.plan, attempt.step
     target, verdict, who = step.frozen.target, step.verdict, plan.identity
     best = plan.best_own
@@ -364,7 +364,7 @@ def _backend(attempt: Attempt) -> str:
 
 
 def _shadow(plan: RoutingPlan) -> dict[str, str | None]:
-    """What the policy that only watches would have done, where there is one."""
+    """Return the columns of a shadow policy's decision; empty without one."""
     if plan.shadow is None:
         return {}
     chosen = plan.shadow.first_choice

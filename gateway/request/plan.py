@@ -48,7 +48,7 @@ class AttemptPlan(msgspec.Struct, frozen=True):
     scopes: tuple[str, ...]
 
     def fit_to_budget(self, room_pusd: int) -> "AttemptPlan | None":
-        """The same with an answer short enough for the room; `None` when none is."""
+        """Return this step with `max_tokens` cut to fit `room_pusd`; `None` if none fits."""
         frozen = self.frozen.fit_to_budget(room_pusd)
         if frozen is None:
             return None
@@ -91,7 +91,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         return self.route.learning_key
 
     def step(self, verdict: Verdict) -> AttemptPlan:
-        """How to try a candidate of the decision's order."""
+        """Return the step that tries a candidate of the decision's order."""
         candidate = verdict.candidate
         for frozen, scopes in zip(self.frozen, self.route.rooms.scopes, strict=True):
             if frozen.candidate is candidate:
@@ -104,7 +104,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         return tuple([self.step(verdict) for verdict in self.decision.order])
 
     def with_attempt(self, step: AttemptPlan) -> "RoutingPlan":
-        """The same with this step as it is asked for, so that its record says so."""
+        """Return a copy of the plan with this step in its decision, as it is sent."""
         known, changed = self.decision, step.verdict.candidate.name
         order, verdicts = (
             tuple(
@@ -119,7 +119,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         return self.with_decision(decision)
 
     def reduce_to(self, verdict: Verdict) -> "RoutingPlan":
-        """What is left to be known once the answer of a candidate begins, its record being open."""
+        """Return the part of the plan that is needed once a candidate's answer begins."""
         best, known = self.best_own, self.decision
         verdicts = (verdict,) if best is None or best is verdict else (best, verdict)
         return msgspec.structs.replace(
@@ -131,7 +131,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         )
 
     def with_decision(self, decision: Decision) -> "RoutingPlan":
-        """The same under another decision on its candidates."""
+        """Return a copy of the plan with another decision on the same candidates."""
         note = note_of(self.route, self.earlier)
         blob = pack_decision(self.request, self.policy, decision, note)
         return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
@@ -181,7 +181,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LearnedEstimates:
-    """What requests turned out to need: bytes per token and output lengths, by model and team.
+    """Estimates learned from past requests: bytes per token and output lengths, by model and team.
 
     `target_output`: output that targets make beside their limits, or do not show;
     `target_prompts`: prompts that they bill beyond their bounds; `cached`: what providers' prompt
@@ -322,7 +322,7 @@ class RoutePlanner:
     def prompt_tokens(
         self, asked: InferenceRequest, identity: Identity, clock: Clock | None = None
     ) -> int:
-        """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`.
+        """Return the estimated tokens of a prompt without a request; 404 and 403 as `plan`.
 
         Without a clock no model has retired.
         """
@@ -375,7 +375,7 @@ class RoutePlanner:
         frozen: tuple[CandidateSnapshot, ...],
         now_s: float,
     ) -> Decision | None:
-        """What a shadow would do of the same candidates; the acting policy's cap cuts answers."""
+        """Return a shadow policy's decision on the same candidates, with the same cap."""
         asked = replace(request, preferred=terms.preferred, barred=terms.barred)
         asked = bar_partly_priced(asked, frozen, terms.rule.policy.max_cost_pusd)
         offered = [entry.candidate for entry in frozen]

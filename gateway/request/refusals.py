@@ -1,4 +1,4 @@
-"""What a client is told when no answer comes: the cause and the fix, never a provider's secret."""
+"""Errors to clients that get no answer: cause and fix, without a provider's secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ _ASKED_BY = {  # the member that asks for a feature
 
 
 class Failure(NamedTuple):
-    """How a failed target is described: `reason` beside a status, `did` without one.
+    """Words for a failed target: `reason` beside a status, `did` without one.
 
     `cure`: what the client can do; empty where a retry may help.
     """

@@ -1,15 +1,18 @@
 """Tags that a request names for itself, as `x-breakeven-tags: run=42`, for a budget of each value.
 
 It may name those alone that a budget on `tag:NAME=*` is set on: whatever else goes by tags goes by
-those of keys (`Identity.own_tags`). A tag of the key itself stays as it is.
+those of keys (`Identity.own_tags`). Any other is ignored, and the answer's `x-breakeven-ignored`
+names it: clients send the header on when a budget has ended. A tag of the key itself stays as it
+is, and the tag of batches is given by the house.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Protocol
 
 from gateway.errors import RequestError
 from ledger.budgets.scopes import EACH
-from ledger.identity.keys import Identity
+from ledger.identity.keys import BATCH_TAG, Identity
 
 HEADER: Final = "x-breakeven-tags"
 VALUE_LIMIT: Final = 128  # characters
@@ -22,32 +25,39 @@ class ValuedTags(Protocol):
     def valued_tags(self) -> frozenset[str]: ...
 
 
-def with_request_tags(identity: Identity, said: str | None, budgets: ValuedTags) -> Identity:
-    """Return who asks with the tags of a request: `NAME=VALUE`, with commas between.
+def with_request_tags(
+    identity: Identity, said: str, budgets: ValuedTags
+) -> tuple[Identity, tuple[str, ...]]:
+    """Return who asks with the tags of a request, and the names of those that count for nothing.
 
-    `said`: None where it names none. Raises `RequestError`.
+    `said`: `NAME=VALUE`, with commas between. Raises `RequestError`.
     """
-    if said is None:
-        return identity
     names = budgets.valued_tags
     tags = dict(identity.tags)
     pinned = set(tags)
-    for pair in said.split(","):
-        name, _, value = (part.strip() for part in pair.partition("="))
-        if name not in names:
-            known = ", ".join(sorted(names)) or "none: no budget is on `tag:NAME=*`"
-            raise _fault(
-                f"A request cannot name the tag `{name[:VALUE_LIMIT]}`. It may name {known}."
-            )
+    ignored: dict[str, None] = {}
+    for name, value in _pairs(said):
+        is_other = name in pinned and tags[name] != value
+        if name not in names or name == BATCH_TAG or is_other:
+            ignored[f"{HEADER}.{name}"] = None
+            continue
         if not 0 < len(value) <= VALUE_LIMIT or not value.isprintable() or value == EACH:
             raise _fault(
-                f"The tag `{name}` needs a value of 1 to {VALUE_LIMIT} printable characters."
+                f"The tag `{name}` needs a value of 1 to {VALUE_LIMIT} printable characters, not "
+                f"`{EACH}`."
             )
-        if name in tags and name not in pinned and tags[name] != value:
+        if tags.setdefault(name, value) != value:
             raise _fault(f"The tag `{name}` has two values. Send one.")
-        if name not in pinned:
-            tags[name] = value
-    return replace(identity, tags=tuple(tags.items()), named_tags=frozenset(tags.keys() - pinned))
+    named = frozenset(tags.keys() - pinned)
+    return replace(identity, tags=tuple(tags.items()), named_tags=named), tuple(ignored)
+
+
+def _pairs(said: str) -> Iterator[tuple[str, str]]:
+    for pair in filter(None, map(str.strip, said.split(","))):
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not name or not equals:
+            raise _fault(f"`{pair[:VALUE_LIMIT]}` is no tag: write `NAME=VALUE`, as `run=42`.")
+        yield name, value
 
 
 def _fault(words: str) -> RequestError:

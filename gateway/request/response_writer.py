@@ -5,8 +5,7 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 """
 
 import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from backends.answers import OCTETS, TEXTS, AnswerUsage, is_sound, media_type
@@ -39,6 +38,7 @@ from gateway.kinds.outcome import REFUSED, AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
 from gateway.request.client_response import JSON, NO_CACHE, STREAM, STREAM_HEAD, ClientResponse
+from gateway.request.ignored_names import IGNORED, listed_names
 from gateway.request.metering import UsageMeter
 from router.explain import short
 from router.stages import StageCause
@@ -49,9 +49,7 @@ REFUSAL_LIMIT_BYTES = 1024 * 1024
 NOT_FOUND = 404
 NO_PATH = (NOT_FOUND, 405)
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
-NAMES_TOLD = 32
 CONTENT = b"x-breakeven-content"
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class ResponseWriter:
@@ -226,8 +224,9 @@ def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError
         return UpstreamRejected("the target refused our credentials", status=status)
     if status in NO_PATH and not is_about_model(body):
         return WrongAddress("the target has no such path", status=status)
-    if status == NOT_FOUND and attempt.own and attempt.leads_on(StageCause.FAILURE):
-        return ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
+    leads = attempt.leads_on if attempt.own else attempt.leads_to_stage
+    if status == NOT_FOUND and leads(StageCause.FAILURE):
+        return ModelNotServed("the target is without that model or adapter", status=NOT_FOUND)
     if status == 400 and is_too_long(body) and attempt.leads_on(StageCause.CONTEXT):
         return ContextTooLong("the prompt exceeds the target's context", status=400)
     if attempt.leads_to_stage(StageCause.CONTENT_POLICY) and is_content_refusal(body):
@@ -350,19 +349,12 @@ def _headers(attempt: Attempt, *first: Header) -> list[Header]:
     return [
         *first,
         *(() if retirement is None else retirement.headers),
-        *([(b"x-breakeven-ignored", listed_names(ignored))] if ignored else ()),
+        *([(IGNORED, listed_names(ignored))] if ignored else ()),
         *([(CONTENT, content.row.encode())] if content is not None else ()),
         (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),
         (b"x-breakeven-policy", plan.policy.name.encode("latin-1", "replace")),
         (b"x-breakeven-decision", decision.encode("latin-1", "replace")),
     ]
-
-
-def listed_names(names: Sequence[str]) -> bytes:
-    """Names as a header's list: whoever sent odd ones reads how many there were."""
-    plain = [name for name in names if _PLAIN_NAME.fullmatch(name)][:NAMES_TOLD]
-    more = len(names) - len(plain)
-    return ", ".join([*plain, *([f"and {more} more"] if more else [])]).encode("ascii")
 
 
 def _usd(cost_pusd: int) -> bytes:

@@ -240,7 +240,7 @@ class StagePlanner:
         return plan
 
     def _lines_up(self, plan: RoutingPlan) -> bool:
-        """Where waiting can help; who could go to an own engine lines up behind who waits there."""
+        """Return whether the request waits, for room or behind others of its engine."""
         decision = plan.decision
         if decision.otherwise is not InfeasibleAction.QUEUE:
             return False

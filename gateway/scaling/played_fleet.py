@@ -65,13 +65,16 @@ def demand_classes(classes: Iterable[DemandedClass]) -> tuple[DemandClass, ...]:
 
 def arrival_window(window: PricedWindow, classes: Iterable[DemandedClass]) -> ArrivalWindow:
     """Return a window as a planner is told of it; a class of which nothing is known is left out."""
-    work = {item.name: item.engine_us for item in classes}
+    seen = [
+        (item, window.arrived.get(item.name, 0), window.work_us(item))
+        for item in sorted(classes, key=lambda item: item.name)
+    ]
     return ArrivalWindow(
         window.end_us,
         window.length_us / US,
         tuple(
-            ClassArrivals(name, float(count), count * work[name] / US)
-            for name, count in sorted(window.arrived.items())
-            if name in work
+            ClassArrivals(item.name, float(count), work_us / US)
+            for item, count, work_us in seen
+            if count or work_us
         ),
     )

@@ -14,7 +14,12 @@ from gateway.scaling.scoring import PricedWindow
 from gateway.scaling.traffic_observer import WINDOW_US
 from ledger.economics.scaling_score import ScoredSpan
 from ledger.reporting_zone import ReportingZone
-from ledger.reports.fleet_demand import arrivals, demanded_classes, first_arrival_us
+from ledger.reports.fleet_demand import (
+    arrivals,
+    demanded_classes,
+    first_arrival_us,
+    running_ppm,
+)
 from ledger.reports.scaling_read import EarnedDay, by_day
 from ledger.spans import DAY_US, Scope
 from router.scaling.plan import SizesFleet
@@ -65,11 +70,17 @@ def replay_traffic(
 def _windows(
     connection: Connection, setup: PoolSetup, start_us: int, end_us: int
 ) -> Iterator[PricedWindow]:
-    """Read a day at a time; a minute without requests is one with none."""
+    """Read a day at a time; a minute without requests is one with none.
+
+    The engine time of a request is spread over the time that it ran: counted in the minute of its
+    start, long requests would need more engines than they did.
+    """
     minutes: Mapping[int, Mapping[str, int]] = {}
+    running: Mapping[int, Mapping[str, int]] = {}
     until_us = start_us
     for at_us in range(start_us, end_us, WINDOW_US):
         if at_us >= until_us:
             until_us = min(end_us, at_us + DAY_US)
             minutes = arrivals(connection, setup.models, at_us, until_us)
-        yield PricedWindow(at_us, at_us + WINDOW_US, minutes.get(at_us, {}))
+            running = running_ppm(connection, setup.models, at_us, until_us)
+        yield PricedWindow(at_us, at_us + WINDOW_US, minutes.get(at_us, {}), running.get(at_us, {}))

@@ -15,6 +15,7 @@ from ledger.economics.scaling_score import (
     marginal_pusd,
 )
 from ledger.fleet.fleet_records import FleetChange, FleetInstance
+from ledger.money import divide_half_even
 from ledger.reports.fleet_demand import DemandedClass
 
 US = 1_000_000
@@ -22,15 +23,26 @@ US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PricedWindow:
-    """A span of time with what arrived in it, by class."""
+    """A span of time with what arrived in it, by class.
+
+    `running_ppm` is what ran in it, in millionths of a request; `None` where the end of requests
+    is not known: then each counts wholly where it arrived.
+    """
 
     start_us: int
     end_us: int
     arrived: Mapping[str, int]
+    running_ppm: Mapping[str, int] | None = None
 
     @property
     def length_us(self) -> int:
         return self.end_us - self.start_us
+
+    def work_us(self, item: DemandedClass) -> int:
+        """Return the engine time that a class takes in the window."""
+        if self.running_ppm is None:
+            return self.arrived.get(item.name, 0) * item.engine_us
+        return divide_half_even(self.running_ppm.get(item.name, 0) * item.engine_us, US)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,7 @@ def served_classes(
             item.engine_us,
             item.pusd_per_request,
             item.movable,
+            None if window.running_ppm is None else window.running_ppm.get(item.name, 0),
         )
         for item in classes
     )

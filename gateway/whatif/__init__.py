@@ -1,1 +1,1 @@
-"""What-ifs: recorded traffic through the real decision, in virtual time."""
+"""Simulations of recorded traffic with the real decision, in virtual time (what-ifs)."""

@@ -31,7 +31,7 @@ _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
 class SpanError(ValueError):
-    """Not a span of time; the text says what is."""
+    """A text that is no span of time; the message shows valid ones."""
 
 
 @dataclass(frozen=True, slots=True)

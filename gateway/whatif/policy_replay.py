@@ -202,7 +202,7 @@ class PolicyReplay:
         return StageDecision(decide(request, policy, offered), request, policy, rule, frozen)
 
     def _serve(self, arrival: Arrival, made: StageDecision) -> ReplayChoice | None:
-        """Where the request runs by this decision, if anywhere."""
+        """Run the request where the decision sends it, if anywhere."""
         name, model, _ = self._route(arrival.model)
         for place, verdict in enumerate(made.decision.order):
             choice = self._own_choice(arrival, made.request, verdict, made.frozen, made.rule)
@@ -341,7 +341,7 @@ class PolicyReplay:
     def _learn_caches(
         self, outcome: ReplayOutcome, told: ReplayDecision, request: RoutingRequest
     ) -> None:
-        """Whoever read the prompt has it from its first token on."""
+        """Record the prompt in the cache of the target that read it, from the first token on."""
         read_s = outcome.arrival.at_s + outcome.ttft_s
         if outcome.engine is not None:
             self._prefixes.record_released(outcome.engine, request.beginning.marks, self._now_s)
@@ -380,7 +380,7 @@ def _causes_of(made: StageDecision) -> set[StageCause]:
 
 
 def charged_pusd(outcome: ReplayOutcome, told: ReplayDecision) -> int | None:
-    """What it is charged, provisionally at an own engine; `None`: the API's price is not known."""
+    """Return a replayed request's cost in pico-USD; `None` without an API price."""
     if outcome.engine is not None:
         return told.own_pusd
     if not told.target:

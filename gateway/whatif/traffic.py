@@ -1,4 +1,4 @@
-"""Who asked for what, and when: the input of a replay."""
+"""Recorded requests with their times: the input of a replay."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

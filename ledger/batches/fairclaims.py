@@ -83,9 +83,8 @@ def open_batch_conditions(now_us: int) -> list[Any]:
 def claimed_columns() -> Select[Any]:
     """Return the columns of a claim."""
     columns = BatchLineRow.__table__.columns
-    return select(*columns, BatchRow.endpoint, BatchRow.key_id, BatchRow.expires_us).join(
-        BatchRow, BatchRow.id == BatchLineRow.batch_id
-    )
+    batch = (BatchRow.endpoint, BatchRow.key_id, BatchRow.expires_us, BatchRow.tags)
+    return select(*columns, *batch).join(BatchRow, BatchRow.id == BatchLineRow.batch_id)
 
 
 def _with_lines(wanted: ClaimFilter) -> Select[str, str, int]:

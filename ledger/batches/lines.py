@@ -51,6 +51,7 @@ class LineClaim:
     endpoint: str
     key_id: str
     expires_us: int
+    tags: str | None = None
 
     @property
     def request_id(self) -> str:
@@ -181,7 +182,7 @@ class LineStore:
     def put_back(
         self, claim: LineClaim, *, next_us: int = 0, failed: bool = False, kept: bool = False
     ) -> None:
-        """Not done: again from `next_us` on. `failed` counts a try that said why.
+        """Return a line to the queue until `next_us`; `failed` counts a try with a known reason.
 
         `kept`: no provider's batch takes it.
         """
@@ -325,4 +326,5 @@ def _claim(row: Any) -> LineClaim:
         endpoint=row.endpoint,
         key_id=row.key_id,
         expires_us=row.expires_us,
+        tags=row.tags,
     )

@@ -184,7 +184,7 @@ class OutgoingStore:
         with self.engine.begin() as connection:
             mine = [line for line in leaving if self._moves_out(connection, line.claim)]
             purse = BatchEscrow(connection, lines, at_us)
-            purse.lock(scope for line in mine for scope in line.scopes)
+            purse.lock((line.scopes, line.opened.bound_pusd) for line in mine)
             gone: list[LeavingLine] = []
             broke: list[LeavingLine] = []
             for line in mine:

@@ -30,6 +30,7 @@ class BatchRecord:
 
     `usage` adds up what its answers say they used: `None` until it ends, or where one says nothing.
     `unanswered` counts those of `failed` that ended without an answer: None in rows of before.
+    `tags`: those that its lines name, as `x-breakeven-tags` has them.
     """
 
     id: str
@@ -58,6 +59,7 @@ class BatchRecord:
     cancelling_us: int | None = None
     cancelled_us: int | None = None
     usage: dict[str, Any] | None = None
+    tags: str | None = None
 
 
 _COLUMNS = [getattr(BatchRow, name).label(name) for name in BatchRecord.__dataclass_fields__]

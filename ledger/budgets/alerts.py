@@ -2,17 +2,19 @@
 
 Any host may look. Who notes a threshold first is decided by the table's key; who tells it, by a
 lease that ends: a teller that dies is followed by another one, so a message may come twice (it has
-an id), and never not at all.
+an id), and never not at all. Clients name the values of a tag: the first few that reach a threshold
+are told, then once that there are more, of their default.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 from sqlalchemy import Connection, Engine, Update, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ledger.budgets.binding import BoundBudgets, BudgetLine, is_default, pattern_of, scope_of
+from ledger.budgets.binding import BoundBudgets, BudgetLine, is_bound_by, is_default, scope_of
+from ledger.budgets.scopes import valued_tag
 from ledger.budgets.windows import Period, window_at
 from ledger.database import reading, write_alone
 from ledger.money import PPM
@@ -21,6 +23,7 @@ from ledger.orm.budgets import BudgetAlertRow, BudgetWindowRow
 US_PER_S = 1_000_000
 LEASE_US = 30 * US_PER_S  # a teller's time, and the first wait after a failure
 WAIT_LIMIT_US = 3600 * US_PER_S
+VALUES_TOLD = 5  # of one tag, in one window, at one threshold
 TOLD_FOR_US = 48 * 3600 * US_PER_S  # then it is old news
 
 
@@ -117,9 +120,10 @@ def _reached_of(
     now = window_at(cast("Period", bound.period), bound.timezone, at_us // US_PER_S)
     past = window_at(cast("Period", bound.period), bound.timezone, now.start_s - 1)
     ends = {now.start_s: now.end_s, past.start_s: past.end_s}
-    each, like = is_default(bound.scope), pattern_of(bound.id)
-    mine = table.budget_id.like(like) if each else table.budget_id == bound.id
-    noted = BudgetAlertRow.budget_id.like(like) if each else BudgetAlertRow.budget_id == bound.id
+    mine, noted = table.budget_id == bound.id, BudgetAlertRow.budget_id == bound.id
+    if is_default(bound.scope):
+        mine = is_bound_by(table.budget_id, bound.id)
+        noted = is_bound_by(BudgetAlertRow.budget_id, bound.id)
     # Claims narrow a budget as what is spent does: at its limit requests are refused by both.
     query = select(table.budget_id, table.window, table.spent_pusd, table.claimed_pusd).where(
         mine, table.window.in_(list(ends))
@@ -127,17 +131,38 @@ def _reached_of(
     known = select(
         BudgetAlertRow.budget_id, BudgetAlertRow.window, BudgetAlertRow.threshold_ppm
     ).where(noted, BudgetAlertRow.window.in_(list(ends)))
-    before = set(map(tuple, connection.execute(known).all()))
-    for account, window, booked, claimed in connection.execute(query).all():
-        if budgets.of(account) != bound:
-            continue  # it has one of its own
-        spent = booked + claimed
-        for ppm in steps:
-            if spent * PPM >= ppm * bound.limit_pusd and (account, window, ppm) not in before:
-                yield Alert(
-                    account, scope_of(account), bound.period, window, ends[window], ppm,
-                    bound.limit_pusd, spent, bound.hard, at_us,
-                )  # fmt: skip
+    before = {(row[0], row[1], row[2]) for row in connection.execute(known)}
+    is_valued = valued_tag(bound.scope) is not None
+    if is_valued and {(bound.id, window, ppm) for window in ends for ppm in steps} <= before:
+        return
+    found = [
+        Alert(
+            account, scope_of(account), bound.period, window, ends[window], ppm,
+            bound.limit_pusd, booked + claimed, bound.hard, at_us,
+        )
+        for account, window, booked, claimed in connection.execute(query).all()
+        if budgets.of(account) == bound  # else it has one of its own
+        for ppm in steps
+        if (booked + claimed) * PPM >= ppm * bound.limit_pusd
+        and (account, window, ppm) not in before
+    ]  # fmt: skip
+    yield from _first_values(found, bound, before) if is_valued else found
+
+
+def _first_values(
+    found: Sequence[Alert], bound: BudgetLine, before: Collection[tuple[str, int, int]]
+) -> Iterator[Alert]:
+    """Yield those that spent most, as many as are told, and the default's where there are more."""
+    by_threshold: dict[tuple[int, int], list[Alert]] = {}
+    for alert in sorted(found, key=lambda alert: (-alert.spent_pusd, alert.budget_id)):
+        by_threshold.setdefault((alert.window, alert.threshold_ppm), []).append(alert)
+    for (window, ppm), alerts in by_threshold.items():
+        if (bound.id, window, ppm) in before:
+            continue
+        room = VALUES_TOLD - sum((start, step) == (window, ppm) for _, start, step in before)
+        yield from alerts[: max(0, room)]
+        for more in alerts[max(0, room) :][:1]:
+            yield replace(more, budget_id=bound.id, scope=bound.scope)
 
 
 def _waiting_alerts(connection: Connection, at_us: int) -> list[Alert]:

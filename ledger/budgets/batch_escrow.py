@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, select
 
 from ledger.budgets.binding import BudgetLine, binding
-from ledger.budgets.grants import AccountBalance, BudgetAccount, lock_balance, regrant
+from ledger.budgets.grants import (
+    NO_ROOM,
+    AccountBalance,
+    BudgetAccount,
+    lock_balance,
+    regrant,
+)
+from ledger.budgets.scopes import team_of
+from ledger.budgets.tag_values import ValueNeed, is_value, refused_values
 from ledger.budgets.windows import window_at
 from ledger.journals.records import Hold, HoldState
 from ledger.orm.budgets import HoldRow
@@ -31,11 +39,36 @@ class BatchEscrow:
     _stand: dict[BudgetAccount, AccountBalance] = field(default_factory=dict)
     _held: dict[BudgetAccount, int] = field(default_factory=dict)
 
-    def lock(self, scopes: Iterable[str]) -> None:
-        """Look at every hard budget on these scopes, in the order in which books are written."""
-        accounts = {self._account(name, line) for name, line in self._bind(scopes) if line.hard}
-        for account in sorted(accounts, key=BudgetAccount.lock_order):
-            self._stand[account] = lock_balance(self.connection, AT_PROVIDERS, account)
+    def lock(self, holds: Iterable[tuple[Sequence[str], int]]) -> None:
+        """Look at every hard budget of these holds, in the order in which books are written.
+
+        A hold is the scopes of an attempt and its bound. A new value of a tag is made for none that
+        another budget refuses.
+        """
+        wanted = [
+            (scopes, bound_pusd, [
+                self._account(name, line) for name, line in self._bind(scopes) if line.hard
+            ])
+            for scopes, bound_pusd in holds
+        ]  # fmt: skip
+        known = {at for _, _, accounts in wanted for at in accounts if not is_value(at.budget_id)}
+        self._lock(dict.fromkeys(known, ""))
+        needs, together = [], []
+        for scopes, bound_pusd, accounts in wanted:
+            values = [at for at in accounts if is_value(at.budget_id)]
+            others = [at for at in accounts if at in known]
+            if all(self._remaining_pusd(account) >= bound_pusd for account in others):
+                team = team_of(scopes)
+                needs += [ValueNeed(at.budget_id, at.window, team, bound_pusd) for at in values]
+                together.append([(at.budget_id, at.window) for at in values])
+        refused = refused_values(self.connection, needs, together)
+        made = {BudgetAccount(*need.key): need.team for need in needs if need.key not in refused}
+        self._lock(made)
+
+    def _lock(self, teams: Mapping[BudgetAccount, str]) -> None:
+        for account in sorted(teams, key=BudgetAccount.lock_order):
+            team = teams[account]
+            self._stand[account] = lock_balance(self.connection, AT_PROVIDERS, account, team)
 
     def hold(self, scopes: Iterable[str], bound_pusd: int) -> tuple[Hold, ...] | None:
         """The holds of one attempt, or `None` when a budget has no room; `lock` came before."""
@@ -58,7 +91,8 @@ class BatchEscrow:
                 regrant(self.connection, AT_PROVIDERS, account, self._stand[account], pusd)
 
     def _remaining_pusd(self, account: BudgetAccount) -> int:
-        return self._stand[account].remaining_pusd - self._held.get(account, 0)
+        stand = self._stand.get(account, NO_ROOM)
+        return stand.remaining_pusd - self._held.get(account, 0)
 
     def _bind(self, scopes: Iterable[str]) -> Iterator[tuple[str, BudgetLine]]:
         by_scope: dict[str, list[BudgetLine]] = {}

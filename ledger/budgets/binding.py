@@ -10,10 +10,11 @@ limit is one row, and a budget of one's own goes on with what its window has see
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.scopes import EACH, EACH_KINDS, VALUE_KINDS, valued_tag
+from ledger.orm.base import Stored
 from ledger.orm.budgets import BudgetRow
 
 VALUES_MOST: Final = 10_000  # of one tag, that have a budget in one window
@@ -66,10 +67,13 @@ def is_default(scope: str) -> bool:
     return valued_tag(scope) is not None or (name == EACH and kind in EACH_KINDS)
 
 
-def pattern_of(default_id: str) -> str:
-    """For LIKE: the accounts that a default may bind, and its own id."""
+def is_bound_by(column: Stored[str], default_id: str) -> ColumnElement[bool]:
+    """Say in SQL that a column names the default's own id, or an account that it may bind."""
     scope, _, period = default_id.rpartition("@")
-    return f"{scope.removesuffix(EACH)}%@{period}"
+    begin = scope.removesuffix(EACH)
+    # LIKE takes `_` for any character, and SQLite's a capital letter for a small one.
+    whole = func.substr(column, 1, len(begin)) == begin
+    return and_(column.like(f"{begin}%@{period}"), whole)
 
 
 def binding(

@@ -24,13 +24,14 @@ from ledger.budgets.budget_snapshot import BudgetSnapshot, SpentByWindow, read_b
 from ledger.budgets.grants import (
     NO_ROOM,
     BudgetAccount,
-    GrantNeed,
     grow,
     shrink,
     spent_by_journal,
     standings,
 )
+from ledger.budgets.loan_needs import LoanWish, grant_needs, is_new_value
 from ledger.budgets.loans import GONE, LoanBook
+from ledger.budgets.window_retention import LONGEST_S
 from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
@@ -59,6 +60,11 @@ class _LoanQueue:
     @property
     def amounts(self) -> dict[BudgetAccount, int]:
         return {BudgetAccount(*ask.key): ask.pusd for ask in self.borrow.asks}
+
+    @property
+    def wishes(self) -> list[LoanWish]:
+        hold_pusd, team = self.borrow.hold_pusd, self.borrow.team
+        return [LoanWish(at, pusd, hold_pusd, team) for at, pusd in self.amounts.items()]
 
 
 class BudgetBroker:
@@ -112,7 +118,7 @@ class BudgetBroker:
         self._socket.unlink(missing_ok=True)
 
     def apply_spent(self, spent: Mapping[tuple[str, str, int], int]) -> None:
-        """What the books counted, by (journal, budget, window)."""
+        """Apply spending that the ledger counted, in pico-USD by (journal, budget, window)."""
         self._book.apply_spent(spent)
 
     def close_journal(self, journal: str) -> None:
@@ -129,6 +135,8 @@ class BudgetBroker:
 
     def refresh(self, seen: BudgetSnapshot) -> None:
         """Tell workers what changed: budgets, limits and spending."""
+        if seen.at_us is not None:
+            self._book.forget_ended(seen.at_us // 10**6 - LONGEST_S)
         moved = tuple(amount for amount in seen.spent if amount not in self._known)
         lines = seen.lines if seen.lines != self._lines else None
         self._lines, self._news, self._known = seen.lines, seen.spent, frozenset(seen.spent)
@@ -155,7 +163,7 @@ class BudgetBroker:
                     self._book.set_grant(account, after)
 
     def lent_pusd(self, account: BudgetAccount) -> int:
-        """What this host's workers were lent beyond what the books say they spent."""
+        """Return pico-USD lent to this host's workers and not counted as spent."""
         return self._book.lent_pusd(account)
 
     def at_stake(self, journal: str) -> dict[BudgetAccount, int]:
@@ -212,7 +220,7 @@ class BudgetBroker:
             self._book.record_return(worker.journal, BudgetAccount(*return_.key), return_.pusd)
 
     async def _borrow(self, queue: _LoanQueue, *, after_s: float = 0.0) -> None:
-        """Whoever finds the desk free answers for all who came while it was not."""
+        """Borrow for a queue; the first call that finds the desk free answers all that waited."""
         if after_s:
             await asyncio.sleep(after_s)
         self._asking.append(queue)
@@ -271,7 +279,7 @@ class BudgetBroker:
         return wire.Loan(borrow.number, tuple(loans), tuple(small))
 
     def _short(self, queue: _LoanQueue) -> list[BudgetAccount]:
-        """What has no room for it at this moment."""
+        """Return the accounts that lack room for the amounts of a queue."""
         room = self._book.remaining_pusd
         return [account for account, asked in queue.amounts.items() if asked > room(account)]
 
@@ -299,7 +307,9 @@ class BudgetBroker:
             again = replace(queue, tries=queue.tries - 1)
             self._start(self._borrow(again, after_s=LEFT_AFTER_S))
             return
-        account = self._short(queue)[0]
+        short = self._short(queue)
+        # A value that was made for no hold since another budget is in the way refuses nothing.
+        account = next((each for each in short if each in self._book.standings), short[0])
         standing = self._book.standings.get(account, NO_ROOM)
         room = max(0, self._book.remaining_pusd(account)) + max(0, standing.remaining_pusd)
         may_come = bool(silent) and self._may_fit(queue, silent=silent)
@@ -313,46 +323,27 @@ class BudgetBroker:
         self._send(queue.worker, refusal)
 
     async def _raise_grants(self, asking: Sequence[_LoanQueue]) -> None:
-        """Raise grants where the host is short of what is asked, all in one transaction."""
-        asked: dict[BudgetAccount, list[tuple[int, int]]] = {}
-        for queue in asking:
-            for account, pusd in queue.amounts.items():
-                asked.setdefault(account, []).append((pusd, queue.borrow.hold_pusd))
-        needs = [need for account, asks in asked.items() for need in self._needs(account, asks)]
+        """Raise grants where the host is short of what is asked, all in one transaction.
+
+        New values of tags come after the rest: none is made for a hold that is refused already.
+        """
+        new = {at for queue in asking for at in queue.amounts if is_new_value(self._book, at)}
+        await self._grow(
+            [wish for queue in asking for wish in queue.wishes if wish.account not in new]
+        )
+        if new:
+            fit = [queue for queue in asking if new.issuperset(self._short(queue))]
+            wishes = [wish for queue in fit for wish in queue.wishes if wish.account in new]
+            await self._grow(wishes, [new.intersection(queue.amounts) for queue in fit])
+
+    async def _grow(
+        self, wishes: Iterable[LoanWish], together: Sequence[set[BudgetAccount]] = ()
+    ) -> None:
+        needs = grant_needs(self._book, wishes)
         if needs:
-            grown = await asyncio.to_thread(grow, self._engine, self._host, needs)
+            grown = await asyncio.to_thread(grow, self._engine, self._host, needs, together)
             for account, standing in grown.items():
                 self._book.set_grant(account, standing)
-
-    def _needs(self, account: BudgetAccount, asks: Sequence[tuple[int, int]]) -> list[GrantNeed]:
-        """Together where all fit, as far as is known; else one by one, and of the rest the least.
-
-        `asks`: (asked, hold) in their order. The database is the judge: what it has not told yet
-        is asked for the first alone, and what does not fit is asked for all the same.
-        """
-        room, standing = self._book.remaining_pusd(account), self._book.standings.get(account)
-        total = sum(asked for asked, _ in asks)
-        if total <= room:
-            return []
-        if standing is None:
-            asks, left = asks[:1], 0
-        else:
-            left = max(0, standing.remaining_pusd)
-        if len(asks) > 1 and total - room <= left:
-            return [GrantNeed(account, total - room, max(hold for _, hold in asks))]
-        needs, least = [], None
-        for asked, hold in asks:
-            missing = asked - room
-            if missing <= 0:
-                room -= asked
-            elif missing <= left:
-                needs.append(GrantNeed(account, missing, hold))
-                room, left = 0, left - missing
-            elif least is None or asked < least[0]:
-                least = asked, hold
-        if least is not None:
-            needs.append(GrantNeed(account, least[0] - room, least[1]))
-        return needs
 
     async def _recall(self, accounts: list[BudgetAccount]) -> frozenset[str]:
         """Call idle money back from every worker and wait, at most `RECALL_S`.

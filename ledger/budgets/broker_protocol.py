@@ -1,4 +1,4 @@
-"""What workers and the budget desk say to each other over a Unix socket.
+"""Messages between workers and the budget desk over a Unix socket.
 
 Frames are a length and msgpack. A worker asks (`LoanRequest`), returns (`LoanReturn`) and, after
 every
@@ -52,7 +52,7 @@ def amount(key: AccountKey, pusd: int) -> AccountAmount:
 
 
 class ClientHello(msgspec.Struct, frozen=True, tag="hello"):
-    """Who connects, and what it was lent in all, spent money included."""
+    """First message of a worker: its name, its journal, and all that was ever lent to it."""
 
     worker: str
     journal: str
@@ -60,12 +60,16 @@ class ClientHello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class LoanRequest(msgspec.Struct, frozen=True, tag="borrow"):
-    """All of `asks` or none; `returns` is free money given back in the same breath."""
+    """All of `asks` or none; `returns` is free money given back in the same breath.
+
+    `team`: whose request it is.
+    """
 
     number: int
     asks: tuple[AccountAmount, ...]
     hold_pusd: int  # one attempt's, so 64 bits are enough
     returns: tuple[AccountAmount, ...] = ()
+    team: str = ""
 
 
 class LoanReturn(msgspec.Struct, frozen=True, tag="return"):
@@ -84,7 +88,7 @@ class Loan(msgspec.Struct, frozen=True, tag="lent"):
 
 
 class LoanRefusal(msgspec.Struct, frozen=True, tag="refused"):
-    """Not lent. `away`: it could not be told whether there is room.
+    """Refusal of a loan; `away`: the desk could not tell whether there is room.
 
     `unspent_pusd`: what the limit leaves beside spending and claims, holds not counted.
     """

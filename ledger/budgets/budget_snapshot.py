@@ -23,13 +23,15 @@ SpentByWindow = tuple[tuple[str, int, str], ...]  # budget, window, pUSD as deci
 class BudgetSnapshot:
     """The database's budgets: lines, use (spent and claimed) by window, this host's idle grants.
 
-    `calendars` are those of the lines, each a period and a time zone.
+    `calendars` are those of the lines, each a period and a time zone. `at_us`: when it was read;
+    None where it has the windows of all times.
     """
 
     lines: tuple[wire.BudgetTerms, ...]
     spent: SpentByWindow
     standings: Mapping[BudgetAccount, AccountBalance]
     calendars: frozenset[tuple[str, str]]
+    at_us: int | None = None
 
     def starts(self, at_us: int) -> set[int]:
         """Return where the windows begin that count at a moment."""
@@ -58,6 +60,7 @@ def read_budgets(engine: Engine, host: str, at_us: int | None = None) -> BudgetS
         tuple((key.budget_id, key.window, str(pusd)) for key, pusd in used),
         standings(engine, host, unspent=True, starts=starts),
         calendars,
+        at_us,
     )
 
 

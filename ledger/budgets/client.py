@@ -16,7 +16,7 @@ from ledger.budgets import broker_protocol as wire
 from ledger.budgets.binding import binding, default_of, is_default
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.budgets.escrow import NOTHING, Slice, hold, scope_order, settle
-from ledger.budgets.scopes import valued_tag
+from ledger.budgets.scopes import team_of, valued_tag
 from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.journals.records import Hold
 from ledger.unixsocket import short_path
@@ -127,7 +127,7 @@ class BudgetClient:
         return self._edition
 
     def remaining_pusd(self, scopes: Sequence[str]) -> int | None:
-        """What the least of the hard budgets has not spent; None without a hard budget.
+        """Return the least unspent amount of the hard budgets, in pico-USD; `None` without one.
 
         Never less than the truth: holds of others are not counted, `hold` is the judge.
         """
@@ -165,7 +165,7 @@ class BudgetClient:
                 slices[account] = piece
                 taken.append(account)
         if short:
-            refusal = await self._borrow(short, taken, bound_pusd)
+            refusal = await self._borrow(short, taken, bound_pusd, team_of(scopes))
             if refusal is not None:
                 return self._refusal(refusal)
         held = self._held[attempt_id] = tuple(holds)
@@ -182,7 +182,7 @@ class BudgetClient:
                     self._return_loans([key])
 
     async def _borrow(
-        self, short: list[wire.AccountKey], taken: list[wire.AccountKey], bound_pusd: int
+        self, short: list[wire.AccountKey], taken: list[wire.AccountKey], bound_pusd: int, team: str
     ) -> wire.LoanRefusal | None:
         """Ask for the whole bound on what is short, giving the crumbs there back."""
         if self._writer is None:
@@ -196,7 +196,7 @@ class BudgetClient:
         self._number += 1
         asked = _OpenLoan(asyncio.get_running_loop().create_future(), bound_pusd)
         self._asked[self._number] = asked
-        self._send(wire.LoanRequest(self._number, asks, bound_pusd, returns))
+        self._send(wire.LoanRequest(self._number, asks, bound_pusd, returns, team))
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 answer = await asked.answer

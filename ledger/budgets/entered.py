@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from ledger.budgets.escrow import budget_key
-from ledger.manual_entries import BUDGET, ManualEntry, entries, entries_in_force, latest_us
+from ledger.manual_entries import BUDGET, ManualEntry, standing_entries
 from ledger.money import usd_to_pusd
 
 
@@ -47,8 +47,7 @@ def budget_of(manual_entry: ManualEntry) -> EnteredBudget | None:
 
 def entered_budgets(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
     """Return what stands entered, by budget, also by a clock that is behind who entered it."""
-    found = entries(connection, BUDGET)
-    return entries_in_force(found, latest_us(found, at_us))
+    return standing_entries(connection, BUDGET, at_us)
 
 
 def with_entered(

@@ -21,16 +21,9 @@ from sqlalchemy import (
     update,
 )
 
-from ledger.budgets.binding import (
-    VALUES_MOST,
-    BoundBudgets,
-    BudgetLine,
-    default_of,
-    pattern_of,
-    scope_of,
-)
+from ledger.budgets.binding import BoundBudgets, BudgetLine
 from ledger.budgets.escrow import account_order, loan_pusd
-from ledger.budgets.scopes import EACH, valued_tag
+from ledger.budgets.tag_values import ValueNeed, owner_of, refused_values
 from ledger.database import reading
 from ledger.orm.base import aliased
 from ledger.orm.books import AttemptRow
@@ -55,18 +48,20 @@ class BudgetAccount:
 
 @dataclass(frozen=True, slots=True)
 class GrantNeed:
-    """What a host misses for one hold of `hold_pusd` that one of its workers wants."""
+    """Money that a host lacks for one hold of `hold_pusd` of one of its workers."""
 
     account: BudgetAccount
     missing_pusd: int
     hold_pusd: int
+    team: str = ""  # whose request it is: a new value of a tag counts in its share
 
 
 @dataclass(frozen=True, slots=True)
 class AccountBalance:
     """An account in the database: this host's grant, and what the limit still has for anyone.
 
-    `claimed_pusd` is what providers may bill beyond what was spent: it is nobody's to grant.
+    `claimed_pusd` is what providers may bill beyond what was spent: it is nobody's to grant. An
+    account that is not `made` is no row anywhere: whoever wants it is refused.
     """
 
     limit_pusd: int
@@ -76,6 +71,7 @@ class AccountBalance:
     mine_spent_pusd: int
     others: int  # further hosts with a grant
     claimed_pusd: int = 0
+    made: bool = True
 
     @property
     def remaining_pusd(self) -> int:
@@ -93,8 +89,8 @@ class AccountBalance:
         return max(0, granted - spent) if self.others else 0
 
 
-NO_ROOM = AccountBalance(0, 0, 0, 0, 0, 0)
-"""Balance of an account that is not made: there are too many of its kind."""
+NO_ROOM = AccountBalance(0, 0, 0, 0, 0, 0, made=False)
+"""Balance of an account that is not made: the team has too many of its kind."""
 
 
 def budgets(engine: Engine) -> list[BudgetLine]:
@@ -104,12 +100,33 @@ def budgets(engine: Engine) -> list[BudgetLine]:
 
 
 def grow(
-    engine: Engine, host: str, needs: Iterable[GrantNeed]
+    engine: Engine,
+    host: str,
+    needs: Iterable[GrantNeed],
+    together: Collection[Collection[BudgetAccount]] = (),
 ) -> dict[BudgetAccount, AccountBalance]:
-    """Raise this host's grants by what is missing, or by a loan while much is left."""
+    """Raise this host's grants by what is missing, or by a loan while much is left.
+
+    `together`: the new values of tags that each hold wants at once. One that is made for no hold,
+    since another of it is refused, is left out of what is returned.
+    """
     with engine.begin() as connection:
         ordered = sorted(needs, key=lambda need: need.account.lock_order())
-        return {need.account: _grow_grant(connection, host, need) for need in ordered}
+        groups = [[(each.budget_id, each.window) for each in accounts] for accounts in together]
+        wanted = [
+            ValueNeed(need.account.budget_id, need.account.window, need.team, need.missing_pusd)
+            for need in ordered
+        ]
+        refused = refused_values(connection, wanted, groups)
+        grown = {}
+        for need in ordered:
+            account = need.account
+            key = account.budget_id, account.window
+            if key not in refused:
+                grown[account] = _grow_grant(connection, host, need)
+            elif (limit_pusd := refused[key]) is not None:
+                grown[account] = replace(NO_ROOM, limit_pusd=limit_pusd)
+        return grown
 
 
 def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) -> AccountBalance:
@@ -131,9 +148,11 @@ def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -
                 _raise(connection, host, account, found, -idle)
 
 
-def lock_balance(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
-    """Where an account stands, locked until the transaction ends; made if missing."""
-    return _lock_window(connection, host, account)
+def lock_balance(
+    connection: Connection, host: str, account: BudgetAccount, team: str = ""
+) -> AccountBalance:
+    """Return an account's balance, locked until the transaction ends; made for the team if new."""
+    return _lock_window(connection, host, account, team)
 
 
 def regrant(
@@ -181,7 +200,7 @@ def used_of_windows(
 def spent_by_journal(
     engine: Engine, journals: Iterable[str]
 ) -> dict[tuple[str, BudgetAccount], int]:
-    """What the attempts of some journals have spent of their host's grant, by account."""
+    """Return what the attempts of journals spent of their host's grants, in pico-USD by account."""
     query = (
         select(
             AttemptRow.journal,
@@ -204,33 +223,9 @@ def spent_by_journal(
 
 
 def _grow_grant(connection: Connection, host: str, need: GrantNeed) -> AccountBalance:
-    if _is_beyond(connection, need.account):
-        return NO_ROOM
-    found = _lock_window(connection, host, need.account)
+    found = _lock_window(connection, host, need.account, need.team)
     loan = loan_pusd(found.remaining_pusd, need.missing_pusd, need.hold_pusd, 1 + found.others)
     return _raise(connection, host, need.account, found, loan) if loan > 0 else found
-
-
-def _is_beyond(connection: Connection, account: BudgetAccount) -> bool:
-    """Return whether this value gets no budget, since its tag has the most in the window."""
-    default = default_of(account.budget_id)
-    if default is None or valued_tag(scope_of(default)) is None:
-        return False
-    table = BudgetWindowRow
-    known = select(table.window).where(_is_window(account))
-    if connection.execute(known).first() is not None:
-        return False
-    if BoundBudgets(connection, [account.budget_id]).is_own(account.budget_id):
-        return False
-    begin = scope_of(default).removesuffix(EACH)  # LIKE takes `_` for any, and SQLite's any case
-    values = (
-        select(table.window)
-        .where(table.window == account.window, table.budget_id.like(pattern_of(default)))
-        .where(func.substr(table.budget_id, 1, len(begin)) == begin)
-        .limit(VALUES_MOST)
-    )
-    count = select(func.count()).select_from(values.subquery())
-    return connection.execute(count).scalar_one() >= VALUES_MOST
 
 
 def _raise(
@@ -255,12 +250,15 @@ def _raise(
     return after
 
 
-def _lock_window(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
+def _lock_window(
+    connection: Connection, host: str, account: BudgetAccount, team: str = ""
+) -> AccountBalance:
     """Lock the account's window (made if missing) and read where it stands."""
     insert = insert_of(connection.dialect)
     key = {"budget_id": account.budget_id, "window": account.window}
     zeros = {"spent_pusd": 0, "granted_pusd": 0}
-    window_row = {**key, **zeros, "claimed_pusd": 0}
+    owner = owner_of(connection, account.budget_id, team)
+    window_row = {**key, **zeros, "claimed_pusd": 0, "team_id": owner}
     connection.execute(insert(BudgetWindowRow).on_conflict_do_nothing(), [window_row])
     window = connection.execute(
         select(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ledger.budgets.escrow import GrantPool, is_sliced, loan_pusd
-from ledger.budgets.grants import NO_ROOM, AccountBalance, BudgetAccount
+from ledger.budgets.grants import AccountBalance, BudgetAccount
 
 # Holders beside the journals, whose names contain neither.
 GONE = ""  # what ended workers spent
@@ -95,8 +95,30 @@ class LoanBook:
 
     def forget_unmade(self, account: BudgetAccount) -> None:
         """Forget an account that the database did not make: whoever asks of it is refused."""
-        if self.standings.get(account) == NO_ROOM:
+        if not self.is_made(account) and account in self.standings:
             del self.standings[account], self._pots[account]
+
+    def forget_ended(self, start_s: int) -> None:
+        """Forget windows that began before, of which nothing is lent: nobody asks of them again.
+
+        Only of long ended ones: what is forgotten of a present one would be lent once more.
+        """
+        ended = [
+            account
+            for account in self._pots
+            if account.window < start_s and not self.lent_pusd(account)
+        ]
+        for account in ended:
+            del self._pots[account]
+            self.standings.pop(account, None)
+        if ended:
+            gone = set(ended)
+            self._spent = {key: pusd for key, pusd in self._spent.items() if key[1] not in gone}
+
+    def is_made(self, account: BudgetAccount) -> bool:
+        """Return whether the database has the account, as far as it has told."""
+        known = self.standings.get(account)
+        return known is not None and known.made
 
     def lend(
         self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int

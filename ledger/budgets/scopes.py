@@ -196,6 +196,12 @@ def request_scopes(payer: Payer, model: str) -> tuple[str, ...]:
     return tuple([kind.scope(name) for kind, names in _OF_REQUEST for name in names(payer, model)])
 
 
+def team_of(scopes: Iterable[str]) -> str:
+    """Return the team of a request by its scopes, "" where none is named."""
+    begin = TEAM.scope("")
+    return next((name.removeprefix(begin) for name in scopes if name.startswith(begin)), "")
+
+
 def target_scopes(target: Destination) -> tuple[str, ...]:
     """Return the scopes that an attempt has for its target alone."""
     return tuple([kind.scope(name) for kind, names in _OF_TARGET for name in names(target)])

@@ -1,10 +1,12 @@
 """The state of every budget in the window of an instant: spent, held, left, and its end.
 
-A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
+A default (`user:*`) is followed by everybody whom it binds and who has spent in that window; of the
+values of a tag, which clients name, only those with the least left follow, and the default says how
+many there are.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 from sqlalchemy import Connection, select
@@ -12,12 +14,13 @@ from sqlalchemy import Connection, select
 from ledger.budgets.binding import (
     BoundBudgets,
     BudgetLine,
+    is_bound_by,
     is_default,
-    pattern_of,
     scope_of,
     wildcard_of,
 )
 from ledger.budgets.escrow import budget_key
+from ledger.budgets.scopes import valued_tag
 from ledger.budgets.windows import CalendarWindow, Period, window_at
 from ledger.journals.records import HoldState
 from ledger.orm.budgets import NO_HOST, BudgetAlertRow, BudgetWindowRow, GrantRow, HoldRow
@@ -25,6 +28,17 @@ from ledger.orm.types import exact_sum
 
 US = 10**6
 EARLY = 20  # a forecast needs a twentieth of the window
+VALUES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAccounts:
+    """All whom a default binds and who have a window; `exhausted` of them have nothing left."""
+
+    accounts: int
+    exhausted: int
+    spent_pusd: int
+    held_pusd: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +47,7 @@ class BudgetState:
 
     `held_pusd`: what requests under way may cost at most. `alerts`: shares of the limit (parts per
     million) that were reached in the window. `claimed_pusd`: what providers may bill beyond what
-    was spent; it narrows the budget and is not spent.
+    was spent; it narrows the budget and is not spent. `bound`: of a default alone.
     """
 
     account: str
@@ -43,6 +57,7 @@ class BudgetState:
     held_pusd: int = 0
     alerts: tuple[int, ...] = ()
     claimed_pusd: int = 0
+    bound: BoundAccounts | None = None
 
     @property
     def used_pusd(self) -> int:
@@ -64,6 +79,11 @@ class BudgetState:
         return None if self.account == self.line.id else self.line.id
 
     @property
+    def is_value(self) -> bool:
+        """Return whether it is one of a tag's values, and has no budget of its own."""
+        return self.default is not None and valued_tag(self.line.scope) is not None
+
+    @property
     def remaining_pusd(self) -> int:
         """Below zero where a soft budget is overspent."""
         return self.line.limit_pusd - self.used_pusd
@@ -83,7 +103,7 @@ class BudgetState:
 def budget_states(
     connection: Connection, at_us: int, also: Collection[str] = ()
 ) -> list[BudgetState]:
-    """Those in force, by their names. `also`: scopes told of before they spent anything."""
+    """Those in force, by their names. `also`: scopes told of also before they spent anything."""
     budgets = BoundBudgets(connection)
     return [
         state
@@ -104,9 +124,10 @@ def _of(
     held_by, told_of = HoldRow.budget_id == bound.id, BudgetAlertRow.budget_id == bound.id
     owed_by = GrantRow.budget_id == bound.id
     if is_default(bound.scope):
-        like = pattern_of(bound.id)
-        mine, held_by = BudgetWindowRow.budget_id.like(like), HoldRow.budget_id.like(like)
-        told_of, owed_by = BudgetAlertRow.budget_id.like(like), GrantRow.budget_id.like(like)
+        mine = is_bound_by(BudgetWindowRow.budget_id, bound.id)
+        held_by = is_bound_by(HoldRow.budget_id, bound.id)
+        told_of = is_bound_by(BudgetAlertRow.budget_id, bound.id)
+        owed_by = is_bound_by(GrantRow.budget_id, bound.id)
     table = BudgetWindowRow
     query = select(table.budget_id, table.spent_pusd, table.claimed_pusd).where(
         mine, table.window == window.start_s
@@ -135,7 +156,7 @@ def _of(
     )
     for account, ppm in connection.execute(alerts.order_by(BudgetAlertRow.threshold_ppm)):
         reached.setdefault(account, []).append(ppm)
-    return [
+    found = [
         BudgetState(
             account,
             bound,
@@ -148,3 +169,24 @@ def _of(
         for account, pusd in sorted(spent.items())
         if budgets.of(account) == bound
     ]
+    return _counted(found, bound, also) if is_default(bound.scope) else found
+
+
+def _counted(
+    found: Sequence[BudgetState], bound: BudgetLine, also: Collection[str]
+) -> list[BudgetState]:
+    """Return a default that says how many it binds, with these; of values, with the worst."""
+    (default,) = (state for state in found if state.account == bound.id)
+    bound_states = [state for state in found if state.account != bound.id]
+    counts = BoundAccounts(
+        len(bound_states),
+        sum(state.remaining_pusd <= 0 for state in bound_states),
+        sum(state.spent_pusd for state in bound_states),
+        sum(state.held_pusd for state in bound_states),
+    )
+    if valued_tag(bound.scope) is not None:
+        worst = sorted(bound_states, key=lambda state: (-state.used_pusd, state.account))
+        named = [state for state in worst[VALUES_SHOWN:] if state.scope in also]
+        bound_states = [*worst[:VALUES_SHOWN], *named]
+    told = [replace(default, bound=counts), *bound_states]
+    return sorted(told, key=lambda state: state.account)

@@ -15,14 +15,23 @@ SAID = ("scope", "period", "limit_pusd", "hard", "timezone", "retired_us")
 _FIRST = select(BudgetVersionRow.budget_id, func.min(BudgetVersionRow.recorded_us)).group_by(
     BudgetVersionRow.budget_id
 )
+_LAST = select(BudgetVersionRow.budget_id, func.max(BudgetVersionRow.recorded_us)).group_by(
+    BudgetVersionRow.budget_id
+)
 _Said = dict[str, tuple[object, ...]]
 
 
 def record_versions(connection: Connection, at_us: int) -> int:
     """Add a version of each budget that says something else than its newest; returns how many."""
     newest = _newest(connection)
+    recorded = {row[0]: row[1] for row in connection.execute(_LAST)}
     rows = [
-        {"budget_id": budget_id, "recorded_us": at_us, **dict(zip(SAID, said, strict=True))}
+        # Versions follow each other in time, also where a clock is behind who declared before.
+        {
+            "budget_id": budget_id,
+            "recorded_us": max(at_us, recorded.get(budget_id, 0)),
+            **dict(zip(SAID, said, strict=True)),
+        }
         for budget_id, said in sorted(_budgets(connection).items())
         if newest.get(budget_id) != said
     ]

@@ -77,6 +77,8 @@ class PoolAssumptions:
 
     `pusd_per_hour` is the rate of one of `count_each` per engine, in force now. `ops_pusd_per_week`
     is `None` while ops are not entered. `capacity_per_minute` is of one engine inside the SLO.
+    `answers` and `failures` are attempts of the period that this pool's traffic was measured from;
+    `answers` is `None` where nobody counted them, as for traffic that a person stated.
     """
 
     pool: str
@@ -95,6 +97,8 @@ class PoolAssumptions:
     capacity_origin: str | None = None
     window_minutes: int = 1
     models: tuple[ModelAssumption, ...] = ()
+    answers: int | None = None
+    failures: int = 0
 
     def lines(self) -> list[Assumption]:
         """Return the pool's lines of the sheet."""

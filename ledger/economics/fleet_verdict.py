@@ -17,7 +17,10 @@ from ledger.economics.value_curve import DepartureOrder, ValueCurve
 
 MORE_OPTIONS = 2  # options shown beyond the best number
 LEAST_OPTIONS = 3
+UNBILLED = "no hour of this period is billed yet; `breakeven serve` bills each hour after its end"
 MOST_OPTIONS = 64  # engines beyond what runs that are looked at
+LEAST_ANSWERS = 100  # fewer answers say too little of a month's traffic
+LEAST_HOURS = 168  # a whole week shows a quiet pool, whatever the hour of day
 
 
 class VerdictAction(StrEnum):
@@ -196,9 +199,11 @@ def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCur
     if pool.pusd_per_hour is None:
         return _without(pool, curve, "enter your GPU rate")
     if not pool.hours:
-        return _without(pool, curve, "no hour of this period was billed")
+        return _without(pool, curve, UNBILLED)
     if pool.engines == 0:
         return _without(pool, curve, "no engine runs")
+    if (reason := _lacking_traffic(pool)) is not None:
+        return _without(pool, curve, reason)
     options = _options(sheet, pool, curve)
     now = options[pool.engines]
     if now.reserved:
@@ -214,6 +219,26 @@ def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCur
         _action(best, now), worth, interval, other, _action(other, now),
         _shifts(sheet, pool, options, best), curve.stays,
     )  # fmt: skip
+
+
+def _lacking_traffic(pool: PoolAssumptions) -> str | None:
+    """Return why the period's traffic is too little for a verdict, `None` if it is enough.
+
+    Enough are `LEAST_ANSWERS` answers, or `LEAST_HOURS` billed hours in which failures are not
+    more than answers: what failed has no tokens, so that its demand is unknown and not zero.
+    """
+    answers, failures = pool.answers, pool.failures
+    if answers is None or answers >= LEAST_ANSWERS:
+        return None
+    if pool.hours >= LEAST_HOURS and failures <= answers:
+        return None
+    failed = f" and {failures:,} failed" if failures else ""
+    count = "1 request was" if answers == 1 else f"{answers:,} requests were"
+    return (
+        f"{count} answered{failed} in {float(pool.hours):.3g} billed hours; a verdict needs "
+        f"{LEAST_ANSWERS} answers, or {LEAST_HOURS} billed hours with at most as many failures as "
+        "answers"
+    )
 
 
 def _without(pool: PoolAssumptions, curve: ValueCurve, reason: str) -> PoolVerdict:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ledger.money import divide_half_even
+from ledger.money import PPM, divide_half_even
 
 US = 1_000_000
 HOUR_US = 3_600 * US
@@ -42,13 +42,18 @@ class InstanceRent:
 
 @dataclass(frozen=True, slots=True)
 class ServedClass:
-    """Requests of one class in a window. `pusd_per_request` is `None` where none is known."""
+    """Requests of one class in a window. `pusd_per_request` is `None` where none is known.
+
+    `running_ppm` is what ran in the window, in millionths of a request; `None` counts all of a
+    request's work in the window of its arrival.
+    """
 
     name: str
     requests: int
     engine_us: int
     pusd_per_request: int | None
     movable: bool = True
+    running_ppm: int | None = None
 
     @property
     def leaves(self) -> bool:
@@ -56,18 +61,23 @@ class ServedClass:
 
     @property
     def work_us(self) -> int:
-        return self.requests * self.engine_us
+        return self._times(self.engine_us)
 
     @property
     def pusd(self) -> int:
-        return self.requests * (self.pusd_per_request or 0)
+        return self._times(self.pusd_per_request or 0)
+
+    def _times(self, amount: int) -> int:
+        if self.running_ppm is None:
+            return self.requests * amount
+        return divide_half_even(self.running_ppm * amount, PPM)
 
 
 def api_curve(
     classes: Iterable[ServedClass], *, length_us: int, capacity_ppm: int, most: int
 ) -> list[int]:
     """Return the API dollars of a window for 0 to `most` engines, in pico-USD."""
-    counted = [item for item in classes if item.requests]
+    counted = [item for item in classes if item.work_us]
     fixed_us = sum(item.work_us for item in counted if not item.leaves)
     leaving = sorted(
         (item for item in counted if item.leaves),

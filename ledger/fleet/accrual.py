@@ -124,7 +124,7 @@ def hours_of(from_us: int, until_us: int) -> Iterator[tuple[int, int]]:
 
 
 def midnight_us(day: date | None, *, days: int = 0) -> int | None:
-    """So many days later; after 31 December 9999, which stands for no end, there is no date."""
+    """Return a day's midnight plus `days`, in microseconds; 31 December 9999 means no end."""
     if day is None:
         return None
     moment = datetime(day.year, day.month, day.day, tzinfo=UTC)

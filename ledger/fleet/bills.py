@@ -1,4 +1,4 @@
-"""What own GPUs cost over a span: closed hours from the books, and what runs since, by contract.
+"""Bills of own GPUs over a span: closed hours, and the open rest by contract.
 
 Closed hours are final: used + idle + unavailable = bill. The open rest is computed from the
 contract at the reader's clock: used is what attempts were charged provisionally, the remainder is

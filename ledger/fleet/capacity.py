@@ -33,12 +33,12 @@ class TrafficSums:
 
     @property
     def context_tokens(self) -> float:
-        """That a running sequence attends to, on average."""
+        """Return the mean tokens that a running sequence attends to."""
         return (self.output_prompt + self.output_square / 2) / self.output_tokens
 
     @property
     def kv_tokens(self) -> float:
-        """That a running sequence holds when it ends."""
+        """Return the tokens that a running sequence holds at its end."""
         return (self.output_prompt + self.output_square) / self.output_tokens
 
     @property

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 
 from ledger.database import reading
-from ledger.manual_entries import RATE, ManualEntry, entries, entries_in_force
+from ledger.manual_entries import RATE, ManualEntry, standing_entries
 from ledger.orm.fleet import GpuContractRow
 
 NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number
@@ -40,8 +40,8 @@ def apply_rate(contract: Mapping[str, Any], manual_entry: ManualEntry | None) ->
 
 
 def standing_rates(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
-    """By pool."""
-    return entries_in_force(entries(connection, RATE), at_us)
+    """Return what stands entered, by pool, also by a clock that is behind who entered it."""
+    return standing_entries(connection, RATE, at_us)
 
 
 def carry_rates(

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
@@ -38,6 +38,9 @@ V = TypeVar("V")
 
 class LedgerUnavailable(Exception):
     """The key is not cached and the database cannot be asked: answer 503, not 401."""
+
+
+BATCH_TAG: Final = "batch"  # the tag of each line of a batch: the batch's id
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert, select, update
 
-from ledger.identity.keyring import Identity, KeyRing, LedgerUnavailable
+from ledger.identity.keyring import BATCH_TAG, Identity, KeyRing, LedgerUnavailable
 from ledger.identity.lineage import NOBODYS, KeyOrigin
 from ledger.identity.secretfile import read_or_create_secret
 from ledger.identity.tokens import (
@@ -28,6 +28,7 @@ from ledger.identity.tokens import (
 from ledger.orm.identity import KeyRow, MetaRow, OrganisationRow, TeamRow, UserRow
 
 __all__ = [
+    "BATCH_TAG",
     "CreatedKey",
     "Identity",
     "IdentityError",
@@ -170,7 +171,10 @@ def _ensure_member(
         made = insert(table).values(id=member, org_id=org, name=member, created_us=now_us)
         connection.execute(made)
     elif of != org:
-        raise IdentityError(f"{kind} `{member}` belongs to `{of}`, not `{org}`")
+        raise IdentityError(
+            f"{kind} `{member}` belongs to `{of}`, not `{org}`: "
+            f"name its organisation (`--org {of}`)"
+        )
 
 
 def _plain(text: str, limit: int) -> bool:
@@ -183,10 +187,7 @@ def _refuse_faults(spec: KeySpec, now_us: int) -> None:
         raise IdentityError(f"a key's name is 1 to {TEXT_LIMIT} printable characters")
     if not all(_plain(model, TEXT_LIMIT) for model in spec.models or ()):
         raise IdentityError(f"a model's name is at most {TEXT_LIMIT} printable characters")
-    if not all(_plain(text, TEXT_LIMIT) for tag in spec.tags for text in tag):
-        raise IdentityError(f"tags are at most {TEXT_LIMIT} printable characters each")
-    if any("=" in name for name, _ in spec.tags):
-        raise IdentityError("a tag's name has no `=`: budgets name a tag as `NAME=VALUE`")
+    _refuse_tags(spec)
     for what in (spec.team, spec.org, spec.user):
         if what is not None and not (what and _plain(what, 128) and what == what.strip()):
             words = "1 to 128 printable characters, without blanks at their ends"
@@ -198,3 +199,17 @@ def _refuse_faults(spec: KeySpec, now_us: int) -> None:
         raise IdentityError("the key would be expired when it is made")
     if spec.residency not in ("any", "internal_only"):
         raise IdentityError(f"`{spec.residency}` is no residency: any, internal_only")
+
+
+def _refuse_tags(spec: KeySpec) -> None:
+    if not all(_plain(text, TEXT_LIMIT) for tag in spec.tags for text in tag):
+        raise IdentityError(f"tags are at most {TEXT_LIMIT} printable characters each")
+    if any("=" in name for name, _ in spec.tags):
+        raise IdentityError("a tag's name has no `=`: budgets name a tag as `NAME=VALUE`")
+    if spec.origin.line is None:  # a key from before keeps its tags when it is rotated
+        if any(name == BATCH_TAG for name, _ in spec.tags):
+            words = "is given by the gateway: each line of a batch bears its batch's id"
+            raise IdentityError(f"the tag `{BATCH_TAG}` {words}; choose another name")
+        if any(value == EVERYBODY for _, value in spec.tags):
+            words = f"no tag has the value `{EVERYBODY}`: budgets mean each value by it"
+            raise IdentityError(words)

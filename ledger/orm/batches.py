@@ -60,6 +60,7 @@ class BatchRow(LedgerBase):
     errors: Stored[list[dict[str, Any]] | None] = define_column(Json)
     labels: Stored[dict[str, str] | None] = define_column("metadata", Json)
     usage: Stored[dict[str, Any] | None] = define_column(Json)  # what its answers say
+    tags: Stored[str | None]  # that its lines name, as `x-breakeven-tags` has them
     total: Stored[int] = define_column(default=0)
     completed: Stored[int] = define_column(default=0)
     failed: Stored[int] = define_column(default=0)

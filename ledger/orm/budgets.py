@@ -51,10 +51,15 @@ class BudgetWindowRow(LedgerBase):
     """`granted_pusd` is the sum of the window's grants, kept under the same row lock.
 
     `limit_pusd` is the highest limit that a host's grant was raised under. `claimed_pusd` is what
-    claims of the window's attempts count beside what was spent: `ClaimRow.counted_pusd`.
+    claims of the window's attempts count beside what was spent: `ClaimRow.counted_pusd`. `team_id`:
+    the team whose request named this value of a tag first; None for any other account.
     """
 
     __tablename__ = "budget_windows"
+    __table_args__ = (
+        # Windows are looked for by the moment: of ended ones there are ever more.
+        Index(None, "window", "team_id", "budget_id"),
+    )
 
     budget_id: Stored[str] = define_column(primary_key=True)
     window: Stored[int] = define_column(BigInteger, primary_key=True)  # start, epoch seconds
@@ -62,12 +67,14 @@ class BudgetWindowRow(LedgerBase):
     granted_pusd: Stored[int] = define_column(WideInteger, default=0)
     limit_pusd: Stored[int | None] = define_column(WideInteger)
     claimed_pusd: Stored[int] = define_column(WideInteger, default=0)
+    team_id: Stored[str | None]
 
 
 class GrantRow(LedgerBase):
     """The money that one host may spend in a window, and what its attempts spent of it."""
 
     __tablename__ = "grants"
+    __table_args__ = (Index(None, "host", "window"),)
 
     budget_id: Stored[str] = define_column(primary_key=True)
     window: Stored[int] = define_column(BigInteger, primary_key=True)

@@ -1,4 +1,4 @@
-"""What attempts add up to, as values: spend, tokens, spills and SLO in one cube; marks.
+"""Sums of attempts: spend, tokens, spills and SLO in one cube; flagged attempts.
 
 `cells` covers every attempt of a span by bucket; what a first page asks of a span as a whole is
 read once by `facts`. `rollups` decides whether sums or rows answer.
@@ -64,7 +64,7 @@ class AttemptCell:
 
 @dataclass(frozen=True, slots=True)
 class ComparatorCost:
-    """What one comparator would have charged for what own engines served of a model."""
+    """Price at one comparator of a model's answers by own engines."""
 
     model: str
     pool: str
@@ -80,7 +80,7 @@ class ComparatorCost:
 
 @dataclass(frozen=True, slots=True)
 class OverflowCost:
-    """What spilled of a model for lack of capacity, and its price: paid, or at a comparator."""
+    """Requests of a model that spilled for lack of capacity: the price paid, or at a comparator."""
 
     model: str
     comparator: str | None  # `None`: what was really paid
@@ -102,7 +102,7 @@ class FlaggedAttempts:
 
 @dataclass(frozen=True, slots=True)
 class SpendPoint:
-    """What one bucket's attempts of one group cost; priced ones only."""
+    """Cost of the priced attempts of one group in one bucket, in pico-USD."""
 
     start_us: int
     name: str

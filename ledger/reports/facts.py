@@ -127,7 +127,7 @@ class SpanFacts:
     def overflowed(
         self, *, spills: Collection[str], kinds: Collection[str] | None = None
     ) -> list[OverflowCost]:
-        """What overflow of these models cost, and would have cost; without a price: left out."""
+        """Return the overflow of these models at the paid price and at each comparator's."""
         bought: dict[tuple[Any, ...], list[int]] = {}
         for group in self.mine:
             known = group.status is not None and group.flag != "unpriced"

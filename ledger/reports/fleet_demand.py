@@ -4,7 +4,7 @@ Prices elsewhere, engine time and capacity are the verdict's, of the days before
 first attempts, counted as soon as they are in the books: what was served elsewhere counts as well.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,17 +12,18 @@ from sqlalchemy import Connection, func, select
 
 from ledger.economics.assumptions import ModelResidency
 from ledger.economics.cost import TokenBasis
-from ledger.money import divide_half_even
+from ledger.money import PPM, divide_half_even
 from ledger.orm.books import AttemptRow
 from ledger.orm.identity import TeamRow
 from ledger.queries.rollups import RollupProgress, SumQuery, read_consistently, sums_at
 from ledger.reports.pool_demand import KEPT_INSIDE, ClassKey, class_name
 from ledger.reports.survey import survey
-from ledger.spans import HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS
 
 MINUTE_US = 60_000_000
 FIRST_ATTEMPT = 1
+LONGEST_US = DAY_US  # an earlier request is not read, though it may still run
 _LEAVES = {ModelResidency.MAY_LEAVE, ModelResidency.DECLARED_MOVABLE}
 
 
@@ -121,6 +122,57 @@ def arrivals(
         counts = found.setdefault(minute_us, {})
         counts[name] = counts.get(name, 0) + count
     return found
+
+
+def running_ppm(
+    connection: Connection, models: Collection[str], start_us: int, end_us: int
+) -> dict[int, dict[str, int]]:
+    """Return how many first attempts ran, by the minute in which they ran, and by class.
+
+    The unit is a millionth of a request. A request counts in each minute by that minute's share of
+    the time from its opening to its settlement, so that its parts add up to 1,000,000; one that is
+    not settled counts in the minute of its opening. Requests opened up to `LONGEST_US` before
+    `start_us`, the start of a minute, are read.
+    """
+    row, bound = AttemptRow, bound_teams(connection)
+    settled_us = func.coalesce(row.settled_us, row.opened_us)
+    first = (row.opened_us - row.opened_us % MINUTE_US).label("first_us")
+    last = (settled_us - settled_us % MINUTE_US).label("last_us")
+    mine = (
+        row.model.in_(sorted(models)),
+        row.opened_us >= start_us - LONGEST_US,
+        row.opened_us < end_us,
+        row.attempt_no == FIRST_ATTEMPT,
+    )
+    found: dict[int, dict[str, int]] = {}
+
+    def add(minute_us: int, name: str, ppm: int) -> None:
+        if start_us <= minute_us < end_us and ppm:
+            counts = found.setdefault(minute_us, {})
+            counts[name] = counts.get(name, 0) + ppm
+
+    # Most requests end in the minute that they began in: the database counts them.
+    short = select(first, row.model, row.team_id, func.count()).where(*mine, last <= first)
+    for minute_us, model, team, count in connection.execute(
+        short.group_by("first_us", row.model, row.team_id)
+    ):
+        add(minute_us, class_name(ClassKey(model, team in bound)), count * PPM)
+    long = select(row.opened_us, row.settled_us, row.model, row.team_id).where(*mine, last > first)
+    for opened_us, ended_us, model, team in connection.execute(long):
+        name = class_name(ClassKey(model, team in bound))
+        for minute_us, ppm in spread_ppm(opened_us, ended_us or opened_us):
+            add(minute_us, name, ppm)
+    return found
+
+
+def spread_ppm(opened_us: int, ended_us: int) -> Iterator[tuple[int, int]]:
+    """Yield each minute of a request and its share, in parts per million that add up exactly."""
+    minute_us, before = opened_us - opened_us % MINUTE_US, 0
+    while minute_us < ended_us:
+        until_us = min(minute_us + MINUTE_US, ended_us)
+        through = PPM * (until_us - opened_us) // (ended_us - opened_us)
+        yield minute_us, through - before
+        minute_us, before = minute_us + MINUTE_US, through
 
 
 def first_arrival_us(connection: Connection, models: Collection[str]) -> int | None:

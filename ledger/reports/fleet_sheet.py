@@ -96,6 +96,7 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
     )
     source, origin = (AssumptionSource.UNKNOWN, None) if able is None else _SOURCES[able.known]
     shared = contract.machine is not None
+    answers, failures = _attempts(reads.facts, bill.pool, spills)
     entered = contract.ops_pusd_per_hour or contract.ops_seconds_per_week
     return (
         PoolAssumptions(
@@ -113,9 +114,24 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
             capacity_origin=origin,
             window_minutes=window,
             models=tuple(models),
+            answers=answers,
+            failures=failures,
         ),
         curve,
     )
+
+
+def _attempts(facts: SpanFacts, pool: str, spills: Sequence[str]) -> tuple[int, int]:
+    """Return how many attempts were answered and how many failed, of a pool and of its overflow."""
+    answers = failures = 0
+    for group in facts.attempts:
+        if group.status is None or (group.pool != pool and group.model not in spills):
+            continue
+        if group.status in ANSWERED:
+            answers += group.attempts
+        else:
+            failures += group.attempts
+    return answers, failures
 
 
 def _rate(contract: ContractVersion, *, shared: bool) -> Exact | None:
@@ -151,8 +167,11 @@ def _classes(
 
 def _name(model: ModelAssumption) -> str:
     """Return what the verdict calls a class where it objects."""
-    unknown = model.residency is ModelResidency.NOT_KNOWN
-    return f"{model.model} (no API of it is known)" if unknown else model.model
+    if model.residency is ModelResidency.NOT_KNOWN:
+        return f"{model.model} (no API of it is known)"
+    if model.residency is ModelResidency.MAY_LEAVE and model.pusd_per_token is None:
+        return f"{model.model} (its price elsewhere is not known)"
+    return model.model
 
 
 def _model(reads: SheetReads, pool: PoolReads, key: ClassKey) -> ModelAssumption:

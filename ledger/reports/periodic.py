@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from ledger.budgets.scopes import valued_tag
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.economics.assumptions import Assumption
 from ledger.economics.verdict_text import dollars_and_cents, sentence, usd_cents
@@ -137,7 +138,9 @@ def periodic_report(
     hours: dict[str, Any] = {}
     if whole_month:
         hours["month_hours"] = (scope.end_us - scope.start_us) // HOUR_US
-    states = [state for state in budget_states(connection, now_us) if not state.is_default]
+    every = budget_states(connection, now_us)
+    states = [state for state in every if not (state.is_default or state.is_value)]
+    tags = [state for state in every if state.is_default and valued_tag(state.scope) is not None]
     first_us = queries.first_us(connection)
     before = Scope(scope.start_us - (scope.end_us - scope.start_us), scope.start_us)
     return PeriodicReport(
@@ -145,7 +148,7 @@ def periodic_report(
         read_verdict(connection, scope, **hours),
         _moved(connection, before, scope, zone) if _is_covered(before, first_us) else None,
         {by: _unusual(connection, scope, zone, by, first_us) for by in SpendGroup},
-        tuple(sorted(states, key=lambda state: (-_share(state), state.account))[:SHOWN]),
+        (*sorted(states, key=lambda state: (-_share(state), state.account))[:SHOWN], *tags),
         month_text(month_outlook(connection, now_us, zone), dollars_and_cents),
         now_us,
     )
@@ -227,10 +230,27 @@ def _budget(state: BudgetState, now_us: int) -> dict[str, Any]:
         "scope": state.scope, "period": state.line.period, "hard": state.line.hard,
         "limit_usd": usd_cents(state.line.limit_pusd), "used_usd": usd_cents(state.used_pusd),
         "forecast_usd": None if ahead is None else usd_cents(ahead),
+        **_bound_figures(state),
+    }  # fmt: skip
+
+
+def _bound_figures(state: BudgetState) -> dict[str, Any]:
+    if state.bound is None:
+        return {}
+    return {
+        "used_usd": usd_cents(state.bound.spent_pusd + state.bound.held_pusd), "forecast_usd": None,
+        "values": state.bound.accounts, "exhausted": state.bound.exhausted,
     }  # fmt: skip
 
 
 def _budget_line(state: BudgetState, now_us: int) -> str:
+    if state.bound is not None:
+        used = dollars_and_cents(state.bound.spent_pusd + state.bound.held_pusd)
+        return (
+            f"Budget {state.scope} this {state.line.period}: {state.bound.accounts:,} values used "
+            f"{used}, {state.bound.exhausted:,} of them all of their "
+            f"{dollars_and_cents(state.line.limit_pusd)}"
+        )
     ahead = state.forecast_pusd(now_us)
     told = "" if ahead is None else f", about {dollars_and_cents(ahead)} at its end"
     return (

@@ -1,4 +1,4 @@
-"""What pools are asked, by window and model, as the verdict needs it: the value curve of a pool.
+"""Demand of pools by window and model, as the verdict needs it: a pool's value curve.
 
 Minutes of a pool's load are exact, and so is what was bought for lack of room by minute and model.
 The sums know which models a pool kept by the hour, so a minute's kept tokens have the mix of their

@@ -100,7 +100,7 @@ def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: Token
 
 
 def spending(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
-    """The same without minutes: no pool is looked at alone, and no capacity is told.
+    """Return a survey without minutes: it has no pool's own load and no capacity.
 
     Half of what a survey takes, for pages that show what was spent and where it went.
     """
@@ -110,14 +110,14 @@ def spending(connection: Connection, scope: Scope, *, bucket_us: int, basis: Tok
 def surveys(
     connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis
 ) -> tuple[Survey, Survey]:
-    """Of everyone, and of what the scope's team spent, of one read: much is the same of both."""
+    """Return the survey of everyone and of the scope's team, from one read of the ledger."""
     books = _Books(connection, scope, bucket_us, basis, [None, scope.team], alone=[None])
     return books.survey(None), books.survey(scope.team)
 
 
 @dataclass(frozen=True, slots=True)
 class _SurveyReads:
-    """What is read of attempts, at one state of their sums; `moments` and `loads` by team."""
+    """Reads of attempts at one state of their sums; `moments` and `loads` are by team."""
 
     facts: SpanFacts
     homes: dict[str, str]
@@ -277,7 +277,7 @@ class _Books:
         return fleet_verdict(reads, pools)
 
     def _open_hours_of(self, contract: ContractVersion) -> OpenHours:
-        """Of the hour that is open; a team's is everyone's."""
+        """Return the hours of a contract that are not closed; they are of all teams."""
         known = self._running.get(contract)
         if known is None:
             whole = replace(self._scope, team=None)

@@ -1,4 +1,4 @@
-"""How attempts add up, said once: for the sums that are kept, for the rows they are made of.
+"""Definition of sums of attempts, for the stored sums and for the rows that make them.
 
 A `RollupCube` names what attempts are grouped by and what of them is added up. `pack` and `unpack`
 keep
@@ -81,7 +81,7 @@ class RollupCube:
 
     @property
     def packed(self) -> tuple[tuple[Any, int], ...]:
-        """Of days that are over: see `packing`."""
+        """Return tables of past days' sums with their widths in microseconds (`packing`)."""
         every = ((self.quarters, QUARTER_US), (self.weeks, WEEK_US))
         return tuple((table, width_us) for table, width_us in every if table is not None)
 
@@ -216,7 +216,7 @@ def unpack(packed: bytes) -> Iterator[tuple[int, Load]]:
 
 
 def unpack_columns(packed: bytes) -> list[tuple[int, ...]]:
-    """The same in columns: the minutes, and each figure of theirs."""
+    """Return packed sums as columns: the minutes, then each figure."""
     return list(zip(*msgspec.msgpack.decode(packed), strict=True))
 
 

@@ -255,7 +255,8 @@ class LedgerRepository:
             here = {"of_budget": budget_id, "of_window": start}
             found = say.spent.find(connection, dict(here))
             if found is None:
-                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None, "claimed_pusd": 0}
+                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None, "claimed_pusd": 0,
+                         "team_id": None}  # fmt: skip
                 say.windows.run(connection, [{"budget_id": budget_id, "window": start, **zeros}])
                 found = say.spent.find(connection, dict(here))
                 assert found is not None

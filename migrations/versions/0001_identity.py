@@ -1,4 +1,4 @@
-"""Who asks: organisations, teams, users, keys."""
+"""Add organisations, teams, users and keys."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Who stored which versions of prices, when, and from what."""
+"""Add imports of prices: author, time, source and versions."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What a policy that only watches would have decided, beside the decision."""
+"""Add the decision of a shadow policy beside the one that acts."""
 
 import sqlalchemy as sa
 from alembic import op

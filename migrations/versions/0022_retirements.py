@@ -1,4 +1,4 @@
-"""What stands for attempts that were retired."""
+"""Add the sums that replace retired attempts."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -43,6 +43,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """What was retired does not come back."""
+    """Drop the sums; retired attempts are not restored."""
     op.drop_table("retired_use")
     op.drop_table("retirements")

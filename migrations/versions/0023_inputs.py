@@ -1,4 +1,4 @@
-"""What a decision was given, exact, so that it can be made again."""
+"""Add the exact inputs of a decision, so that it can be repeated."""
 
 import sqlalchemy as sa
 from alembic import op

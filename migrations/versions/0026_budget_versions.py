@@ -1,4 +1,4 @@
-"""What was said of budgets, version by version; each start says what is in force."""
+"""Add versions of budgets; each start records those in force."""
 
 import sqlalchemy as sa
 from alembic import op

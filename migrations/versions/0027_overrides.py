@@ -1,4 +1,4 @@
-"""What operators hold over the policies for a while."""
+"""Add operators' overrides of policies."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What stands for holds, postings and refusals that went."""
+"""Add the balances that replace condensed holds, postings and refusals."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Who made, rotated and revoked keys."""
+"""Add the register of made, rotated and revoked keys."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What people enter: rates of GPUs, whose a project is, scenarios, rates of currencies."""
+"""Add entries of people: GPU rates, teams of projects, scenarios, currency rates."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What each state directory is called as a host, and which process writes for it."""
+"""Add host names by state directory, and the process that writes for each."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What a budget had left for a request that it refused; how long a request stood in line."""
+"""Add a budget's rest at a refusal, and the time that a request waited in line."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What targets claim beyond what was held for an attempt."""
+"""Add claims of targets beyond an attempt's hold."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What of a claim may be billed, how much of it narrows budgets, and how it was resolved.
+"""Add the billable part of a claim, its effect on budgets, and its resolution.
 
 Claims of before say nothing of what is plausible in them: unknown, so that they narrow nothing.
 """

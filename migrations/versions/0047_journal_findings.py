@@ -1,4 +1,4 @@
-"""What is wrong with journals, and the number of each journal's next frame.
+"""Add damage found in journals, and the number of each journal's next frame.
 
 Writers of before leave the number at 0: their journals have none.
 """

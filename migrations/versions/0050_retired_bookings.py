@@ -1,4 +1,4 @@
-"""What retired attempts were booked at, for invoices of their days.
+"""Add the booked cost of retired attempts, for invoices of their days.
 
 Attempts that were retired before have none: what they came to is read from their postings.
 """

@@ -1,4 +1,4 @@
-"""Who made a key for itself, which key it follows, and whose budgets bind it, too.
+"""Add the maker of a key, the key that it follows, and the further budgets that bind it.
 
 Keys that are there were made by whoever acts for their team: nobody is their maker.
 """

@@ -1,4 +1,4 @@
-"""How many of a batch's failed lines nobody tried: Anthropic's clients are told them apart."""
+"""Add the count of a batch's failed lines that were never tried."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Where each model's requests may go beside own engines: the verdict prices what would leave."""
+"""Add the further targets of each model: the verdict prices what would leave."""
 
 import sqlalchemy as sa
 from alembic import op

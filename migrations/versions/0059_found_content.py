@@ -1,4 +1,4 @@
-"""What detectors found in a request, and what was done: kinds and counts."""
+"""Add the content that detectors found in a request, by kind and count, and the action."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""How far the feed of events was told."""
+"""Add the position up to which events were sent."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What the answers of a batch say that they used."""
+"""Add the usage that the answers of a batch report."""
 
 import sqlalchemy as sa
 from alembic import op

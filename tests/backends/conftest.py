@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -156,3 +157,18 @@ async def tls_upstream() -> AsyncIterator[Callable[..., Awaitable[Upstream]]]:
     yield start
     for server in started:
         await server.stop()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory) -> Path:
+    """A self-signed certificate for `localhost`, key in the same file."""
+    folder = tmp_path_factory.mktemp("tls")
+    path = folder / "both.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-keyout", path, "-out", folder / "cert.pem", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    path.write_bytes(path.read_bytes() + (folder / "cert.pem").read_bytes())
+    return path

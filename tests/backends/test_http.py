@@ -1,8 +1,6 @@
 import asyncio
 import socket
 import ssl
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -207,21 +205,6 @@ async def test_closing_the_client_breaks_what_is_open(upstream, wire):
     await client.aclose()
     with pytest.raises(UpstreamBroken):
         await anext(aiter(exchange))
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory) -> Path:
-    """A self-signed certificate for `localhost`, key in the same file."""
-    folder = tmp_path_factory.mktemp("tls")
-    path = folder / "both.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", path, "-out", folder / "cert.pem", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    path.write_bytes(path.read_bytes() + (folder / "cert.pem").read_bytes())
-    return path
 
 
 async def test_tls_with_a_trusted_certificate_sends_the_name(certificate, tls_upstream, wire):

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -67,21 +66,6 @@ async def server():
     yield made
     made.stop()
     await asyncio.sleep(0.005)  # transports close in a later turn of the loop
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory) -> Path:
-    """A self-signed certificate for `localhost`, key in the same file."""
-    folder = tmp_path_factory.mktemp("tls")
-    path = folder / "both.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", path, "-out", folder / "cert.pem", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    path.write_bytes(path.read_bytes() + (folder / "cert.pem").read_bytes())
-    return path
 
 
 def secured(certificate: Path) -> ssl.SSLContext:

@@ -6,7 +6,8 @@ the two wires are missing: clients and targets are transports that hand bytes ov
 by the clock drift with the machine; instructions (`valgrind --tool=callgrind`, needs `valgrind`)
 are the same within a hundredth, whoever else computes. The kernel's part is in neither.
 Writes `build/bench-request.json`; `ARGS=--stream`: 32 chunks of an own engine, in place of 1 KB;
-`--hit`: all but the first are answered from the response cache.
+`--hit`: all but the first are answered from the response cache; `--unstored`: on a host that keeps
+no answers, which shows what keeping costs those that keep nothing.
 """
 
 import argparse
@@ -215,6 +216,7 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
     prices.write_text(yaml.safe_dump(_prices()))
     document = configuration(folder, prices, list(range(9001, 9005)), port=8080, workers=1)
     document |= {"response_cache": {"enabled": True}} if given.hit else {}
+    document |= {"store": {"enabled": False}} if given.unstored else {}
     config.write_text(yaml.safe_dump(document))
     settings = load(config)
     runtime = prepare(settings, config).runtime
@@ -261,7 +263,7 @@ def instructions(given: argparse.Namespace) -> float:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         again = [sys.executable, __file__, "--counting", "--requests", str(given.requests)]
-        again += [flag for flag in ("--stream", "--hit") if getattr(given, flag[2:])]
+        again += [flag for flag in ("--stream", "--hit", "--unstored") if getattr(given, flag[2:])]
         count = ["valgrind", "--tool=callgrind", "--instr-atstart=no",
                  f"--callgrind-out-file={out}"]  # fmt: skip
         # Where a text is put among others depends on this, and with it how long a look-up takes.
@@ -276,6 +278,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stream", action="store_true")
     parser.add_argument("--hit", action="store_true", help="of the response cache")
+    parser.add_argument("--unstored", action="store_true", help="on a host that keeps no answers")
     parser.add_argument("--requests", type=int, default=640, help="in each batch")
     parser.add_argument("--batches", type=int, default=BATCHES)
     parser.add_argument("--instructions", action="store_true", help="count them, too: 1 minute")
@@ -289,6 +292,7 @@ def main() -> int:
         return 0
     what = f"a streamed request of {CHUNKS} chunks" if given.stream else "a request of 2 KB"
     what = f"a hit: {what}" if given.hit else what
+    what = f"{what} without kept answers" if given.unstored else what
     machine = f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}"
     quiet, middle = batches[len(batches) // 10], statistics.median(batches)
     print(f"{what}: p10 {quiet:.1f} us of the thread, median {middle:.1f} us; {machine}")

@@ -34,7 +34,7 @@ from scripted_desk import ScriptedDesk
 
 from backends.event_server import EventServer
 from backends.simulator.running import bind
-from dashboard import admin_client
+from dashboard import admin_client, viewer_identity
 from dashboard.viewer import Viewer
 from deploy import once
 from gateway.clock import Clock
@@ -54,6 +54,7 @@ from ledger.fleet.hours import gpu_entry
 from ledger.fleet.market import GpuOffer, MeasuredThroughput, record_market
 from ledger.identity.keys import KeyRing
 from ledger.identity.people import DashboardRole
+from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.journals import records
 from ledger.journals.records import AttemptOpened, AttemptSettled, ComparedCost, TokenCounts
 from ledger.orm import tables as orm
@@ -581,3 +582,22 @@ def serving(tmp_path_factory) -> Iterator[Callable[[str], ServedAdmin]]:
     yield serve
     for made_value in made:
         made_value.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(books, serving):
+    """A gateway over two days of small books, for tests that write through it."""
+    return serving(books(days=2, peak=2.0).url)
+
+
+@pytest.fixture
+def page_as(gateway, page, monkeypatch) -> Callable[..., AppTest]:
+    """A page beside the gateway, seen by a person whom the dashboard believes to have a role."""
+    monkeypatch.setenv(GATEWAY, gateway.address)
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
+
+    def look(name: str, person: str | None, role: DashboardRole) -> AppTest:
+        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(person, role))
+        return page(name, gateway.url)
+
+    return look

@@ -209,11 +209,11 @@ def test_a_budget_is_entered_and_ended(seen, house) -> None:
 def test_an_anomaly_is_muted_and_heard_again(seen, house) -> None:
     turns(seen, house, "spend")
     shows(seen, "Far above their usual day")
-    muter = "Mute a series, or hear it again"
+    muter = "Mute or unmute a series"
     chooses(seen, muter, "search")
-    presses(seen, "Mute it")
+    presses(seen, "Mute")
     shows(seen, "team search is muted", f"Muted: search, by {FAY}")
     assert house.entered(MUTE)[0] == f"team/search by {FAY}"
     chooses(seen, muter, "search")
-    presses(seen, "Hear it again")
-    shows(seen, "team search is heard again")
+    presses(seen, "Unmute")
+    shows(seen, "team search is not muted any more")

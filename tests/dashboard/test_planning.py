@@ -63,7 +63,7 @@ def test_the_best_way_and_its_figures() -> None:
 def test_staying_is_an_answer_and_missing_a_rate_is_none() -> None:
     dear = plan(TRAFFIC, replace(FIGURES, pusd_per_hour=9 * USD))
     text, more, leaves = verdict(dear, "H100")
-    assert (text, leaves) == ("Stay with the API for these 36 months.", False)
+    assert (text, leaves) == ("Stay with the API for this traffic, for 36 months.", False)
     alone = plan(TRAFFIC, replace(FIGURES, pusd_per_hour=None))
     assert verdict(alone, "H100")[0].startswith("Enter your GPU rate")
     assert "reserve, 12 months (1 x H100), costs" in more

@@ -1,5 +1,6 @@
 """Of a subject's entries that have begun the newest counts; none is ever edited."""
 
+import msgspec
 import pytest
 
 from ledger.manual_entries import (
@@ -10,6 +11,7 @@ from ledger.manual_entries import (
     entries,
     entries_in_force,
     project_teams,
+    standing_entries,
     upcoming_entries,
 )
 
@@ -106,3 +108,14 @@ def test_projects_are_their_providers_own(engine, say) -> None:
     say(PROJECT + "openai-eu/proj_3", {"team": "legal"})
     with engine.connect() as connection:
         assert project_teams(connection, "openai", 9) == {"proj_1": "search"}
+
+
+def test_what_counts_is_told_by_a_clock_that_is_behind_who_entered_it(engine) -> None:
+    """Red before, of projects, rates and lists of entries."""
+    with engine.begin() as connection:
+        says = {"team": "search"}
+        given = ManualEntry(0, PROJECT + "openai/proj_1", says, 50, 50, "ada", None)
+        enter(connection, given)
+        assert project_teams(connection, "openai", 40) == {"proj_1": "search"}
+        enter(connection, msgspec.structs.replace(given, from_us=90, recorded_us=60))
+        assert standing_entries(connection, PROJECT, 40)["openai/proj_1"].from_us == 50

@@ -7,8 +7,10 @@ differs must stand in a table here with its reason: a difference that appears or
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -114,12 +116,26 @@ LITELLM_DIFFERS = {
     "openai/gpt-3.5-turbo-instruct": NO_SUCH_NAME,
     "openai/gpt-3.5-turbo-instruct-0914": NO_SUCH_NAME,
 }
+FORM = re.compile(r"([a-z]+/)?\d+x\d+")
+UNITS = {  # a price's unit: so many of it, and that as a number
+    "second_pusd": (TokenCounts(audio_ms=90_000), 90),
+    "search_pusd": (TokenCounts(searches=3), 3),
+    "character_pusd": (TokenCounts(characters=1_000), 1_000),
+    "picture_pusd": (TokenCounts(pictures=2), 2),
+}
+UNITS_DIFFER = {
+    r"picture_pusd azure/gpt-image-1-mini (low|medium)/.+":
+        "the map has Azure's own rows, by pixel; LiteLLM finds OpenAI's of that name before them",
+    r"second_pusd deepgram/streaming/nova-3": "LiteLLM finds the row of `nova-3` without streams",
+}  # fmt: skip
 LITELLM_SCRIPT = """
 import io, json, sys, warnings
 from contextlib import redirect_stdout
 warnings.simplefilter("ignore")
 import litellm
+from litellm.cost_calculator import default_image_cost_calculator
 from litellm.types.utils import CompletionTokensDetailsWrapper, PromptTokensDetailsWrapper, Usage
+from litellm.types.utils import ImageObject, ImageResponse
 def cost(name, mix, tier):
     provider, _, model = name.partition("/")
     prompt, cached, written, output, reasoning = mix
@@ -134,12 +150,40 @@ def cost(name, mix, tier):
             prompt_tokens=prompt, completion_tokens=output, service_tier=tier))
     except Exception as error:
         return type(error).__name__
-costs = [cost(*case) for case in json.load(sys.stdin)]
+def unit_costs(name, unit, count, form):
+    "Pictures have two calculators there: by form, and by an answer."
+    provider, _, model = name.partition("/")
+    quality, _, size = form.rpartition("/")
+    looks = {"quality": quality or None, "n": count, "size": size or "1024x1024"}
+    whose = {"model": model, "custom_llm_provider": provider}
+    words = {
+        "second_pusd": {"call_type": "atranscription", "audio_transcription_file_duration": count},
+        "search_pusd": {"call_type": "arerank", "rerank_billed_units": {"search_units": count}},
+        "character_pusd": {"call_type": "aspeech", "prompt_characters": count},
+    }
+    if unit in words:
+        return [tried(lambda: sum(litellm.cost_per_token(**whose, **words[unit])))]
+    answer = ImageResponse(
+        created=1, data=[ImageObject(url="u")] * count, size=size or None, quality=quality or None)
+    return [
+        tried(lambda: default_image_cost_calculator(**whose, **looks)),
+        tried(lambda: litellm.completion_cost(
+            completion_response=answer, call_type="image_generation", **whose, **looks)),
+    ]
+def tried(calculate):
+    try:
+        return calculate()
+    except Exception:
+        return None
+given = json.load(sys.stdin)
+costs = [cost(*case) for case in given["tokens"]]
+with redirect_stdout(io.StringIO()):  # it prints where it knows no name
+    units = [unit_costs(*case) for case in given["units"]]
 sys.path.insert(0, "tests/bench")
 import bench_prices
 with redirect_stdout(io.StringIO()) as matrix:
     assert bench_prices.main(["--json"]) == 0
-json.dump({"costs": costs, "matrix": json.loads(matrix.getvalue())}, sys.stdout)
+json.dump({"costs": costs, "units": units, "matrix": json.loads(matrix.getvalue())}, sys.stdout)
 """
 
 
@@ -224,14 +268,35 @@ def cases(seed, prices):
 
 
 @pytest.fixture(scope="module")
-def by_litellm(cases):
+def unit_cases(seed):
+    """Pictures, seconds, searches and characters at every price that has them, each with our cost.
+
+    Pictures at each form that has a price of its own, too.
+    """
+    rows = diff([], seed.drafts, at_us=0).prices(1)
+    found = []
+    for price in PriceBook(rows).prices_in_force(0):
+        listed = [] if "#" in price.name else [u for u in UNITS if getattr(price.terms, u)]
+        for unit in listed:
+            forms = [rates.tier for rates in price.terms.schedules if FORM.fullmatch(rates.tier)]
+            for form in ["", *(forms if unit == "picture_pusd" else ())]:
+                counts, count = UNITS[unit]
+                cost = cost_pusd(counts, price, tier=form or STANDARD)
+                found.append(((price.name, unit, count, form), cost))
+    return found
+
+
+@pytest.fixture(scope="module")
+def by_litellm(cases, unit_cases):
     """Its costs, and the matrix of `make bench-prices`.
 
     LiteLLM warns when it is imported, and needs seconds of CPU for that: one process does both.
     """
     done = subprocess.run(
         [sys.executable, "-c", LITELLM_SCRIPT],
-        input=json.dumps([case for case, _ in cases]),
+        input=json.dumps(
+            {"tokens": [case for case, _ in cases], "units": [case for case, _ in unit_cases]}
+        ),
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
@@ -250,6 +315,28 @@ def test_against_litellm(cases, by_litellm):
     }
     assert differ == set(LITELLM_DIFFERS)
     assert len({name for (name, *_), _ in cases}) - len(differ) >= 300
+
+
+def test_units_against_litellm(unit_cases, by_litellm):
+    """Ours is one of LiteLLM's; of a picture whose form nobody knows it is the dearest form's."""
+    agree, differ = Counter(), set()
+    for ((name, unit, _, form), mine), costs in zip(unit_cases, by_litellm["units"], strict=True):
+        known = [usd * 10**12 for usd in costs if usd]
+        slack = max(2, mine * 1e-7)  # prices by pixel are rounded to whole pico-dollars
+        dearer = unit == "picture_pusd" and not form and known and mine >= max(known) - slack
+        if dearer or any(abs(theirs - mine) <= slack for theirs in known):
+            agree[unit] += 1
+        elif known:
+            differ.add(f"{unit} {name} {form}".strip())
+    explained = {
+        pattern: {found for found in differ if re.fullmatch(pattern, found)}
+        for pattern in UNITS_DIFFER
+    }
+    assert differ == set().union(*explained.values())
+    assert all(explained.values())
+    assert agree["picture_pusd"] >= 300
+    assert agree["second_pusd"] >= 70
+    assert min(agree["search_pusd"], agree["character_pusd"]) >= 18
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 A program under each SDK's interpreter lists the members of its types, nested ones too, each with a
 body that has it and one that has not (`clients/request_types.py`). What a target would get must
 differ between them, else the member must be refused by its name or named as ignored. Of others the
-reason stands in `USED`, `HISTORY` or `UNDONE`, by a pattern of "path place".
+reason stands in `USED`, `HISTORY` or `SAME`, by a pattern of "path place".
 """
 
 import asyncio
@@ -60,15 +60,13 @@ HISTORY = {  # of the client's own copy of an earlier answer: no model reads it
     r"/v1/messages.* messages\[\]\.content\[\]\.(caller|toolset_name|encrypted_content|signature)":
         "Labels and seals of an earlier answer; targets that speak Messages get them.",
 }  # fmt: skip
-UNDONE = {  # chat has no form for it, and the answer should name it
-    r"/v1/responses input\[\]\.(environment|max_output_length)":
-        "How long a shell's output may be, and where it ran.",
-    r"/v1/responses input\[\]\.tools\[\]\.(?!tools).+":
-        "Members of tools that an item brings; those of `tools` are named.",
-    r"/v1/messages#beta messages\[\]\.content\[\]\.(tool\.definition|tool_changes).*":
-        "Members of tools that a turn adds.",
+SAME = {  # what comes by itself, or a whole that the answer names
+    r"/v1/messages#beta messages\[\]\.content\[\](\.tool_changes\[\])?\.tool\.definition\.type":
+        "A tool with its default type, and a search without its day, are the same.",
+    r"/v1/messages#beta messages\[\]\.content\[\]\.tool_changes":
+        "To add or take a tool that was never declared changes nothing.",
 }  # fmt: skip
-KNOWN = USED | HISTORY | UNDONE
+KNOWN = USED | HISTORY | SAME
 
 
 @cache
@@ -178,7 +176,8 @@ def vanishes(request: str, place: str, base: Any, bodies: list[Any], *, whole: b
             return False
     # A block, a tool or an item that is refused or named as a whole is so with all that is in it.
     root = place.partition(".")[0].partition("[")[0]
-    named = name != place and any(said.startswith(root) for said in without.ignored)
+    roots = (root, "tools.") if re.search(r"\.tools\[\]|\.definition", place) else (root,)
+    named = name != place and any(said.startswith(roots) for said in without.ignored)
     return without.refusal is None and not named
 
 

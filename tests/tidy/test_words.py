@@ -22,6 +22,10 @@ MACHINE = re.compile(
         ("/wor" + "k/", "/roo" + "t/", "/hom" + r"e/\w+/", "bash_" + "jobs", r"\.lib" + "rary/")
     )
 )
+# A docstring names its subject, or begins with a verb: it is read alone, in an editor's hover.
+OPENING = re.compile(
+    r"(The same|Of|Who|Whom|Whose|Whoever|What|Whatever|Where|How|By which|As|And|So|That|There)\b"
+)
 THIN_AIR = {
     "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"},
     "datetime": {"now", "utcnow", "today"},
@@ -46,6 +50,16 @@ def name_faults(name: str, tree: ast.Module) -> list[str]:
     found = [f"{name}: vague name"] if Path(name).stem in VAGUE_FILES else []
     classes = [node.name for node in walk(tree, ast.ClassDef)]
     return found + [f"{name}: class {each}" for each in classes if VAGUE_CLASS.search(each)]
+
+
+def opening_faults(name: str, tree: ast.Module) -> list[str]:
+    """Return docstrings that begin without a subject or a verb."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [
+        f"{name}:{node.body[0].lineno}: {text.splitlines()[0]}"
+        for node in walk(tree, *owners)
+        if (text := ast.get_docstring(node)) and OPENING.match(text)
+    ]
 
 
 def thin_air_faults(name: str, tree: ast.Module) -> list[str]:
@@ -80,6 +94,11 @@ def test_nothing_is_unfinished_or_silenced_without_a_reason(everything) -> None:
 
 def test_names_say_something(everything) -> None:
     assert_none(line for each in everything for line in name_faults(each.name, each.tree))
+
+
+def test_docstrings_begin_with_a_subject_or_a_verb(everything) -> None:
+    own = [each for each in everything if not each.name.startswith("tests/")]
+    assert_none(line for each in own for line in opening_faults(each.name, each.tree))
 
 
 def test_clocks_and_chance_come_in_by_argument(product) -> None:
@@ -126,6 +145,9 @@ def test_a_reason_is_enough() -> None:
     ("check", "text"),
     [
         (name_faults, "class ConnectionManager: ..."),
+        (opening_faults, '"""What is left."""'),
+        (opening_faults, 'class Budget:\n    """The same by day."""'),
+        (opening_faults, 'async def read():\n    """Of a team."""'),
         (thin_air_faults, "import time\nnow = time.time()"),
         (thin_air_faults, "from datetime import datetime\nnow = datetime.now(UTC)"),
         (global_faults, "def f():\n    global x"),

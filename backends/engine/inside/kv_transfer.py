@@ -1,4 +1,4 @@
-"""How fast one process reads another's memory through NIXL, as an engine reads another's KV.
+"""Measurement of NIXL's speed between two processes, as one engine reads another's KV.
 
 Two processes: the owner registers memory and waits, the reader fetches it, whole and in blocks as
 large as a KV block. GPU memory where there are GPUs (the last two of them, or one for both), else

@@ -31,7 +31,8 @@ class LedgerChangesInput(msgspec.Struct, forbid_unknown_fields=True):
 def budgets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     """With what the window that holds this moment has seen; of one's own team, or all.
 
-    A default (`user:*`) is followed by everybody whom it binds and who has spent in that window.
+    A default (`user:*`) is followed by everybody whom it binds and who has spent in that window, of
+    the values of a tag by those with the least left; `bound` counts all of them.
     """
     whose = place.identity
     team = (
@@ -56,6 +57,20 @@ def _line(state: BudgetState) -> dict[str, Any]:
         "since": _moment(state.window.start_s),
         "until": _moment(state.window.end_s),
         "default": state.default,
+        "bound": bound_document(state),
+    }
+
+
+def bound_document(state: BudgetState) -> dict[str, Any] | None:
+    """Return how many a default binds and what they used; None of any other budget."""
+    bound = state.bound
+    if bound is None:
+        return None
+    return {
+        "accounts": bound.accounts,
+        "exhausted": bound.exhausted,
+        "spent_usd": usd_exact(bound.spent_pusd),
+        "held_usd": usd_exact(bound.held_pusd),
     }
 
 

@@ -12,6 +12,7 @@ from gateway.config.crosschecks_budgets import check_scopes, check_windows
 from gateway.config.declarations import budgets
 from gateway.config.schema_limits import BudgetSection
 from gateway.config.settings import Settings
+from gateway.control.admin.books import bound_document
 from gateway.control.admin.verb import (
     NoInput,
     Note,
@@ -21,9 +22,11 @@ from gateway.control.admin.verb import (
     verb,
 )
 from gateway.followers import FOLLOW_S
+from ledger.budgets.binding import scope_of
 from ledger.budgets.entered import BudgetSpec, EnteredBudget, budget_of, entered_budgets
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.states import BudgetState, budget_states
+from ledger.database import is_declared
 from ledger.declared import carry_budgets
 from ledger.manual_entries import BUDGET, ManualEntry, enter
 from ledger.money import PPM, usd_exact
@@ -65,6 +68,7 @@ def budgets_terms(place: OperationContext, _: NoInput) -> dict[str, Any]:
     file = _configured(place.settings)
     with place.ledger.connect() as connection:
         entered = entered_budgets(connection, place.now_us)
+        standing = {name for name, entry in entered.items() if entry.says is not None}
         states = {state.account: state for state in budget_states(connection, place.now_us)}
     return list_document(
         [
@@ -74,7 +78,7 @@ def budgets_terms(place: OperationContext, _: NoInput) -> dict[str, Any]:
                 "configured": _terms(file.get(name)),
                 "entered": _entry(entered.get(name)),
             }
-            for name in sorted({*file, *states, *entered})
+            for name in sorted({*file, *states, *standing})
         ]
     )
 
@@ -104,8 +108,12 @@ def budgets_end(place: OperationContext, given: BudgetInput) -> dict[str, Any]:
     name = budget_key(given.scope, given.period)
     with place.ledger.connect() as connection:
         known = {state.line.id for state in budget_states(connection, place.now_us)}
+    if not is_declared(place.ledger):  # nothing was served yet: the file's budgets start later
+        known |= _configured(place.settings).keys()
     if name not in known:
-        raise OperationRefused(f"there is no budget `{name}`", param="scope")
+        raise OperationRefused(
+            f"there is no budget `{name}`; `breakeven budgets list` shows all", param="scope"
+        )
     said = msgspec.to_builtins(EnteredBudget(None))
     return _enter(place, given.scope, given.period, said, given.note)
 
@@ -141,8 +149,8 @@ def _enter(
 
 
 def _in_force(connection: Connection, name: str, at_us: int) -> dict[str, Any] | None:
-    states = {state.account: state for state in budget_states(connection, at_us)}
-    return _state(states.get(name))
+    found = budget_states(connection, at_us, [scope_of(name)])
+    return _state(next((state for state in found if state.account == name), None))
 
 
 def _checked(settings: Settings, given: EnterBudgetInput) -> BudgetSection:
@@ -189,6 +197,7 @@ def _state(state: BudgetState | None) -> dict[str, Any] | None:
         "hard": state.line.hard,
         "timezone": state.line.timezone,
         "default": state.default,
+        "bound": bound_document(state),
     }
 
 

@@ -24,8 +24,8 @@ from ledger.manual_entries import (
     ManualEntry,
     enter,
     entries,
-    entries_in_force,
     latest_us,
+    standing_entries,
 )
 
 MOST_MEMBERS, LONGEST = 40, 200
@@ -161,7 +161,7 @@ def _current_quotes(place: OperationContext) -> dict[str, ManualEntry]:
 def current_entries(place: OperationContext, kind: str) -> list[ManualEntry]:
     """Return what is entered of a kind and counts now, by name."""
     with place.ledger.connect() as connection:
-        found = entries_in_force(entries(connection, kind), place.now_us)
+        found = standing_entries(connection, kind, place.now_us)
     return [entry for _, entry in sorted(found.items()) if entry.says is not None]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import APPLY, OPERATIONS
+from gateway.config.faults import suggest
 from gateway.config.settings import resolve_model
 from gateway.control.admin.overrides import author
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
@@ -112,7 +113,7 @@ def _known(place: OperationContext, model: str | None, team: str | None) -> list
 
 
 def _targets(place: OperationContext, target: str | None) -> list[dict[str, Any]]:
-    """What is learned of targets, by name. Raises `OverrideError` where no gateway runs."""
+    """Return learned values of targets, by name. Raises `OverrideError` where no gateway runs."""
     with place.engines() as host:
         table = EstimateTable(host.runtime.run_dir / ESTIMATES_FILE)
         try:
@@ -167,7 +168,7 @@ def _document(known: KnownRatio, lengths: OutputLengths) -> dict[str, Any]:
 
 
 def _mean_length(known: KnownRatio, lengths: OutputLengths) -> float | None:
-    """What a gateway that starts now would expect; None where it knows nothing of the key."""
+    """Return the output length that a new start expects, in tokens; `None` if unknown."""
     mean = lengths.mean((known.model or "", known.team or ""))
     return None if mean is None else round(mean, 1)
 
@@ -178,7 +179,7 @@ def _logical(place: OperationContext, name: str | None) -> str | None:
         return None
     found = resolve_model(place.settings, name)
     if found is None:
-        words = f"there is no model named `{name}`; `breakeven check` lists them"
+        words = f"there is no model named `{name}`{suggest(name, place.settings.models)}"
         raise OperationRefused(words, param="model")
     return found[0]
 

@@ -42,10 +42,14 @@ class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
 def decision_document(decisions: Sequence[Decision]) -> dict[str, Any]:
     """Return what acts on a supposed request: a decision, and those of the stages before it."""
     *earlier, acting = decisions
-    lines = [f"  before: {line}" for decision in earlier for line in as_lines(decision)]
+    lines = [
+        f"  before: {line}"
+        for decision in earlier
+        for line in as_lines(decision, has_later_stage=True)
+    ]
     document = as_dict(acting)
-    if earlier:
-        document["earlier"] = [as_dict(decision) for decision in earlier]
+    if earlier:  # `otherwise` acts on the last decision alone
+        document["earlier"] = [as_dict(decision) | {"otherwise": None} for decision in earlier]
     return {"attempts": [], "decision": document, "lines": [*lines, *as_lines(acting)]}
 
 

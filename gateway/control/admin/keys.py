@@ -51,7 +51,7 @@ class CreateTeamKeyInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CreateKeyInput(msgspec.Struct, forbid_unknown_fields=True):
-    """And one of any team; organisation, team and user are made when missing."""
+    """Input of a key of any team; organisation, team and user are made when missing."""
 
     name: _Text
     team: _Text = "default"
@@ -219,7 +219,7 @@ def keys_revoke(place: OperationContext, given: RevokeKeyInput) -> dict[str, Any
 def revoke_with_made(
     place: OperationContext, connection: Connection, key_id: str, note: str | None
 ) -> dict[str, Any]:
-    """And those that it made for itself, if an admin did not choose otherwise."""
+    """Revoke a key and those that it made for itself, if an admin did not choose otherwise."""
     ends = place.settings.self_service.when_maker_ends == "end"
     also = keychanges.revoke(connection, key_id, author_of(place, note), with_made=ends)
     return {"key_id": key_id, "state": "revoked", **({"also": also} if also else {})}

@@ -17,7 +17,7 @@ from gateway.followers import FOLLOW_S
 from ledger.declared import DeclaredContract
 from ledger.fleet.accrual import midnight_us
 from ledger.fleet.paidrates import GpuRate, apply_rate, carry_rates, rate_of, standing_rates
-from ledger.manual_entries import RATE, ManualEntry, enter, entries, upcoming_entries
+from ledger.manual_entries import RATE, ManualEntry, enter, entries, latest_us, upcoming_entries
 from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
 
 HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000
@@ -61,7 +61,7 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         found = entries(connection, RATE)
         standing = standing_rates(connection, place.now_us)
-    later = upcoming_entries(found, place.now_us)
+    later = upcoming_entries(found, latest_us(found, place.now_us))
     pools = []
     for name, contract in declared.items():
         entry = standing.get(name)
@@ -115,7 +115,7 @@ def rates_withdraw(place: OperationContext, given: WithdrawRateInput) -> dict[st
         found = entries(connection, RATE)
         standing, later = (
             standing_rates(connection, place.now_us),
-            upcoming_entries(found, place.now_us),
+            upcoming_entries(found, latest_us(found, place.now_us)),
         )
         known = {name for name, entry in standing.items() if entry.says is not None}
         if not (known | {entry.name for entry in later}) & set(names):

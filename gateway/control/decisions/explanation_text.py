@@ -6,13 +6,13 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from ledger.identity.keys import BATCH_TAG
 from ledger.money import usd_exact, usd_text
 from ledger.orm.books import AttemptRow, token_column
 from ledger.queries.claims import claimed_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 from router.reasons import REASONS
 
-BATCH_TAG = "batch"
 COLUMNS = (
     AttemptRow.attempt_no,
     AttemptRow.opened_us,

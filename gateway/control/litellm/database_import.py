@@ -15,7 +15,12 @@ from gateway.control.litellm.identities import (
     plan_identities,
 )
 from gateway.control.litellm.source_database import COLUMNS, SourceDatabase, SourceError
-from gateway.control.litellm.spend_import import SourceNames, SpendResult, import_spend
+from gateway.control.litellm.spend_import import (
+    SourceNames,
+    SpendResult,
+    import_spend,
+    spend_days,
+)
 from ledger.identity.foreign_tokens import foreign_hash, foreign_id
 from ledger.identity.keychanges import ChangeAuthor, make_known
 from ledger.identity.keys import IdentityError
@@ -24,11 +29,15 @@ KEYS = "LiteLLM_VerificationToken"
 
 
 class SourceSurvey(NamedTuple):
-    """Tells what a database holds, and what would be made of it. `days` have rows of spending."""
+    """Tells what a database holds, and what would be made of it.
+
+    `days` have spending; of `daily_days` of them only daily sums are whole.
+    """
 
     plan: IdentityPlan
     days: int
     requests: int
+    daily_days: int = 0
 
     def fails(self, accepted: Collection[ImportLoss]) -> bool:
         """Whether something is lost that nobody accepted."""
@@ -63,8 +72,9 @@ def survey_source(source: SourceDatabase, pepper: bytes, now_us: int) -> SourceS
         for name, count in source.budgets_beside(connection).items():
             words = f"{count} have budgets of their own: none of them is carried over"
             plan.lose(f"{name}.budget_id", words, ImportLoss.BUDGETS)
-        days = source.spend_days(connection)
-    return SourceSurvey(plan, len(days), sum(count for _, count in days))
+        days = spend_days(source, connection)
+    requests = sum(day.requests for day in days)
+    return SourceSurvey(plan, len(days), requests, sum(day.is_sums for day in days))
 
 
 def import_keys(

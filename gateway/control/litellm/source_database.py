@@ -73,8 +73,15 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "model", "model_group", "custom_llm_provider", "team_id", "organization_id", "user",
         "status",
     ),
+    "LiteLLM_DailyUserSpend": (
+        "id", "date", "user_id", "api_key", "model", "model_group", "custom_llm_provider",
+        "prompt_tokens", "completion_tokens", "spend", "api_requests", "failed_requests",
+    ),
+    "LiteLLM_DailyTeamSpend": ("id", "date", "team_id", "api_key"),
 }  # fmt: skip
 SPEND: Final = "LiteLLM_SpendLogs"
+DAILY: Final = "LiteLLM_DailyUserSpend"  # every request once, also those whose rows are gone
+DAILY_TEAMS: Final = "LiteLLM_DailyTeamSpend"
 _EXACT: Final = frozenset({"spend", "max_budget", "soft_budget"})  # floats: read as decimal text
 
 
@@ -175,6 +182,37 @@ class SourceDatabase:
             if len(batch) < BATCH:
                 return
             after = batch[-1]["startTime"], batch[-1]["request_id"]
+
+    def daily_days(self, connection: Connection) -> dict[str, int]:
+        """Return the days that have daily sums, and how many requests each adds up to."""
+        if not {"id", "date", "api_requests"} <= self.columns_of(connection, DAILY):
+            return {}
+        place = _source(DAILY).c
+        query = select(place.date, func.sum(place.api_requests)).group_by(place.date)
+        return {day: int(count) for day, count in connection.execute(query)}
+
+    def daily_of(self, connection: Connection, day: str) -> Iterator[Row]:
+        """Yield the daily sums of a day, a batch at a time."""
+        place, selected = _source(DAILY).c, _selected(DAILY, self.columns_of(connection, DAILY))
+        after = ""
+        while True:
+            where = (place.date == day, place.id > after)
+            query = select(*selected).where(*where).order_by(place.id).limit(BATCH)
+            batch = connection.execute(query).mappings().all()
+            yield from map(dict, batch)
+            if len(batch) < BATCH:
+                return
+            after = batch[-1]["id"]
+
+    def teams_of_day(self, connection: Connection, day: str) -> dict[str, str]:
+        """Return the team of each key that was one team's on a day."""
+        if not {"date", "team_id", "api_key"} <= self.columns_of(connection, DAILY_TEAMS):
+            return {}
+        place = _source(DAILY_TEAMS).c
+        first, last = func.min(place.team_id), func.max(place.team_id)
+        query = select(place.api_key, first).where(place.date == day).group_by(place.api_key)
+        found = connection.execute(query.having(first == last))
+        return {str(key): str(team) for key, team in found}
 
 
 @cache

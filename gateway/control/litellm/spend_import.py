@@ -1,14 +1,15 @@
 """Adds up LiteLLM's spending by day, key, team, model and provider, and keeps it beside the books.
 
 A day is read in batches and stored in one transaction. One whose number of requests is stored
-already is not read again: a broken import goes on, and a second one changes nothing.
+already is not read again: a broken import goes on, and a second one changes nothing. A day whose
+rows were pruned is read from LiteLLM's daily sums: the one or the other, never both.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from gateway.control.litellm.source_database import Row, SourceDatabase, SourceError
 from ledger.database import reading
@@ -16,6 +17,14 @@ from ledger.spend_history import HistoryCell, HistorySums, pusd_of, replace_day,
 
 TEXT_LIMIT: Final = 256
 FAILED: Final = "failure"
+
+
+class SpendDay(NamedTuple):
+    """A UTC day of a source. `is_sums`: its daily sums know of more requests than rows are left."""
+
+    day: str
+    requests: int
+    is_sums: bool
 
 
 class SpendResult(NamedTuple):
@@ -34,20 +43,36 @@ class SourceNames(NamedTuple):
     key_id: Callable[[str], str]
 
 
+def spend_days(source: SourceDatabase, connection: Connection) -> list[SpendDay]:
+    """Return the days that a source has spending of, the oldest first. Raises `SourceError`."""
+    rows, sums = dict(source.spend_days(connection)), source.daily_days(connection)
+    for day in sums:
+        try:
+            is_day = datetime.fromisoformat(day).date().isoformat() == day
+        except ValueError:
+            is_day = False
+        if not is_day:
+            raise SourceError(f"daily spend: `{day}` is no day like 2026-11-01: correct it")
+    return [
+        SpendDay(day, max(rows.get(day, 0), sums.get(day, 0)), sums.get(day, 0) > rows.get(day, 0))
+        for day in sorted(rows.keys() | sums.keys())
+    ]
+
+
 def import_spend(
     source: SourceDatabase, ledger: Engine, names: SourceNames, told: Callable[[str], None]
 ) -> SpendResult:
     """Store each day that is not stored. `told` hears of a day once it is there."""
     with source.reading() as connection:
-        days = source.spend_days(connection)
+        days = spend_days(source, connection)
     with reading(ledger) as connection:
         before = stored_days(connection, source.name)
     known, total = 0, HistorySums()
-    for day, requests in days:
-        if before.get(day) == requests:
+    for day, requests, is_sums in days:
+        if before.get(day, 0) >= requests:  # fewer: rows were pruned since
             known += 1
             continue
-        cells = _cells_of(source, day, names)
+        cells = (_sums_of if is_sums else _cells_of)(source, day, names)
         with ledger.begin() as connection:
             replace_day(connection, source.name, day, cells)
         for sums in cells.values():
@@ -66,6 +91,29 @@ def _cells_of(
         for row in source.spend_of(connection, start, start + timedelta(days=1)):
             cell = _cell(row, names, ids)
             cells[cell] = cells.get(cell, HistorySums()).plus(_sums(row))
+    return cells
+
+
+def _sums_of(
+    source: SourceDatabase, day: str, names: SourceNames
+) -> dict[HistoryCell, HistorySums]:
+    """Return a day's cells by its daily sums; organisations are not in them."""
+    cells: dict[HistoryCell, HistorySums] = {}
+    ids: dict[str, str] = {}
+    with source.reading() as connection:
+        teams = source.teams_of_day(connection, day)
+        for row in source.daily_of(connection, day):
+            team = teams.get(row["api_key"] or "")
+            known = {**row, "team_id": team, "organization_id": None, "user": row["user_id"]}
+            cell = _cell(known, names, ids)
+            sums = HistorySums(
+                row["api_requests"] or 0,
+                row["failed_requests"] or 0,
+                row["prompt_tokens"] or 0,
+                row["completion_tokens"] or 0,
+                _spend_of(row, f"daily spend {row['id']}"),
+            )
+            cells[cell] = cells.get(cell, HistorySums()).plus(sums)
     return cells
 
 
@@ -89,15 +137,15 @@ def _sums(row: Row) -> HistorySums:
         int(row["status"] == FAILED),
         row["prompt_tokens"] or 0,
         row["completion_tokens"] or 0,
-        _spend_of(row),
+        _spend_of(row, f"spend log {row['request_id']}"),
     )
 
 
-def _spend_of(row: Row) -> int:
+def _spend_of(row: Row, place: str) -> int:
     try:
         return pusd_of(row["spend"] or "0")
     except ValueError as error:
-        raise SourceError(f"spend log {row['request_id']}: `spend`: {error}: correct it") from error
+        raise SourceError(f"{place}: `spend`: {error}: correct it") from error
 
 
 def _text(given: str | None) -> str:

@@ -19,7 +19,7 @@ class AnswerKeeper(Protocol):
 
     @property
     def residency(self) -> Residency:
-        """How tight the request is by what it goes on from."""
+        """Return the residency that the request inherits from the answer it continues."""
 
     @property
     def background(self) -> bool:

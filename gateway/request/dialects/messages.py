@@ -128,7 +128,7 @@ class MessagesDialect:
         session = optional_text(metadata.get("user_id"), "metadata.user_id")
         left = _left_out(members) | found.left_out
         left.update(name for tool in tools for name in tool.left_out)
-        if searches_tools(given):
+        if searches_tools(given, found.added):
             left.add("tools.tool_search_tool")
         asked = DecodedRequest(heard, _voice, session, ignored=tuple(sorted(left)))
         return _with_messages(asked, found, tools, marks=_marks_in(members))

@@ -100,9 +100,9 @@ def declared_tools(
     return list(by_name.values())
 
 
-def searches_tools(given: Any) -> bool:
-    """Whether a search for tools is declared, which chat is not told."""
-    entries = given if isinstance(given, list) else ()
+def searches_tools(given: Any, added: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+    """Whether a search for tools is declared, or added by a turn, which chat is not told."""
+    entries = [*(given if isinstance(given, list) else ()), *(tool for _, tool in added)]
     return any(str(tool.get("type")).startswith(_SEARCH) for tool in entries)
 
 

@@ -1,4 +1,4 @@
-"""How an answer is told in another dialect: a fold from chat's pieces to blocks, and their events.
+"""Encoder of answers in another dialect: chat's chunks become blocks and their events.
 
 An answer is a row of blocks: reasoning, text, a refusal, tool calls. A block opens with its first
 piece, grows with every further one as it comes, and closes when something else begins. Calls may
@@ -93,7 +93,7 @@ class ResponseEncoder(ABC):
         )
 
     def end(self) -> bytes:
-        """What is left to say when the stream is at its end; nothing after an error."""
+        """Return the last events of a stream; empty after an error."""
         return self.end_blocks() + self.end_stream()
 
     @property
@@ -146,7 +146,7 @@ class ResponseEncoder(ABC):
 
     @property
     def tokens(self) -> TokenCounts:
-        """As they are booked: a target may report nothing, or what cannot be."""
+        """Return token counts as they are booked: a target may report none, or impossible ones."""
         return self._reported if self.booked is None else self.booked
 
     @property
@@ -285,7 +285,7 @@ class ResponseEncoder(ABC):
 
     @abstractmethod
     def on_error(self, error: dict[str, Any]) -> Iterator[bytes]:
-        """What ends a stream that breaks; `error` is what chat would have been told."""
+        """Yield the events that end a broken stream; `error` is the error in chat's form."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class ResponsesDialect:
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
     ) -> bytes:
-        """The same shape as chat's, with this dialect's names."""
+        """Return the error of a chat answer with this dialect's member names, as JSON."""
         del status, request_id  # told by the answer's head
         if not of_chat:
             return body
@@ -207,7 +207,7 @@ def _left_out(members: Members) -> set[str]:
 
 
 def _check(members: Members) -> None:
-    """What may only be left out in some of its forms."""
+    """Refuse members that are supported in some of their forms only. Raises: `RequestError`."""
     for index, item in enumerate(decode_member(members, "include", list[str], [])):
         if item.endswith("logprobs"):
             why = "log probabilities are told by chat completions only. Leave it out."

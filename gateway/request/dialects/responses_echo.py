@@ -1,4 +1,4 @@
-"""What an answer of Responses repeats of its request."""
+"""Members of a request that an answer of Responses repeats."""
 
 from collections.abc import Mapping
 from typing import Any, Final

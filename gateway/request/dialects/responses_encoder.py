@@ -236,12 +236,12 @@ class ResponsesEncoder(ResponseEncoder):
         return named if tool.namespace is None else {**named, "namespace": tool.namespace}
 
     def _lacks_arguments(self, block: ContentBlock) -> bool:
-        """Of a call that takes none, some targets say nothing; clients read what it has as JSON."""
+        """Return whether a finished call has no arguments; clients need valid JSON there."""
         empty = self._kind_of(block) == FUNCTION and not block.text.strip()
         return empty and self._status_of(block) == "completed"
 
     def _status_of(self, block: ContentBlock) -> str:
-        """What was being said when the limit was reached is not whole."""
+        """Return a block's status: `incomplete` where the token limit cut it."""
         cut = self.reason in _INCOMPLETE and block is self.blocks[-1]
         return "incomplete" if cut else "completed"
 

@@ -47,7 +47,7 @@ _TOLD: Final = frozenset((
     "type", "id", "status", "role", "content", "call_id", "name", "namespace", "arguments",
     "input", "output", "action", "actions", "operation", "execution", "tools", "text", "refusal",
     "image_url", "detail", "file_data", "filename", "file_id", "file_url", "input_audio",
-    "acknowledged_safety_checks", "pending_safety_checks", "max_output_length", "created_by",
+    "acknowledged_safety_checks", "pending_safety_checks", "created_by",
 ))  # fmt: skip
 
 

@@ -84,6 +84,9 @@ def declared_tools(members: Members, items: Any) -> DeclaredTools:
         if beside and str(tool.get("type")).startswith(SEARCH):
             left.add(f"tools.{SEARCH}")
             continue
+        if _is_needless(tool):
+            left.add(f"tools.{tool['type']}")
+            continue
         for declared in _declared(tool, place):
             found[str(declared.function["name"])] = declared
     return DeclaredTools(found.values(), left)
@@ -125,8 +128,8 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
                     declared.origin._replace(namespace=space),
                     (*declared.left_out, *_untold(tool, f"tools.{NAMESPACE}", _SPACE)),
                 )
-    elif kind == "tool_search" and tool.get("execution") != "client":
-        return  # every tool is declared, so nothing is left to be searched for
+    elif _is_needless(tool):
+        return
     elif kind == CUSTOM or kind in CLIENT_TOOLS:
         function = function_of(tool, place)
         called = CalledTool(str(kind), function["name"])
@@ -135,6 +138,11 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
         function = _function(tool, place)
         called = CalledTool(FUNCTION, function["name"])
         yield DeclaredTool(function, called, _untold(tool, "tools"))
+
+
+def _is_needless(tool: Mapping[str, Any]) -> bool:
+    """Whether it is OpenAI's search for tools: every tool is declared to a target."""
+    return tool.get("type") == "tool_search" and tool.get("execution") != "client"
 
 
 def _untold(tool: Mapping[str, Any], where: str, read: Container[str] = _READ) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ Ticket = QueuedRequest[asyncio.Event]
 
 
 class QueueFull(Exception):
-    """There is no place, or no hope; `wait_s` is when to come back."""
+    """The queue has no place, or waiting cannot help; retry after `wait_s` seconds."""
 
     def __init__(self, wait_s: float, *, hopeless: bool) -> None:
         super().__init__(wait_s)
@@ -67,7 +67,7 @@ class PoolQueue:
             head.what.set()
 
     def wake_after(self, ticket: Ticket) -> None:
-        """There is no room for this one: the next tenant may ask."""
+        """Give the turn to the next tenant, because this request does not fit."""
         heads = self.line.heads()[:TENANTS]
         for place, head in enumerate(heads[:-1]):
             if head is ticket:

@@ -292,7 +292,7 @@ class RateWindowTable:
         cells[row + _SECOND] = second
 
     def _add(self, row: int, kind: int, second: int, count: int) -> None:
-        """Whoever is killed in between has counted too much for a second, and never too little."""
+        """Add to a total and its second; after a kill between both too much is counted."""
         cells = (row + _TOTALS[kind], row + _RINGS[kind] + second % RING)
         for cell in cells if count > 0 else reversed(cells):
             self._cells[cell] += count

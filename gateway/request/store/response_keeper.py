@@ -51,7 +51,7 @@ class ResponseKeeper:
 
     @property
     def residency(self) -> Residency:
-        """How tight the request is by what it goes on from."""
+        """Return the residency that the request inherits from the answer it continues."""
         return self._asked.residency
 
     @property

@@ -1,4 +1,4 @@
-"""What one host knows beside its requests: how far the ledger is behind, and how its engines are.
+"""Metrics of one host beside its requests: the ledger's lag and the state of engines.
 
 Read when `/metrics` is rendered, from what the ledger writer and telemetry leave for all workers,
 so every worker answers the same. The lag grows by itself when the writer stops; of an engine whose

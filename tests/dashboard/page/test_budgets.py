@@ -70,7 +70,7 @@ def test_the_first_page_has_the_budgets_nearest_to_their_limits(books, page, tex
 
 def test_the_page_says_what_the_books_have(books, page, text_of) -> None:
     filled = books(days=1, peak=1.0)
-    assert "No budget is configured" in text_of(page("budgets", filled.url))
+    assert "No budget is in force" in text_of(page("budgets", filled.url))
     specs = [
         BudgetSpec("team:search", "month", 50 * USD, hard=True, timezone="UTC"),
         BudgetSpec("user:*", "month", 20 * USD, hard=False, timezone="UTC"),
@@ -91,3 +91,26 @@ def test_the_page_says_what_the_books_have(books, page, text_of) -> None:
     told = " ".join(text_of(test).split())
     assert "Exhausted 1 budget user:ann (month)" in told
     assert "`user:*`: **\\$20.00** a month for each without a budget of their own; 1 of" in told
+
+
+def test_runs_are_counted_and_only_the_worst_are_drawn(books, page, text_of) -> None:
+    """Red before: thousands of exhausted runs stood before every other budget."""
+    filled = books(days=1, peak=1.0)
+    specs = [
+        BudgetSpec("team:search", "day", 50 * USD, hard=True, timezone="UTC"),
+        BudgetSpec("tag:run=*", "day", USD, hard=True, timezone="UTC"),
+    ]
+    engine = make_engine(filled.url)
+    declare(engine, contracts=(), budgets=specs, config=("c", "c"), at_us=filled.now_us)
+    day = window_at("day", "UTC", filled.now_us // 10**6).start_s
+    rows = [{"budget_id": f"tag:run={n}@day", "window": day, "spent_pusd": USD, "granted_pusd": 0}
+            for n in range(40)]  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(insert(orm.BudgetWindowRow), rows)
+    engine.dispose()
+    assert "1 of 1 budget within limits" in text_of(page("answer", filled.url, period="7 d"))
+    test = page("budgets", filled.url, period="7 d")
+    every, values = (frame.value["budget"].tolist() for frame in test.dataframe[:2])
+    assert every == ["team:search"]
+    assert len(values) == 5
+    assert "40 of them spent in this window, **40** of them all that they may" in text_of(test)

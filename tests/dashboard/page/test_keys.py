@@ -2,12 +2,10 @@
 
 import pytest
 
-from dashboard import viewer_identity
 from dashboard.page import keys
-from dashboard.viewer import Viewer
 from ledger.identity.keychanges import known_keys
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
+from ledger.identity.vouchers import GATEWAY
 
 ANN, JOE = "ann@example.com", "joe@example.com"
 MEMBER = f"""
@@ -27,15 +25,8 @@ def gateway(books, serving):
 
 
 @pytest.fixture
-def looking(gateway, page, monkeypatch):
-    monkeypatch.setenv(GATEWAY, gateway.address)
-    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
-
-    def look(name: str | None = ANN):
-        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, DashboardRole.VIEWER))
-        return page("keys", gateway.url)
-
-    return look
+def looking(page_as):
+    return lambda person=ANN: page_as("keys", person, DashboardRole.VIEWER)
 
 
 def stored(gateway) -> dict:

@@ -37,7 +37,7 @@ def test_the_rate_moves_the_answer_and_its_lack_is_asked_for(page, month, text_o
     test = page("plan", month.url)
     test.number_input(key="rate-L4").set_value(400.0).run()
     assert not test.exception
-    assert "Stay with the API for these 36 months" in text_of(test)
+    assert "Stay with the API for this traffic, for 36 months" in text_of(test)
     test.number_input(key="rate-L4").set_value(0.0).run()
     assert not test.exception
     shown = text_of(test)
@@ -70,5 +70,6 @@ def test_the_verdict_stands_first_and_no_other_answer_of_the_same_gpus(
     assert shown.index("Keep 1 GPU, worth") < shown.index("GPUs for what goes to APIs")
     assert "(ops not entered)" not in shown, "the contract has them"
     assert "Ways to pay for pool llama-70b" in shown
+    assert re.search(r"Keep 1 GPU: \$[\d.,]+ a month", shown), "what can be compared between ways"
     for way in ("as contracted, $0.40", "reserved for 12 months, $0.32", "36 months, $0.24"):
         assert way in shown

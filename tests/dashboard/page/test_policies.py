@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from dashboard import viewer_identity
 from dashboard.page import policies
 from dashboard.viewer import Viewer
 from ledger.identity.people import DashboardRole
@@ -16,20 +15,12 @@ CALMER = "policies:\n- {name: calmer, slo: {ttft_ms: 9000, tpot_ms: 900}}\n"
 WRONG = "policies:\n- {name: calmer, slo: {ttft: 9000}}\n"
 
 
-@pytest.fixture(scope="module")
-def gateway(books, serving):
-    return serving(books(days=2, peak=6.0).url)
-
-
 @pytest.fixture
-def looking(gateway, page, monkeypatch):
+def looking(page_as):
     """The page as somebody; what the dashboard believes of them is said with it."""
-    monkeypatch.setenv(GATEWAY, gateway.address)
-    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
 
-    def look(name: str | None, role: DashboardRole = DashboardRole.ADMIN):
-        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
-        return page("policies", gateway.url)
+    def look(person: str | None, role: DashboardRole = DashboardRole.ADMIN):
+        return page_as("policies", person, role)
 
     return look
 

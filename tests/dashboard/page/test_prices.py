@@ -5,12 +5,9 @@ import pytest
 import streamlit as st
 from sqlalchemy import create_engine, text
 
-from dashboard import viewer_identity
 from dashboard.page import prices
-from dashboard.viewer import Viewer
 from ledger.database import migrate
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.stored import import_drafts, load_price_book, records_of
 
@@ -23,20 +20,11 @@ PRICES = {  # as the books' own, pico-USD a token
 }
 
 
-@pytest.fixture(scope="module")
-def gateway(books, serving):
-    return serving(books(days=1, peak=1.0).url)
-
-
 @pytest.fixture
-def looking(gateway, page, monkeypatch):
-    monkeypatch.setenv(GATEWAY, gateway.address)
-    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
-
-    def look(usd: str, name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
-        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
-        test = page("prices", gateway.url)
-        if name is None:
+def looking(page_as):
+    def look(usd: str, person: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
+        test = page_as("prices", person, role)
+        if person is None:
             return test
         test.selectbox(key="prices-source").set_value(test.selectbox[0].options[-1]).run()
         file = f"{HEAD}{NAME},{usd},0.4,contract,2026-11-02\n".encode()

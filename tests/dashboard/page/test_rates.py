@@ -5,13 +5,10 @@ import time
 import pytest
 from sqlalchemy import update
 
-from dashboard import viewer_identity
 from dashboard.page import rates
-from dashboard.viewer import Viewer
 from ledger.database import make_engine
 from ledger.fleet.pool_records import ContractVersion
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.manual_entries import RATE, ManualEntry
 from ledger.manual_entries import enter as enter_row
 from ledger.orm import tables as orm
@@ -22,19 +19,10 @@ DAY_US = 86_400 * 10**6
 POOL = "llama-70b"
 
 
-@pytest.fixture(scope="module")
-def gateway(books, serving):
-    return serving(books(days=2, peak=2.0).url)
-
-
 @pytest.fixture
-def looking(gateway, page, monkeypatch):
-    monkeypatch.setenv(GATEWAY, gateway.address)
-    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
-
-    def look(name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
-        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
-        return page("rates", gateway.url)
+def looking(page_as):
+    def look(person: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
+        return page_as("rates", person, role)
 
     return look
 

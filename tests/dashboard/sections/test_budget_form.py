@@ -2,30 +2,18 @@
 
 import pytest
 
-from dashboard import viewer_identity
 from dashboard.sections import budget_form
-from dashboard.viewer import Viewer
 from ledger.budgets.states import budget_states
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 FAY, JOE = "fay@example.com", "joe@example.com"
 NEW, NAME = budget_form.NEW, "team:search@month"
 
 
-@pytest.fixture(scope="module")
-def gateway(books, serving):
-    return serving(books(days=2, peak=2.0).url)
-
-
 @pytest.fixture
-def looking(gateway, page, monkeypatch):
-    monkeypatch.setenv(GATEWAY, gateway.address)
-    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
-
-    def look(name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
-        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
-        return page("budgets", gateway.url)
+def looking(page_as):
+    def look(person: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
+        return page_as("budgets", person, role)
 
     return look
 

@@ -4,10 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from dashboard import viewer_identity
-from dashboard.viewer import Viewer
 from ledger.identity.people import DashboardRole
-from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.reports.movements import Anomaly
 from ledger.reports.muting import muted_series
 
@@ -20,15 +17,12 @@ def gateway(books, serving):
 
 
 @pytest.fixture
-def looking(gateway, page, monkeypatch):
-    monkeypatch.setenv(GATEWAY, gateway.address)
-    monkeypatch.setenv(KEY_FILE_VARIABLE, str(gateway.state / KEY_FILE))
+def looking(page_as, monkeypatch):
     burst = Anomaly(0, "search", 9 * 10**12, Fraction(10**12))
     monkeypatch.setattr("dashboard.sections.movement.anomalies", lambda *_: [burst])
 
-    def look(name: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
-        monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", Viewer(name, role))
-        return page("spend", gateway.url)
+    def look(person: str | None = FAY, role: DashboardRole = DashboardRole.FINANCE):
+        return page_as("spend", person, role)
 
     return look
 

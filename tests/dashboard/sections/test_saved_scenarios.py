@@ -14,11 +14,6 @@ from ledger.manual_entries import SCENARIO, ManualEntry
 FAY = "fay@example.com"
 
 
-@pytest.fixture(scope="module")
-def gateway(books, serving):
-    return serving(books(days=1, peak=1.0).url)
-
-
 def section(url: str) -> None:
     """Runs inside Streamlit's test harness: the section alone."""
     from dashboard import viewer_identity  # noqa: PLC0415  (the harness runs it as a script)

@@ -129,6 +129,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any])
     budgets = [
         {"scope": "team:poor", "usd": "0.000000000001", "hard": True},
         {"scope": "team:tight", "usd": "0.006", "hard": True},
+        {"scope": "tag:run=*", "usd": "0.006", "hard": True},
     ]
     with running(tmp_path_factory.mktemp("host"), budgets=budgets) as this_running:
         yield this_running

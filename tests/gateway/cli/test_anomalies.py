@@ -28,7 +28,8 @@ def test_muted_listed_and_heard_again(anomalies) -> None:
     assert (item["name"], item["by"], item["note"]) == ("team/search", "ann", "a load test")
     assert "a load test" in anomalies("muted").stdout
     assert (
-        anomalies("unmute", "team", "search").stdout == "The series team/search is heard again.\n"
+        anomalies("unmute", "team", "search").stdout
+        == "The series team/search is not muted any more.\n"
     )
     assert json.loads(anomalies("muted", "--json").stdout)["data"] == []
 

@@ -41,3 +41,10 @@ def test_what_is_no_limit_is_said(budgets) -> None:
     assert budgets("enter", "team:search", "much").exit_code != 0
     answer = budgets("enter", "teem:search", "5")
     assert "did you mean `team`?" in answer.stderr + answer.stdout
+
+
+def test_a_budget_that_was_entered_and_withdrawn_is_in_no_list(budgets) -> None:
+    budgets("enter", "team:other", "5")
+    assert "team:other@month" in budgets("list").stdout
+    budgets("withdraw", "team:other")
+    assert "team:other" not in budgets("list").stdout

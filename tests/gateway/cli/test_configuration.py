@@ -77,7 +77,7 @@ def test_a_loss_writes_nothing_until_it_is_accepted_by_its_name(given, tmp_path)
     out = tmp_path / "breakeven.yaml"
     answer = invoke(given, *GPU, "--out", out)
     assert (answer.exit_code, out.exists(), answer.stdout) == (1, False, "")
-    ranks = [line.split(": ")[1] for line in answer.stderr.splitlines()]
+    ranks = [line.split(": ")[1] for line in answer.stderr.splitlines()[:-1]]
     assert ranks == sorted(ranks, key=["error", "warning", "note"].index)
     assert "--accept prices" in answer.stderr
     other = invoke(given, *GPU, "--out", out, "--accept", "prices", "--accept", "checks")
@@ -147,3 +147,67 @@ def test_the_schema_takes_the_example(pytestconfig, schema) -> None:
 def test_the_schema_names_what_is_wrong(schema, text, place) -> None:
     (fault,) = schema.iter_errors(yaml.safe_load(text))
     assert fault.json_path == place
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "because of 1 error: accept the losses with --accept models, or change"),
+        (
+            ("--accept", "models", "--strict"),
+            "because of 3 warnings: leave out --strict, or change",
+        ),
+    ],
+)
+def test_the_last_line_says_what_stopped_an_import_and_what_to_do(given, tmp_path, words, said):
+    out = tmp_path / "ours.yaml"
+    answer = invoke(given, *GPU, "--prices", tmp_path / "prices.csv", "--out", out, *words)
+    assert answer.exit_code == 1
+    last = answer.stderr.splitlines()[-1]
+    assert last.startswith("breakeven: nothing was written, ")
+    assert said in last
+    assert not out.exists()
+
+
+def test_an_engine_that_no_api_is_like_needs_a_price_to_compare_with(tmp_path) -> None:
+    """It was a warning, and `check` refused the file that was written."""
+    path, out = tmp_path / "config.yaml", tmp_path / "breakeven.yaml"
+    path.write_text(
+        "model_list: [{model_name: own, litellm_params: "
+        "{model: hosted_vllm/nobody-sells-this, api_base: 'http://10.0.0.5:8000/v1'}}]"
+    )
+    answer = invoke(path, *GPU, "--out", out)
+    assert (answer.exit_code, out.exists()) == (1, False)
+    assert "--compare-with openai/gpt-4o-mini" in answer.stderr
+    answer = invoke(path, *GPU, "--out", out, "--compare-with", "openai/gpt-4o-mini")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert examine(out, at_us=1_795_000_000_000_000).settings is not None
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("http://0.0.0.0:8080", "pools.x.engine.endpoints[0]"),
+        ("https://a.example.com/v1?api-version=1", "model_list[0].litellm_params.api_base"),
+        ("<your-address>", "model_list[0].litellm_params.api_base"),
+    ],
+)
+def test_what_check_would_refuse_is_a_loss_by_name(tmp_path, address, place) -> None:
+    path, out = tmp_path / "config.yaml", tmp_path / "breakeven.yaml"
+    path.write_text(
+        "model_list: [{model_name: a, litellm_params: {model: openai/x, "
+        f"api_base: '{address}'}}}}, "
+        "{model_name: b, litellm_params: {model: openai/gpt-4o}}]"
+    )
+    answer = invoke(path, *GPU, "--compare-with", "openai/gpt-4o-mini", "--out", out)
+    assert (answer.exit_code, out.exists()) == (1, False)
+    assert f"error: {place}: " in answer.stderr
+
+
+def test_who_can_carry_nothing_over_says_why(tmp_path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("model_list: [{model_name: a, litellm_params: {model: github_copilot/x}}]")
+    answer = invoke(path)
+    assert answer.exit_code == 1
+    assert "use `github`" in answer.stderr
+    assert "no entry of `model_list` could be carried over" in answer.stderr

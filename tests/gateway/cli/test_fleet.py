@@ -123,3 +123,12 @@ def test_before_a_plan_it_says_so(breakeven) -> None:
     assert "No plan was made yet." in breakeven("fleet", "status").stdout
     assert "a: no plan was made yet." in breakeven("fleet", "plan").stdout
     assert "Nothing was started or stopped" in breakeven("fleet", "explain", "a").stdout
+
+
+@pytest.mark.parametrize("verb", ["plan", "status"])
+def test_without_a_pool_that_sizes_itself_the_setting_is_named(breakeven, tmp_path, verb):
+    path = tmp_path / "breakeven.yaml"
+    path.write_text(path.read_text().replace("    scale: {max: 2}\n", ""))
+    answer = breakeven("fleet", verb)
+    assert answer.exit_code == 0
+    assert "set `pools.NAME.scale`" in answer.stdout

@@ -144,6 +144,7 @@ def test_a_team_belongs_to_one_organisation(keys, made):
     answer = keys("create", "--name", "b", "--team", "search", "--org", "other")
     assert answer.exit_code == 1
     assert "team `search` belongs to `acme`" in answer.stderr
+    assert "(`--org acme`)" in answer.stderr
     assert len(listed(keys)) == 1
 
 

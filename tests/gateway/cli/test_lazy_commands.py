@@ -11,7 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from ledger.database import migrate, sqlite_url
+from ledger.database import make_engine, migrate, sqlite_url
+from ledger.declared import declare
 
 HEAVY = (
     "alembic", "cryptography", "fastapi", "httpx", "litellm", "msgspec", "psycopg", "pydantic",
@@ -103,7 +104,11 @@ def books(tmp_path_factory) -> str:
         "models: {m: {targets: [standin/m]}}\n"
         "providers: {standin: {start: true, simulated: true, prices_as: openai/gpt-4o-mini}}\n"
     )
-    migrate(sqlite_url(place / "ledger.db"))
+    url = sqlite_url(place / "ledger.db")
+    migrate(url)
+    engine = make_engine(url)
+    declare(engine, contracts=[], budgets=[], config=("v1", ""), at_us=1)
+    engine.dispose()
     return str(config)
 
 

@@ -35,3 +35,33 @@ def test_an_address_that_is_not_set_is_one_line(config: Path, monkeypatch) -> No
     answer = CliRunner().invoke(app, [*SUPPOSED, "--config", str(config)])
     assert answer.exit_code == 1
     assert answer.stderr == "breakeven: ledger.url_env: `LEDGER_HERE` is not set\n"
+
+
+def test_a_stage_before_another_passes_on_and_does_not_reject(config: Path) -> None:
+    text = config.read_text().replace(
+        "targets: [openai/gpt-4o-mini], compare", "targets: ['pool:own'], then: "
+        "[{after: CAUSE, targets: [openai/gpt-4.1]}], compare"
+    )  # fmt: skip
+    text += """
+pools:
+  own:
+    engine: {kind: vllm, served_name: own, endpoints: ["http://127.0.0.1:9/v1"]}
+    gpu: {type: H100}
+"""
+    served, refused = (
+        _explained(config, text.replace("CAUSE", cause)) for cause in ("failure", "context")
+    )
+    passed_on = "before: no target of this stage is feasible: the later stages are considered"
+    assert any(line.endswith(passed_on) for line in served)
+    assert not any("reject" in line for line in served)
+    assert [line for line in refused if "reject" in line] == [
+        "policy default: none:unknown_state otherwise=reject",
+        "nothing is feasible; the policy says: reject",
+    ]
+
+
+def _explained(config: Path, text: str) -> list[str]:
+    config.write_text(text)
+    answer = CliRunner().invoke(app, [*SUPPOSED, "--config", str(config)])
+    assert answer.exit_code == 0, answer.stderr
+    return answer.stdout.splitlines()

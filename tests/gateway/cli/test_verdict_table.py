@@ -2,7 +2,8 @@
 
 from rich.console import Console
 
-from gateway.cli.verdict_table import options_table
+from gateway.cli.verdict_table import comparators_table, options_table
+from ledger.reports.report import ComparedLine
 
 POOLS = [
     {
@@ -22,4 +23,13 @@ def test_each_option_is_a_row() -> None:
     console.print(options_table(POOLS))
     text = console.export_text()
     for shown in ("contracts may not leave", "not entered", "471.78", "328.59"):
+        assert shown in text
+
+
+def test_what_apis_would_have_charged_is_a_row_each() -> None:
+    console = Console(width=200, record=True)
+    line = ComparedLine("chat", "openai/gpt-4o-mini", 0, 1_500_000, 12_000, scaled=False)
+    console.print(comparators_table([line], lambda pusd: f"{pusd} pUSD"))
+    text = console.export_text()
+    for shown in ("openai/gpt-4o-mini", "12,000", "1500000 pUSD"):
         assert shown in text

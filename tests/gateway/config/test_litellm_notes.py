@@ -3,7 +3,13 @@
 import pytest
 
 from gateway.config.deployments import deployment
-from gateway.config.litellm_notes import ImportLoss, ImportNote, note_on, notes_on
+from gateway.config.litellm_notes import (
+    ImportLoss,
+    ImportNote,
+    note_on,
+    notes_on,
+    notes_on_pattern,
+)
 
 
 def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
@@ -16,7 +22,7 @@ def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
     assert list(notes_on("here", entry, deployment(entry, lambda _: None))) == [
         note_on("here.litellm_params.rpm", "rpm"),
         ImportNote("here.model_info.team", "has no counterpart here", warns=False),
-        ImportNote("here.extra", "has no counterpart here"),
+        note_on("here.extra", "extra"),
     ]
 
 
@@ -69,4 +75,29 @@ def test_what_changes_nothing_is_a_note(name) -> None:
 )
 def test_a_restriction_of_access_or_content_is_an_error(name) -> None:
     assert note_on("general_settings.x", name).rank() == "error"
-    assert note_on("general_settings.x", "nobody knows it").rank() == "warning"
+    assert note_on("general_settings.x", "nobody knows it").loss is ImportLoss.SETTINGS
+
+
+def test_an_account_or_a_region_is_one_for_all_models_and_so_an_error_where_it_differs() -> None:
+    """A warning before: prompts of eu-west-1 went to whatever region the environment names."""
+    params = {"model": "bedrock/nova", "aws_region_name": "eu-west-1"}
+    entry = {"litellm_params": params}
+    found = deployment(entry, lambda _: None)
+    assert found is not None
+    for environ, rank in (({}, "error"), ({"AWS_REGION_NAME": "us-east-1"}, "error"),
+                          ({"AWS_REGION_NAME": "eu-west-1"}, "note")):  # fmt: skip
+        (note,) = notes_on("here", entry, found, environ)
+        assert (note.rank(), note.loss is None) == (rank, rank == "note")
+    params["aws_region_name"] = "os.environ/AWS_REGION_NAME"
+    assert [note.rank() for note in notes_on("here", entry, found)] == ["note"]
+    params["aws_region_name"] = "os.environ/EU"
+    assert [note.rank() for note in notes_on("here", entry, found, {"EU": "x"})] == ["error"]
+
+
+def test_what_a_pattern_of_models_states_beyond_its_provider_is_lost_by_name() -> None:
+    """It was dropped without a word, its prices among it."""
+    params = {"model": "openai/*", "input_cost_per_token": 1e-6, "timeout": 3, "api_key": "x"}
+    told = notes_on_pattern("here", {"litellm_params": params, "model_info": {"mode": "chat"}})
+    assert [(note.place.rpartition(".")[2], note.loss) for note in told] == [
+        ("input_cost_per_token", ImportLoss.PRICES), ("timeout", ImportLoss.TIMEOUTS),
+    ]  # fmt: skip

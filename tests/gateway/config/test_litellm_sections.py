@@ -8,7 +8,7 @@ ENTRY = {"model_name": "a", "litellm_params": {"model": "openai/x"}}
 
 
 def imported(environ: dict | None = None, **sections):
-    given = {"model_list": [ENTRY], **sections}
+    given = {"model_list": [ENTRY]} | sections
     made = carry_over(given, gpu={}, provider_of=lambda _: None, environ=environ or {})
     return made.document, [(note.place, note.rank()) for note in made.notes]
 
@@ -19,10 +19,6 @@ def imported(environ: dict | None = None, **sections):
         ({"litellm_settings": {"request_timeout": 7}}, {"head_s": 7.0, "whole_s": 7.0}),
         ({"router_settings": {"timeout": 7, "stream_timeout": 2}}, {"head_s": 2.0, "whole_s": 7.0}),
         (
-            {"litellm_settings": {"request_timeout": 7}, "router_settings": {"timeout": 9}},
-            {"head_s": 9.0, "whole_s": 9.0},
-        ),
-        (
             {"litellm_settings": {"request_timeout": 1200}},
             {"head_s": 1200.0, "whole_s": 1200.0, "total_s": 1260.0},
         ),
@@ -31,6 +27,15 @@ def imported(environ: dict | None = None, **sections):
 def test_a_general_timeout_is_no_limit_on_a_stream_that_flows(sections, expected) -> None:
     document, notes = imported(**sections)
     assert (document["server"], notes) == ({"timeouts": expected}, [])
+
+
+def test_the_timeout_of_each_try_comes_before_the_routers() -> None:
+    """The router's won here: every answer had its seconds."""
+    document, notes = imported(
+        litellm_settings={"request_timeout": 7, "timeout": 3}, router_settings={"timeout": 9}
+    )
+    assert document["server"]["timeouts"] == {"head_s": 7.0, "whole_s": 7.0}
+    assert notes == [("router_settings.timeout", "note"), ("litellm_settings.timeout", "note")]
 
 
 def test_a_timeout_that_is_no_number_is_lost() -> None:
@@ -54,7 +59,7 @@ def test_budgets_have_scopes_and_periods() -> None:
     assert document["limits"] == [{"scope": "user:*", "requests_per_minute": 10}]
     assert notes == [
         ("router_settings.provider_budget_config.nobody", "error"),
-        ("litellm_settings.default_internal_user_params.models", "warning"),
+        ("litellm_settings.default_internal_user_params.models", "error"),
         ("litellm_settings.max_budget", "error"),  # of no calendar window
     ]
 
@@ -84,6 +89,64 @@ def test_a_callback_that_guards_is_a_check_that_is_lost() -> None:
 def test_limits_of_deployments_are_lost_where_they_were_limits() -> None:
     _, notes = imported(router_settings={"routing_strategy": "usage-based-routing-v2"})
     assert ("router_settings.routing_strategy", "error") in notes
-    assert imported(router_settings={"routing_strategy": "simple-shuffle"})[1] == [
-        ("router_settings.routing_strategy", "warning")
+    entries = [{**ENTRY, "rpm": 3}]
+    settings = {"enable_pre_call_checks": True}
+    assert ("router_settings.enable_pre_call_checks", "error") in imported(
+        model_list=entries, router_settings=settings
+    )[1]
+    assert imported(router_settings=settings)[1] == [
+        ("router_settings.enable_pre_call_checks", "note")
     ]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "deployments", "rank"),
+    [
+        ("simple-shuffle", 2, "note"),
+        ("cost-based-routing", 2, "note"),
+        ("latency-based-routing", 1, "note"),
+        ("latency-based-routing", 2, "error"),
+        ("least-busy", 2, "error"),
+    ],
+)
+def test_a_strategy_is_lost_where_a_model_has_a_choice(strategy, deployments, rank) -> None:
+    entries = [
+        {"model_name": "a", "litellm_params": {"model": f"openai/{number}"}}
+        for number in range(deployments)
+    ]
+    _, notes = imported(model_list=entries, router_settings={"routing_strategy": strategy})
+    assert notes == [("router_settings.routing_strategy", rank)]
+
+
+@pytest.mark.parametrize(
+    ("sections", "place", "rank"),
+    [
+        ({"litellm_settings": {"cache": True}}, "litellm_settings.cache", "error"),
+        ({"litellm_settings": {"cache": False}}, "litellm_settings.cache", "note"),
+        ({"litellm_settings": {"callbacks": ["mine.handler"]}},
+         "litellm_settings.callbacks.mine.handler", "error"),
+        ({"litellm_settings": {"nobody_knows": 1}}, "litellm_settings.nobody_knows", "error"),
+        ({"general_settings": {"nobody_knows": None}}, "general_settings.nobody_knows", "note"),
+        ({"general_settings": {"forward_client_headers_to_llm_api": True}},
+         "general_settings.forward_client_headers_to_llm_api", "error"),
+        ({"include": ["other.yaml"]}, "include", "error"),
+        ({"mcp_servers": {"a": {}}}, "mcp_servers", "error"),
+        ({"environment_variables": {"OPENAI_API_BASE": "http://10.0.0.1"}},
+         "environment_variables.OPENAI_API_BASE", "error"),
+        ({"general_settings": {"health_check_interval": 300}},
+         "general_settings.health_check_interval", "warning"),
+    ],
+)  # fmt: skip
+def test_what_changes_answers_money_or_privacy_is_an_error_and_the_rest_is_not(
+    sections, place, rank
+) -> None:
+    """All but the first and the last were warnings, with exit 0."""
+    assert (place, rank) in imported(**sections)[1]
+
+
+def test_an_address_that_an_entry_names_is_no_loss() -> None:
+    entries = [{"model_name": "a", "litellm_params": {
+        "model": "openai/x", "api_base": "os.environ/MY_API_BASE"}}]  # fmt: skip
+    variables = {"MY_API_BASE": "https://llm.example.com/v1"}
+    _, notes = imported(model_list=entries, environment_variables=variables)
+    assert notes == [("environment_variables", "warning")]

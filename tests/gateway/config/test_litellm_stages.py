@@ -77,6 +77,8 @@ def test_order_is_stages_and_a_fallback_has_them_all() -> None:
     assert [targets for _, targets in stages(found["b"])] == [
         ["openai/two"], ["openai/one"], ["openai/last"],
     ]  # fmt: skip
+    told = imported(*entries).notes
+    assert [(note.place, note.rank()) for note in told] == [("models.a.order", "error")]
 
 
 def test_weights_are_shares_of_a_rule_and_some_alone_are_told() -> None:
@@ -111,12 +113,78 @@ def test_timeouts_are_a_models_own_and_a_fallback_keeps_its_own() -> None:
         ({"default_fallbacks": ["none"]}, "error", "to `none`"),
         ({"content_policy_fallbacks": [{"a": ["none"]}]}, "error", "`a` to `none`"),
         ({"fallbacks": [{"a": [{"model": "b", "temperature": 0}]}]}, "error", "nothing is changed"),
-        ({"fallbacks": [{"a": ["b"]}, {"b": ["c"]}]}, "warning", "falls back as well"),
+        (
+            {
+                "fallbacks": [{"a": ["b"]}, {"b": ["c"]}],
+                "content_policy_fallbacks": [{"b": ["a"]}],
+                "context_window_fallbacks": [{"c": ["b"]}],
+            },
+            "error",
+            "`a` is followed by others than there after a: failure, b: content_policy",
+        ),
     ],
 )
 def test_what_of_a_fallback_is_lost_is_told(settings, rank, words) -> None:
     found = imported(*ABC, litellm_settings=settings)
     assert any(note.rank() == rank and words in note.text for note in found.notes), found.notes
+
+
+@pytest.mark.parametrize(
+    ("fallbacks", "depth", "followers"),
+    [
+        ([{"a": ["b"]}, {"b": ["c"]}], None, "bc"),
+        ([{"a": ["b", "c"]}, {"b": ["d"]}], None, "bdc"),  # a fallback's own come first
+        ([{"a": ["b"]}, {"b": ["a", "c"]}, {"c": ["b", "d"]}], None, "bcd"),  # round and round
+        ([{"a": ["b"]}, {"a": ["c"]}], None, "b"),  # the first one counts there
+        ([{"a": ["b"]}, {"b": ["c"]}, {"c": ["d"]}], 2, "bc"),
+        ([{"a": ["b", "c", "d"]}], 1, "bcd"),  # a list is no depth
+        ([{"a": ["b"]}, {"b": ["c"]}], 0, ""),
+    ],
+)
+def test_a_fallback_of_a_fallback_is_a_later_stage(fallbacks, depth, followers) -> None:
+    """It was dropped, with a warning and exit 0."""
+    settings = {"fallbacks": fallbacks} | ({} if depth is None else {"max_fallbacks": depth})
+    found = imported(*ABC, deployed("d"), router_settings=settings)
+    asked = [targets for _, targets in stages(found.document["models"]["a"])]
+    assert asked == [[f"openai/{name}"] for name in followers]
+    assert found.notes == []
+
+
+def test_a_long_chain_is_kept_as_far_as_a_model_has_stages() -> None:
+    names = "abcdefghijk"
+    fallbacks = [{"a": [*names[1:]]}]
+    found = imported(*map(deployed, names), router_settings={"fallbacks": fallbacks})
+    assert len(found.document["models"]["a"]["then"]) == 8
+    assert [(note.place, note.rank()) for note in found.notes] == [("models.a.then", "error")]
+
+
+def test_a_section_that_states_fallbacks_has_them_alone_and_one_is_not_read() -> None:
+    found = imported(
+        *ABC,
+        litellm_settings={"fallbacks": [{"b": ["c"]}]},
+        router_settings={"fallbacks": [{"a": ["b"]}]},
+        general_settings={"fallbacks": [{"c": ["a"]}]},
+    )
+    assert [len(stages(found.document["models"][name])) for name in "abc"] == [1, 0, 0]
+    assert [note.rank() for note in found.notes] == ["note"]
+
+
+def test_an_alias_has_the_fallbacks_of_its_own_name_alone() -> None:
+    """LiteLLM looks fallbacks up by the name that was asked for."""
+    settings = {
+        "fallbacks": [{"a": ["b"]}, {"second": ["c"]}],
+        "model_group_alias": {"first": "a", "second": "a", "third": "b"},
+    }
+    found = models(*ABC, router_settings=settings)
+    assert found["first"] == {"targets": ["openai/a"]}
+    assert stages(found["second"]) == [(EVERY, ["openai/c"])]
+    assert found["third"] == {"same_as": "b"}
+
+
+def test_models_passed_through_have_no_default_fallbacks_and_that_is_told() -> None:
+    entries = [*ABC, {"model_name": "openai/*", "litellm_params": {"model": "openai/*"}}]
+    found = imported(*entries, litellm_settings={"default_fallbacks": ["a"]})
+    assert [(note.place, note.rank()) for note in found.notes] == [("models.openai/*", "error")]
 
 
 def test_members_that_are_sent_with_each_request_are_kept_but_for_those_of_the_gateway() -> None:

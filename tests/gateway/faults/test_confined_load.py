@@ -7,9 +7,6 @@ same requests with a key that may leave do reach it. How much of it is served be
 `tests/gateway/whatif/test_confined.py`.
 """
 
-import socket
-import threading
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -58,36 +55,6 @@ TRICKS: list[tuple[dict[str, str], dict[str, Any]]] = [
 ]
 
 pytestmark = pytest.mark.long
-
-
-class Outside:
-    """An API that takes every connection, counts what comes, and says nothing."""
-
-    def __init__(self) -> None:
-        self.connections = self.received = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            with connection:
-                self.received += len(connection.recv(65536))
-
-    def close(self) -> None:
-        self._listener.close()
-
-
-@pytest.fixture
-def outside() -> Iterator[Outside]:
-    api = Outside()
-    yield api
-    api.close()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from published_cells import NOW_S, PUBLISHED
 
 from gateway.clock import Clock
 from gateway.fleet.attempt_bounds import OUTPUT_BOUND_TOKENS, api_bound_pusd, own_bound_pusd
@@ -34,19 +35,6 @@ from router.types import (
     RoutingRequest,
     TargetHealth,
 )
-
-NOW_S = 50.0
-PUBLISHED = {
-    EngineCell.HEALTH: float(HEALTHS.index("healthy")),
-    EngineCell.KV_CAPACITY_TOKENS: 2944.0,
-    EngineCell.KV_BLOCK_TOKENS: 128.0,
-    EngineCell.A_S: 0.01,
-    EngineCell.B_S: 0.001,
-    EngineCell.C_S: 1e-6,
-    EngineCell.D_S: 1e-4,
-    EngineCell.CONTEXT_TOKENS: 2048.0,
-    EngineCell.UPDATED_S: NOW_S - 1.0,
-}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from published_cells import NOW_S, PUBLISHED
 
 from gateway.clock import Clock
 from gateway.fleet.peers.peer_load import PeerEngineLoad
@@ -31,19 +32,6 @@ from gateway.table_layout import (
     TableLayout,
 )
 from router.types import TargetHealth
-
-NOW_S = 50.0
-PUBLISHED = {
-    EngineCell.HEALTH: float(HEALTHS.index("healthy")),
-    EngineCell.KV_CAPACITY_TOKENS: 2944.0,
-    EngineCell.KV_BLOCK_TOKENS: 128.0,
-    EngineCell.A_S: 0.01,
-    EngineCell.B_S: 0.001,
-    EngineCell.C_S: 1e-6,
-    EngineCell.D_S: 1e-4,
-    EngineCell.CONTEXT_TOKENS: 2048.0,
-    EngineCell.UPDATED_S: NOW_S - 1.0,
-}
 
 
 @pytest.fixture(params=[1, 2])

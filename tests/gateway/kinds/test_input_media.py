@@ -7,6 +7,7 @@ from router.types import Feature
 
 SENT = frozenset((Feature.IMAGES,))
 PICTURE = "https://a.example/b.png"
+DATA = "data:image/png;base64,AA"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,9 @@ PICTURE = "https://a.example/b.png"
         ([{"content": [{"type": "text", "text": "words"}]}], (), 0),
         ([{"content": [{"type": "image_url", "image_url": {"url": PICTURE}}] * 3}], FETCHED, 3),
         ([{"content": [{"image": PICTURE}, {"video": PICTURE}]}], FETCHED, 2),
+        ([{"content": [{"type": "image_url", "image_url": {"url": DATA}}] * 2}], SENT, 2),
+        ([{"file": {"data": DATA, "url": PICTURE}}], FETCHED, 1),
+        ([{"document": {"title": "words"}}], (), 0),
         ([[1, 2, 3], 7, None], (), 0),
     ],
 )

@@ -71,3 +71,16 @@ def test_what_is_wrong_is_named(members: dict[str, Any], param: str) -> None:
 )
 def test_files_of_a_pair_are_held_as_often_as_they_are_read(sides, files) -> None:
     assert asked(**sides).files == files
+
+
+@pytest.mark.parametrize(
+    ("sides", "named"),
+    [
+        ({"text_1": {"image": "data:image/png;base64,AA"}, "text_2": "x"}, "text_1"),
+        ({"queries": "x", "documents": [{"image": "data:image/png;base64,AA"}]}, "documents"),
+        ({"data_1": {"image": "https://a/b"}, "data_2": {"image": "https://a/b"}}, "data_1"),
+    ],
+)
+def test_a_refused_picture_is_named_by_the_member_that_has_it(sides, named) -> None:
+    request = asked(**sides)
+    assert {request.asked_by[feature] for feature in request.features} == {named}

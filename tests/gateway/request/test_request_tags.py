@@ -28,29 +28,49 @@ class Budgets:
         self.valued_tags = frozenset(tags)
 
 
+def tagged(said: str, *tags: str, key: Identity = KEY) -> tuple[Identity, tuple[str, ...]]:
+    return with_request_tags(key, said, Budgets(*tags))
+
+
 def test_what_a_request_names_is_counted_beside_the_keys_own_tags() -> None:
-    who = with_request_tags(KEY, "run=42, session = a b", Budgets("run", "session"))
+    who, ignored = tagged("run=42, session = a b,", "run", "session")
     assert who.tags == (("app", "web"), ("run", "42"), ("session", "a b"))
     assert who.own_tags == {"app": "web"}, "policies go by these alone"
-    assert with_request_tags(KEY, None, Budgets()) is KEY
+    assert ignored == ()
     assert {"tag:run=42", "tag:app=web"} <= set(request_scopes(who, "m"))
 
 
-def test_a_tag_of_the_key_stays() -> None:
-    pinned = replace(KEY, tags=(("run", "fixed"),))
-    assert with_request_tags(pinned, "run=other", Budgets("run")).tags == (("run", "fixed"),)
+@pytest.mark.parametrize(
+    ("said", "ignored"),
+    [
+        ("", []),
+        ("run=42", []),
+        ("run=other,app=other", ["app"]),
+        ("gone=1,run=42,gone=2", ["gone"]),
+        ("batch=batch_1", ["batch"]),
+        ("pinned=other", ["pinned"]),
+        ("pinned=fixed", []),
+        ("gone=*,app=", ["gone", "app"]),
+    ],
+)
+def test_what_no_budget_knows_counts_for_nothing_and_is_named(said, ignored) -> None:
+    """Red before: the end of a budget made each request of an app a 400."""
+    key = replace(KEY, tags=(("pinned", "fixed"),))
+    who, told = tagged(said, "run", "batch", "pinned", key=key)
+    assert told == tuple(f"x-breakeven-tags.{name}" for name in ignored)
+    assert set(who.tags) - {("run", "42"), ("run", "other")} == {("pinned", "fixed")}
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "app=other", "", "run", "run=", "run=*", "run=a,run=b", "run=a\nb",
+        "run", "run=", "run=*", "run=a,run=b", "run=a\nb", "gone", "=a",
         f"run={'a' * (VALUE_LIMIT + 1)}",
     ],
 )  # fmt: skip
-def test_anything_else_is_refused_by_the_headers_name(said) -> None:
+def test_what_is_no_tag_is_refused_by_the_headers_name(said) -> None:
     with pytest.raises(RequestError) as told:
-        with_request_tags(KEY, said, Budgets("run"))
+        tagged(said, "run")
     assert told.value.param == "x-breakeven-tags"
 
 
@@ -59,7 +79,7 @@ def test_rate_limits_go_by_the_keys_own_tags(tmp_path) -> None:
     limits = [RateLimitSection(scope="tag:*", requests_per_minute=1)]
     limiter = RateLimiter(RateWindowTable(tmp_path / "rates"), limits, Clock())
     theirs = replace(KEY, tags=(("run", "42"),))
-    mine = with_request_tags(replace(KEY, tags=()), "run=42", Budgets("run"))
+    mine, _ = tagged("run=42", "run", key=replace(KEY, tags=()))
     try:
         assert asyncio.run(limiter.count(mine, "m", 0)) is None
         used = asyncio.run(limiter.count(theirs, "m", 0))
@@ -93,6 +113,23 @@ def test_each_run_is_refused_by_its_own_budget_and_a_run_is_a_tag_of_its_rows(ru
         assert "`tag:run=a@day`" in last.json()["error"]["message"]
         assert ask("run=b").status_code == 200
         assert stack.chat("api", max_tokens=100).status_code == 200
-        assert ask("app=x").json()["error"]["param"] == "x-breakeven-tags"
+        ignored = ask("app=x")
+        assert ignored.status_code == 200
+        assert ignored.headers["x-breakeven-ignored"] == "x-breakeven-tags.app"
+        said = {"x-breakeven-tags": "app=x", "idempotency-key": "k"}
+        talk = [{"role": "user", "content": "hi"}]
+        chat = {"model": "chat", "messages": talk, "max_tokens": 4}
+        spoken = {"model": "chat", "input": "hi", "max_output_tokens": 16}
+        for path, body in (
+            ("/v1/chat/completions", {**chat, "top_k": 4}), ("/v1/messages", chat),
+            ("/v1/chat/completions", {**chat, "stream": True}),
+            ("/v1/responses", spoken), ("/v1/responses", {**spoken, "background": True}),
+            ("/v1/embeddings", {"model": "nothing", "input": "hi"}),
+        ):  # fmt: skip
+            for again in (False, True):
+                said["idempotency-key"] = f"{path}{len(body)}"
+                answer = stack.post(path, body, None, **said)
+                assert "x-breakeven-tags.app" in answer.headers["x-breakeven-ignored"], answer.text
+                assert not again or answer.headers.get("idempotent-replayed") or answer.is_error
         (row,) = stack.settled(first)
         assert row["tags"] in ({"run": "a"}, '{"run": "a"}')

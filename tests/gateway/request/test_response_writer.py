@@ -24,8 +24,10 @@ from backends.errors import (
 from backends.secret import Secret
 from gateway.kinds.relay import ByteRelay
 from gateway.request import response_writer
-from gateway.request.response_writer import _usd, listed_names
+from gateway.request.ignored_names import listed_names
+from gateway.request.response_writer import _usd
 from router.request_kinds import RequestKind
+from router.stages import StageCause
 from router.types import Feature
 
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
@@ -392,6 +394,16 @@ async def test_an_engine_that_is_without_an_adapter_leaves_its_requests_to_the_n
         assert b"`sql` does not exist" in await told_of(404, body, **whose)
 
 
+async def test_an_api_without_the_model_leaves_its_requests_to_a_stage_for_failures(
+    told_of,
+) -> None:
+    """The client named a model of ours: LiteLLM's fallbacks were asked, and our stage was not."""
+    body = {"error": {"message": "The model `x` does not exist", "code": "model_not_found"}}
+    with pytest.raises(ModelNotServed):
+        await told_of(404, body, staged=True)
+    assert b"does not exist" in await told_of(404, body)
+
+
 async def test_a_prompt_that_is_too_long_for_a_target_is_left_to_the_next(told_of) -> None:
     body = {"error": {"message": "This model's maximum context length is 4096 tokens."}}
     with pytest.raises(ContextTooLong):
@@ -411,7 +423,7 @@ def told_of(monkeypatch):
     """What a client is told of a whole answer; nothing is settled where it raises."""
     monkeypatch.setattr(response_writer, "_headers", lambda *_: [])
 
-    async def told(status, body, *, own=False, last=True) -> bytes:
+    async def told(status, body, *, own=False, last=True, staged=False) -> bytes:
         settled, sent = [], []
 
         class Answer:
@@ -435,7 +447,7 @@ def told_of(monkeypatch):
             observe_content=lambda *_: None,
             leads_on=lambda _: not last,
             prefill=None,
-            leads_to_stage=lambda _: False,
+            leads_to_stage=lambda cause: staged and cause is StageCause.FAILURE,
             own=own,
         )
         clock = SimpleNamespace(now_s=lambda: 1.0)

@@ -46,7 +46,11 @@ def books(monkeypatch):
         def arrivals(_connection, _models, start_us, end_us):
             return {at: {"chat": each} for at in range(start_us, end_us, 60 * S) if at >= first_us}
 
+        def running(*span):
+            return {at: {"chat": 10**6 * n["chat"]} for at, n in arrivals(*span).items()}
+
         monkeypatch.setattr(replayed_traffic, "arrivals", arrivals)
+        monkeypatch.setattr(replayed_traffic, "running_ppm", running)
         monkeypatch.setattr(replayed_traffic, "first_arrival_us", lambda *_: first_us)
         monkeypatch.setattr(replayed_traffic, "demanded_classes", lambda *_: classes)
 

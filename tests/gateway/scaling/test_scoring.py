@@ -1,5 +1,6 @@
 """Windows scored: what ran, what was advised, and what each change brought."""
 
+from gateway.scaling.played_fleet import arrival_window
 from gateway.scaling.scoring import (
     PricedWindow,
     ScoreTerms,
@@ -38,6 +39,19 @@ def test_a_window_knows_what_ran_and_every_other_number():
     assert (span.ran, span.advised) == (span.ran, span.ran)
     assert (span.ran.total_pusd, span.one_rent_pusd) == (7 * USD, USD)
     assert span.as_configured.total_pusd == 2 * USD
+
+
+def test_a_long_request_takes_engines_in_the_windows_in_which_it_runs():
+    """Two minutes of work that began at once would take two engines in the first minute alone."""
+    counted = PricedWindow(600 * S, 660 * S, {"chat": 1})
+    spread = PricedWindow(600 * S, 660 * S, {"chat": 1}, {"chat": 500_000})
+    two_minutes = DemandedClass("chat", 120 * S, 10 * USD, True)
+    assert score_window(counted, [two_minutes], TERMS, (1, USD), None).curve[:2] == (
+        10 * USD, 5 * USD,
+    )  # fmt: skip
+    assert score_window(spread, [two_minutes], TERMS, (1, USD), None).curve[:2] == (5 * USD, 0)
+    (told,) = arrival_window(spread, [two_minutes]).arrivals or ()
+    assert (told.requests, told.work_s) == (1.0, 60.0)
 
 
 def test_a_change_earns_by_its_place_and_a_stop_the_other_way_round():

@@ -6,6 +6,7 @@ from sqlalchemy import delete, insert, select, update
 from ledger.budgets.alerts import (
     LEASE_US,
     TOLD_FOR_US,
+    VALUES_TOLD,
     WAIT_LIMIT_US,
     claim_due,
     mark_delivered,
@@ -140,3 +141,27 @@ def test_a_default_is_told_for_each_whom_it_binds(engine) -> None:
     assert record_alerts(engine, thresholds, at_us=at_us) == ()
     (due,) = claim_due(engine, at_us=at_us)
     assert (due.id, due.hard, due.period) == (alert.id, True, "month")
+
+
+def test_of_the_values_of_a_tag_the_first_few_are_told_and_then_once_that_there_are_more(
+    engine,
+) -> None:
+    """Red before: each run that reached its limit was a message."""
+    at_us = 1_795_435_200_000_000
+    day = window_at("day", "UTC", at_us // 10**6).start_s
+    each = BudgetSpec("tag:run=*", "day", 1_000, hard=True, timezone="UTC")
+    declare(engine, contracts=(), budgets=(each,), config=("c", "c"), at_us=at_us)
+
+    def reach(*names: int) -> list[tuple[str, int]]:
+        rows = [{"budget_id": f"tag:run={name}@day", "window": day, "spent_pusd": 900 + name,
+                 "granted_pusd": 0} for name in names]  # fmt: skip
+        with engine.begin() as connection:
+            connection.execute(insert(orm.BudgetWindowRow), rows)
+        found = record_alerts(engine, {"tag:run=*@day": [500_000, 800_000]}, at_us=at_us)
+        return [(alert.scope.removeprefix("tag:run="), alert.threshold_ppm) for alert in found]
+
+    assert reach(1, 2) == [("2", 500_000), ("1", 500_000), ("2", 800_000), ("1", 800_000)]
+    told = ["19", "18", "17", "*"]
+    assert reach(*range(10, 20)) == [(name, ppm) for ppm in (500_000, 800_000) for name in told]
+    assert reach(30) == []
+    assert len(claim_due(engine, at_us=at_us)) == 2 * (VALUES_TOLD + 1)

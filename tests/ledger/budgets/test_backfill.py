@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from ledger.budgets.backfill import backfill_budget
 from ledger.budgets.entered import BudgetSpec
@@ -290,6 +290,44 @@ def test_a_budget_for_each_run_begins_with_what_the_window_has_seen_of_it(books)
     assert books.spent() == {BudgetAccount(name, MONTH): pusd for name, pusd in spent.items()}
     assert books.grantable(BudgetAccount("tag:run=a@month", MONTH)) == 9_300
     assert books.faults() == []
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("scope", ["tag:run=*", "user:*"])
+def test_a_default_is_declared_again_in_as_many_statements_however_many_it_binds(books, scope):
+    """Red before: each value was swept by itself, through all attempts of its window."""
+    spec = BudgetSpec(scope, "month", 10_000, hard=True, timezone="UTC")
+    soft, said = replace(spec, hard=False), []
+    event.listen(books.engine, "before_cursor_execute", lambda *told: said.append(told[2]))
+
+    def statements() -> int:
+        books.apply(soft)
+        said.clear()
+        books.apply(spec)
+        return len(said)
+
+    counts = []
+    for names in (range(2), range(2, 20)):
+        for name in names:
+            books.spend(us(2026, 11, 3), 10, tags=(("run", f"r{name}"),), user_id=f"u{name}")
+        counts.append(statements())
+    assert counts[0] == counts[1]
+    assert [*books.spent().values()] == [10] * 20
+    assert books.faults() == []
+
+
+def test_a_sweep_makes_as_many_values_as_each_team_may_have(books, monkeypatch):
+    monkeypatch.setattr("ledger.budgets.spending.VALUES_MOST", 2)
+    for team, runs in (("loud", "abcd"), ("calm", "bz")):
+        for run in runs:
+            books.spend(us(2026, 11, 3), 1, tags=(("run", run),), team_id=team)
+    books.apply(BudgetSpec("tag:run=*", "month", 10_000, hard=True, timezone="UTC"))
+    with books.engine.connect() as connection:
+        found = connection.execute(select(BudgetWindowRow.budget_id, BudgetWindowRow.team_id))
+        assert dict(map(tuple, found)) == {
+            "tag:run=a@month": "loud", "tag:run=b@month": "calm", "tag:run=c@month": "loud",
+            "tag:run=z@month": "calm",
+        }  # fmt: skip
 
 
 def test_a_default_in_another_calendar_takes_what_it_holds_along(books):

@@ -31,7 +31,7 @@ def taken(engine, *bounds: int, scopes=("team:search", "global", "key:k1")):
     lines = budgets(engine)
     with engine.begin() as connection:
         purse = BatchEscrow(connection, lines, NOON_US)
-        purse.lock(scopes)
+        purse.lock([(scopes, 0)])
         found = [purse.hold(scopes, bound) for bound in bounds]
         purse.close()
     return found

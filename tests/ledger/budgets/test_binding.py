@@ -5,15 +5,15 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from ledger.budgets import broker
 from ledger.budgets.binding import (
     BoundBudgets,
     binding,
     default_of,
+    is_bound_by,
     is_default,
-    pattern_of,
     scope_of,
     wildcard_of,
 )
@@ -46,10 +46,8 @@ def test_names_may_hold_anything() -> None:
     assert default_of("tag:run=a@b@day") == "tag:run=*@day"
     assert is_default("tag:run=*")
     assert not is_default("tag:*")
-    assert pattern_of("tag:run=*@day") == "tag:run=%@day"
     assert is_default("team:*")
     assert not is_default("model:*")
-    assert pattern_of("key:*@day") == "key:%@day"
 
 
 def test_ones_own_budget_comes_before_the_default_of_its_period() -> None:
@@ -229,32 +227,64 @@ async def test_each_run_has_a_budget_that_two_hosts_hold_exactly(house) -> None:
     assert house.faults() == []
 
 
-async def test_who_makes_up_runs_without_end_is_refused_and_leaves_nothing(
+async def hold_value(house, number: int, *scopes: str, pusd: int = HOLD) -> bool:
+    worker = house.workers[number % len(house.workers)]
+    return not isinstance(await worker.hold(f"v{number}", scopes, pusd), BudgetRefusal)
+
+
+async def test_who_makes_up_runs_without_end_uses_up_their_own_teams_share(
     house, monkeypatch
 ) -> None:
-    monkeypatch.setattr("ledger.budgets.grants.VALUES_MOST", 5)
+    """Red before: the values were everybody's, and one key took them all."""
+    monkeypatch.setattr("ledger.budgets.tag_values.VALUES_MOST", 4)
     say(house.engine, RUNS, BudgetSpec("tag:run=mine", "month", LIMIT, hard=True, timezone="UTC"))
     await house.learn()
-    admitted = [
-        not isinstance(
-            await house.workers[number % 4].hold(f"x{number}", (f"tag:run={number}",), HOLD),
-            BudgetRefusal,
-        )
-        for number in range(12)
-    ]
-    assert admitted == [True] * 4 + [False] * 8, "the own budget is one of the five"
-    assert len(house.granted()) == 5
-    assert sum(len(desk._book.standings) for desk in house.desks) <= 2 * 5
-    assert sum(len(desk._book._pots) for desk in house.desks) <= 2 * 5
-    assert not isinstance(await house.workers[0].hold("o", ("tag:run=0",), HOLD), BudgetRefusal)
-    own = await house.workers[1].hold("own", ("tag:run=mine",), HOLD)
-    assert not isinstance(own, BudgetRefusal)
+    admitted = [await hold_value(house, at, "team:loud", f"tag:run={at}") for at in range(12)]
+    assert admitted == [True] * 4 + [False] * 8
+    assert len(house.granted()) == 4 + 1, "of the own budget, which is no value"
+    assert sum(len(desk._book.standings) for desk in house.desks) <= 2 * 4
+    assert sum(len(desk._book._pots) for desk in house.desks) <= 2 * 4
+    assert await hold_value(house, 20, "team:calm", "tag:run=nightly")
+    assert await hold_value(house, 21, "team:loud", "tag:run=0"), "what is made goes on"
+    assert await hold_value(house, 22, "team:loud", "tag:run=mine")
     assert house.faults() == []
+
+
+async def test_nothing_is_made_for_a_hold_that_is_refused(house, monkeypatch) -> None:
+    """Red before: a window was made for each run of a team without room, and counted."""
+    monkeypatch.setattr("ledger.budgets.tag_values.VALUES_MOST", 2)
+    legs = replace(RUNS, scope="tag:leg=*")
+    say(house.engine, RUNS, legs, BudgetSpec("team:a", "month", LIMIT, hard=True, timezone="UTC"))
+    await house.learn()
+    assert not await hold_value(house, 0, "tag:run=dear", pusd=LIMIT + 1)
+    assert await hold_value(house, 1, "team:a", pusd=LIMIT)
+    refused = await house.workers[1].hold("r", ("team:a", "tag:run=b"), HOLD)
+    assert isinstance(refused, BudgetRefusal)
+    assert refused.scope == "team:a@month", "who has no room is told, not what was not made"
+    for at in (2, 3):
+        assert await hold_value(house, at, "team:b", f"tag:run={at}")
+    assert not await hold_value(house, 4, "team:b", "tag:leg=x", "tag:run=4")
+    assert set(house.granted()) == {"team:a@month", "tag:run=2@month", "tag:run=3@month"}
+    assert await hold_value(house, 5, "team:b", "tag:leg=x", "tag:run=3")
+    assert house.faults() == []
+
+
+@pytest.mark.each_database
+def test_an_account_is_bound_by_the_default_of_its_very_name(engine) -> None:
+    names = ("tag:run_1=a@day", "tag:run-1=a@day", "tag:RUN_1=a@day", "tag:run_1=b@month",
+             "tag:run_1=@x@day", "user:run_1=a@day")  # fmt: skip
+    rows = [{"budget_id": name, "window": 0, "spent_pusd": 0, "granted_pusd": 0,
+             "claimed_pusd": 0} for name in names]  # fmt: skip
+    column = orm.BudgetWindowRow.budget_id
+    with engine.begin() as connection:
+        connection.execute(insert(orm.BudgetWindowRow), rows)
+        found = connection.execute(select(column).where(is_bound_by(column, "tag:run_1=*@day")))
+        assert set(found.scalars()) == {names[0], names[4]}
 
 
 def test_values_of_a_tag_of_almost_the_same_name_leave_its_own_room(house, monkeypatch) -> None:
     """To LIKE `_` is any character, and to SQLite's a capital letter is a small one."""
-    monkeypatch.setattr("ledger.budgets.grants.VALUES_MOST", 2)
+    monkeypatch.setattr("ledger.budgets.tag_values.VALUES_MOST", 2)
     tags = ("run_id", "run-id", "RUN_ID")
     say(house.engine, *(replace(RUNS, scope=f"tag:{tag}=*") for tag in tags))
     window = 0

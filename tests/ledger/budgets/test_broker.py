@@ -192,9 +192,9 @@ async def test_who_comes_while_the_desk_works_is_answered_in_its_next_round(open
     """One by one, a burst of calls on spent budgets waited for more than `DeskClient` does."""
     rounds = []
 
-    def counted(engine, host, needs):
+    def counted(engine, host, needs, together):
         rounds.append(len(list(needs)))
-        return grow(engine, host, needs)
+        return grow(engine, host, needs, together)
 
     grow = broker.grow
     monkeypatch.setattr(broker, "grow", counted)

@@ -220,8 +220,8 @@ class Storm:
             self._note()
         return answer
 
-    async def borrow(self, borrow, short, taken, bound_pusd):
-        refusal = await borrow(short, taken, bound_pusd)
+    async def borrow(self, borrow, short, taken, bound_pusd, team):
+        refusal = await borrow(short, taken, bound_pusd, team)
         if refusal is None:  # its attempt goes on in this same step
             self.on_the_way -= bound_pusd
         return refusal
@@ -275,7 +275,7 @@ async def test_a_storm_on_a_small_budget_is_exact(opening, bound, actual):
 
 
 async def test_control_without_the_limit_the_same_storm_overspends(opening, monkeypatch):
-    def generous(_engine, _host, needs):
+    def generous(_engine, _host, needs, _together):
         return {need.account: AccountBalance(1000, 0, 0, 10**9, 0, 0) for need in needs}
 
     monkeypatch.setattr(broker, "grow", generous)

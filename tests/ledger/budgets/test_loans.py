@@ -152,3 +152,16 @@ def test_a_worker_that_forgot_an_account_has_what_the_books_say_it_spent():
     book.restore(["w"], {ACCOUNT: standing}, {("w", ACCOUNT): 100})
     book.declare("w", {})
     assert book.remaining_pusd(ACCOUNT) == LIMIT - 100
+
+
+def test_windows_that_ended_long_ago_are_forgotten_unless_something_is_lent() -> None:
+    """Else a desk would keep each day's runs for as long as it lives."""
+    book = LoanBook()
+    old, lent, new = (BudgetAccount("tag:run=a@day", start) for start in (1, 2, 9))
+    for account in (old, lent, new):
+        book.set_grant(account, AccountBalance(10, 10, 0, 10, 0, 0))
+    book.lend("j", lent, asked_pusd=3, hold_pusd=3, holders=1)
+    book.forget_ended(9)
+    assert set(book.standings) == {lent, new}
+    assert book.idle_pusd(old) == 0
+    assert book.lent_pusd(lent) > 0

@@ -5,7 +5,7 @@ from sqlalchemy import delete, insert
 
 from ledger.budgets.binding import BudgetLine
 from ledger.budgets.entered import BudgetSpec
-from ledger.budgets.states import BudgetState, budget_states
+from ledger.budgets.states import BoundAccounts, BudgetState, budget_states
 from ledger.budgets.windows import CalendarWindow, window_at
 from ledger.declared import declare
 from ledger.orm import tables as orm
@@ -79,3 +79,21 @@ def test_who_is_asked_for_is_told_of_before_they_spent(books) -> None:
             for budget_state in budget_states(connection, AT_US, ("user:dan", "team:x"))
         ]
     assert found == ["user:*", "user:ann", "user:dan", "user:cat"]
+
+
+def test_of_the_values_of_a_tag_those_with_the_least_left_are_told_and_all_are_counted(engine):
+    each = BudgetSpec("tag:run=*", "month", 90, hard=True, timezone="UTC")
+    declare(engine, contracts=(), budgets=(each,), config=("c", "c"), at_us=AT_US)
+    with engine.begin() as connection:
+        rows = [{"budget_id": f"tag:run={n:03}@month", "window": MONTH.start_s, "spent_pusd": n,
+                 "granted_pusd": 0} for n in range(1, 101)]  # fmt: skip
+        connection.execute(insert(orm.BudgetWindowRow), rows)
+        found = budget_states(connection, AT_US, ["tag:run=007", "tag:run=x"])
+    default, *values = found
+    assert default.bound == BoundAccounts(101, 11, 5050, 0)
+    assert [value.scope for value in values] == [
+        "tag:run=007", "tag:run=096", "tag:run=097", "tag:run=098", "tag:run=099", "tag:run=100",
+        "tag:run=x",
+    ]  # fmt: skip
+    assert all(value.is_value and value.bound is None for value in values)
+    assert not default.is_value

@@ -1,5 +1,7 @@
 """Budgets are what was last said of them: each change is a row, and no edit of one is unseen."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import select, text
 
@@ -84,3 +86,13 @@ def test_a_budget_of_a_version_that_wrote_none_is_said_at_the_next_start(books) 
         assert record_versions(connection, 12) == 0
     assert AuditLog(books).follow(at_us=13)
     assert findings(books) == []
+
+
+def test_versions_follow_each_other_by_clocks_that_do_not(engine) -> None:
+    """Else a limit is looked for among versions that are not in the order of their times."""
+    for at_us, limit in ((10, 7), (5, 8), (12, 9)):
+        apply(engine, at_us, replace(ACME, limit_pusd=limit))
+    columns = (orm.BudgetVersionRow.recorded_us, orm.BudgetVersionRow.limit_pusd)
+    with engine.connect() as connection:
+        found = connection.execute(select(*columns).order_by(orm.BudgetVersionRow.seq))
+        assert [tuple(row) for row in found] == [(10, 7), (10, 8), (12, 9)]

@@ -110,6 +110,22 @@ def test_without_a_rate_there_is_no_verdict_and_the_pool_is_named() -> None:
     assert "gpu_rate" in found["unknown"]
 
 
+@pytest.mark.parametrize(
+    ("hours", "answers", "failures", "is_known"),
+    [
+        (1, 0, 4, False), (1, 99, 0, False), (1, 100, 0, True), (1, 100, 500, True),
+        (167, 0, 0, False), (168, 0, 0, True), (168, 0, 4, False), (168, 4, 4, True),
+        (1, None, 0, True),
+    ],
+)  # fmt: skip
+def test_a_verdict_needs_answers_or_a_quiet_week(hours, answers, failures, is_known) -> None:
+    found = describe(verdict(hours=Fraction(hours), answers=answers, failures=failures))
+    assert (found["action"] is not None) is is_known
+    words = "a verdict needs 100 answers, or 168 billed hours"
+    assert (words in found["sentence"]) is not is_known
+    assert found["options"] == [] or is_known
+
+
 def test_pools_add_up_and_the_fleet_says_what_each_does() -> None:
     other = replace(POOL, pool="q", pusd_per_hour=PUSD_PER_USD // 100)
     found = judge(AssumptionSheet((POOL, other)), {"p": CURVE, "q": CURVE})

@@ -1,5 +1,6 @@
 """Entered rates become versions of contracts: over the file's, from their instant on."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -123,3 +124,24 @@ def test_a_rate_of_a_pool_without_a_contract_waits(engine, say) -> None:
                "billing": "owned", "recorded_us": 1}  # fmt: skip
         connection.execute(insert(orm.GpuContractRow), [row])
         assert carry_rates(connection, DAY_US) == 0
+
+
+def test_a_host_whose_clock_is_behind_does_not_bring_the_files_rate_back(
+    engine, start, say
+) -> None:
+    """Red before: its start wrote the file's rate as a version, and no entry brought it back."""
+    start(DAY_US)
+    say(RATE_PUSD, DAY_US + 10)
+    start(DAY_US + 5)
+    assert read_rates(engine) == {"chat": RATE_PUSD}
+    assert len(rates(engine)) == 2
+    with engine.begin() as connection:
+        assert carry_rates(connection, DAY_US + 6) == 0
+
+
+def test_a_start_by_a_clock_that_is_behind_is_a_later_version(engine, start) -> None:
+    """Red before: what was declared last was older, and each start wrote it once more."""
+    start(DAY_US + 10)
+    for _ in range(2):
+        start(DAY_US + 5, replace(FILE, pusd_per_hour=RATE_PUSD))
+    assert rates(engine) == [(None, DAY_US + 10), (RATE_PUSD, DAY_US + 10)]

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import delete, insert, update
 
 from ledger.orm import tables as orm
@@ -48,3 +50,32 @@ def test_teams_that_stay_inside_are_a_class_of_their_own(engine, traffic):
         found = fleet_demand.arrivals(connection, ["code"], start_us, start_us + 4 * DAY_US)
     names = Counter(name for counts in found.values() for name in counts)
     assert set(names) == {"code", "code of teams and keys that stay inside"}
+
+
+@given(opened_us=st.integers(0, 10**9), length_us=st.integers(1, 10 * MINUTE_US))
+def test_a_request_is_spread_over_the_minutes_in_which_it_ran(opened_us, length_us):
+    parts = dict(fleet_demand.spread_ppm(opened_us, opened_us + length_us))
+    assert sum(parts.values()) == 10**6
+    for minute_us, ppm in parts.items():
+        begins_us = max(minute_us, opened_us)
+        ran_us = min(minute_us + MINUTE_US, opened_us + length_us) - begins_us
+        assert abs(ppm - 10**6 * ran_us / length_us) <= 1
+
+
+def test_what_ran_in_a_minute_is_read_with_what_began_before_it(engine, traffic):
+    """A request of four minutes counts a quarter in each, also from the middle of it on."""
+    start_us = min(item.opened_us for item, _ in traffic) // MINUTE_US * MINUTE_US
+    long = traffic[0][0].attempt_id
+    row = orm.AttemptRow
+    with engine.begin() as connection:
+        connection.execute(update(row).values(attempt_no=2))
+        ran = {"attempt_no": 1, "opened_us": start_us, "settled_us": start_us + 4 * MINUTE_US}
+        connection.execute(update(row).where(row.attempt_id == long).values(**ran, model="code"))
+    with engine.connect() as connection:
+        whole = fleet_demand.running_ppm(connection, ["code"], start_us, start_us + DAY_US)
+        later_us = start_us + 2 * MINUTE_US
+        rest = fleet_demand.running_ppm(connection, ["code"], later_us, start_us + DAY_US)
+    (name,) = whole[start_us]
+    quarters = {start_us + each * MINUTE_US: {name: 250_000} for each in range(4)}
+    assert whole == quarters
+    assert rest == {at: counts for at, counts in quarters.items() if at >= later_us}

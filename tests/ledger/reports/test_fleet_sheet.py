@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from ledger.economics.cost import TokenBasis
 from ledger.economics.fleet_verdict import FleetVerdict, VerdictAction
@@ -179,3 +179,16 @@ def test_a_pool_without_a_rate_has_no_verdict(engine, fill) -> None:
     found = read(engine)
     assert found.action is None
     assert found.pools[0].why_none == "enter your GPU rate"
+
+
+def test_failed_attempts_are_no_traffic_to_judge_by(engine, fill) -> None:
+    """Four failures once read as "leave": no token was counted of what had been asked for."""
+    fill()
+    assert read(engine).pools[0].action is not None
+    row = orm.AttemptRow
+    with engine.begin() as connection:
+        connection.execute(update(row).values(status="failed"))
+    (pool,) = read(engine).pools
+    assert pool.action is None
+    assert (pool.assumptions.answers, pool.assumptions.failures) == (0, 210)
+    assert "0 requests were answered and 210 failed in 1 billed hours" in str(pool.why_none)

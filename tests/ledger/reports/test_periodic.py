@@ -5,6 +5,9 @@ import json
 import pytest
 from sqlalchemy import insert
 
+from ledger.budgets.entered import BudgetSpec
+from ledger.budgets.windows import window_at
+from ledger.declared import declare
 from ledger.economics.verdict_text import sentence
 from ledger.journals.records import TokenCounts
 from ledger.orm import tables as orm
@@ -97,3 +100,21 @@ def test_a_period_is_named_by_its_days_and_zone(filled) -> None:
     last = ZONE.date_of(END_US - 1)
     assert made(filled, 1)[0].title == f"{last:%d %b %Y} (UTC)"
     assert made(filled, 7)[0].title.endswith(f"to {last:%d %b %Y} (UTC)")
+
+
+def test_runs_stand_behind_budgets_however_many_are_exhausted(filled) -> None:
+    """Red before: five exhausted runs were all that a report said of budgets."""
+    now_us = END_US + HOUR_US
+    specs = [BudgetSpec("team:search", "day", 10 * USD, hard=True, timezone="UTC"),
+             BudgetSpec("tag:run=*", "day", USD, hard=True, timezone="UTC")]  # fmt: skip
+    declare(filled, contracts=(), budgets=specs, config=("c", "c"), at_us=now_us)
+    day = window_at("day", "UTC", now_us // 10**6).start_s
+    rows = [{"budget_id": f"tag:run={n}@day", "window": day, "spent_pusd": USD, "granted_pusd": 0}
+            for n in range(9)]  # fmt: skip
+    with filled.begin() as connection:
+        connection.execute(insert(orm.BudgetWindowRow), rows)
+    report, _ = made(filled, 1)
+    told = [(line["scope"], line.get("values")) for line in report.described()["budgets"]]
+    assert told == [("team:search", None), ("tag:run=*", 9)]
+    words = "Budget tag:run=* this day: 9 values used $9.00, 9 of them all of their $1.00"
+    assert words in report.text()

@@ -63,6 +63,8 @@ def test_what_is_entered_is_kept_by_the_workers_until_it_is_ended(
         ({"period": "week"}, None, ""),
         ({"timezone": "Mars/Olympus"}, "timezone", "is no IANA time zone"),
         ({"alert_at": [-1]}, "alert_at", ""),
+        ({"alert_at": [1e-9]}, "alert_at", "the least share is 0.000001"),
+        ({"alert_at": [0.5] * 17}, "alert_at", "at most 16"),
     ],
 )
 def test_what_is_no_budget_names_its_member(stack, finance, given, param, words) -> None:

@@ -7,3 +7,6 @@ CREATE TABLE "LiteLLM_SpendLogs" (request_id text PRIMARY KEY, api_key text NOT 
 CREATE INDEX spend_start ON "LiteLLM_SpendLogs" ("startTime", request_id);
 CREATE TABLE "LiteLLM_TeamMembership" (user_id text, team_id text, spend double precision NOT NULL DEFAULT 0, budget_id text, PRIMARY KEY (user_id, team_id));
 CREATE TABLE "LiteLLM_EndUserTable" (user_id text PRIMARY KEY, alias text, spend double precision NOT NULL DEFAULT 0, budget_id text, blocked boolean NOT NULL DEFAULT false);
+CREATE TABLE "LiteLLM_DailyUserSpend" (id text PRIMARY KEY, user_id text, date text NOT NULL, api_key text NOT NULL, model text, model_group text, custom_llm_provider text, endpoint text, prompt_tokens bigint NOT NULL DEFAULT 0, completion_tokens bigint NOT NULL DEFAULT 0, spend double precision NOT NULL DEFAULT 0, api_requests bigint NOT NULL DEFAULT 0, successful_requests bigint NOT NULL DEFAULT 0, failed_requests bigint NOT NULL DEFAULT 0);
+CREATE TABLE "LiteLLM_DailyTeamSpend" (id text PRIMARY KEY, team_id text, date text NOT NULL, api_key text NOT NULL, model text, spend double precision NOT NULL DEFAULT 0, api_requests bigint NOT NULL DEFAULT 0);
+CREATE TABLE "LiteLLM_DailyTagSpend" (id text PRIMARY KEY, tag text, date text NOT NULL, api_key text NOT NULL, model text, spend double precision NOT NULL DEFAULT 0, api_requests bigint NOT NULL DEFAULT 0);

@@ -124,6 +124,73 @@ def test_spending_is_exact_repeatable_and_in_no_book(ledger, source, fill, tmp_p
     assert import_history(source, ledger, plan, pepper, told.append)[:2] == (1, 2)
 
 
+def day_of(number: int, day: str, requests: int, **changes: object) -> dict:
+    return {
+        "id": f"d{number}", "user_id": "ann", "date": day, "api_key": sha(TOKEN),
+        "model": "gpt-4o", "model_group": "chat", "custom_llm_provider": "openai",
+        "prompt_tokens": 10 * requests, "completion_tokens": 2 * requests, "spend": 0.1 * requests,
+        "api_requests": requests, "failed_requests": 1, **changes,
+    }  # fmt: skip
+
+
+def test_days_whose_rows_were_pruned_are_kept_as_daily_sums_and_none_twice(
+    ledger, source, fill, tmp_path
+) -> None:
+    """The only history of a proxy that keeps its rows for a month was left behind."""
+    fill("LiteLLM_TeamTable", {"team_id": "t-1", "team_alias": "search"})
+    fill(
+        "LiteLLM_DailyUserSpend",
+        day_of(1, "2026-10-01", 4, spend=0.30000000000000004),
+        day_of(2, "2026-10-01", 3, api_key="other", model_group=None),
+        day_of(3, "2026-11-01", 2),  # both of its rows are there
+        day_of(4, "2026-11-02", 5),  # one of its rows is left
+    )
+    team = {"date": "2026-10-01", "model": "gpt-4o", "spend": 9, "api_requests": 9}
+    fill(
+        "LiteLLM_DailyTeamSpend",
+        {"id": "t1", "team_id": "t-1", "api_key": sha(TOKEN), **team},
+        {"id": "t2", "team_id": "t-1", "api_key": "other", **team},
+        {"id": "t3", "team_id": "t-2", "api_key": "other", **team},
+    )
+    fill("LiteLLM_DailyTagSpend", {"id": "g", "tag": "x", "api_key": "other", **team})
+    fill("LiteLLM_SpendLogs", log(0), log(3), log(1))
+    pepper = load_pepper(tmp_path)
+    survey = survey_source(source, pepper, NOW_US)
+    assert (survey.days, survey.daily_days, survey.requests) == (3, 2, 14)
+    first = import_history(source, ledger, survey.plan, pepper, lambda _: None)
+    assert first.sums == (14, 3, 140, 28, 1_300_000_000_000)
+    assert import_history(source, ledger, survey.plan, pepper, lambda _: None)[:2] == (0, 3)
+    with ledger.connect() as connection:
+        rows = connection.execute(SpendHistoryRow.__table__.select()).all()
+    cells = {(row.day, row.team, row.user, row.model, row.requests) for row in rows}
+    assert cells == {
+        ("2026-10-01", "search", "ann", "chat", 4), ("2026-10-01", "", "ann", "gpt-4o", 3),
+        ("2026-11-01", "search", "", "chat", 2), ("2026-11-02", "", "ann", "chat", 5),
+    }  # fmt: skip
+
+
+def test_rows_that_are_pruned_later_take_nothing_from_what_is_kept(
+    ledger, source, source_engine, fill, tmp_path
+) -> None:
+    """A second import replaced a day by what was left of it."""
+    fill("LiteLLM_SpendLogs", *(log(number) for number in range(6)))
+    pepper = load_pepper(tmp_path)
+    plan = survey_source(source, pepper, NOW_US).plan
+    first = import_history(source, ledger, plan, pepper, lambda _: None)
+    with source_engine.begin() as connection:
+        connection.execute(text("""DELETE FROM "LiteLLM_SpendLogs" WHERE request_id < 'r4'"""))
+    assert import_history(source, ledger, plan, pepper, lambda _: None).days == 0
+    with ledger.connect() as connection:
+        (total,) = history_totals(connection)
+    assert total.sums == first.sums
+
+
+def test_a_daily_sum_of_no_day_is_named(ledger, source, fill, tmp_path) -> None:
+    fill("LiteLLM_DailyUserSpend", day_of(1, "yesterday", 1))
+    with pytest.raises(SourceError, match="`yesterday` is no day"):
+        survey_source(source, load_pepper(tmp_path), NOW_US)
+
+
 def test_an_import_that_broke_off_goes_on_with_the_day_that_lacks(
     ledger, source, fill, tmp_path
 ) -> None:
@@ -146,6 +213,7 @@ def test_only_named_columns_are_read_in_transactions_that_cannot_write(
     ledger, source, fill, tmp_path
 ) -> None:
     fill("LiteLLM_SpendLogs", *(log(number) for number in range(3)))
+    fill("LiteLLM_DailyUserSpend", day_of(1, "2026-10-01", 4))
     fill("LiteLLM_UserTable", {"user_id": "ann", "password": "do not read me"})
     said: list[str] = []
     event.listen(source._engine, "before_cursor_execute", lambda *given: said.append(given[2]))

@@ -8,9 +8,9 @@ from gateway.control.litellm.source_database import SourceError
 from gateway.control.litellm.spend_import import SourceNames, _cell, _sums
 
 ROW = {
-    "api_key": "d", "team_id": "t-1", "organization_id": None, "user": "ann", "model": "gpt-4o",
-    "model_group": "", "custom_llm_provider": None, "status": "failure", "prompt_tokens": None,
-    "completion_tokens": 4, "spend": "1e-07",
+    "request_id": "r", "api_key": "d", "team_id": "t-1", "organization_id": None, "user": "ann",
+    "model": "gpt-4o", "model_group": "", "custom_llm_provider": None,
+    "status": "failure", "prompt_tokens": None, "completion_tokens": 4, "spend": "1e-07",
 }  # fmt: skip
 NAMES = SourceNames({"t-1": "search"}, {}, lambda digest: f"key of {digest}")
 

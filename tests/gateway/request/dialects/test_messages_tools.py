@@ -75,7 +75,8 @@ def test_a_search_for_tools_is_left_out_and_named() -> None:
     members, asked = decode(tools=[search, {**TOOL, "defer_loading": True}])
     assert names(members) == ["look"]
     assert asked.ignored == ("tools.defer_loading", "tools.tool_search_tool")
-    assert not searches_tools([TOOL, {"type": 5}])
+    assert not searches_tools([TOOL, {"type": 5}], [("messages[0]", TOOL)])
+    assert searches_tools(None, [("messages[0]", search)])
 
 
 def addition(tool: dict[str, Any], kind: str = "tool_addition") -> dict[str, Any]:

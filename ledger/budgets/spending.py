@@ -1,0 +1,156 @@
+"""Which attempts a budget counts, and on which account: by its scope, as admission names scopes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    TableValuedAlias,
+    and_,
+    column,
+    exists,
+    func,
+    join,
+    literal,
+    or_,
+    select,
+    true,
+)
+
+from ledger.budgets.binding import VALUES_MOST, BudgetLine
+from ledger.budgets.escrow import EscrowError
+from ledger.budgets.scopes import BY_PREFIX, EACH, AttemptRows, BudgetScope, valued_tag
+from ledger.budgets.windows import CalendarWindow
+from ledger.model_names import counted_names
+from ledger.orm.base import Stored, aliased
+from ledger.orm.books import AttemptRow
+from ledger.orm.identity import KeyRow
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """`rows` are attempts, once for each account that they count on; `where` says which of them."""
+
+    rows: Any  # attempts, or a join of them: what a SELECT may be from
+    account: ColumnElement[str]
+    where: ColumnElement[bool]
+
+
+def scope_spending(
+    connection: Connection, scope: str, budget_id: str, window: CalendarWindow
+) -> Spending:
+    """Return the attempts of one scope. Raises `EscrowError` for a scope that there is not."""
+    where = _of_scope(connection, scope, window)
+    return Spending(AttemptRow, literal(budget_id, String), where)
+
+
+def default_spending(
+    connection: Connection, default: BudgetLine, window: CalendarWindow
+) -> Spending:
+    """Return the attempts of everybody whom a default may bind, each on the account of its name.
+
+    On `tag:run=*` a team has as many values as it may have, the first by their names.
+    """
+    prefix, end = default.scope.removesuffix(EACH), literal(f"@{default.period}", String)
+    name = valued_tag(default.scope)
+    if name is None:
+        mine = column_of(BY_PREFIX[prefix.removesuffix(":")])
+        return Spending(AttemptRow, literal(prefix, String) + mine + end, mine.is_not(None))
+    tag = _tags(connection, AttemptRow.tags)
+    counted = tag.c.value.in_(_first_values(connection, name, window))
+    return Spending(
+        join(AttemptRow, tag, true()),
+        literal(prefix, String) + tag.c.value + end,
+        and_(tag.c.key == name, tag.c.value != EACH, counted),
+    )
+
+
+def sharers_of(connection: Connection, kind: BudgetScope) -> dict[str, list[str]]:
+    """By key, the others that count on its budgets; of nothing but keys there are any."""
+    found: dict[str, list[str]] = {}
+    if kind.column == AttemptRow.key_id.key:
+        query = select(KeyRow.id, KeyRow.counts_on).where(KeyRow.counts_on.is_not(None))
+        for other, counts_on in connection.execute(query.order_by(KeyRow.id)):
+            for name in counts_on or ():
+                found.setdefault(name, []).append(other)
+    return found
+
+
+def column_of(kind: BudgetScope) -> Stored[Any]:
+    """Return the column of attempts that names the kind."""
+    assert kind.column is not None, f"attempts have no column for `{kind.prefix}:`"
+    found: Stored[Any] = getattr(AttemptRow, kind.column)
+    return found
+
+
+def _first_values(connection: Connection, name: str, window: CalendarWindow) -> Any:
+    """Select the values of a tag in the window, `VALUES_MOST` of each team that used them first."""
+    attempt = aliased(AttemptRow)
+    tag = _tags(connection, attempt.tags)
+    values = (
+        select(tag.c.value.label("value"), func.min(attempt.team_id).label("team"))
+        .select_from(join(attempt, tag, true()))
+        .where(
+            tag.c.key == name,
+            attempt.opened_us >= window.start_s * 10**6,
+            attempt.opened_us < window.end_s * 10**6,
+        )
+        .group_by(tag.c.value)
+        .subquery()
+    )
+    place = func.row_number().over(partition_by=values.c.team, order_by=values.c.value)
+    ranked = select(values.c.value, place.label("place")).subquery()
+    return select(ranked.c.value).where(ranked.c.place <= VALUES_MOST)
+
+
+def _of_scope(connection: Connection, scope: str, window: CalendarWindow) -> ColumnElement[bool]:
+    """Which attempts fall under a scope, as admission names the scopes of an attempt."""
+    prefix, _, name = scope.partition(":")
+    kind = BY_PREFIX.get(prefix)
+    if kind is None:
+        raise EscrowError(f"`{scope}` is no budget scope")
+    match kind.rows:
+        case AttemptRows.ALL:
+            return true()
+        case AttemptRows.EXTERNAL:
+            return and_(AttemptRow.provider.is_not(None), AttemptRow.simulated.is_(False))
+        case AttemptRows.TAGGED:
+            return _tag_condition(connection, name)
+        case AttemptRows.COLUMN:
+            names = sharers_of(connection, kind).get(name, [])
+            names += _snapshots(connection, kind, name, window)
+            return column_of(kind).in_([name, *names])
+
+
+def _snapshots(
+    connection: Connection, kind: BudgetScope, name: str, window: CalendarWindow
+) -> list[str]:
+    """Models of the window that count on a model's budgets, too."""
+    model = AttemptRow.model
+    if kind.column != model.key or "/" not in name:
+        return []
+    query = select(model).where(
+        AttemptRow.opened_us >= window.start_s * 10**6,
+        AttemptRow.opened_us < window.end_s * 10**6,
+        func.lower(model).startswith(name.lower(), autoescape=True),
+    )
+    return [
+        other
+        for other in connection.execute(query.distinct().order_by(model)).scalars()
+        if other != name and name in counted_names(other)
+    ]
+
+
+def _tag_condition(connection: Connection, name: str) -> ColumnElement[bool]:
+    """Attempts with a tag of that name, or of that name and value: `app` or `app=web`."""
+    tag = _tags(connection, AttemptRow.tags)
+    both = tag.c.key + "=" + tag.c.value
+    return exists(select(literal(1)).select_from(tag).where(or_(tag.c.key == name, both == name)))
+
+
+def _tags(connection: Connection, tags: Any) -> TableValuedAlias:
+    """Return the tags of an attempt as rows of `key` and `value`."""
+    pairs = func.json_each_text if connection.dialect.name == "postgresql" else func.json_each
+    return pairs(tags).table_valued(column("key", String), column("value", String))
