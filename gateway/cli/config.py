@@ -105,7 +105,7 @@ def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
         path = _sqlite_file(url)
-        if path is None or path.exists():
+        if path is None or is_there(path):
             reader = open_readonly(url)
             if is_declared(reader):
                 yield from _dispose_after(reader)
@@ -118,7 +118,7 @@ def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
         note(f"nothing was served yet: this is what {config} declares")
         # Only a first look pays for the import of what declares, half a second.
         before: Any = importlib.import_module("gateway.cli.before_start")
-        with before.declared_copy(settings, config, path if path.exists() else None) as reader:
+        with before.declared_copy(settings, config, path if is_there(path) else None) as reader:
             yield reader
 
 
