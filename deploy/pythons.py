@@ -64,7 +64,7 @@ class Interpreter(NamedTuple):
 
 
 class TierCounts(NamedTuple):
-    """How many tests of the tier ended how, with the names of those that failed."""
+    """Counts of the tier's tests by their end, with the names of those that failed."""
 
     passed: int = 0
     failed: tuple[str, ...] = ()
