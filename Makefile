@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings docs first-hour dist sbom lock clean
+.PHONY: help install run demo parts test tidy near test-pythons screenshots test-long soak adversary journals chaos hosts security check format settings docs first-hour dist sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ tidy:  ## the rules of the tree, and what `make check` looks at
 
 near:  ## the tests of a file and of what imports it, a line for each failure, one minute (FILE=router/filters.py)
 	@$(BOOTSTRAP) near $(FILE)
+
+test-pythons:  ## install and a short tier of tests on each Python that is here (PYTHONS="python3.12 /opt/python3.14")
+	@sh deploy/python -m deploy.pythons $(PYTHONS)
 
 test-long:  ## the tests that take longer than a commit should wait
 	@$(BOOTSTRAP) parts

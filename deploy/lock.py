@@ -1,6 +1,6 @@
 """Write every lock file: exact versions with the hashes of their files, and no index address.
 
-Run by `make lock` after a change of pyproject.toml. Each set is resolved for Python 3.11 to 3.13
+Run by `make lock` after a change of pyproject.toml. Each set is resolved for Python 3.11 to 3.14
 on every platform at once. The test tools are resolved under the product's versions, because both
 share `.venv`. `--check` resolves and compares, changing nothing. The CPU engine's set is not
 here: its torch comes from PyTorch's own index, see deploy/engine-cpu/README.md.
@@ -14,9 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from deploy.pythons import SUPPORTED
+
 ROOT = Path(__file__).resolve().parent.parent
 PLATFORMS = ("x86_64-manylinux_2_34", "aarch64-manylinux_2_34")  # Debian 12, Ubuntu 22.04
-PYTHONS = ("3.11", "3.12", "3.13")
 NODE = tuple(
     ROOT / "tests" / "sdk" / name
     for name in ("node", "coding", "crds", "axe", "agents", "loops-node")
@@ -39,7 +40,7 @@ class Set(NamedTuple):
     path: str
     arguments: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
-    pythons: tuple[str, ...] = PYTHONS  # whose wheels it is made of
+    pythons: tuple[str, ...] = SUPPORTED  # whose wheels it is made of
     options: tuple[str, ...] = ()  # of its installation
 
 

@@ -17,6 +17,7 @@ from gateway.config.state_errors import translate_state_errors
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.errors import ConfigError
 from ledger.database import DatabaseError, is_declared, make_engine, migrate, open_readonly
+from ledger.presence import is_there
 
 if TYPE_CHECKING:
     from gateway.config.settings import Settings
@@ -89,7 +90,7 @@ def ledger_reader(settings: "Settings") -> Iterator[Engine]:
     """The ledger for reading; a missing SQLite file is said so."""
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
-        if (path := _sqlite_file(url)) is not None and not path.exists():
+        if (path := _sqlite_file(url)) is not None and not is_there(path):
             fail(f"there is no ledger at {path}; `breakeven serve` makes it")
         yield from _dispose_after(open_readonly(url))
 
@@ -104,7 +105,7 @@ def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
         path = _sqlite_file(url)
-        if path is None or path.exists():
+        if path is None or is_there(path):
             reader = open_readonly(url)
             if is_declared(reader):
                 yield from _dispose_after(reader)
@@ -117,7 +118,7 @@ def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
         note(f"nothing was served yet: this is what {config} declares")
         # Only a first look pays for the import of what declares, half a second.
         before: Any = importlib.import_module("gateway.cli.before_start")
-        with before.declared_copy(settings, config, path if path.exists() else None) as reader:
+        with before.declared_copy(settings, config, path if is_there(path) else None) as reader:
             yield reader
 
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -71,11 +72,12 @@ class BudgetAlerter:
 
     async def run(self) -> None:
         """Until cancelled."""
-        async with webhook_client() as client:
-            await asyncio.gather(
-                self._repeat(partial(work_after_commit, self._books, self.record_alerts)),
-                self._repeat(partial(self.deliver_alerts, client)),
-            )
+        with closing(self._books):
+            async with webhook_client() as client:
+                await asyncio.gather(
+                    self._repeat(partial(work_after_commit, self._books, self.record_alerts)),
+                    self._repeat(partial(self.deliver_alerts, client)),
+                )
 
     async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         """Telling waits for others, so that noting does not wait for telling."""

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -56,17 +57,21 @@ class EventSender:
         """Post until cancelled; return at once where no webhook is configured."""
         if self._webhook is None:
             return
-        watch, is_done = CommitWatch(self._ledger), False
-        async with webhook_client() as client:
-            while True:
-                try:
-                    if not (is_done and watch.is_still()):
-                        await asyncio.to_thread(watch.version)
-                        is_done = await self.send_events(client)
-                except DBAPIError as error:
-                    is_done = False
-                    log.warning("events cannot be read: %s", error.orig)
-                await next_tick(LOOK_S)
+        with closing(CommitWatch(self._ledger)) as watch:
+            async with webhook_client() as client:
+                await self._repeat(watch, client)
+
+    async def _repeat(self, watch: CommitWatch, client: "httpx.AsyncClient") -> None:
+        is_done = False
+        while True:
+            try:
+                if not (is_done and watch.is_still()):
+                    await asyncio.to_thread(watch.version)
+                    is_done = await self.send_events(client)
+            except DBAPIError as error:
+                is_done = False
+                log.warning("events cannot be read: %s", error.orig)
+            await next_tick(LOOK_S)
 
     async def send_events(self, client: "httpx.AsyncClient") -> bool:
         """Post what was sealed since, if it is this host's turn; False: some of it is left."""

@@ -21,6 +21,7 @@ from ledger.database import (
     reading,
     schema_of,
 )
+from ledger.presence import is_there
 
 SKEW_US = 2_000_000  # leases of seconds still hold
 
@@ -38,10 +39,10 @@ def look_at_books(
         return
     place = make_url(url)
     shown = place.set(password=None).render_as_string()
-    if place.get_backend_name() == "sqlite" and not Path(place.database or "").exists():
-        yield noted("ledger", f"{shown} is not there yet: the first start makes it")
-        return
     try:
+        if place.get_backend_name() == "sqlite" and not is_there(Path(place.database or "")):
+            yield noted("ledger", f"{shown} is not there yet: the first start makes it")
+            return
         found = schema_of(url)
     except (SQLAlchemyError, DatabaseError, OSError) as error:
         words = str(getattr(error, "orig", None) or error).splitlines()[0]

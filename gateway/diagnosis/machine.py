@@ -12,7 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from gateway.diagnosis.observation import DoctorFinding, failed, fine, noted, warned
 
-PYTHONS = ((3, 11), (3, 13))  # the least and the newest that are tested
+PYTHONS = ((3, 11), (3, 14))  # the least and the newest that are tested
 FILES_PER_REQUEST = 3  # a client's connection, a target's, and room for logs and journals
 SQLITE_LEAST = (3, 38, 0)  # JSON functions that the books use
 NAME = "breakeven"

@@ -13,8 +13,10 @@ from typing import Any
 import msgspec
 
 from gateway.errors import RequestError
+from gateway.http import nesting
 
 EMPTY = "The body is empty. Send a JSON object."
+TOO_DEEP = "The body is nested too deeply."
 MEMBERS_LIMIT = 1024  # walking more would hold up the loop that all streams share
 SEARCHED_BYTES = 1024 * 1024  # so would looking for the fault in a longer body
 PLACE_LIMIT = 256
@@ -44,7 +46,9 @@ def decode_members(text: bytes) -> Members:
         told = f"The body is not valid JSON: {error}" if text.strip() else EMPTY
         raise RequestError("bad_request", told) from error
     except RecursionError as error:
-        raise RequestError("bad_request", "The body is nested too deeply.") from error
+        raise RequestError("bad_request", TOO_DEEP) from error
+    if nesting.IS_NEEDED and nesting.is_too_deep(text):
+        raise RequestError("bad_request", TOO_DEEP)
     if len(members) > MEMBERS_LIMIT:
         raise RequestError("bad_request", f"The body has more than {MEMBERS_LIMIT} members.")
     if not _is_all(text, members):

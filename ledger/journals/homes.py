@@ -18,6 +18,7 @@ from pathlib import Path
 from ledger.journals.layout import HEADER_BYTES
 from ledger.journals.mark import WriteMark
 from ledger.locks import is_locked
+from ledger.presence import is_there
 
 FOLDER = "v2"
 DAMAGED = "damaged"  # copies of segments in which something was wrong: `ledger salvage` reads them
@@ -55,7 +56,7 @@ def list_journals(directory: Path) -> list[JournalSource]:
     old = [
         home
         for home in sorted(_folders(directory))
-        if home.name not in others and (home / OWNER_FILE).exists()
+        if home.name not in others and is_there(home / OWNER_FILE)
     ]
     new = [home for home in sorted(_folders(directory / FOLDER)) if _is_journal(home)]
     homes = [*((home, 1) for home in old), *((home, 2) for home in new)]
@@ -190,7 +191,7 @@ def _segments(home: Path, number: int) -> list[Path]:
 
 
 def _is_journal(home: Path) -> bool:
-    if _NAME.fullmatch(home.name) or (home / HOLDER_FILE).exists():
+    if _NAME.fullmatch(home.name) or is_there(home / HOLDER_FILE):
         return True
     return bool(_segments(home, 2))
 

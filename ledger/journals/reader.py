@@ -25,6 +25,7 @@ from ledger.journals.mark import read_boot_id, read_mark, read_mount_id
 from ledger.journals.pending import PENDING_FILE, PendingGroup, read_groups
 from ledger.journals.scan import Damage
 from ledger.journals.segment_reader import SegmentReading, read_segment
+from ledger.presence import is_there
 
 READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
 _NO_MARK = "neither an end frame nor a readable mark"
@@ -117,7 +118,7 @@ class JournalReader:
 
         None where nothing lacks: it was closed, or its process was killed behind the last frame.
         """
-        if journal.format == 1 or not journal.home.is_dir():
+        if journal.format == 1 or not is_there(journal.home):
             return None
         files = segments(journal)
         after = max(0, since.sequence - 1)

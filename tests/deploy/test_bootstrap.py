@@ -176,12 +176,14 @@ def test_a_machine_without_python_is_told_in_one_line(tmp_path: Path) -> None:
     assert "apt-get install python3" in answer.stderr
 
 
-@pytest.mark.parametrize(("version", "taken"), [("3.10", False), ("3.11", True), ("3.14", False)])
+@pytest.mark.parametrize(
+    ("version", "taken"), [("3.10", False), ("3.11", True), ("3.14", True), ("3.15", False)]
+)
 def test_only_suitable_pythons_are_taken(tmp_path: Path, version: str, taken: bool) -> None:
     major, minor = version.split(".")
     fake = tmp_path / "python3"
     fake.write_text(
-        f'#!/bin/sh\n[ "$1" = "-c" ] && [ {major}{minor} -ge 311 ] && [ {major}{minor} -le 313 ] '
+        f'#!/bin/sh\n[ "$1" = "-c" ] && [ {major}{minor} -ge 311 ] && [ {major}{minor} -le 314 ] '
         '&& exit 0\n[ "$1" = "go" ] && echo taken\nexit 1\n'
     )
     fake.chmod(0o755)

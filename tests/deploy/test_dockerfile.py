@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy.pythons import SUPPORTED
+
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "deploy" / "Dockerfile"
 TEXT = FILE.read_text(encoding="utf-8")
@@ -62,7 +64,7 @@ def test_the_base_is_an_argument_that_both_stages_take() -> None:
     first = next(line for line in COMMANDS if line)
     found = re.fullmatch(r"ARG BASE=python:(3\.\d+)-slim-\w+", first)
     assert found is not None, "before the first FROM, with a tag for whoever names none"
-    assert found[1] in {"3.11", "3.12", "3.13"}
+    assert found[1] in SUPPORTED
     for other in ("deploy/compose.yaml", "deploy/helm/breakeven/templates/dashboard.yaml"):
         assert f"lib/python{found[1]}/" in (ROOT / other).read_text(encoding="utf-8")
 

@@ -187,7 +187,8 @@ def _documented_in_c(module: ModuleType) -> Iterator[_DocumentedObject]:
 def _signature(found: Any) -> str:
     try:
         return str(inspect.signature(found))
-    except (TypeError, ValueError):  # written in C without one
+    # It is written in C without one, or with a default that Python 3.14 looks for in vain.
+    except (AttributeError, TypeError, ValueError):
         return "(...)"
 
 

@@ -1,6 +1,7 @@
 """A batch at a provider, its runner killed at every step: each line is run and booked once."""
 
 import asyncio
+import inspect
 import json
 import shutil
 from collections import Counter
@@ -80,7 +81,7 @@ class Mortal:
         real, fate = getattr(self._real, name), self._fate
         if name not in self._names:
             return real
-        if asyncio.iscoroutinefunction(real):
+        if inspect.iscoroutinefunction(real):
 
             async def awaited(*given: Any, **named: Any) -> Any:
                 fate.step()

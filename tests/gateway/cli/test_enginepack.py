@@ -20,7 +20,7 @@ def run(*words: object):
     [
         (["--part-size", "60 pages"], "--part-size 60 pages: a size of at least 2M"),
         (["--part-size", "10K"], "a size of at least 2M, such as 60M or 4G"),
-        (["--python", "3.9"], "the engine's set is for 3.11, 3.12, 3.13"),
+        (["--python", "3.9"], "the engine's set is for 3.11, 3.12, 3.13, 3.14"),
         (["--glibc", "new"], "--glibc new: a version such as 2.34"),
         (["--model", "nowhere"], "no model's folder, it has no config.json"),
     ],

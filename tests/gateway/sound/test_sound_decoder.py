@@ -35,6 +35,7 @@ def check_process(pid: int) -> None:
     assert process.joinpath("environ").read_bytes() == b""
     opened = [str(each.readlink()) for each in process.joinpath("fd").iterdir()]
     allowed = ("/dev/null", "socket:", "anon_inode:[eventpoll]", "/memfd:errors")
+    opened = [name for name in opened if "/libffi." not in name]  # a newer one keeps itself open
     assert [name for name in opened if not name.startswith(allowed)] == []
     assert sum(name.startswith("socket:") for name in opened) == 1
     assert "NoNewPrivs:\t1" in process.joinpath("status").read_text()

@@ -1,5 +1,7 @@
 """Negotiated prices out of a spreadsheet: exact, or every fault with its line and column."""
 
+from datetime import date
+
 import pytest
 
 from ledger.prices.drafts import APPROVED_RANK
@@ -93,12 +95,14 @@ def test_every_fault_is_told_at_once():
         ",,,x,,2,01/11/2026,2026-02-30,\n"
         "c/d,batch,,1,,2,,,yesterday\n"
     )
+    with pytest.raises(ValueError, match="day") as no_day:  # each Python has its own words
+        date.fromisoformat("2026-02-30")
     assert faults(text) == [
         "line 2, column `above_tokens`: `2k` is not a whole number of tokens, such as 200000",
         f"line 3, column `input_usd_per_million`: `x` {NO_NUMBER}",
         "line 3, column `name`: is empty",
         "line 3, column `from`: `01/11/2026` is not a day like 2026-11-01",
-        "line 3, column `until`: `2026-02-30`: day is out of range for month",
+        f"line 3, column `until`: `2026-02-30`: {no_day.value}",
         "line 4, column `source_date`: `yesterday` is not a day like 2026-11-01",
     ]
 

@@ -36,7 +36,7 @@ def test_what_is_not_understood_is_said(marker: str):
 
 
 @pytest.mark.parametrize("flavour", ["cpu", "cuda"])
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
 def test_the_products_own_sets_are_understood(flavour: str, python: str):
     found = read_lock(lock_folder(flavour) / "requirements.lock", WheelPlatform(python))
     names = [finding.name for finding in found]

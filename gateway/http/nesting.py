@@ -1,0 +1,24 @@
+"""Tells whether a JSON text is nested deeper than the gateway reads.
+
+Up to Python 3.13 the decoder itself refuses about 1,000 levels. Since 3.14 it goes on until the C
+stack is full, tens of thousands of levels later, where functions written in Python end at 1,000.
+"""
+
+import re
+import sys
+from itertools import accumulate
+
+LEVELS_LIMIT = 500
+IS_NEEDED = sys.version_info >= (3, 14)
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_OTHERS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = [(byte in b"[{") - (byte in b"]}") for byte in range(256)]
+
+
+def is_too_deep(text: bytes, limit: int = LEVELS_LIMIT) -> bool:
+    """Return whether valid JSON has more than `limit` arrays and objects inside each other."""
+    if text.count(b"[") + text.count(b"{") <= limit:  # nearly every body, in microseconds
+        return False
+    brackets = _STRING.sub(b"", text).translate(None, _OTHERS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > limit
