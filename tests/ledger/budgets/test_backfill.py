@@ -345,3 +345,14 @@ def test_a_budget_counts_what_a_default_of_another_calendar_that_ended_has_seen(
     assert books.spent() == {berlin: 30}
     assert books.faults() == []
     assert books.grantable(berlin) == 70
+
+
+def test_what_was_spent_while_a_budget_only_counted_is_no_fault_of_a_lower_limit(books):
+    """Red before: a window of a month ago stayed a fault for good."""
+    october = us(2026, 10, 10)
+    books.apply(replace(TEAM, hard=False, limit_pusd=50), at_us=october)
+    start = window_at("month", "UTC", october // 10**6).start_s
+    books.spend(october + 1, 90, holds=(Hold(HOME.budget_id, start, 0),))
+    books.apply(replace(TEAM, limit_pusd=50))
+    assert books.spent() == {BudgetAccount(HOME.budget_id, start): 90}
+    assert books.faults() == []
