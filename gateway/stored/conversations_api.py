@@ -105,7 +105,7 @@ class ConversationBook:
         source = ContinuedRequest(stores=True, residency=Residency(identity.residency))
         given = await self._continuation.resolve(source, given, identity.team_id, "items")
         if given:
-            read_conversation(None, [*given, _NEXT], "items")
+            read_conversation(None, [*given, _NEXT], "items", refused_before=False)
         named = name_items(given, self._new_id(""), keep_ids=False)
         documents = [
             self._document(str(item["id"]), "item", item, identity, parent=conversation)

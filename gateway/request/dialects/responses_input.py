@@ -87,11 +87,12 @@ class ResponsesConversation:
 
 
 def read_conversation(
-    instructions: str | None, given: Any, where: str = "input"
+    instructions: str | None, given: Any, where: str = "input", *, refused_before: bool = True
 ) -> ResponsesConversation:
     """Read instructions and items; raises `RequestError` with the place that chat cannot say.
 
-    `where`: the member that the items stand in.
+    `where`: the member that the items stand in. `refused_before`: whether messages of the user
+    before their last one may have been refused once, so that they are history.
     """
     found = ResponsesConversation()
     if instructions:
@@ -102,7 +103,8 @@ def read_conversation(
         found.turns.add_user(text_part(given))
         return found
     listed = list(iterate_objects(given, where))
-    first_new = _first_new([item for _, item in listed])
+    items = [item for _, item in listed]
+    first_new = _first_new(items, refused_before=refused_before)
     for number, (place, item) in enumerate(listed):
         found.newest = number >= first_new
         _item(found, item, place)
@@ -111,7 +113,7 @@ def read_conversation(
     return found
 
 
-def _first_new(items: Sequence[Mapping[str, Any]]) -> int:
+def _first_new(items: Sequence[Mapping[str, Any]], *, refused_before: bool) -> int:
     """Return the number of the first item that the user has just said.
 
     What comes beside a tool's output was not: an agent sends it, and would send it again. Nor was
@@ -124,7 +126,7 @@ def _first_new(items: Sequence[Mapping[str, Any]]) -> int:
     if any(outputs):
         return len(items)
     users = [i for i in range(number, len(items)) if items[i].get("role") == "user"]
-    return users[-2] + 1 if len(users) > 1 else number
+    return users[-2] + 1 if refused_before and len(users) > 1 else number
 
 
 def _is_models(item: Mapping[str, Any]) -> bool:
