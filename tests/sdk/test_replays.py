@@ -128,16 +128,17 @@ def test_every_answer_has_its_row(gateway, forms_told: dict, name: str) -> None:
         assert sorted(told) == booked
 
 
+CHUNK = '{"id": 1, "object": "chat.completion.chunk", "choices": "none"}'
+VECTORS = (
+    '{"object": "list", "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1},'
+    ' "data": [{"object": "embedding", "index": 0, "embedding": "AAAAPwA="}]}'
+)
+
+
 @pytest.mark.parametrize(
     ("path", "text"),
-    [
-        ("/v1/chat/completions",
-         'data: {"id": 1, "object": "chat.completion.chunk", "choices": "none"}\n\n'),
-        ("/v1/embeddings",
-         '{"object": "list", "model": "m", "data": [{"embedding": "AAAAPwA=", "index": 0,'
-         + '"object": "embedding"}], "usage": {"prompt_tokens": 1, "total_tokens": 1}}'),
-    ],
-)  # fmt: skip
+    [("/v1/chat/completions", f"data: {CHUNK}\n\n"), ("/v1/embeddings", VECTORS)],
+)
 def test_a_wrong_form_is_found(see, tmp_path: Path, path: str, text: str) -> None:
     given = {"client": "control", "path": path, "text": text}
     (tmp_path / "answers").write_text(json.dumps([given]), encoding="utf-8")
