@@ -30,7 +30,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from ledger.write_lock import acquire_turn, turns_of
@@ -116,17 +116,11 @@ def reading(engine: Engine) -> Connection:
 def is_declared(engine: Engine) -> bool:
     """Return whether a configuration was declared to the ledger: some host has started on it.
 
-    `False` also where the ledger has no tables. Written in SQL: commands that only need this do
-    not pay for the import of the tables' classes.
+    Written in SQL: commands that only need this do not pay for the import of the tables' classes.
+    Raises: `DBAPIError` where the ledger has no tables, as one of another version, or is away.
     """
     with engine.connect() as connection:
-        try:
-            return (
-                connection.execute(text("SELECT 1 FROM config_versions LIMIT 1")).first()
-                is not None
-            )
-        except (OperationalError, ProgrammingError):
-            return False
+        return connection.execute(text("SELECT 1 FROM config_versions")).first() is not None
 
 
 def open_readonly(url: str) -> Engine:

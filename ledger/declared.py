@@ -246,9 +246,8 @@ def _default(
 
 
 def _bound_by(stored: Mapping[str, _KnownContract], budget_id: str) -> _KnownContract | None:
-    """The default that bound a name before it had a budget of its own."""
-    default = stored.get(default_of(budget_id) or "")
-    return default if default is not None and default.retired_us is None else None
+    """The default that bound a name before it had a budget of its own, also one that ended."""
+    return stored.get(default_of(budget_id) or "")
 
 
 def _window(spec: BudgetSpec, at_us: int) -> CalendarWindow:

@@ -12,6 +12,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, select
 
 from ledger.budgets.binding import BoundBudgets
+from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.grants import BudgetAccount, lock_balance, regrant
 from ledger.database import reading
 from ledger.journals.homes import copies
@@ -94,6 +95,7 @@ def apply_remains(
             continue
         for records in _by_attempt(source.new):
             with engine.begin() as connection:
+                serialize_declarations(connection, shared=True)  # before any window is locked
                 stored = _stored(connection, records)
                 repository, journal = here, source.journal
                 if stored is None and isinstance(records[0], AttemptOpened):

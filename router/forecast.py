@@ -26,6 +26,7 @@ from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
 OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
+BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt makes others late
 BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
@@ -274,16 +275,22 @@ def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float
 
     The margin is for what others do. Where reading the prompt itself takes two thirds of the
     promise, that part is known as well as the engine's pace, and a third of the margin is enough
-    for it; up to half of the promise nothing is taken off. While the engine has a miss to spare, a
-    prompt that reads for half of the promise needs no margin: none saves more by it.
+    for it; up to half of the promise nothing is taken off. While the engine has a miss to spare and
+    reads little, a prompt that reads for half of the promise needs no margin: none saves more by
+    it, and few wait behind it.
     """
     sure, safety = 1000.0 * reading_s, engine.safety_ttft
     if 2.0 * sure < promised_ms:
         return 0.0
-    if engine.spare_misses >= 1.0:
+    if engine.spare_misses >= 1.0 and _reading_share(engine) < BUSY_READING:
         return max(0.0, 1.0 - safety) * promised_ms
     sure = min(sure, 4.0 * sure - 2.0 * promised_ms)
     return sure * (1.0 - safety / (1.0 - OWN_MARGIN * (1.0 - safety)))
+
+
+def _reading_share(engine: EngineState) -> float:
+    """Return how much of its time an engine reads prompts, by what was admitted lately."""
+    return 0.0 if engine.step is None else engine.prefill_rate_tokens_per_s * engine.step.d_s
 
 
 def _beside_others_ms(

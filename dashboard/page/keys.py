@@ -43,7 +43,6 @@ def show(view: DashboardView) -> None:
         icon = ":material/lock:" if refused.status == 403 else ":material/error:"
         st.info(str(refused), icon=icon)
     else:
-        _show_token()
         confirmation.show_outcome(KEYS)
         _cards(leave, found)
         _bounds(leave)
@@ -55,14 +54,14 @@ def show(view: DashboardView) -> None:
             _change(desk, found)
 
 
-def _show_token() -> None:
-    """Once: who puts it away, or closes the page, never sees it again."""
-    shown = st.session_state.get(TOKEN)
-    if shown is None:
+def _show_token(wanted: str) -> None:
+    """Once, where `wanted` was pressed: who puts it away, or closes the page, has seen the last."""
+    made, shown = st.session_state.get(TOKEN, ("", ""))
+    if made != wanted:
         return
     with st.container(border=True):
         st.markdown("**Store this token now: it is not shown again**")
-        st.code(shown, language=None)
+        st.code(shown, language=None, wrap_lines=True)
         if st.button("I have stored it", key="keys-stored", icon=":material/visibility_off:"):
             del st.session_state[TOKEN]
             st.rerun()
@@ -183,6 +182,7 @@ def _make(desk: AdminClient, leave: Mapping[str, Any]) -> None:
             help=None if ready else why,
         ):  # fmt: skip
             confirmation.request_confirmation(KEYS, "make")
+        _show_token("make")
         if confirmation.pending_change(KEYS) == "make" and ready:
             st.warning(
                 f"Its requests are charged to you and to {formatting.quote(leave['team'])}. "
@@ -191,7 +191,7 @@ def _make(desk: AdminClient, leave: Mapping[str, Any]) -> None:
             )
             if confirmation.is_confirmed(KEYS, "Yes, make it"):
                 made = confirmation.send_change(KEYS, desk, "/own/keys", **given)
-                st.session_state[TOKEN] = made["token"]
+                st.session_state[TOKEN] = ("make", made["token"])
                 confirmation.report_done(KEYS, f"Key {made['key_id']} is made.")
 
 
@@ -245,6 +245,7 @@ def _change(desk: AdminClient, found: Sequence[Mapping[str, Any]]) -> None:
             confirmation.request_confirmation(KEYS, "rotate")
         if right.button("Revoke", key="keys-revoke", icon=":material/block:"):
             confirmation.request_confirmation(KEYS, "revoke")
+        _show_token("rotate")
         _confirm_change(desk, active[chosen], OVERLAPS[overlap])
 
 
@@ -256,7 +257,7 @@ def _confirm_change(desk: AdminClient, key: Mapping[str, Any], overlap: str) -> 
         if confirmation.is_confirmed(KEYS, "Yes, rotate it"):
             given = {"key_id": key["key_id"], "overlap": overlap}
             made = confirmation.send_change(KEYS, desk, "/own/keys/rotate", **given)
-            st.session_state[TOKEN] = made["token"]
+            st.session_state[TOKEN] = ("rotate", made["token"])
             said = f"Key {made['key_id']} replaces {made['replaces']}, which ends {made['until']}."
             confirmation.report_done(KEYS, said)
     elif wanted == "revoke":

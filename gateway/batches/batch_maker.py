@@ -65,8 +65,9 @@ class BatchMaker:
         if once is None:
             return BatchClaim(record, None, None)
         asked = path.encode() + b"\0" + text
-        if record.tags is not None:
-            asked += b"\0" + record.tags.encode()
+        said = read_fields(request.scope["headers"]).tags
+        if said is not None:  # as it was said: a budget on the tag may begin or end meanwhile
+            asked += b"\0" + said.encode()
         digest = sha256(asked).digest()
         name = name_of(once.encode("latin-1"))
         asking = IdempotencyRecord(record.key_id, name, digest, record.id)

@@ -5,7 +5,7 @@ knows is `null`, and so is a limit; what a price does not charge for is absent. 
 force at the moment, with the regional surcharge; own engines cost their hours and no token.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gateway.config.settings import Settings, resolve_model
@@ -17,12 +17,19 @@ from ledger.identity.keys import Identity
 from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import usd_exact
 from ledger.prices.quotes import PriceQuote
+from router.request_kinds import RequestKind
 from router.types import Feature
 
 _MILLION = 10**6
 # As LiteLLM's map names each price of a token.
 _LITELLM_COSTS = {kind.price: kind.map_terms[0] for kind in PER_TOKEN if kind.map_terms}
 _UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
+
+_KIND_OF_UNIT = {
+    "character_pusd": RequestKind.SPEECH,
+    "picture_pusd": RequestKind.IMAGE_GENERATION,
+    "second_pusd": RequestKind.TRANSCRIPTION,
+}
 
 
 class CatalogSources(NamedTuple):
@@ -121,14 +128,11 @@ class ModelCatalog:
         quote = None if target.own else self._sources.quote_of(target)
         context, longest = self._context(target, quote), _longest(quote)
         inputs = _modalities([target])["input"]
-        # The first kind that it serves counts.
-        modes = (spec.catalog.mode for kind, spec in KINDS.items() if kind in target.kinds)
-        mode = next(filter(None, modes), None)
         info: dict[str, Any] = {
             "id": f"{name}:{target.name}",
             "key": target.upstream_model,
             "db_model": False,
-            "mode": mode,
+            "mode": mode_of(target.kinds, quote),
             "litellm_provider": target.provider or f"pool:{target.pool}",
             "max_tokens": longest,
             "max_input_tokens": context,
@@ -148,6 +152,20 @@ class ModelCatalog:
             "litellm_params": {"model": name},
             "model_info": info,
         }
+
+
+def mode_of(kinds: Collection[RequestKind], quote: PriceQuote | None) -> str | None:
+    """LiteLLM's word for what a model does: the first kind that its target serves.
+
+    A provider serves more kinds than each of its models does, so a price by units alone counts
+    more.
+    """
+    told = [kind for kind in KINDS if kind in kinds and KINDS[kind].catalog.mode]
+    if quote is not None and not _rates(quote):
+        terms = quote.price.terms
+        charged = [kind for unit, kind in _KIND_OF_UNIT.items() if getattr(terms, unit)]
+        told = [kind for kind in charged if kind in told] or told
+    return KINDS[told[0]].catalog.mode if told else None
 
 
 def prices_of(quote: PriceQuote) -> dict[str, str]:

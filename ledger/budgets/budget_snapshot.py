@@ -1,7 +1,7 @@
 """Reads all budgets at one moment, as a host's desk and its workers follow them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Engine
 
@@ -31,7 +31,7 @@ class BudgetSnapshot:
     spent: SpentByWindow
     standings: Mapping[BudgetAccount, AccountBalance]
     calendars: frozenset[tuple[str, str]]
-    at_us: int | None = None
+    at_us: int | None = field(default=None, compare=False)
 
     def starts(self, at_us: int) -> set[int]:
         """Return where the windows begin that count at a moment."""

@@ -69,7 +69,7 @@ def _windows_of(
     connection: Connection, budgets: BoundBudgets, sums: dict[_Key, int], hosts: dict[_Key, int]
 ) -> Found:
     """Takes out of `sums` what a window counts."""
-    table = BudgetWindowRow
+    table, said = BudgetWindowRow, _BudgetStatement(connection)
     columns = (
         table.budget_id, table.window, table.granted_pusd, table.limit_pusd, table.spent_pusd
     )  # fmt: skip
@@ -82,6 +82,8 @@ def _windows_of(
         given = hosts.get(key, 0)
         if limit is not None and given > limit:
             yield f"{budget_id} {start}", f"{given} granted under a limit of {limit}"
+        if not granted and said.was_soft(budget_id):
+            continue  # it only counted then
         if bound.hard and spent > max(granted, bound.limit_pusd):
             words = f"spent {spent} of {bound.limit_pusd}, which nobody was granted"
             yield f"{budget_id} {start}", words

@@ -1,16 +1,20 @@
 """What damaged journals still hold is brought into the books once, and never twice."""
 
-import pytest
-from sqlalchemy import delete, func, insert, select
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+from sqlalchemy import delete, func, insert, select, text
+
+from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
+from ledger.database import make_engine
 from ledger.journals.homes import FOLDER
 from ledger.journals.journal import JournalWriter
 from ledger.journals.layout import HEADER_BYTES
 from ledger.journals.reader import JournalReader
 from ledger.journals.records import AttemptOpened, CacheHit, Hold
 from ledger.orm import tables as orm
-from ledger.salvage import SalvageResult, apply_remains, find_remains
+from ledger.salvage import SalvageResult, SalvageSource, apply_remains, find_remains
 from ledger.verify.checks import verify
 from ledger.writing.findings import acknowledge, open_findings
 from ledger.writing.repository import LedgerRepository
@@ -157,3 +161,29 @@ def test_a_hit_whose_hour_was_retired_is_left_out(engine, tmp_path, settled, mon
     assert hits() == ([HIT], 0)
     monkeypatch.setattr("ledger.salvage.hits_retired_until_us", lambda _: HIT.hit_us + 1)
     assert hits() == ([], 1)
+
+
+def test_no_window_is_locked_while_budgets_are_declared(lent_database, opened) -> None:
+    """Red before, as a deadlock: it locked a window, and waited for who declares."""
+    engine = make_engine(lent_database.lend())
+    budget = {"id": BUDGET, "scope": "team:search", "period": "day", "limit_pusd": 10**6,
+              "hard": True, "timezone": "UTC", "created_us": 0}  # fmt: skip
+    source = SalvageSource("x", "w0", [opened(1, holds=(Hold(BUDGET, WINDOW, 1_000),))])
+    waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'")
+    window = select(orm.BudgetWindowRow).where(orm.BudgetWindowRow.budget_id == BUDGET)
+    try:
+        with engine.begin() as connection:
+            connection.execute(insert(orm.BudgetRow), [budget])
+        grow(engine, HOST, [GrantNeed(BudgetAccount(BUDGET, WINDOW), 1_000, 1_000)])
+        with ThreadPoolExecutor(1) as pool:
+            with engine.begin() as connection:
+                serialize_declarations(connection)
+                told = pool.submit(apply_remains, engine, HOST, [source], by="ann", at_us=99)
+                while not told.done() and not connection.execute(waiting).scalar_one():
+                    pass
+                assert not told.done()
+                connection.execute(window.with_for_update(nowait=True))
+            assert told.result().attempts == 1
+    finally:
+        engine.dispose()
+        lent_database.take_back()

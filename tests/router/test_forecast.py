@@ -175,7 +175,7 @@ def test_reading_a_long_prompt_itself_needs_a_third_of_the_margin(ask, rule, own
 
 @pytest.mark.parametrize("safety", [0.4, 0.85, 1.0])
 def test_a_long_prompt_needs_no_margin_while_a_miss_is_to_spare(ask, rule, own, safety):
-    """It reads for half of the promise or longer. Others keep their margin."""
+    """It reads for half of the promise or longer, at an engine that reads little else."""
     policy = rule(slo=Slo(ttft_ms=1000.0))
 
     def limit(fresh, spare, **more):
@@ -189,6 +189,9 @@ def test_a_long_prompt_needs_no_margin_while_a_miss_is_to_spare(ask, rule, own, 
     assert limit(80_000, 1.0, prefix_hit_tokens=40_000) == whole
     assert limit(80_000, 1.0, tightest_ttft_ms=500.0) == whole
     assert limit(80_000, math.nan) == limit(80_000, 0.0)
+    reading = {"prefill_rate_tokens_per_s": 25_000.0}  # a quarter of the time, at 10 us a token
+    assert limit(80_000, 1.0, **reading) == limit(80_000, 0.0, **reading)
+    assert limit(80_000, 1.0, prefill_rate_tokens_per_s=24_000.0) == pytest.approx(1000.0)
 
 
 def test_the_tightest_resident_sets_limits_and_load(ask, rule, own):

@@ -92,7 +92,8 @@ def conversation(system: Any, messages: Any) -> MessagesConversation:
 def _newest(listed: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
     """Return the number of the first message that the user has just said.
 
-    What comes beside a tool's result was not: an agent sends it, and would send it again.
+    What comes beside a tool's result was not: an agent sends it, and would send it again. Nor was
+    what stands before another message of the user: it was refused, and is in the history now.
     """
     number = len(listed)
     while number and listed[number - 1][1].get("role") != "assistant":
@@ -100,15 +101,26 @@ def _newest(listed: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
     said = [entry.get("content") for _, entry in listed[number:]]
     blocks = [block for content in said if isinstance(content, list) for block in content]
     kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
-    return len(listed) if "tool_result" in kinds else number
+    if "tool_result" in kinds:
+        return len(listed)
+    return max((i for i in range(number, len(listed)) if _is_users(listed[i][1])), default=number)
+
+
+def _is_users(entry: Mapping[str, Any]) -> bool:
+    return entry.get("role") == "user"
 
 
 def _user(found: MessagesConversation, content: Any, place: str) -> None:
     if isinstance(content, str):
         found.turns.add_user(text_part(content))
         return
-    for where, block in iterate_objects(content, place):
+    is_new, blocks = found.reader.newest, list(iterate_objects(content, place))
+    texts = sum(block.get("type") == "text" for _, block in blocks)  # that follow
+    for where, block in blocks:
         kind = type_of(block, where)
+        texts -= kind == "text"
+        # Clients put the user's next words into the same turn, so two texts tell of a refusal.
+        found.reader.newest = is_new and texts < 2
         if kind == "tool_result":
             call_id = text(block.get("tool_use_id"), f"{where}.tool_use_id")
             told = tool_result_parts(found.reader, block, where)

@@ -114,13 +114,17 @@ def read_conversation(
 def _first_new(items: Sequence[Mapping[str, Any]]) -> int:
     """Return the number of the first item that the user has just said.
 
-    What comes beside a tool's output was not: an agent sends it, and would send it again.
+    What comes beside a tool's output was not: an agent sends it, and would send it again. Nor was
+    what stands up to an earlier message of the user: it was refused, and is in the history now.
     """
     number = len(items)
     while number and not _is_models(items[number - 1]):
         number -= 1
     outputs = (str(item.get("type")).endswith("_output") for item in items[number:])
-    return len(items) if any(outputs) else number
+    if any(outputs):
+        return len(items)
+    users = [i for i in range(number, len(items)) if items[i].get("role") == "user"]
+    return users[-2] + 1 if len(users) > 1 else number
 
 
 def _is_models(item: Mapping[str, Any]) -> bool:
@@ -197,7 +201,11 @@ def _content(found: ResponsesConversation, content: Any, place: str) -> list[Mes
     if isinstance(content, str):
         return [text_part(content)]
     told = []
-    for where, part in iterate_objects(content, place):
+    is_new, parts = found.newest, list(iterate_objects(content, place))
+    texts = sum(part.get("type") in _TEXTS for _, part in parts)  # that follow
+    for where, part in parts:
+        texts -= part.get("type") in _TEXTS
+        found.newest = is_new and texts < 2  # another text: the user's words after a refusal
         told += found.noted([_part(found, part, where)], where)
     return told
 

@@ -41,6 +41,12 @@ def make(test, name: str):
     return test
 
 
+def follows(test, key: str) -> bool:
+    """Whether the token stands where somebody has just pressed, right behind a button."""
+    order = [button.key for button in test.button]
+    return order[order.index(key) + 1 :][:1] == ["keys-stored"]
+
+
 def test_a_member_makes_rotates_and_revokes_a_key(gateway, looking, text_of) -> None:
     test = make(looking(), "notebook")
     assert not stored(gateway), "the control: nobody has said yes"
@@ -52,6 +58,7 @@ def test_a_member_makes_rotates_and_revokes_a_key(gateway, looking, text_of) -> 
     )  # fmt: skip
     (shown,) = [code.value for code in test.code]
     assert shown.startswith(f"gw_{made.id}_")
+    assert follows(test, "keys-make"), "a phone shows nothing above what was pressed"
     assert test.success[0].value == f"Key {made.id} is made."
     test.button(key="keys-stored").click().run()
     assert shown not in str([*test.code, text_of(test)])
@@ -60,6 +67,7 @@ def test_a_member_makes_rotates_and_revokes_a_key(gateway, looking, text_of) -> 
     test.button(key="keys-yes").click().run()
     second = next(key for key in stored(gateway).values() if key.line == made.id)
     assert test.code[0].value.startswith(f"gw_{second.id}_")
+    assert follows(test, "keys-revoke")
     test.button(key="keys-stored").click().run()
     test.selectbox(key="keys-chosen").set_value(second.id).run()
     test.button(key="keys-revoke").click().run()

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from gateway.batches import batch_maker
+
 ASK = [{"role": "user", "content": "hi"}]
 GOOD = {"endpoint": "/v1/chat/completions", "completion_window": "24h"}
 IGNORED = "x-breakeven-ignored"
@@ -58,7 +60,8 @@ def test_a_batch_is_refused_for_what_is_no_tag(client, line) -> None:
         assert make(client, dialect, line, "run=*").status_code == 400
 
 
-def test_one_key_stands_for_one_set_of_tags(client) -> None:
+def test_one_key_stands_for_one_set_of_tags(client, monkeypatch) -> None:
+    """Also when the tag's budget has ended meanwhile: red before, as another request's key."""
     body = {"requests": [{"custom_id": "a", "params": {"model": "own", "messages": ASK,
                                                        "max_tokens": 4}}]}  # fmt: skip
 
@@ -67,5 +70,8 @@ def test_one_key_stands_for_one_set_of_tags(client) -> None:
         return client.ask("POST", "/messages/batches", headers=headers, json=body)
 
     assert ask("run=a").status_code == 200
+    assert ask("run=a").headers["idempotent-replayed"] == "true"
+    assert ask("run=b").status_code == 422
+    monkeypatch.setattr(batch_maker, "with_request_tags", lambda who, *_: (who, ("x.run",)))
     assert ask("run=a").headers["idempotent-replayed"] == "true"
     assert ask("run=b").status_code == 422

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.request.model_catalog import prices_of
+from gateway.request.model_catalog import mode_of, prices_of
 from ledger.prices.rates import PriceTerms, rates_from
+from router.request_kinds import RequestKind
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,23 @@ def test_a_surcharge_is_in_the_price_and_a_price_by_units_charges_no_tokens() ->
     spoken = prices_of(quote(rates={"input": 0, "output": 0, "audio_input": 0, "audio_output": 0},
                              second_pusd=100_000_000))  # fmt: skip
     assert spoken == {"usd_per_second": "0.000100000000"}
+
+
+FREE = {"input": 0, "output": 0, "audio_input": 0, "audio_output": 0}
+
+
+@pytest.mark.parametrize(
+    ("terms", "mode"),
+    [
+        ({"rates": FREE, "character_pusd": 1}, "audio_speech"),
+        ({"rates": FREE, "picture_pusd": 1}, "image_generation"),
+        ({"rates": FREE, "second_pusd": 1}, "audio_transcription"),
+        ({"picture_pusd": 1}, "chat"),  # it makes pictures, too
+        ({}, "chat"),
+        ({"rates": FREE, "search_pusd": 1}, "chat"),
+    ],
+)
+def test_a_price_by_units_says_what_a_model_of_many_kinds_does(terms, mode) -> None:
+    assert mode_of(frozenset(RequestKind), quote(**terms)) == mode
+    assert mode_of({RequestKind.EMBEDDING}, quote(**terms)) == "embedding"
+    assert mode_of({RequestKind.TOKENIZE}, None) is None

@@ -332,3 +332,27 @@ def test_a_default_in_another_calendar_takes_what_it_holds_along(books):
     berlin = window_at("month", "Europe/Berlin", AT_US // 10**6).start_s
     assert books.spent() == {ann("ann", berlin): 35}
     assert books.faults() == []
+
+
+def test_a_budget_counts_what_a_default_of_another_calendar_that_ended_has_seen(books):
+    """Red before: it began with nothing."""
+    books.apply(EVERYBODY, at_us=us(2026, 11, 2))
+    books.spend(us(2026, 11, 3), 30, user_id="ann", holds=(Hold("user:ann@month", MONTH, 0),))
+    books.apply()
+    own = BudgetSpec("user:ann", "month", 100, hard=True, timezone="Europe/Berlin")
+    books.apply(own)
+    berlin = ann("ann", window_at("month", "Europe/Berlin", AT_US // 10**6).start_s)
+    assert books.spent() == {berlin: 30}
+    assert books.faults() == []
+    assert books.grantable(berlin) == 70
+
+
+def test_what_was_spent_while_a_budget_only_counted_is_no_fault_of_a_lower_limit(books):
+    """Red before: a window of a month ago stayed a fault for good."""
+    october = us(2026, 10, 10)
+    books.apply(replace(TEAM, hard=False, limit_pusd=50), at_us=october)
+    start = window_at("month", "UTC", october // 10**6).start_s
+    books.spend(october + 1, 90, holds=(Hold(HOME.budget_id, start, 0),))
+    books.apply(replace(TEAM, limit_pusd=50))
+    assert books.spent() == {BudgetAccount(HOME.budget_id, start): 90}
+    assert books.faults() == []

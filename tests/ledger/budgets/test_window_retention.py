@@ -1,5 +1,6 @@
 """Old windows that a default made go into its own: bounded, with the sums that verify compares."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -88,6 +89,15 @@ def test_what_attempts_or_claims_still_stand_in_stays(books) -> None:
         connection.execute(update(orm.BudgetWindowRow).where(claimed).values(claimed_pusd=3))
     assert fold_windows(books, before_us=NOW_US) == 1
     assert windows(books) == {"tag:run=open": 10, "tag:run=claimed": 10}
+
+
+@pytest.mark.each_database
+def test_a_hosts_clock_that_is_ahead_forgets_no_grant_of_others(books) -> None:
+    """Red before: a second host was granted the limit once more."""
+    spend(books, "user:eve", 0, start=window_at("day", "UTC", int(time.time())).start_s)
+    ahead_us = time.time_ns() // 1000 + 100 * DAY_S * 10**6
+    shared = books.dialect.name == "postgresql"
+    assert fold_windows(books, before_us=ahead_us) == (0 if shared else 1)
 
 
 def test_what_no_default_was_declared_for_is_left_to_verify(books) -> None:

@@ -69,6 +69,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "spend_history": {ALL: "what another product says that it spent: it stands beside the books"},
     "gpu_types": {ALL: "the product's own catalogue: each start writes it anew"},
     "verifications": {ALL: "what a run of `verify` said then: whoever doubts it runs it again"},
+    "budget_windows": {"team_id": "in whose share of a tag's values it counts: no amount"},
     "holds": {DELETED: "a hold that came to nothing; one under way is a worker's promise as well"},
     "retired_holds": {"holds": "how many: a number for people; what they came to is proved"},
     "condensed_postings": {"line": "its number: the order stays, and is what is chained"},

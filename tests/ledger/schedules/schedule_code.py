@@ -11,7 +11,7 @@ from pathlib import Path
 
 MODULES = (
     "budgets.windows", "budgets.escrow", "budgets.loans", "writing.fold",
-    "budgets.client", "budgets.budget_snapshot", "budgets.broker",
+    "budgets.loan_needs", "budgets.client", "budgets.budget_snapshot", "budgets.broker",
 )  # fmt: skip
 OF_ASYNCIO = ("Event", "Future", "Lock", "Task", "create_task", "current_task", "gather",
               "get_running_loop", "sleep", "timeout", "to_thread")  # fmt: skip
@@ -40,7 +40,7 @@ class Code:
         self.fold.add_opened = self.fold.settled_values = self.fold.lost_values = _no_row
         self.fold.add_lost = self.fold.add_settled = self.fold.settle_row = _no_row
         server = self.broker
-        server.grow = lambda books, host, needs: books.grow(host, needs)
+        server.grow = lambda books, host, needs, together=(): books.grow(host, needs)
         server.shrink = lambda books, *of: books.shrink(*of)
         for module in (server, self.budget_snapshot):
             module.standings = lambda books, host, starts=None, **of: books.standings(host, **of)

@@ -92,7 +92,7 @@ MUTANTS = {
     "nothing is called back": (
         "broker", "await self._recall(list(short))", "await asyncio.sleep(0, silent)"),
     "more is missing than is": (
-        "broker", "GrantNeed(account, missing, hold)", "GrantNeed(account, asked, hold)"),
+        "loan_needs", "GrantNeed(account, missing, ", "GrantNeed(account, wish.asked_pusd, "),
     "nothing is shared": (
         "broker", "standing.remaining_pusd >= idle:", "standing.remaining_pusd < idle:"),
     "a lowered limit is not felt": (

@@ -17,7 +17,7 @@ from ledger.writing.rows import (
 from ledger.writing.statements import COPIED_FROM, PreparedStatement, WriterStatements
 
 WINDOW = {"budget_id": "b", "window": 7, "spent_pusd": 3, "granted_pusd": 10**25,
-          "limit_pusd": None, "claimed_pusd": 0}  # fmt: skip
+          "limit_pusd": None, "claimed_pusd": 0, "team_id": "t"}  # fmt: skip
 HERE = {"of_budget": "b", "of_window": 7, "of_host": "h"}
 
 

@@ -178,6 +178,42 @@ def test_what_nobody_reads_locks_no_session(name: str, place: str) -> None:
     assert "was left out here" in json.dumps(told(asked))
 
 
+AGAIN = {"type": "text", "text": "and without it?"}
+
+
+def sent_again(block: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """A refused turn, as clients send it with the user's next words."""
+    return [
+        [user(block, TEXT), user(AGAIN)],
+        [user(block, TEXT), {"role": "user", "content": "and without it?"}],
+        [user(block, TEXT, AGAIN)],
+        [user(TEXT), assistant(TEXT), user(TEXT, block, TEXT, AGAIN)],
+    ]
+
+
+@pytest.mark.parametrize("form", range(4))
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_was_refused_locks_no_session_after_the_users_next_words(name: str, form: int) -> None:
+    block = UNREADABLE[name]
+    asked = decode(sent_again(block)[form])
+    assert f"messages.{block['type']}" in asked.ignored
+    assert "was left out here" in json.dumps(told(asked))
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_a_refused_pdf_is_a_line_after_the_users_next_words(form: int) -> None:
+    asked = decode(sent_again(document(PDF))[form])
+    assert asked.features == {Feature.FILES: "messages"}
+    assert asked.instead is not None
+    assert "was left out here" in json.dumps(told(asked.instead))
+
+
+def test_only_the_last_medium_of_a_turn_is_still_refused() -> None:
+    asked = decode([user(document(PDF), TEXT, document(PDF), AGAIN)])
+    assert asked.features == {Feature.FILES: "messages[0].content[2]"}
+    assert asked.instead is None or "was left out here" in json.dumps(told(asked.instead))
+
+
 def test_a_pdf_of_a_tool_goes_on_without_it_where_nobody_reads_files() -> None:
     asked = decode(placed(document(PDF, title="a.pdf"), "result"))
     file = {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}

@@ -83,6 +83,22 @@ def test_what_the_user_has_just_sent_is_refused(stack, part) -> None:
     assert answer.status_code == 400, answer.text
 
 
+TEXTS = [{"type": "input_text", "text": word} for word in ("see", "and without it?")]
+
+
+@pytest.mark.parametrize("part", [PICTURE, FILE, KEPT])
+def test_what_was_refused_locks_no_session_after_the_users_next_words(stack, part) -> None:
+    sent = {"role": "user", "content": [part, TEXTS[0]]}
+    for given in (
+        [sent, {"role": "user", "content": "and without it?"}],
+        [{"role": "user", "content": [part, *TEXTS]}],
+    ):
+        answer = ask(stack, "own", given)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["x-breakeven-ignored"].startswith("input.")
+    assert ask(stack, "own", [sent]).status_code == 400, "the control: it can still be heeded"
+
+
 def test_a_stored_chain_with_a_picture_goes_on(stack) -> None:
     body = {"model": "seeing", "max_output_tokens": 5, "input": earlier(PICTURE)[:1]}
     first = stack.post(PATH, body)
