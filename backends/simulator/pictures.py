@@ -1,7 +1,7 @@
 """Pictures without a model: one grey pixel each, with the tokens or the address that go with it.
 
 A model whose name says `gpt-image` counts tokens and streams partial pictures; any other answers
-with an address and counts nothing.
+with an address, or with base64 where a request asks for it, and counts nothing.
 """
 
 from base64 import b64encode
@@ -35,6 +35,7 @@ class PictureOrder:
     size: str
     stream: bool
     partial: int
+    as_base64: bool = False  # instead of an address
     images: int = 0  # that were sent
     event: str = "image_generation"
 
@@ -72,6 +73,7 @@ def parse_pictures(body: bytes, rules: SimulatedRules) -> PictureOrder:
         size="1024x1024" if size in (None, "auto") else str(size),
         stream=fields.get("stream") is True,
         partial=fields.get("partial_images") or 0,
+        as_base64=fields.get("response_format") == "b64_json",
     )
 
 
@@ -94,7 +96,12 @@ def parse_edit(body: bytes, rules: SimulatedRules) -> PictureOrder:
 def picture_answer(order: PictureOrder, created: int) -> bytes:
     data = b64encode(PNG).decode()
     if not order.counts_tokens:
-        shown = [{"url": f"https://example.invalid/{place}.png"} for place in range(order.n)]
+        shown = [
+            {"b64_json": data}
+            if order.as_base64
+            else {"url": f"https://example.invalid/{place}.png"}
+            for place in range(order.n)
+        ]
         return msgspec.json.encode({"created": created, "data": shown})
     answer = {
         "created": created,

@@ -41,7 +41,8 @@ WEBUI = [  # Open WebUI: a chat, its title, and a document of its own
     {"path": "/v1/embeddings", "headers": {}, "status": 200, "names": [], "body": {
         "input": ["a machine"], "model": "text-embedding-3-small"}},
 ]  # fmt: skip
-NAMES = [*RECORDED, "curl", "open-webui"]
+BY_HAND = ("n8n", "flowise")  # each installs two gigabytes: recorded once, with `Recorder`
+NAMES = [*RECORDED, *BY_HAND, "curl", "open-webui"]
 
 
 def recorded(name: str) -> list[dict[str, Any]]:
@@ -127,9 +128,19 @@ def test_every_answer_has_its_row(gateway, forms_told: dict, name: str) -> None:
         assert sorted(told) == booked
 
 
-def test_a_wrong_form_is_found(see, tmp_path: Path) -> None:
-    chunk = '{"id": 1, "object": "chat.completion.chunk", "choices": "none"}'
-    given = {"client": "control", "path": "/v1/chat/completions", "text": f"data: {chunk}\n\n"}
+CHUNK = '{"id": 1, "object": "chat.completion.chunk", "choices": "none"}'
+VECTORS = (
+    '{"object": "list", "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1},'
+    ' "data": [{"object": "embedding", "index": 0, "embedding": "AAAAPwA="}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("/v1/chat/completions", f"data: {CHUNK}\n\n"), ("/v1/embeddings", VECTORS)],
+)
+def test_a_wrong_form_is_found(see, tmp_path: Path, path: str, text: str) -> None:
+    given = {"client": "control", "path": path, "text": text}
     (tmp_path / "answers").write_text(json.dumps([given]), encoding="utf-8")
     told = see("openai-3", "form_checks", tmp_path, {"ANSWERS": str(tmp_path / "answers")})
     assert told["wrong"]

@@ -32,6 +32,13 @@ def test_a_whole_answer_counts_or_has_addresses() -> None:
     assert plain["data"][0]["url"].startswith("https://")
 
 
+def test_a_picture_is_sent_where_it_is_asked_for_as_base64() -> None:
+    """n8n asks so, and makes a file of it."""
+    plain = json.loads(picture_answer(order(model="dall-e-3", response_format="b64_json"), 1))
+    assert "usage" not in plain
+    assert [b64decode(each["b64_json"]) for each in plain["data"]] == [PNG]
+
+
 def test_a_stream_shows_pictures_while_they_are_made() -> None:
     events = list(picture_events(order(stream=True, partial_images=2, n=2), 1))
     kinds = [json.loads(event.partition(b"data: ")[2])["type"] for event in events]
