@@ -272,12 +272,16 @@ def _observer(
 
 @asynccontextmanager
 async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """They run meanwhile; one that fails ends it all."""
-    async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(chore) for chore in chores]
-        yield
-        for chore in running:
-            chore.cancel()
+    """They run meanwhile; one that fails ends it all, and the log says why."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(chore) for chore in chores]
+            yield
+            for chore in running:
+                chore.cancel()
+    except Exception:
+        log.exception("what runs beside the requests failed: this worker ends")
+        raise
 
 
 def _in_force(settings: Settings, read: ReadPolicies | None) -> ActivePolicies:
@@ -323,11 +327,10 @@ def _inference_api(
 
 def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter:
     return JournalWriter(
-        runtime.journal_dir,
-        f"worker-{worker}",
+        runtime.journal_dir, f"worker-{worker}",
         segment_bytes=settings.ledger.journal_segment_bytes,
         limit_bytes=settings.ledger.journal_limit_bytes,
-    )
+    )  # fmt: skip
 
 
 def _desk(runtime: Runtime, worker: int, journal: JournalWriter) -> BudgetClient:

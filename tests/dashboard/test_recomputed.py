@@ -39,10 +39,13 @@ class Figure:
 
     @property
     def agrees(self) -> bool:
-        """Whether it is right to its last shown place; floats to the last digits they have."""
+        """Whether it is right to its last shown place; floats to the last digits they have.
+
+        A pico-dollar of rounding, up or down, is no difference.
+        """
         if not isinstance(self.shown, str):
             exact = Fraction(self.shown)
-            return abs(exact - self.wanted) <= abs(self.wanted) / 10**12
+            return abs(exact - self.wanted) <= abs(self.wanted) / 10**12 + Fraction(2, 10**12)
         read = number_of(self.shown)
         if read is not None and self.shown.startswith("<"):
             return 0 < self.wanted < Fraction(read[0])

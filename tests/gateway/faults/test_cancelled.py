@@ -63,6 +63,7 @@ async def asked(stack, body: dict, at: int) -> int:
         listen=lambda _: lambda: None,
         push=lambda _: False,
         answer=lambda *_: False,
+        unsent=lambda: 0,
     )
     scope["extensions"] = {CONNECTION: connection}
 
