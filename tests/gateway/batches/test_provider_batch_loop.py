@@ -59,6 +59,7 @@ def client(stack: Any, runner: Any, make_client: Callable[..., Any]) -> Any:
 
 
 def requests(stack: Any, batch: dict[str, Any]) -> list[dict[str, Any]]:
+    stack.booked()  # the writer may be behind
     return stack.rows("request_id LIKE :id", id=f"{batch['id']}-%")
 
 

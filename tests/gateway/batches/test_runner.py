@@ -15,6 +15,7 @@ def _started(runner) -> None:
 
 
 def requests(stack, batch: dict) -> list[dict]:
+    stack.booked()  # the writer may be behind
     return stack.rows("request_id LIKE :id", id=f"{batch['id']}-%")
 
 
