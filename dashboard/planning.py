@@ -231,7 +231,8 @@ def _of_apis(survey: Survey) -> list[PlanTraffic]:
     for moment in survey.moments:
         if moment.backend != "api" or not moment.tokens:
             continue
-        place = max(0, (moment.start_us - start) // MINUTE_US)
+        # A bucket that has just begun lies in a minute that is not over.
+        place = min(count - 1, max(0, (moment.start_us - start) // MINUTE_US))
         width = max(1, min(survey.bucket_us // MINUTE_US, count - place))
         each, rest = divmod(moment.tokens, width)
         for n in range(width):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from dashboard.planning import (
     cumulative_records,
     number_of,
     of_file,
+    of_ledger,
     plan,
     verdict,
 )
@@ -100,3 +102,16 @@ def test_lines_of_the_chart() -> None:
 
 def test_numbers_of_gpus() -> None:
     assert (number_of((2, 2)), number_of((0, 3, 1))) == ("2", "0 to 3")
+
+
+def test_a_bucket_that_has_just_begun_counts_in_the_last_whole_minute() -> None:
+    """Red before: in the first minute of an hour the page failed."""
+    hour_us = 3_600 * 10**6
+    moments = [
+        SimpleNamespace(start_us=start_us, backend="api", tokens=600, cost_pusd=10**9)
+        for start_us in (0, hour_us)
+    ]
+    scope = SimpleNamespace(start_us=0, end_us=hour_us + 30 * 10**6)
+    survey = SimpleNamespace(scope=scope, moments=moments, bucket_us=hour_us)
+    (traffic,) = of_ledger(survey)
+    assert (len(traffic.minutes), sum(traffic.minutes), traffic.minutes[-1]) == (60, 1_200, 610)
