@@ -166,12 +166,17 @@ class PlainBooks:
     def spent_pusd(self) -> Fraction:
         return self.fixed_pusd + self.api_pusd
 
-    def own_of_team(self, team: str) -> int:
+    def own_of_team(self, team: str) -> Fraction:
+        """Closed hours, and since then the engine time at the rate: charges round each attempt."""
         ((closed,),) = self.rows(
             "SELECT sum(used_pusd) FROM gpu_hour_teams WHERE team_id = ?", team
         )
-        since = f"backend = 'own' AND team_id = '{team}' AND settled_us >= {self.open_from_us}"
-        return int(closed or 0) + self.paid(since)
+        ((busy_us,),) = self.rows(
+            "SELECT sum(engine_us) FROM attempts WHERE backend = 'own' AND team_id = ?"
+            " AND settled_us >= ?", team, self.open_from_us,
+        )  # fmt: skip
+        rate = int(self.contract["pusd_per_hour"]) * int(self.contract["gpus_per_replica"])
+        return int(closed or 0) + Fraction(int(busy_us or 0) * rate, HOUR_US)
 
     # ------------------------------------------------------------ the verdict's amounts
 

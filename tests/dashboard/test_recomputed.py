@@ -36,16 +36,14 @@ class Figure:
     name: str
     shown: Any
     wanted: Fraction
+    rounding: Fraction = Fraction(0)  # of what the ledger keeps in whole pico-dollars
 
     @property
     def agrees(self) -> bool:
-        """Whether it is right to its last shown place; floats to the last digits they have.
-
-        A pico-dollar of rounding, up or down, is no difference.
-        """
+        """Whether it is right to its last shown place; floats to the last digits they have."""
         if not isinstance(self.shown, str):
             exact = Fraction(self.shown)
-            return abs(exact - self.wanted) <= abs(self.wanted) / 10**12 + Fraction(2, 10**12)
+            return abs(exact - self.wanted) <= abs(self.wanted) / 10**12 + self.rounding
         read = number_of(self.shown)
         if read is not None and self.shown.startswith("<"):
             return 0 < self.wanted < Fraction(read[0])
@@ -184,8 +182,9 @@ def spend_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:
         for name in books.names(field):
             where = f"{field} = '{name}'"
             api = books.paid(f"{where} AND backend = 'api'")
-            own = books.paid(f"{where} AND backend = 'own'")
-            own = books.own_of_team(name) if column == "team" else own
+            own, rounding = Fraction(books.paid(f"{where} AND backend = 'own'")), Fraction(0)
+            if column == "team":  # the open hour is split into whole pico-dollars
+                own, rounding = books.own_of_team(name), usd(1)
             wanted = {
                 "spend": usd(api + own), "APIs": usd(api), "own GPUs": usd(own),
                 "answers": Fraction(books.count(f"{where} AND {ANSWERED}")),
@@ -193,7 +192,9 @@ def spend_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:
                 "output tokens": Fraction(books.output(where)),
             }  # fmt: skip
             for label, value in wanted.items():
-                yield Figure(f"{column} {name}: {label}", shown.cell(column, name, label), value)
+                cell, told = shown.cell(column, name, label), f"{column} {name}: {label}"
+                is_own = label in ("spend", "own GPUs")
+                yield Figure(told, cell, value, rounding if is_own else Fraction(0))
     for key, name, team in books.rows("SELECT id, name, team_id FROM keys"):
         where = f"key_id = '{key}'"
         wanted = {"attempts": Fraction(books.count(where)), "spend": usd(books.paid(where))}
