@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from sqlalchemy import event, select, text
+from lock_waits import is_somebody_waiting
+from sqlalchemy import event, select
 
 from ledger.budgets.entered import BudgetSpec
 from ledger.budgets.grants import (
@@ -221,7 +222,7 @@ def test_a_budget_that_is_declared_while_a_claim_is_waived_does_not_count_it(
                     declare, engine, contracts=(), budgets=[replace(ACME, hard=True)],
                     config=("h", "t"), at_us=at_us,
                 )  # fmt: skip
-                while not told.done() and not _is_somebody_waiting(engine):
+                while not told.done() and not is_somebody_waiting(engine):
                     pass
             told.result()
         with engine.connect() as connection:
@@ -267,7 +268,7 @@ def test_a_budget_that_is_declared_while_a_bill_is_posted_counts_what_is_left_of
             def start_second(_connection):
                 if not started:
                     started.append(pool.submit(second, other))
-                    while not started[0].done() and not _is_somebody_waiting(other):
+                    while not started[0].done() and not is_somebody_waiting(other):
                         pass
 
             event.listen(engine, "commit", start_second)
@@ -283,10 +284,3 @@ def test_a_budget_that_is_declared_while_a_bill_is_posted_counts_what_is_left_of
         for each in (engine, other):
             each.dispose()
         lent_database.take_back()
-
-
-def _is_somebody_waiting(engine):
-    with engine.connect() as connection:
-        query = "SELECT count(*) FROM pg_locks WHERE NOT granted AND database IN "
-        query += "(SELECT oid FROM pg_database WHERE datname = current_database())"
-        return connection.execute(text(query)).scalar_one() > 0

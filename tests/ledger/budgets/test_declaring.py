@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import text
+from lock_waits import is_somebody_waiting
 
 from ledger.budgets.batch_escrow import BatchEscrow
 from ledger.budgets.declaring import serialize_declarations
@@ -32,17 +32,10 @@ def test_no_window_is_locked_while_budgets_are_declared(lent_database, move):
             with engine.begin() as connection:
                 serialize_declarations(connection)
                 told = pool.submit(moves[move])
-                while not told.done() and not _is_somebody_waiting(engine):
+                while not told.done() and not is_somebody_waiting(engine):
                     pass
                 assert not told.done()
             told.result()
     finally:
         engine.dispose()
         lent_database.take_back()
-
-
-def _is_somebody_waiting(engine):
-    with engine.connect() as connection:
-        query = "SELECT count(*) FROM pg_locks WHERE NOT granted AND database IN "
-        query += "(SELECT oid FROM pg_database WHERE datname = current_database())"
-        return connection.execute(text(query)).scalar_one() > 0
