@@ -333,5 +333,5 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page="/usage/images",
     otel_operation="image_generation",  # the conventions have no word for it
-    catalog=CatalogFacts("image_generation", gives="image"),
+    catalog=CatalogFacts("image_generation", gives="image", price="picture_pusd"),
 )

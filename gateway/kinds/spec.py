@@ -78,13 +78,14 @@ class CatalogFacts(NamedTuple):
 
     `mode`: LiteLLM's word for the kind, None where it has none; `takes`, `gives`: OpenAI's words
     for media of the input and of the output; `sees`: pictures are input too, at targets that take
-    any.
+    any; `price`: the term of the price book that the kind alone is charged by, None without one.
     """
 
     mode: str | None
     takes: str = "text"
     gives: str | None = None
     sees: bool = False
+    price: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

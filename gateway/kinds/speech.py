@@ -197,5 +197,5 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page="/usage/audio_speeches",
     otel_operation="speech",  # the conventions have no word for it
-    catalog=CatalogFacts("audio_speech", gives="audio"),
+    catalog=CatalogFacts("audio_speech", gives="audio", price="character_pusd"),
 )

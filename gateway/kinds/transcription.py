@@ -220,5 +220,5 @@ SPEC: Final = RequestKindSpec(
     usage_page="/usage/audio_transcriptions",
     measure=measure,
     otel_operation="transcription",  # the conventions have no word for it
-    catalog=CatalogFacts("audio_transcription", takes="audio", gives="text"),
+    catalog=CatalogFacts("audio_transcription", takes="audio", gives="text", price="second_pusd"),
 )

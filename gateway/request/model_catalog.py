@@ -25,12 +25,6 @@ _MILLION = 10**6
 _LITELLM_COSTS = {kind.price: kind.map_terms[0] for kind in PER_TOKEN if kind.map_terms}
 _UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
 
-_KIND_OF_UNIT = {
-    "character_pusd": RequestKind.SPEECH,
-    "picture_pusd": RequestKind.IMAGE_GENERATION,
-    "second_pusd": RequestKind.TRANSCRIPTION,
-}
-
 
 class CatalogSources(NamedTuple):
     """The sources of prices and limits, each read at this moment."""
@@ -160,12 +154,11 @@ def mode_of(kinds: Collection[RequestKind], quote: PriceQuote | None) -> str | N
     A provider serves more kinds than each of its models does, so a price by units alone counts
     more.
     """
-    told = [kind for kind in KINDS if kind in kinds and KINDS[kind].catalog.mode]
+    facts = [spec.catalog for kind, spec in KINDS.items() if kind in kinds and spec.catalog.mode]
     if quote is not None and not _rates(quote):
         terms = quote.price.terms
-        charged = [kind for unit, kind in _KIND_OF_UNIT.items() if getattr(terms, unit)]
-        told = [kind for kind in charged if kind in told] or told
-    return KINDS[told[0]].catalog.mode if told else None
+        facts = [fact for fact in facts if fact.price and getattr(terms, fact.price)] or facts
+    return facts[0].mode if facts else None
 
 
 def prices_of(quote: PriceQuote) -> dict[str, str]:
