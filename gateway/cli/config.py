@@ -107,14 +107,13 @@ def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
         path = _sqlite_file(url)
         if path is None or is_there(path):
             reader = open_readonly(url)
-            if is_declared(reader):
+            declared = is_declared(reader)
+            if path is None and not declared:
+                note(f"nothing was served yet: the ledger lacks what {config} declares")
+            if path is None or declared:
                 yield from _dispose_after(reader)
                 return
             reader.dispose()
-        if path is None:
-            note(f"nothing was served yet: the ledger lacks what {config} declares")
-            yield from _dispose_after(open_readonly(url))
-            return
         note(f"nothing was served yet: this is what {config} declares")
         # Only a first look pays for the import of what declares, half a second.
         before: Any = importlib.import_module("gateway.cli.before_start")

@@ -1,4 +1,4 @@
-"""CountedAttempts before a budget's declaration in its window: exact, from the attempts.
+"""Spending before a budget's declaration in its window: exact, from the attempts.
 
 A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
 nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
