@@ -293,7 +293,7 @@ def test_what_is_lost_is_counted_and_spans_come_again(
         collector.status = 200
         answer = host.stack.chat("own")
         assert len(whole_trace(collector, patiently, answer.headers["x-request-id"])) >= 3
-        assert patiently(lambda: counts("sent")) >= 3
+        assert patiently(lambda: counts("sent") >= 3)  # they come in one batch or in two
 
 
 def test_nothing_is_loaded_where_nothing_is_said(stack) -> None:
