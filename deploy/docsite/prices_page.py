@@ -23,9 +23,7 @@ PRICE_FILE: Final = (
 
 def term_of(kind: TokenKind) -> str:
     """Return where a price file states the price of a kind."""
-    if kind.unit is TOKEN:
-        return f"usd_per_million.{kind.price}"
-    return f"usd_per_{kind.unit.singular}"
+    return f"usd_per_million.{kind.term}" if kind.unit is TOKEN else kind.term
 
 
 def text() -> str:

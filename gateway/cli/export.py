@@ -82,7 +82,7 @@ def export(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Attempts as CSV or Parquet, or all costs (API charges, GPU hours) as FOCUS 1.4 or 1.2.
+    """Write every attempt, or all costs (API charges, GPU hours), in the chosen format.
 
     Money is decimal text in USD, exact; texts that a spreadsheet would run are defused.
     """

@@ -92,6 +92,11 @@ class TokenKind:
     is_picture: bool = False  # no answer without a picture has any
     by_tier: bool = False
 
+    @property
+    def term(self) -> str:
+        """Return the name of its price in price files; of a price per token below the million."""
+        return self.price if self.unit is TOKEN else f"usd_per_{self.price.removesuffix('_pusd')}"
+
 
 class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     """Tokens by kind. `output` includes `reasoning`, `audio_output` and `image_output`.

@@ -55,7 +55,7 @@ from ledger.yamltext import BoundedLoader
 
 _US_PER_S = 1_000_000
 _TOP = frozenset({"source", "source_date", "aliases", "prices"})
-_PER_UNIT = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
+_PER_UNIT = {kind.price: kind.term for kind in PER_UNIT}
 _PRICE = frozenset(
     {
         "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",

@@ -31,6 +31,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ledger.csvtable import CsvLine, CsvTable, CsvTableError, read_table
+from ledger.journals.token_kinds import PER_UNIT
 from ledger.money import PPM, MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.book import check, tier_of
 from ledger.prices.drafts import APPROVED_RANK, DraftChange, PriceDraft
@@ -46,12 +47,8 @@ from ledger.prices.rates import (
 
 _UNITS = {"million": 1, "thousand": 1_000, "token": 1_000_000}  # to USD per million
 _AMOUNT = re.compile(rf"^({'|'.join(KINDS)})_usd_per_({'|'.join(_UNITS)})$")
-# What is charged beside tokens: every such field of the terms is a column of the same name.
-_BESIDE = {
-    f"usd_per_{field.removesuffix('_pusd')}": field
-    for field in PriceTerms.__struct_fields__
-    if field.endswith("_pusd")
-}
+# What is charged beside tokens, by column.
+_BESIDE = {"usd_per_request": "request_pusd"} | {kind.term: kind.price for kind in PER_UNIT}
 _WORDS = ("name", "tier", "above_tokens", "from", "until", "source", "source_date")
 _UPLIFT, _SEARCHES = "uplift_percent", "max_searches"
 # Of `_Row.beside` what is no price of its own.

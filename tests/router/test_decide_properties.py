@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -18,6 +18,7 @@ from router.types import (
     Feature,
     InfeasibleAction,
     OutputMoments,
+    Policy,
     Preference,
     Residency,
     Slo,
@@ -50,15 +51,16 @@ REQUESTS = st.fixed_dictionaries(
         ),
     }
 )
-POLICIES = st.fixed_dictionaries(
-    {
-        "slo": SLOS,
-        "kv_headroom_floor": st.none() | st.floats(0, 1),
-        "penalty_pusd": st.integers(0, 10**10),
-        "max_cost_pusd": st.none() | st.integers(0, 10**7),
-        "otherwise": st.sampled_from(InfeasibleAction),
-    }
-)
+# By field of a policy; its name decides nothing, and what `content` does happened before.
+POLICY_FIELDS = {
+    "slo": SLOS,
+    "kv_headroom_floor": st.none() | st.floats(0, 1),
+    "penalty_pusd": st.integers(0, 10**10),
+    "max_cost_pusd": st.none() | st.integers(0, 10**7),
+    "otherwise": st.sampled_from(InfeasibleAction),
+    "residency": st.sampled_from(Residency),
+}
+POLICIES = st.fixed_dictionaries(POLICY_FIELDS)
 ENGINES = st.fixed_dictionaries(
     {
         "running": st.integers(0, 256),
@@ -100,6 +102,11 @@ def fleet_of(own, api):
         ]
 
     return build
+
+
+def test_policies_are_drawn_with_every_field() -> None:
+    undrawn = {field.name for field in fields(Policy)} - {"name", "content"} - POLICY_FIELDS.keys()
+    assert not undrawn, f"add {undrawn} to POLICY_FIELDS"
 
 
 @given(asked=REQUESTS, policy=POLICIES, fleet=FLEETS, data=st.data())

@@ -76,7 +76,10 @@ def lists(tree: ast.AST, members: Mapping[str, str], least: int) -> list[int]:
 @pytest.mark.parametrize(("members", "least"), [(KINDS, LISTED), (SCOPES, LISTED - 1)])
 def test_no_other_file_lists_them(product, members, least) -> None:
     found = {each.name: lines for each in product if (lines := lists(each.tree, members, least))}
-    assert_none(f"{name}: {found[name]}" for name in sorted(found.keys() - TABLES - WIRE.keys()))
+    assert_none(
+        (f"{name}: {found[name]}" for name in sorted(found.keys() - TABLES - WIRE.keys())),
+        "these lines list kinds of tokens or scopes: go through TOKEN_KINDS or SCOPE_KINDS instead",
+    )
 
 
 def test_each_exception_is_needed(product) -> None:
@@ -102,7 +105,10 @@ def listed_scopes(tree: ast.Module) -> list[int]:
 def test_no_other_file_lists_scopes_alone(product) -> None:
     found = {each.name: lines for each in product if (lines := listed_scopes(each.tree))}
     assert set(GROUPED) <= found.keys()
-    assert_none(f"{name}: {found[name]}" for name in sorted(found.keys() - TABLES - GROUPED.keys()))
+    assert_none(
+        (f"{name}: {found[name]}" for name in sorted(found.keys() - TABLES - GROUPED.keys())),
+        "these lines list scopes: go through SCOPE_KINDS instead",
+    )
 
 
 @pytest.mark.parametrize("text", ['OWN = ("key", "user")', 'x = {"org": "organisation", "tag": 1}'])

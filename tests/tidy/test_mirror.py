@@ -17,7 +17,7 @@ def test_every_source_file_has_its_test(product, everything) -> None:
     tests = {each.name for each in everything if each.name.startswith("tests/")}
     deploy = [each for each in everything if each.name.startswith("deploy/")]
     sources = [each.name for each in (*product, *deploy) if not each.name.endswith("__init__.py")]
-    assert_none(name for name in sources if mirror(name) not in tests)
+    assert_none(f"{name}: write {mirror(name)}" for name in sources if mirror(name) not in tests)
 
 
 def test_mirrored_names() -> None:

@@ -86,7 +86,7 @@ def test_what_docstrings_and_comments_name_exists(product, known) -> None:
         for source in product
         for name in unknown(source.text, source.tree, known)
     ]
-    assert_none(found)
+    assert_none(found, "a docstring or comment names what is not there: correct the name")
 
 
 def test_a_name_that_went_is_found() -> None:
@@ -112,7 +112,7 @@ def test_the_files_that_documents_name_exist(root: Path) -> None:
         if path.suffix == ".md" and path not in HISTORY and path.parent != Path("docs/decisions")
         for name in missing_files((root / path).read_text("utf-8"), f"{path.parent}/", names)
     ]
-    assert_none(found)
+    assert_none(found, "a document names a file that is not there: correct the path")
 
 
 def test_a_file_that_went_is_found() -> None:
@@ -153,7 +153,7 @@ def test_the_places_that_sentences_name_by_their_path_exist(product) -> None:
         for source in product
         for name in dead_places(source.text, source.tree, modules)
     ]
-    assert_none(found)
+    assert_none(found, "a sentence names a module, or a name in it, that is not there: correct it")
 
 
 def test_a_place_that_moved_is_found() -> None:

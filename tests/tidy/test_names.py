@@ -57,7 +57,7 @@ def test_class_names_are_nouns(everything) -> None:
         for name in classes(source.tree)
         if not is_noun(name)
     ]
-    assert_none(faults)
+    assert_none(faults, "name the class for what it is: a noun of one to three words")
 
 
 def test_class_names_are_unique(product) -> None:
@@ -73,7 +73,10 @@ def test_class_names_are_unique(product) -> None:
         for name, where in shared.items()
         if len({place.partition("/")[0] for place in where}) < len(where)
     }
-    assert_none(f"{name}: {where}" for name, where in within.items())
+    assert_none(
+        (f"{name}: {where}" for name, where in within.items()),
+        "give the newer class a name that says how it differs",
+    )
     total = sum(map(len, places.values()))
     assert sum(map(len, shared.values())) * 1000 <= total * SHARED_PER_MILLE, shared
 

@@ -119,7 +119,7 @@ def test_programs_in_texts_name_what_exists(everything, names) -> None:
         for fault in unknown_names(program, names)
         if fault not in OLDER
     ]
-    assert_none(faults)
+    assert_none(faults, "a program in a text names what is not there: correct the name")
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,15 @@ def test_the_settings_table_is_the_settings(root: Path) -> None:
     given = [yaml.safe_load((root / name).read_text("utf-8")) for name in EXAMPLES]
     examples = settings_table.examples_of(given)
     assert settings_table.replace(text, examples) == text, "run `make settings`"
-    assert_none(row.path for row in settings_table.rows() if f"`{row.path}`" not in text)
+    assert_none(
+        (row.path for row in settings_table.rows() if f"`{row.path}`" not in text),
+        "run `make settings`",
+    )
     bare = [row for row in settings_table.rows() if row.type and row.default in {"", "required"}]
-    assert_none(f"{row.path} has no example" for row in bare if row.path not in examples)
+    assert_none(
+        (f"{row.path} has no example" for row in bare if row.path not in examples),
+        "set it in docs/reference/more-settings.yaml, then run `make settings`",
+    )
 
 
 def test_make_settings_takes_its_examples_from_the_same_files(root: Path) -> None:
@@ -98,7 +104,10 @@ def test_no_command_is_missing_from_the_table(readme: str) -> None:
     told = {word for row in rows for word in re.findall(r"[a-z]+", row)}
     group = typer.main.get_command(cli.app)
     names = {name: getattr(command, "commands", {}) for name, command in group.commands.items()}
-    assert_none(sorted({*names, *(sub for subs in names.values() for sub in subs)} - told))
+    assert_none(
+        sorted({*names, *(sub for subs in names.values() for sub in subs)} - told),
+        "add the command to the table in README.md",
+    )
 
 
 def test_the_first_screen_has_the_two_commands_and_a_priced_request(readme: str) -> None:
@@ -126,11 +135,15 @@ def test_files_that_it_names_exist(root: Path, guide: Path) -> None:
         )
     }
     named |= {guide.parent / name for name in re.findall(r"\]\(([\w./-]+)\)", text)}
-    assert_none(path for path in sorted(named) if not path.exists())
+    assert_none(
+        (path for path in sorted(named) if not path.exists()), f"correct the paths in {guide.name}"
+    )
 
 
 def test_every_guide_is_found_from_the_readme(readme: str) -> None:
-    assert_none(name for name in GUIDES[1:] if f"]({name})" not in readme)
+    assert_none(
+        (name for name in GUIDES[1:] if f"]({name})" not in readme), "link the page in README.md"
+    )
 
 
 def test_every_registry_that_it_names_is_there(root: Path) -> None:

@@ -87,7 +87,7 @@ def test_what_differs_by_kind_is_in_a_registry(product) -> None:
         if not each.name.startswith(REGISTRIES) and each.name not in OTHER_WORDS
         for line in kind_faults(each.name, each.tree)
     ]
-    assert_none(found)
+    assert_none(found, "give `RequestKindSpec` or `KindTraits` an attribute, and ask that")
 
 
 def test_what_has_other_words_still_has_them(product) -> None:

@@ -98,12 +98,18 @@ def test_names_say_something(everything) -> None:
 
 def test_docstrings_begin_with_a_subject_or_a_verb(everything) -> None:
     own = [each for each in everything if not each.name.startswith("tests/")]
-    assert_none(line for each in own for line in opening_faults(each.name, each.tree))
+    assert_none(
+        (line for each in own for line in opening_faults(each.name, each.tree)),
+        'begin with a verb or a subject: "Return ...", "A reservation of ..."',
+    )
 
 
 def test_clocks_and_chance_come_in_by_argument(product) -> None:
     pure = [each for each in product if each.name.startswith(("router/", "ledger/"))]
-    assert_none(line for each in pure for line in thin_air_faults(each.name, each.tree))
+    assert_none(
+        (line for each in pure for line in thin_air_faults(each.name, each.tree)),
+        "take the instant, the id or the chance as an argument",
+    )
 
 
 def test_no_globals_and_no_bare_except(product) -> None:
@@ -121,7 +127,7 @@ def test_no_committed_file_names_a_path_of_a_machine(root: Path) -> None:
         if path.exists() and path.suffix != ".lock":
             text = path.read_text(encoding="utf-8", errors="replace")
             found += [f"{name}: {match}" for match in MACHINE.findall(text)]
-    assert_none(found)
+    assert_none(found, "name a path below the repository, or make one in the test")
 
 
 @pytest.mark.parametrize(

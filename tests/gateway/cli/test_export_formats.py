@@ -25,6 +25,6 @@ def test_the_help_names_every_format_with_what_it_holds(format_: ExportFormat) -
 
 
 def test_formats_of_the_same_content_stand_together() -> None:
-    assert describe_formats() == (
-        "csv, parquet: every attempt; focus: FOCUS 1.4; focus-1.2: FOCUS 1.2."
-    )
+    parts = describe_formats().split("; ")
+    assert len(parts) == len({traits.holds for traits in EXPORT_FORMATS.values()})
+    assert parts[0].startswith("csv, parquet")
