@@ -43,6 +43,7 @@ CACHE_KIB = 65_536  # SQLite: a history's indexes stay in memory while it is wri
 KEPT_CACHE_KIB = 4_096  # of a connection that stays open: what it ever held it holds for good
 KEPT_STATEMENTS = 24  # prepared by a connection: lists of ids make many of them, large ones
 SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond
+NAMED_AT_ONCE = 500  # values in the list of one statement
 _IN_THE_WAY = frozenset({"40001", "40P01"})  # a serialization failure, a deadlock
 _CLOCK = {
     "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"),
@@ -52,6 +53,7 @@ _READING = "breakeven_reading"
 KEPT: dict[str, Any] = {"poolclass": QueuePool, "pool_use_lifo": True}
 _HERE = Path(__file__).resolve().parent
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class DatabaseError(Exception):
@@ -179,6 +181,12 @@ def read_value(engine: Engine, query: Select[T]) -> T | None:
     """The one value of a query, if it has any."""
     with reading(engine) as connection:
         return connection.execute(query).scalar_one_or_none()
+
+
+def in_groups(values: Sequence[V], size: int | None = None) -> Iterator[Sequence[V]]:
+    """Yield the values in groups of `size`, else of as many as a statement can well name."""
+    most = size or NAMED_AT_ONCE
+    return (values[start : start + most] for start in range(0, len(values), most))
 
 
 def write_alone(engine: Engine, statement: UpdateBase) -> int:

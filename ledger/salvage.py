@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, select
 from ledger.budgets.binding import BoundBudgets
 from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.grants import BudgetAccount, lock_balance, regrant
-from ledger.database import reading
+from ledger.database import in_groups, reading
 from ledger.journals.homes import copies
 from ledger.journals.records import AttemptOpened, AttemptSettled, CacheHit, Record
 from ledger.journals.remains import read_remains, records_of_bytes
@@ -29,7 +29,6 @@ from ledger.writing.stored import known_attempts
 
 SALVAGE = "salvage:"  # a subject of what is entered, before the journal's name
 SALVAGED = "salvaged:"  # before a journal's name: whose rows the books did not have
-IDS_PER_QUERY = 500
 
 
 class SalvageSource(msgspec.Struct):
@@ -179,8 +178,7 @@ def _is_known(record: Record, stored: Mapping[str, KnownAttempt]) -> bool:
 def _known_refusals(connection: Connection, records: list[Record]) -> set[str]:
     ids = [each.request_id for each in records if not isinstance(each, _OF_ATTEMPTS)]
     found: set[str] = set()
-    for start in range(0, len(ids), IDS_PER_QUERY):
-        some = ids[start : start + IDS_PER_QUERY]
+    for some in in_groups(ids):
         for table in (RefusalRow, CacheHitRow):
             query = select(table.request_id).where(table.request_id.in_(some))
             found |= set(connection.execute(query).scalars())

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from ledger.database import in_groups
 from ledger.money import PUSD_PER_USD
 from ledger.orm.history import SpendHistoryRow
 
@@ -73,8 +74,8 @@ def replace_day(
         {"source": source, "day": day, "cell": number, **cell._asdict(), **sums._asdict()}
         for number, (cell, sums) in enumerate(sorted(cells.items()))
     ]
-    for start in range(0, len(rows), ROWS):
-        connection.execute(insert(row), rows[start : start + ROWS])
+    for some in in_groups(rows, ROWS):
+        connection.execute(insert(row), some)
 
 
 def history_totals(

@@ -23,11 +23,11 @@ from ledger.budgets.grants import (
 from ledger.budgets.scopes import team_of
 from ledger.budgets.tag_values import ValueNeed, is_value, refused_values
 from ledger.budgets.windows import window_at
+from ledger.database import in_groups
 from ledger.journals.records import Hold, HoldState
 from ledger.orm.budgets import HoldRow
 
 AT_PROVIDERS = "at-providers"  # the holder, and the journal that its attempts name
-IDS_PER_QUERY = 500
 
 
 @dataclass(slots=True)
@@ -110,8 +110,7 @@ class BatchEscrow:
 def held_amounts(connection: Connection, attempts: Sequence[str]) -> dict[BudgetAccount, int]:
     """Return what attempts still hold of hard budgets; call it before they are settled."""
     found: dict[BudgetAccount, int] = {}
-    for start in range(0, len(attempts), IDS_PER_QUERY):
-        some = attempts[start : start + IDS_PER_QUERY]
+    for some in in_groups(attempts):
         query = select(HoldRow.budget_id, HoldRow.window, HoldRow.amount_pusd).where(
             HoldRow.attempt_id.in_(some), HoldRow.state == HoldState.HELD.value
         )

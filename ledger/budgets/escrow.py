@@ -8,8 +8,8 @@ crumbs in idle slices would refuse what the budget could still pay. A slice belo
 window; a hold settles in the window it was taken in.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ledger.budgets.scopes import BY_PREFIX
@@ -63,14 +63,6 @@ class GrantPool:
         return self.limit_pusd - self.granted_pusd
 
 
-@dataclass(frozen=True, slots=True)
-class SliceShortfall:
-    """Why nothing was taken: the first scope, in the fixed order, that lacks money."""
-
-    scope: str
-    missing_pusd: int
-
-
 def scope_order(scope: str) -> tuple[int, str]:
     """The one order in which nested scopes are taken: from the widest to the narrowest."""
     kind = scope.partition("@")[0].partition(":")[0]
@@ -93,21 +85,6 @@ def budget_key(scope: str, period: str) -> str:
     return f"{scope}@{period}"
 
 
-def reserve(
-    slices: Mapping[str, Slice], scopes: Iterable[str], amount_pusd: int
-) -> dict[str, Slice] | SliceShortfall:
-    """Hold the amount on every scope or on none; returns the changed slices only."""
-    _not_negative(amount_pusd)
-    taken: dict[str, Slice] = {}
-    for scope in sorted(set(scopes), key=scope_order):
-        held = hold(slices.get(scope, NOTHING), amount_pusd)
-        if held is None:
-            missing = amount_pusd - slices.get(scope, NOTHING).free_pusd
-            return SliceShortfall(scope, missing)
-        taken[scope] = held
-    return taken
-
-
 def hold(piece: Slice, amount_pusd: int) -> Slice | None:
     """Promise the amount out of the slice; `None` when it does not fit."""
     if amount_pusd < 0:
@@ -128,11 +105,6 @@ def settle(piece: Slice, held_pusd: int, actual_pusd: int) -> Slice:
     return _new(Slice, (granted, held - held_pusd, spent + actual_pusd))
 
 
-def remaining_pusd(slices: Mapping[str, Slice], scopes: Iterable[str]) -> int | None:
-    """The least free amount over the scopes; `None` when there is no scope."""
-    return min((slices.get(scope, NOTHING).free_pusd for scope in set(scopes)), default=None)
-
-
 def is_sliced(remaining_pusd: int, hold_pusd: int, holders: int) -> bool:
     """Whether enough is left that idle slices cannot starve a holder."""
     if holders < 1:
@@ -147,34 +119,3 @@ def loan_pusd(room: int, missing_pusd: int, hold_pusd: int, holders: int) -> int
     if not is_sliced(room, hold_pusd, holders):
         return missing_pusd
     return max(missing_pusd, room // (LOAN_DIVISOR * holders))
-
-
-def grant(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool | None:
-    """Raise a holder's grant; `None` when the pot has no room for it."""
-    _not_negative(amount_pusd)
-    if amount_pusd > pot.remaining_pusd:
-        return None
-    return _with_grant(pot, holder, pot.granted.get(holder, 0) + amount_pusd)
-
-
-def borrow(
-    pot: GrantPool, holder: str, piece: Slice, amount_pusd: int, *, holders: int
-) -> tuple[GrantPool, Slice] | None:
-    """Lend what `holder` misses for one hold; `None` when even a full recall is needed first."""
-    missing = amount_pusd - piece.free_pusd
-    if missing <= 0:
-        return pot, piece
-    loan = loan_pusd(pot.remaining_pusd, missing, amount_pusd, holders)
-    lent = grant(pot, holder, loan) if loan else None
-    if lent is None:
-        return None
-    return lent, piece._replace(granted_pusd=piece.granted_pusd + loan)
-
-
-def _with_grant(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool:
-    return replace(pot, granted={**pot.granted, holder: amount_pusd})
-
-
-def _not_negative(amount_pusd: int) -> None:
-    if amount_pusd < 0:
-        raise EscrowError(NEGATIVE)

@@ -26,7 +26,7 @@ from ledger.budgets.binding import BoundBudgets, BudgetLine
 from ledger.budgets.declaring import serialize_declarations
 from ledger.budgets.escrow import account_order, loan_pusd
 from ledger.budgets.tag_values import ValueNeed, owner_of, refused_values
-from ledger.database import reading
+from ledger.database import in_groups, reading
 from ledger.orm.base import aliased
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
@@ -144,10 +144,10 @@ def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) 
 def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
     """Give back all that was not spent, for a host that lent nothing of it and lends no more."""
     ordered = sorted(accounts, key=BudgetAccount.lock_order)
-    for start in range(0, len(ordered), LEFT_AT_ONCE):
+    for some in in_groups(ordered, LEFT_AT_ONCE):
         with engine.begin() as connection:
             serialize_declarations(connection, shared=True)
-            for account in ordered[start : start + LEFT_AT_ONCE]:
+            for account in some:
                 found = _lock_window(connection, host, account)
                 idle = max(0, found.mine_pusd - found.mine_spent_pusd)
                 _raise(connection, host, account, found, -idle)

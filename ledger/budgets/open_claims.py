@@ -16,14 +16,13 @@ import msgspec
 from sqlalchemy import Connection, Engine, and_, bindparam, func, select, update
 
 from ledger.budgets.escrow import account_order
-from ledger.database import reading
+from ledger.database import in_groups, reading
 from ledger.orm.books import AttemptRow, ClaimRow
 from ledger.orm.budgets import BudgetWindowRow, HoldRow
 from ledger.orm.types import exact_sum
 
 BILLED: Final = "billed"  # an invoice of its day was posted: what it covers goes on counting
 WAIVED: Final = "waived"  # a person decided that it is not owed: nothing counts
-IDS_PER_QUERY = 500
 
 
 class Resolution(msgspec.Struct, frozen=True):
@@ -59,16 +58,6 @@ class BudgetClaim(msgspec.Struct, frozen=True):
         return self.claimed_pusd - self.booked_pusd
 
 
-def claimed_pusd(connection: Connection, budget_id: str, start: int) -> int:
-    """Return what claims count in one window, from the claims themselves."""
-    query = (
-        select(exact_sum(ClaimRow.counted_pusd))
-        .join(HoldRow, HoldRow.attempt_id == ClaimRow.attempt_id)
-        .where(HoldRow.budget_id == budget_id, HoldRow.window == start, ClaimRow.counted_pusd > 0)
-    )
-    return int(connection.execute(query).scalar_one())
-
-
 def claimed_by_window(connection: Connection) -> dict[tuple[str, int], int]:
     """Return what claims count, by budget and start of the window; without those of nothing."""
     query = (
@@ -83,7 +72,7 @@ def claimed_by_window(connection: Connection) -> dict[tuple[str, int], int]:
 def claims_of(connection: Connection, attempts: Sequence[str]) -> list[BudgetClaim]:
     """Return the claims of these attempts, locked until the transaction ends."""
     found = []
-    for some in _groups(attempts):
+    for some in in_groups(attempts):
         query = _SELECT.where(ClaimRow.attempt_id.in_(some)).order_by(ClaimRow.attempt_id)
         rows = connection.execute(query.with_for_update(of=ClaimRow))
         found += [BudgetClaim(*row) for row in rows]
@@ -134,7 +123,7 @@ def replace_resolutions(
     recount_claims(connection, {**settled, **reopened})
     says = resolution.word, resolution.at_us, resolution.by
     for names, (word, at_us, by) in ((settled, says), (reopened, (None, None, None))):
-        for some in _groups(sorted(names)):
+        for some in in_groups(sorted(names)):
             connection.execute(
                 update(ClaimRow)
                 .where(ClaimRow.attempt_id.in_(some))
@@ -172,7 +161,7 @@ def stop_counting(connection: Connection, attempts: Sequence[str]) -> None:
     All of them at once: groups would each lock their windows in an order of their own.
     """
     claims: list[str] = []
-    for some in _groups(attempts):
+    for some in in_groups(attempts):
         query = select(ClaimRow.attempt_id).where(ClaimRow.attempt_id.in_(some))
         claims += connection.execute(query.where(ClaimRow.counted_pusd > 0)).scalars()
     recount_claims(connection, dict.fromkeys(claims, 0))
@@ -203,7 +192,7 @@ def heal_windows(engine: Engine) -> int:
 def _total_windows(connection: Connection, attempts: Sequence[str]) -> None:
     """Bring each window of the attempts' holds to its claims' sum."""
     windows: set[tuple[str, int]] = set()
-    for some in _groups(attempts):
+    for some in in_groups(attempts):
         query = select(HoldRow.budget_id, HoldRow.window).where(HoldRow.attempt_id.in_(some))
         windows.update((row[0], row[1]) for row in connection.execute(query))
     _total(connection, windows)
@@ -224,10 +213,6 @@ def _total(connection: Connection, windows: set[tuple[str, int]]) -> None:
     ]
     if rows:
         connection.execute(update(table).where(here).values(claimed_pusd=bindparam("sum")), rows)
-
-
-def _groups(ids: Sequence[str]) -> list[Sequence[str]]:
-    return [ids[start : start + IDS_PER_QUERY] for start in range(0, len(ids), IDS_PER_QUERY)]
 
 
 _COLUMNS: tuple[Any, ...] = (

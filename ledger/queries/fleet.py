@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, and_, case, func, select, tuple_
 
+from ledger.database import in_groups
 from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell
 from ledger.orm.base import aliased
 from ledger.orm.tables import (
@@ -25,7 +26,6 @@ from ledger.spans import HOUR_US, Scope, rows, total
 from ledger.sums.samplehours import packed_until_us
 
 SAMPLES_LIMIT = 20_000
-NAMED_AT_ONCE = 500
 SAMPLES_US = 10_000_000  # how far apart an engine's samples are
 SAMPLES_IN_CHART = 360
 
@@ -228,8 +228,7 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
             ends[engine, start_us] = (max(known, number), max(both, default=None))
     peaks = dict(ends.values())
     found: list[EngineRow] = []
-    for place in range(0, len(peaks), NAMED_AT_ONCE):  # looked up: a join would read them all
-        some = list(peaks)[place : place + NAMED_AT_ONCE]
+    for some in in_groups(list(peaks)):  # looked up: a join would read them all
         statement = select(EngineSampleRow.seq, *_ENGINE_COLUMNS).where(
             EngineSampleRow.seq.in_(some)
         )

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -162,11 +161,10 @@ def _is_covered(before: Scope, first_us: int | None) -> bool:
 
 
 def _spent(connection: Connection, scope: Scope, zone: ReportingZone, by: str) -> list[SpendPoint]:
-    return day_spent(connection, scope, zone, partial(_spent_by, by))
-
-
-def _spent_by(by: str, connection: Connection, scope: Scope, width_us: int) -> list[SpendPoint]:
-    return queries.spent(connection, scope, by=by, bucket_us=width_us)
+    return day_spent(
+        connection, scope, zone,
+        lambda books, part, width_us: queries.spent(books, part, by=by, bucket_us=width_us),
+    )  # fmt: skip
 
 
 def _moved(

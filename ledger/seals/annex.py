@@ -22,7 +22,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, exists, func, insert, select, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from ledger.database import reading
+from ledger.database import in_groups, reading
 from ledger.orm.books import CacheHitRow
 from ledger.orm.fleet import ModelRouteRow
 from ledger.orm.seals import RetirementRow, SealAnnexRow, SealMarkRow, SealRow
@@ -235,8 +235,7 @@ def _leaves_of_link(
     open_then = set(connection.execute(marks.where(SealMarkRow.number == number)).scalars())
     some = sorted({*resolved} - open_then)
     attempts: list[sealed.SealedAttempt] = []
-    for place in range(0, len(some), HITS_AT_ONCE):
-        named = some[place : place + HITS_AT_ONCE]
+    for named in in_groups(some, HITS_AT_ONCE):
         attempts += sealed.attempts(connection, 0, since.attempts, named, beside=True)
     attempts += sealed.attempts(connection, since.attempts, to.attempts, beside=True)
     for attempt in attempts:

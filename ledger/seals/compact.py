@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from ledger.accounts import SUSPENSE
-from ledger.database import reading
+from ledger.database import in_groups, reading
 from ledger.fleet.hours import hour_of
 from ledger.invoices.invoice_entries import invoice_of
 from ledger.orm.books import AttemptRow, PostingRow, RefusalRow
@@ -37,7 +37,7 @@ from ledger.seals.compactions import (
     PostingCompaction,
     last,
 )
-from ledger.seals.link_proof import ATTEMPTS, NAMED_AT_ONCE, prove_link
+from ledger.seals.link_proof import ATTEMPTS, prove_link
 from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 from ledger.spans import DAY_US
@@ -181,8 +181,7 @@ def _entries_to_keep(connection: Connection, here: Counter[str]) -> set[str]:
     # SQLite would give the number of a last row that is gone to the next one.
     newest = select(PostingRow.entry_id).order_by(PostingRow.seq.desc()).limit(1)
     kept |= set(connection.execute(newest).scalars())
-    for place in range(0, len(ids), NAMED_AT_ONCE):
-        some = ids[place : place + NAMED_AT_ONCE]
+    for some in in_groups(ids):
         there = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id.in_(some))
         kept.update(connection.execute(there).scalars())
         counted = select(PostingRow.entry_id, func.count()).where(PostingRow.entry_id.in_(some))
@@ -256,6 +255,5 @@ def _write(connection: Connection, row: dict[str, object], draft: _Draft) -> Non
         (RefusalRow, draft.refusals),
     )
     for table, seqs in deleted:
-        for place in range(0, len(seqs), NAMED_AT_ONCE):
-            some = seqs[place : place + NAMED_AT_ONCE]
+        for some in in_groups(seqs):
             connection.execute(delete(table).where(table.seq.in_(some)))

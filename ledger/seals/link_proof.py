@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
+from ledger.database import in_groups
 from ledger.orm.books import AttemptRow
 from ledger.orm.seals import RetirementRow, SealAnnexRow, SealMarkRow
 from ledger.seals import sealed
 from ledger.seals.annex import LINK
 from ledger.seals.seal import SealLink, SealRanges, digest
 
-NAMED_AT_ONCE = 500
 ATTEMPTS = AttemptRow.__tablename__
 
 
@@ -121,7 +121,3 @@ def prove_beside(
     beside = beside_of(leaves, ATTEMPTS)
     if entered is not None and (entered[0], bytes(entered[1])) != (len(beside), digest(beside)):
         raise SealMismatch(f"seal {number}: `breakeven ledger verify` says what was edited")
-
-
-def in_groups(seqs: Sequence[int]) -> Iterable[Sequence[int]]:
-    return (seqs[at : at + NAMED_AT_ONCE] for at in range(0, len(seqs), NAMED_AT_ONCE))

@@ -36,7 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from ledger.budgets.open_claims import serialize_claims, stop_counting
-from ledger.database import reading
+from ledger.database import in_groups, reading
 from ledger.invoices.bookings import RetiredBooking
 from ledger.journals.records import HoldState
 from ledger.orm.books import (
@@ -54,7 +54,7 @@ from ledger.orm.rollups import RollupPositionRow, RollupWaitingRow
 from ledger.orm.seals import RetiredUseRow, RetirementRow, SealMarkRow, SealRow
 from ledger.orm.types import exact_sum
 from ledger.seals.annex import LINK, AnnexText, add_entries, text_of
-from ledger.seals.link_proof import ATTEMPTS, beside_of, in_groups, prove_beside, prove_link
+from ledger.seals.link_proof import ATTEMPTS, beside_of, prove_beside, prove_link
 from ledger.seals.retired_bookings import add_bookings, digest_bookings, sum_bookings
 from ledger.seals.retirements import RetiredTotals, RetirementPart, last
 from ledger.seals.seal import SealLink, SealRanges, digest

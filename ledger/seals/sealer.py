@@ -9,14 +9,13 @@ that is lost is sealed as such, and again when evidence comes. Any host may seal
 once want the same number, and one of them gives way.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from ledger.database import reading
+from ledger.database import in_groups, reading
 from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.seals import SealMarkRow, SealRow
 from ledger.seals import sealed
@@ -26,7 +25,6 @@ from ledger.writing.rows import LOST
 
 ROWS_AT_ONCE = 2_500  # of each table in one link: 7 MiB, and how long a state is kept open
 LOCK_TIMEOUT_MS = 100  # writers that come later wait behind us for as long
-NAMED_AT_ONCE = 500
 
 
 @dataclass(slots=True)
@@ -107,8 +105,7 @@ class Sealer:
         waiting = _waiting_attempts(connection, since.attempts)
         if to == since and not waiting:  # idle books
             return draft, to
-        for place in range(0, len(waiting), NAMED_AT_ONCE):
-            some = waiting[place : place + NAMED_AT_ONCE]
+        for some in in_groups(waiting):
             for attempt in sealed.attempts(connection, 0, since.attempts, some, beside=True):
                 draft.attempt(attempt)
                 draft.resolved.append(attempt.seq)
@@ -165,7 +162,7 @@ def _waiting_attempts(connection: Connection, until: int) -> list[int]:
 
 def _write(connection: Connection, link: SealLink, chain: bytes, draft: _Draft) -> None:
     connection.execute(insert(SealRow), [_row(link, chain)])
-    for some in _groups(draft.resolved):
+    for some in in_groups(draft.resolved):
         connection.execute(
             update(SealMarkRow)
             .where(SealMarkRow.attempt_seq.in_(some), SealMarkRow.sealed_in.is_(None))
@@ -188,9 +185,3 @@ def _row(link: SealLink, chain: bytes) -> dict[str, object]:
         "digest": link.digest,
         "chain": chain,
     }
-
-
-def _groups(numbers: list[int]) -> Iterable[list[int]]:
-    return (
-        numbers[place : place + NAMED_AT_ONCE] for place in range(0, len(numbers), NAMED_AT_ONCE)
-    )

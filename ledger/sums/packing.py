@@ -6,12 +6,13 @@ them: after a commit of its own they count for nothing, and are made anew once `
 row were made by who keeps them, so that two versions side by side do not undo each other's work.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, tuple_
 
+from ledger.database import in_groups
 from ledger.orm.rollups import (
     RollupHourRow,
     RollupLoadDayRow,
@@ -83,7 +84,7 @@ def add_late(connection: Connection, late: Late) -> None:
     placed = {at: dict(minutes) for at, minutes in late.items()}
     here = tuple_(RollupLoadDayRow.cell_id, RollupLoadDayRow.start_us)
     columns = [getattr(RollupLoadDayRow, name) for name in LoadDay._fields]
-    for some in _groups(list(placed)):
+    for some in in_groups(list(placed), LOADS_AT_ONCE):
         query = select(RollupLoadDayRow.cell_id, RollupLoadDayRow.start_us, *columns)
         for cell_id, start_us, *day in connection.execute(query.where(here.in_(some))).all():
             for minute, load in unpack_day(LoadDay(*map(bytes, day))):
@@ -135,7 +136,3 @@ def _store(connection: Connection, days: Late) -> None:
     ]
     if rows:
         connection.execute(insert(RollupLoadDayRow), rows)
-
-
-def _groups(values: Sequence[Any]) -> list[Sequence[Any]]:
-    return [values[at : at + LOADS_AT_ONCE] for at in range(0, len(values), LOADS_AT_ONCE)]

@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from ledger.database import in_groups
 from ledger.orm.tables import (
     AttemptRow,
     EngineSampleHourRow,
@@ -69,7 +70,6 @@ from ledger.upserts import insert_of
 
 NAME = "attempts"
 ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
-NAMED_AT_ONCE = 500
 _PACKED = (QUARTER_US, WEEK_US)
 Rolled = tuple[int, int]  # seq, version
 
@@ -158,7 +158,7 @@ class Rollups:
             )
         ).rowcount
         counted: list[ColumnElement[bool]] = [fresh & final_condition()]
-        counted += [AttemptRow.seq.in_(some) for some in _groups(settled)]
+        counted += [AttemptRow.seq.in_(some) for some in in_groups(settled)]
         tagging = ensure_start(connection, seq, version)
         for which in counted:
             for cube in CUBES:
@@ -166,7 +166,7 @@ class Rollups:
             for cube in LATER:
                 self._add(connection, cube, which & tagging.counts(), days)
             self._add_loads(connection, which, days)
-        for some in _groups(settled):
+        for some in in_groups(settled):
             gone = RollupWaitingRow.attempt_seq.in_(some)
             connection.execute(delete(RollupWaitingRow).where(gone))
         connection.execute(
@@ -225,7 +225,7 @@ class Rollups:
         placed = {(ids[of], start): minutes for (of, start), minutes in loads.items()}
         add_late(connection, _late(placed, days))
         here = tuple_(LOAD_HOURS.cell_id, LOAD_HOURS.start_us)
-        for some in _groups(list(placed)):
+        for some in in_groups(list(placed)):
             query = select(LOAD_HOURS.cell_id, LOAD_HOURS.start_us, LOAD_HOURS.minutes)
             for cell_id, start, minutes in connection.execute(query.where(here.in_(some))):
                 for minute, load in unpack(minutes):
@@ -261,7 +261,7 @@ def _ids(
 
 def _numbers(connection: Connection, table: Any, keys: Iterable[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for some in _groups(list(keys)):
+    for some in in_groups(list(keys)):
         query = select(table.key, table.id).where(table.key.in_(some))
         found.update((row[0], row[1]) for row in connection.execute(query))
     return found
@@ -316,10 +316,6 @@ def _sums() -> list[Any]:
 def _insert(connection: Connection, table: Any) -> Any:
     on_conflict = insert_of(connection.dialect)
     return on_conflict(table)
-
-
-def _groups(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (values[at : at + NAMED_AT_ONCE] for at in range(0, len(values), NAMED_AT_ONCE))
 
 
 def _is_overtaken(error: OperationalError) -> bool:

@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, func, or_, select
 
 from ledger.accounts import SUSPENSE
+from ledger.database import in_groups
 from ledger.fleet.hours import hour_of
 from ledger.invoices.invoice_entries import invoice_of
 from ledger.orm.books import AttemptRow, PostingRow
@@ -82,8 +83,7 @@ def _retired_are_posted(connection: Connection, gone: RetiredTotals) -> Found:
 
 def _attempts(connection: Connection, ids: list[str]) -> set[str]:
     found: set[str] = set()
-    for place in range(0, len(ids), ROWS_AT_ONCE):
-        some = ids[place : place + ROWS_AT_ONCE]
+    for some in in_groups(ids, ROWS_AT_ONCE):
         query = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id.in_(some))
         found.update(connection.execute(query).scalars())
     return found

@@ -5,13 +5,12 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from ledger.database import in_groups
 from ledger.journals.records import AttemptOpened, Hold
 from ledger.orm import tables as orm
 from ledger.orm.budgets import BOOKED
 from ledger.writing.fold import AttemptStage, KnownAttempt
 from ledger.writing.rows import LOST, opened_record_of
-
-IDS_PER_QUERY = 500
 
 
 def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, KnownAttempt]:
@@ -23,8 +22,7 @@ def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, Know
         if column.name in AttemptOpened.__struct_fields__ or column.name in ("settled_us", "flag")
     ]
     found: dict[str, KnownAttempt] = {}
-    for start in range(0, len(ids), IDS_PER_QUERY):
-        some = ids[start : start + IDS_PER_QUERY]
+    for some in in_groups(ids):
         rows = connection.execute(select(*columns).where(table.attempt_id.in_(some))).mappings()
         stored = {row["attempt_id"]: dict(row) for row in rows}
         if not stored:

@@ -242,7 +242,7 @@ def test_windows_are_locked_in_one_order_however_many_groups_there_are(
     engine, opened, settled, write, monkeypatch
 ) -> None:
     """By groups the second one's windows stood before the first one's: grants wait crosswise."""
-    monkeypatch.setattr("ledger.seals.link_proof.NAMED_AT_ONCE", 1)
+    monkeypatch.setattr("ledger.database.NAMED_AT_ONCE", 1)
     wide, narrow = Hold("global@month", 7, 1_000), Hold("key:k1@month", 7, 1_000)
     for number, holds in ((1, (narrow,)), (2, (narrow, wide)), (3, ())):
         end = settled(number, cost_pusd=5, claimed_pusd=15, plausible_pusd=10)

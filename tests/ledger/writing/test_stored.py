@@ -1,8 +1,9 @@
 """What was stored comes back as the values it was made of."""
 
+from ledger.database import NAMED_AT_ONCE
 from ledger.writing.fold import AttemptStage, JournalItem
 from ledger.writing.repository import LedgerRepository
-from ledger.writing.stored import IDS_PER_QUERY, known_attempts
+from ledger.writing.stored import known_attempts
 
 
 def apply(engine, *records):
@@ -32,7 +33,7 @@ def test_lost_attempts_are_told_from_settled_ones(engine, opened):
 
 
 def test_many_ids_are_asked_in_pieces(engine, opened):
-    count = IDS_PER_QUERY + 3
+    count = NAMED_AT_ONCE + 3
     apply(engine, *(opened(number) for number in range(count)))
     with engine.connect() as connection:
         assert len(known_attempts(connection, [f"r{number}.1" for number in range(count)])) == count
