@@ -71,3 +71,12 @@ def _embedded_addresses(address: Address) -> Iterator[IPv4Address]:
     compatible = address in COMPATIBLE and int(address) > 1  # `::` and `::1` are their own
     if compatible or address in NAT64:
         yield IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def is_network(text: str) -> bool:
+    """Return whether a text is a network, such as `10.0.0.0/8`."""
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True

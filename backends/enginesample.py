@@ -8,14 +8,6 @@ class ProbeFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramTotals:
-    """A histogram's running sum (seconds) and count."""
-
-    sum_s: float = 0.0
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class EngineSample:
     """One reading; `None` is what the engine does not tell, which is not 0.
 
@@ -33,11 +25,6 @@ class EngineSample:
     generation_tokens_total: int | None
     prefix_query_tokens_total: int | None
     prefix_hit_tokens_total: int | None
-    requests_finished_total: int | None
-    ttft: HistogramTotals | None
-    itl: HistogramTotals | None
-    queue_time: HistogramTotals | None
-    asleep: bool
     started_at_s: float | None
     """Unix time at which the engine's process started; tells a restart from a quiet engine."""
     dialect: str = "vllm"

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Final
 
 from backends.engines import ENGINE_KINDS, VLLM
-from backends.enginesample import EngineSample, HistogramTotals, ProbeFailed
+from backends.enginesample import EngineSample, ProbeFailed
 from backends.otherengines import METRICS_PATH, MetricsDialect
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "OTHER_PATHS",
     "VLLM",
     "EngineSample",
-    "HistogramTotals",
     "ProbeFailed",
     "is_json",
     "parse",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from backends.enginesample import EngineSample, HistogramTotals, ProbeFailed
+from backends.enginesample import EngineSample, ProbeFailed
 
 METRICS_PATH: Final = "/metrics"
 
@@ -59,13 +59,6 @@ class MetricsLines:
     def highest(self, name: str, **wanted: str) -> float | None:
         return max(self.values(name, **wanted), default=None)
 
-    def histogram(self, *names: str) -> HistogramTotals | None:
-        for name in names:
-            count = self.total(f"{name}_count")
-            if count is not None:
-                return HistogramTotals(sum(self.values(f"{name}_sum")), count)
-        return None
-
 
 def _sglang(page: str) -> EngineSample:
     rows = _rows(page, "sglang:")
@@ -83,13 +76,6 @@ def _sglang(page: str) -> EngineSample:
         generation_tokens_total=rows.total("sglang:generation_tokens_total"),
         prefix_query_tokens_total=prompts,
         prefix_hit_tokens_total=rows.total("sglang:cached_tokens_total"),
-        requests_finished_total=rows.total("sglang:num_requests_total"),
-        ttft=rows.histogram("sglang:time_to_first_token_seconds"),
-        itl=rows.histogram(
-            "sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds"
-        ),
-        queue_time=rows.histogram("sglang:queue_time_seconds"),
-        asleep=False,
         started_at_s=rows.highest("process_start_time_seconds"),
         dialect="sglang",
     )
@@ -109,11 +95,6 @@ def _tgi(page: str) -> EngineSample:
         generation_tokens_total=rows.total("tgi_request_generated_tokens_sum"),
         prefix_query_tokens_total=None,
         prefix_hit_tokens_total=None,
-        requests_finished_total=rows.total("tgi_request_success"),
-        ttft=None,
-        itl=rows.histogram("tgi_request_mean_time_per_token_duration"),
-        queue_time=rows.histogram("tgi_request_queue_duration"),
-        asleep=False,
         started_at_s=None,
         dialect="tgi",
     )
@@ -135,11 +116,6 @@ def _tensorrt_llm(page: str) -> EngineSample:
         generation_tokens_total=rows.total("trtllm_generation_tokens_total"),
         prefix_query_tokens_total=prompts,
         prefix_hit_tokens_total=rows.total("trtllm_prompt_cached_tokens_total"),
-        requests_finished_total=rows.total("trtllm_request_success_total"),
-        ttft=rows.histogram("trtllm_time_to_first_token_seconds"),
-        itl=rows.histogram("trtllm_time_per_output_token_seconds"),
-        queue_time=rows.histogram("trtllm_request_queue_time_seconds"),
-        asleep=False,
         started_at_s=rows.highest("process_start_time_seconds"),
         dialect="tensorrt-llm",
     )
@@ -168,11 +144,6 @@ def _triton(page: str) -> EngineSample:
         generation_tokens_total=None,
         prefix_query_tokens_total=None,
         prefix_hit_tokens_total=None,
-        requests_finished_total=_size(rows.highest("nv_inference_request_success"), least=0),
-        ttft=None,
-        itl=None,
-        queue_time=None,
-        asleep=False,
         started_at_s=None,
         dialect="triton",
     )
@@ -192,11 +163,6 @@ def _llama_cpp(page: str) -> EngineSample:
         generation_tokens_total=rows.total("llamacpp:tokens_predicted_total"),
         prefix_query_tokens_total=None,
         prefix_hit_tokens_total=None,
-        requests_finished_total=None,
-        ttft=None,
-        itl=None,
-        queue_time=None,
-        asleep=False,
         started_at_s=None,
         dialect="llama.cpp",
     )

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from backends.enginesample import EngineSample, HistogramTotals, ProbeFailed
+from backends.enginesample import EngineSample, ProbeFailed
 
 KV_USAGE: Final = "vllm:kv_cache_usage_perc"
 KV_USAGE_OLD: Final = "vllm:gpu_cache_usage_perc"
@@ -26,7 +26,7 @@ MARK: Final = re.compile(f"{KV_USAGE}|{KV_USAGE_OLD}")
 
 def read_vllm(page: str) -> EngineSample:
     """Read the page. Raises `ProbeFailed` where what routing depends on is missing."""
-    sums, by_engine, cache, asleep = _collect(page)
+    sums, by_engine, cache = _collect(page)
     usage = by_engine.get(KV_USAGE) or by_engine.get(KV_USAGE_OLD)
     if not usage:
         raise ProbeFailed(f"the metrics page has neither {KV_USAGE} nor {KV_USAGE_OLD}")
@@ -45,11 +45,6 @@ def read_vllm(page: str) -> EngineSample:
         generation_tokens_total=int(sums["vllm:generation_tokens_total"]),
         prefix_query_tokens_total=int(sums.get("vllm:prefix_cache_queries_total", 0)),
         prefix_hit_tokens_total=int(sums.get("vllm:prefix_cache_hits_total", 0)),
-        requests_finished_total=int(sums.get("vllm:request_success_total", 0)),
-        ttft=_histogram(sums, "vllm:time_to_first_token_seconds"),
-        itl=_histogram(sums, "vllm:inter_token_latency_seconds"),
-        queue_time=_histogram(sums, "vllm:request_queue_time_seconds"),
-        asleep=asleep,
         started_at_s=sums.get("process_start_time_seconds"),
     )
 
@@ -59,16 +54,9 @@ _REQUIRED = (
     "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
 )  # fmt: skip
 _CACHE_CONFIG = "vllm:cache_config_info"
-_SLEEP_STATE = "vllm:engine_sleep_state"
-_QUEUE_SUM = "vllm:request_queue_time_seconds_sum"
 _WANTED = (
-    *_REQUIRED, KV_USAGE, KV_USAGE_OLD, _CACHE_CONFIG, _SLEEP_STATE,
-    "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
-    "vllm:request_success_total",
-    "vllm:time_to_first_token_seconds_sum", "vllm:time_to_first_token_seconds_count",
-    "vllm:inter_token_latency_seconds_sum", "vllm:inter_token_latency_seconds_count",
-    "vllm:request_queue_time_seconds_sum", "vllm:request_queue_time_seconds_count",
-    "process_start_time_seconds",
+    *_REQUIRED, KV_USAGE, KV_USAGE_OLD, _CACHE_CONFIG,
+    "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total", "process_start_time_seconds",
 )  # fmt: skip
 _NAMES = frozenset(_WANTED)
 # A name must be followed by its labels or its value.
@@ -79,30 +67,22 @@ _ENGINE = re.compile(r'(?:^|,)engine="([^"]*)"')
 
 def _collect(
     page: str,
-) -> tuple[dict[str, float], dict[str, dict[str, float]], dict[str, dict[str, str]], bool]:
-    """Sums by name, KV usage by engine, cache configuration by engine, and whether any sleeps."""
+) -> tuple[dict[str, float], dict[str, dict[str, float]], dict[str, dict[str, str]]]:
+    """Sums by name, KV usage by engine, and cache configuration by engine."""
     sums: defaultdict[str, float] = defaultdict(float)
     usage: dict[str, dict[str, float]] = {}
     cache: dict[str, dict[str, str]] = {}
-    asleep = False
-    is_queue_known = True
     for name, labels, text in _wanted_lines(page):
         value = _number(text)
-        if name == _QUEUE_SUM and -math.inf < value < 0.0:
-            value, is_queue_known = 0.0, False
         if not 0.0 <= value < math.inf:
             raise ProbeFailed(f"{name} has the value {text!r}")
         if name in (KV_USAGE, KV_USAGE_OLD):
             usage.setdefault(name, {})[_engine(labels)] = value
         elif name == _CACHE_CONFIG:
             cache[_engine(labels)] = dict(_LABEL.findall(labels))
-        elif name == _SLEEP_STATE:
-            asleep = asleep or ('sleep_state="awake"' in labels and value == 0.0)
         else:
             sums[name] += value
-    if not is_queue_known:
-        sums[_QUEUE_SUM] = math.nan
-    return sums, usage, cache, asleep
+    return sums, usage, cache
 
 
 def _wanted_lines(page: str) -> Iterator[tuple[str, str, str]]:
@@ -145,10 +125,3 @@ def _weighted_usage(usage: dict[str, float], blocks: dict[str, int]) -> float:
         # The emptiest view would be the dangerous one where the sizes are unknown.
         return max(usage.values())
     return sum(value * weights[engine] for engine, value in usage.items()) / total
-
-
-def _histogram(sums: dict[str, float], name: str) -> HistogramTotals | None:
-    seconds = sums.get(f"{name}_sum", 0.0)
-    if math.isnan(seconds):
-        return None
-    return HistogramTotals(seconds, int(sums.get(f"{name}_count", 0.0)))

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -31,6 +32,11 @@ class Clock:
     now_s: Callable[[], float] = time.monotonic
     wall_us: Callable[[], int] = _wall_us
     boot: Callable[[], str] = _boot
+
+
+def moment_text(at_us: int) -> str:
+    """Return a moment of the wall clock as ISO 8601 in UTC, in whole seconds."""
+    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
 
 
 async def next_tick(period_s: float, phase_s: float = 0.0) -> None:

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from router.content import join_terms
 from router.types import Policy, Residency
 
-DEFAULT = Policy(name="default")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingRule:

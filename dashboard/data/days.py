@@ -1,7 +1,5 @@
 """Reads by day and month, which are those of the organisation's time zone."""
 
-from functools import partial
-
 from sqlalchemy import Connection
 
 from dashboard.data.reads import DashboardView, query
@@ -12,7 +10,7 @@ from ledger.reporting_zone import reporting_zone as read_zone
 from ledger.reports.month_outlook import MonthOutlook
 from ledger.reports.month_outlook import month_outlook as read_outlook
 from ledger.reports.zone_days import day_spent
-from ledger.spans import DAY_US, Scope
+from ledger.spans import DAY_US
 
 
 @query(ViewerScope.TEAM)
@@ -23,13 +21,10 @@ def spent(
     if width_us != DAY_US:
         return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
     zone = read_zone(connection)
-    return day_spent(connection, view.scope, zone, partial(_spent_by, by))
-
-
-def _spent_by(
-    by: str, connection: Connection, scope: Scope, width_us: int
-) -> list[queries.SpendPoint]:
-    return queries.spent(connection, scope, by=by, bucket_us=width_us)
+    return day_spent(
+        connection, view.scope, zone,
+        lambda books, part, width_us: queries.spent(books, part, by=by, bucket_us=width_us),
+    )  # fmt: skip
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)

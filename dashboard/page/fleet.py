@@ -19,7 +19,6 @@ from ledger.reports.scaling_read import EarnedDay
 from ledger.spans import HOUR_US, Scope
 
 SHOWN_CHANGES = 200
-USD = 1e12
 
 
 def show(view: DashboardView) -> None:

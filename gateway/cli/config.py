@@ -12,7 +12,7 @@ from sqlalchemy import Engine, make_url
 
 from gateway.cli.output import fail, note
 from gateway.config.ledger_address import ledger_url
-from gateway.config.remembered import DEFAULT_STATE, load_remembered
+from gateway.config.remembered import DEFAULT_STATE, load_remembered, load_settings
 from gateway.config.state_errors import translate_state_errors
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.errors import ConfigError
@@ -30,7 +30,7 @@ Config = Annotated[
 
 def load_or_fail(path: Path) -> "Settings":
     """The settings, or every fault of the file on stderr and status 1."""
-    return _read_or_fail(path, _load)
+    return _read_or_fail(path, load_settings)
 
 
 def load_known_or_fail(path: Path) -> "Settings":
@@ -44,12 +44,6 @@ def _read_or_fail(path: Path, read: Callable[[Path], "Settings"]) -> "Settings":
         return read(path)
     except ConfigError as error:
         fail("\n".join((*error.faults, *found_elsewhere(path))))
-
-
-def _load(path: Path) -> "Settings":
-    """Import what a command that reads no more than its ledger has no use for."""
-    loaded: Settings = importlib.import_module("gateway.config.settings").load(path)
-    return loaded
 
 
 def refuse_remote() -> None:

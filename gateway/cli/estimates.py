@@ -4,7 +4,6 @@ Estimates are of one host. A reset is kept in the ledger with who, when and why,
 follows.
 """
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from gateway.cli.config import Config
 from gateway.cli.output import AsJson, emit, table
 from gateway.control.admin import estimates as verbs
 from gateway.followers import FOLLOW_S
+from gateway.policies.overrides import instant
 
 OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
 OfTarget = Annotated[str | None, typer.Option("--target", help="This target alone.")]
@@ -86,7 +86,7 @@ def _table(found: list[dict[str, Any]]) -> Any:
             f"{known['context_margin']:.2f}",
             str(known["observations"]),
             _number(known["output_tokens"]),
-            _moment(known["seen_us"]),
+            instant(known["seen_us"]),
         ]
         for known in found
     ]
@@ -114,7 +114,7 @@ def _target_table(found: list[dict[str, Any]]) -> Any:
             _number(known["tokens_per_s"]),
             _percent(known.get("cached_share")),
             "yes" if known["hides_reasoning"] else "no",
-            "-" if known["seen_us"] is None else _moment(known["seen_us"]),
+            "-" if known["seen_us"] is None else instant(known["seen_us"]),
         ]
         for known in found
     ]
@@ -150,7 +150,3 @@ def _percent(share: float | None) -> str:
 
 def _number(number: float | None) -> str:
     return "-" if number is None else f"{number:.1f}"
-
-
-def _moment(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M UTC}"

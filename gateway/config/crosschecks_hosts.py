@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from typing import NamedTuple
 
-from backends.address_policy import AddressPolicy, parse_address
+from backends.address_policy import AddressPolicy, is_network, parse_address
 from backends.engines import ENGINE_KINDS
 from backends.origin import Origin
 from backends.providers import ADAPTER_KIND, ANTHROPIC, DEFAULT_KIND, PROVIDER_KINDS
@@ -310,7 +310,7 @@ def _forbidden_reason(settings: Settings, place: Place, host: str) -> str | None
     if address is None:
         return None
     provider = settings.providers.get(str(place[1])) if place[0] == "providers" else None
-    named = [net for net in (() if provider is None else provider.networks) if _is_network(net)]
+    named = [net for net in (() if provider is None else provider.networks) if is_network(net)]
     return AddressPolicy(tuple(named)).is_refused(address, stated=True)
 
 
@@ -330,14 +330,6 @@ def check_messages(settings: Settings) -> Iterator[ConfigFault]:
         if "messages" in provider.features:
             words = f"only providers of `kind: {ANTHROPIC}` speak Messages: leave `messages` out"
             yield ConfigFault(("providers", name, "features"), words)
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _needs_address(name: str, provider: ProviderSection) -> bool:

@@ -48,7 +48,7 @@ class RememberedSettings:
     def __getattr__(self, name: str) -> Any:
         if name in ("_whole", "_path"):  # of an object that is not made yet
             raise AttributeError(name)
-        return getattr(_load(self._path), name)
+        return getattr(load_settings(self._path), name)
 
 
 def load_remembered(path: Path) -> "Settings":
@@ -60,13 +60,14 @@ def load_remembered(path: Path) -> "Settings":
         if known["seen"] == _digest(text):
             remembered = RememberedSettings(path, known["state_dir"], known["url_env"])
             return cast("Settings", remembered)
-    settings = _load(path)
+    settings = load_settings(path)
     with suppress(OSError):
         _remember(path, settings)
     return settings
 
 
-def _load(path: Path) -> "Settings":
+def load_settings(path: Path) -> "Settings":
+    """Import what a command that reads no more than its ledger has no use for, and load with it."""
     loaded: Settings = importlib.import_module("gateway.config.settings").load(path)
     return loaded
 

@@ -7,11 +7,11 @@ those of the key that made it) what is left is told and not who spent it; of the
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from gateway.clock import moment_text
 from gateway.config.schema_limits import EACH
 from gateway.config.settings import Settings
 from gateway.request.model_list import usable_models
@@ -88,7 +88,7 @@ def _budget_line(state: BudgetState, identity: Identity) -> dict[str, Any]:
         "held_usd": usd_exact(state.held_pusd) if mine else None,
         "left_usd": usd_exact(left) if told else None,
         "exhausted": left == 0,
-        "until": moment(state.window.end_s * 10**6),
+        "until": moment_text(state.window.end_s * 10**6),
         "shared": not mine,
     }
 
@@ -148,10 +148,6 @@ def add_spend(rows: Iterator["KeySpend"]) -> SpendSum:
 
 def usage_document(used: Mapping[str, SpendSum]) -> dict[str, Any]:
     return {name: spent.document for name, spent in used.items()}
-
-
-def moment(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
 
 
 NOTHING = SpendSum(0, 0, 0, 0, 0)

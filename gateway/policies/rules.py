@@ -88,11 +88,12 @@ def _entry(rule: PolicyRuleSection) -> CompiledRule:
         ),
         CompiledPolicy(policy, rule.queue_ms, rule.penalty_usd is None, PRIORITIES[rule.priority]),
         None if asked.when is None else Condition(asked.when),
-        RuleCalendar(map(_hours, asked.times)) if asked.times else None,
+        RuleCalendar(map(weekly_hours, asked.times)) if asked.times else None,
     )
 
 
-def _hours(times: TimesSection) -> WeeklyHours:
+def weekly_hours(times: TimesSection) -> WeeklyHours:
+    """Return a section's hours of the week."""
     days = frozenset(DAYS.index(day) for day in times.days)
     return WeeklyHours(
         minute_of(times.starts), minute_of(times.ends), zone_named(times.timezone), days

@@ -35,10 +35,6 @@ def card(name: str, created_s: int) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created_s, "owned_by": "breakeven"}
 
 
-def cards(names: Sequence[str], created_s: int) -> dict[str, Any]:
-    return {"object": "list", "data": [card(name, created_s) for name in names]}
-
-
 class ShownLimits(NamedTuple):
     """The most tokens that a prompt and an answer of a model have, where they are known."""
 

@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 from gateway.config.aliases import logical_models
-from gateway.config.schema_policies import TimesSection
 from gateway.config.schema_scale import ScaleSection
 from gateway.config.settings import Settings
+from gateway.policies.rules import weekly_hours
 from gateway.scaling.reconcile import FleetRules
 from gateway.scaling.scoring import ScoreTerms
-from ledger.budgets.windows import zone_named
 from ledger.economics.scaling_score import InstanceRent
 from ledger.money import PUSD_PER_USD
-from router.hours import DAYS, WeeklyHours, minute_of
 from router.scaling.plan import PoolTerms, RentTerms
 
 US = 1_000_000
@@ -79,14 +77,7 @@ class PoolSetup:
 
     def is_quiet(self, now_us: int) -> bool:
         """Whether no engine may be started or stopped at this time."""
-        return any(_hours(times).is_active(now_us) for times in self.section.quiet)
-
-
-def _hours(times: TimesSection) -> WeeklyHours:
-    days = frozenset(DAYS.index(day) for day in times.days)
-    return WeeklyHours(
-        minute_of(times.starts), minute_of(times.ends), zone_named(times.timezone), days
-    )
+        return any(weekly_hours(times).is_active(now_us) for times in self.section.quiet)
 
 
 def pool_setups(settings: Settings) -> list[PoolSetup]:

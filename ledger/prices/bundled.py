@@ -94,16 +94,10 @@ class PriceRemark:
 
 @dataclass(frozen=True, slots=True)
 class PriceSeed:
-    """`refused` have no price; `rounded` were float noise; `unmodelled` have unread charges.
-
-    `conflicting` rows state another price for a name that already has one: the first counts.
-    """
+    """Prices of a map. `refused` rows have none; of rows that contradict the first counts."""
 
     drafts: tuple[PriceDraft, ...]
     refused: tuple[PriceRemark, ...]
-    rounded: tuple[PriceRemark, ...]
-    conflicting: tuple[PriceRemark, ...]
-    unmodelled: tuple[PriceRemark, ...]
 
 
 class BundledMap(NamedTuple):
@@ -134,51 +128,34 @@ def seed_of(bundled: BundledMap) -> PriceSeed:
 
 
 def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
-    """Return drafts of every row that is priced per token, and what was left out and why."""
+    """Return drafts of every row that is priced per token, and which have no price."""
     refused: list[PriceRemark] = []
-    rounded: list[PriceRemark] = []
-    conflicting: list[PriceRemark] = []
-    unmodelled: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
     forms: dict[str, dict[str, tuple[int, Row]]] = {}
     for key, row in _rows(json.loads(text, parse_float=Decimal)):
         name = normalised(key, str(row["litellm_provider"]))
-        noise: list[str] = []
-        if _add_form(forms, key, row, noise):
-            rounded += [PriceRemark(name, field) for field in noise]
+        if _add_form(forms, key, row):
             continue
         try:
-            terms = terms_of(row, noise, name)
+            terms = terms_of(row, name)
         except PriceError as error:
             refused.append(PriceRemark(name, str(error)))
             continue
-        rounded += [PriceRemark(name, field) for field in noise]
-        unmodelled += [PriceRemark(name, term) for term in terms.unread]
         for draft in _drafts(name, row, terms, source_date):
-            first = drafts.setdefault(draft.name, draft)
-            if first.terms != draft.terms:
-                conflicting.append(PriceRemark(draft.name, f"`{key}` states another price"))
+            drafts.setdefault(draft.name, draft)
     for name, listed in forms.items():
         drafts[name] = _with_forms(name, drafts.get(name), listed, source_date)
-    return PriceSeed(
-        tuple(drafts.values()),
-        tuple(refused),
-        tuple(rounded),
-        tuple(conflicting),
-        tuple(unmodelled),
-    )
+    return PriceSeed(tuple(drafts.values()), tuple(refused))
 
 
-def _add_form(
-    forms: dict[str, dict[str, tuple[int, Row]]], key: str, row: Row, noise: list[str]
-) -> bool:
+def _add_form(forms: dict[str, dict[str, tuple[int, Row]]], key: str, row: Row) -> bool:
     """Keep a row that prices one form of a model's pictures; whether it does."""
     provider = str(row["litellm_provider"])
     found = split_key(key.removeprefix(f"{provider}/")) if row["mode"] == PICTURES else None
     if found is None:
         return False
     model, form = found
-    pusd = picture_price(row, noise, pixels_of(form))
+    pusd = picture_price(row, pixels_of(form))
     if pusd:
         forms.setdefault(normalised(model, provider), {}).setdefault(form, (pusd, row))
     return bool(pusd)

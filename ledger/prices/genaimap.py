@@ -8,7 +8,6 @@ without network; nothing here imports it.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 
 from ledger.journals.token_kinds import PER_TOKEN, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
-from ledger.prices.bundled import PriceRemark
+from ledger.prices.bundled import PriceRemark, PriceSeed
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import (
     KINDS,
@@ -54,15 +53,6 @@ Kinds = dict[str, int]
 Steps = dict[int, Kinds]  # above so many tokens -> pico-USD by kind
 
 
-@dataclass(frozen=True, slots=True)
-class GenaiSeed:
-    """`unmodelled`: charges that usage does not report, as in the bundled map's seed."""
-
-    drafts: tuple[PriceDraft, ...]
-    refused: tuple[PriceRemark, ...]
-    unmodelled: tuple[PriceRemark, ...]
-
-
 def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
     """Return the last day that the data speaks of as past: it was stated then or later."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date().isoformat()
@@ -73,10 +63,9 @@ def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
 
 def seed_from_genai(
     providers: Iterable[Any], known: Mapping[str, Price], *, at_us: int, read_on: str | None
-) -> GenaiSeed:
+) -> PriceSeed:
     """Drafts in force at an instant. `providers`: the package's own; `known`: prices in force."""
     refused: list[PriceRemark] = []
-    unmodelled: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
     cased = {name.lower(): name for name in known}
     for provider in providers:
@@ -84,13 +73,12 @@ def seed_from_genai(
         for model in provider.models if ours else ():
             for name in _names(f"{ours}/", model, cased):
                 try:
-                    terms, more = _terms(model, known.get(name), at_us)
+                    terms = _terms(model, known.get(name), at_us)
                 except (PriceError, MoneyError) as error:
                     refused.append(PriceRemark(name, str(error)))
                     continue
-                unmodelled += [PriceRemark(name, key) for key in more]
                 drafts.setdefault(name, _draft(name, terms, provider, model, read_on))
-    return GenaiSeed(tuple(drafts.values()), tuple(refused), tuple(unmodelled))
+    return PriceSeed(tuple(drafts.values()), tuple(refused))
 
 
 def _draft(
@@ -121,8 +109,8 @@ def _equals(clause: Any) -> Iterator[str]:
             yield item.equals
 
 
-def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, list[str]]:
-    """Return the terms and the keys of the data that are charged for something else."""
+def _terms(model: Any, known: Price | None, at_us: int) -> PriceTerms:
+    """Return the terms; `unread` are keys of the data that are charged for something else."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date()
     stated = _in_force(model, today)
     steps = _steps(stated)
@@ -170,7 +158,7 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, lis
         )
     if fee is not None:
         made = replace(made, request_pusd=usd_to_pusd(fee / 1000))
-    return made, more
+    return made
 
 
 def _tier(

@@ -1,7 +1,7 @@
 """One row of LiteLLM's price map as `PriceTerms`, exact or refused.
 
 Amounts are USD per token and must be whole pico-USD. Binary-float noise of the map's own making
-(1.6000000000000000001e-06) is rounded half-even and listed; anything else that is not exact,
+(1.6000000000000000001e-06) is rounded half-even; anything else that is not exact,
 complete and above zero is refused, because a price of zero cannot be told from a missing one
 (a zero for caching counts as unlisted, so cached tokens and cache writes cost what input costs).
 A schedule that leaves a kind open takes it from the standard rates above the same threshold, then
@@ -95,16 +95,16 @@ Kinds = dict[str, int]  # kind -> pico-USD
 Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row states
 
 
-def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> PriceTerms:
-    """Return the row's terms; `noise` receives the fields that were rounded. Raises `PriceError`.
+def terms_of(row: Mapping[str, object], name: str = "") -> PriceTerms:
+    """Return the row's terms. Raises `PriceError`.
 
     `name`: of the model, which tells whether it searches for every request.
     """
-    listed = _ranges(row, noise) or _listed_amounts(row, noise)
+    listed = _ranges(row) or _listed_amounts(row)
     base = listed.pop((STANDARD, 0), {})
     mode = row.get("mode")
-    beside = _beside(row, noise)
-    fee, search = _request_pusd(row, noise, name)
+    beside = _beside(row)
+    fee, search = _request_pusd(row, name)
     if search:
         beside["search_pusd"] = search
     if mode == "embedding":
@@ -123,7 +123,7 @@ def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> Pri
         raise PriceError("the output has no price")
     rates, schedules = rates_from(base), tuple(_schedules(listed, base))
     if not schedules and not search:
-        schedules = tuple(_depths(row, rates, noise))
+        schedules = tuple(_depths(row, rates))
     terms = PriceTerms(
         rates,
         schedules,
@@ -161,28 +161,28 @@ def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
             yield MOST_SEARCHES
 
 
-def _beside(row: Mapping[str, object], noise: list[str]) -> dict[str, int]:
+def _beside(row: Mapping[str, object]) -> dict[str, int]:
     """Price of a second of sound, of a search and their like, by its field of the terms."""
     if row.get("mode") == PICTURES:
-        return {"picture_pusd": picture_price(row, noise)}
+        return {"picture_pusd": picture_price(row)}
     return {
-        kind.price: max(_pusd(row, term, noise) or 0 for term in kind.map_terms)
+        kind.price: max(_pusd(row, term) or 0 for term in kind.map_terms)
         for kind in _BESIDE.get(str(row.get("mode")), ())
     }
 
 
-def picture_price(row: Mapping[str, object], noise: list[str], pixels: int = 0) -> int:
+def picture_price(row: Mapping[str, object], pixels: int = 0) -> int:
     """Return the dearest price of a picture that a row states, 0 where it states none.
 
     `pixels`: of its form, for rows that are priced by the pixel.
     """
     sized = [field for field in row if _SIZED_PICTURE.fullmatch(field)]
-    if found := max(_pusd(row, term, noise) or 0 for term in ("output_cost_per_image", *sized)):
+    if found := max(_pusd(row, term) or 0 for term in ("output_cost_per_image", *sized)):
         return found
     if row.get("input_cost_per_token"):
         return 0
     by_pixel = sum(_pixel_pusd(row, field) for field in _PIXELS) * pixels
-    return _pusd(row, _PICTURE_AS_INPUT, noise) or round(by_pixel)
+    return _pusd(row, _PICTURE_AS_INPUT) or round(by_pixel)
 
 
 def _pixel_pusd(row: Mapping[str, object], field: str) -> Decimal:
@@ -209,21 +209,21 @@ def _complete(base: Kinds, *, beside: int) -> None:
     base.setdefault("audio_input", base["input"])
 
 
-def _request_pusd(row: Mapping[str, object], noise: list[str], name: str) -> tuple[int, int]:
+def _request_pusd(row: Mapping[str, object], name: str) -> tuple[int, int]:
     """Return the fee of a request, and the price of a search where searches are counted."""
-    fee, depths = _pusd(row, _REQUEST, noise) or 0, _searches(row)
+    fee, depths = _pusd(row, _REQUEST) or 0, _searches(row)
     if not depths or not _searches_always(row, name):
         return fee, 0
-    search = max(_pusd(depths, depth, noise) or 0 for depth in depths)
+    search = max(_pusd(depths, depth) or 0 for depth in depths)
     return (fee, search) if _COUNTS_SEARCHES in row else (fee + search, 0)
 
 
-def _depths(row: Mapping[str, object], rates: TokenRates, noise: list[str]) -> Iterator[TierRates]:
+def _depths(row: Mapping[str, object], rates: TokenRates) -> Iterator[TierRates]:
     """Yield tiers of the depths that are cheaper than the dearest, which is the standard fee."""
     if row.get("litellm_provider") not in SEARCH_PROVIDERS:
         return
-    depths, fee = _searches(row), _pusd(row, _REQUEST, noise) or 0
-    fees = {depth: _pusd(depths, depth, noise) or 0 for depth in depths}
+    depths, fee = _searches(row), _pusd(row, _REQUEST) or 0
+    fees = {depth: _pusd(depths, depth) or 0 for depth in depths}
     for depth in sorted(fees):
         tier = depth_of_term(depth)
         if tier is not None and fees[depth]:
@@ -245,13 +245,13 @@ def _searches_always(row: Mapping[str, object], name: str) -> bool:
     return row.get("litellm_provider") in SEARCH_PROVIDERS and bool(_searches(row))
 
 
-def _listed_amounts(row: Mapping[str, object], noise: list[str]) -> Listed:
+def _listed_amounts(row: Mapping[str, object]) -> Listed:
     listed: Listed = {}
     for field in row:
         amount = _amount_of(field)
         if amount is None:
             continue
-        pusd = _pusd(row, field, noise)
+        pusd = _pusd(row, field)
         if pusd:
             place, kind = amount
             listed.setdefault(place, {})[kind] = pusd
@@ -281,15 +281,15 @@ def uplifted_region(field: str) -> str | None:
     return None if match is None else match[1] or ""
 
 
-def _ranges(row: Mapping[str, object], noise: list[str]) -> Listed:
+def _ranges(row: Mapping[str, object]) -> Listed:
     """`tiered_pricing`: each range states its own rates; output may be the model's."""
     ranges = row.get("tiered_pricing")
     listed: Listed = {}
     for stated in ranges if isinstance(ranges, list) else ():
-        own = _pusd(row, "output_cost_per_token", noise)
+        own = _pusd(row, "output_cost_per_token")
         kinds = {} if own is None else {"output": own}
         for field, kind in _KINDS.items():
-            pusd = _pusd(stated, field, noise)
+            pusd = _pusd(stated, field)
             if pusd:
                 kinds[kind] = pusd
         listed[STANDARD, int(stated["range"][0])] = kinds
@@ -335,7 +335,7 @@ def _exact_pusd(value: int | Decimal) -> int:
     return usd_to_pusd(value)
 
 
-def _pusd(row: Mapping[str, object], field: str, noise: list[str]) -> int | None:
+def _pusd(row: Mapping[str, object], field: str) -> int | None:
     value = row.get(field)
     if value is None:
         return None
@@ -347,5 +347,4 @@ def _pusd(row: Mapping[str, object], field: str, noise: list[str]) -> int | None
         pusd = usd_to_pusd_rounded(value)
         if abs(Decimal(value) * PUSD_PER_USD - pusd) > _NOISE_PUSD:
             raise PriceError(f"`{field}` is {value}: finer than a pico-USD") from None
-        noise.append(f"{field} {value}")
         return pusd

@@ -4,7 +4,7 @@ import pytest
 
 from backends.enginesample import EngineSample
 
-NOTHING = dict.fromkeys(EngineSample.__dataclass_fields__) | {"asleep": False, "dialect": "tgi"}
+NOTHING = dict.fromkeys(EngineSample.__dataclass_fields__) | {"dialect": "tgi"}
 
 
 @pytest.mark.parametrize(

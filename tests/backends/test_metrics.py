@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.metrics import EngineSample, HistogramTotals, ProbeFailed, parse
+from backends.metrics import EngineSample, ProbeFailed, parse
 
 PAGE = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -59,11 +59,6 @@ def test_a_page_becomes_one_sample():
         generation_tokens_total=591,
         prefix_query_tokens_total=645,
         prefix_hit_tokens_total=256,
-        requests_finished_total=32,
-        ttft=HistogramTotals(51.5, 32),
-        itl=HistogramTotals(1.25, 559),
-        queue_time=HistogramTotals(),
-        asleep=False,
         started_at_s=1.79520220097e09,
     )
 
@@ -105,7 +100,7 @@ def test_what_routing_depends_on_is_never_taken_as_zero(name: str):
 
 
 @pytest.mark.parametrize("value", ["?", "NaN", "+Inf", "-1"])
-@pytest.mark.parametrize("figure", ["0.25", "654.0", "1.25", "1.79520220097e+09"])
+@pytest.mark.parametrize("figure", ["0.25", "654.0", "1.79520220097e+09"])
 def test_a_value_that_is_no_number_fails_the_probe(figure: str, value: str):
     with pytest.raises(ProbeFailed, match="has the value"):
         parse(PAGE.replace(f" {figure}\n", f" {value}\n"))
@@ -122,10 +117,6 @@ def test_without_cache_configuration_capacity_is_unknown_and_the_fullest_rank_co
     assert sample.kv_capacity_tokens is None
     assert sample.kv_free_tokens is None
     assert sample.kv_usage_ratio == 1.0
-
-
-def test_a_sleeping_engine_shows():
-    assert parse(PAGE.replace('sleep_state="awake"} 1.0', 'sleep_state="awake"} 0.0')).asleep
 
 
 def test_label_values_may_hold_braces_and_quotes():

@@ -131,7 +131,7 @@ def models(seed: PriceSeed) -> Iterator[tuple[Price, Any, Any]]:
     rows = diff([], seed.drafts, at_us=0).prices(1)
     prices = {price.name: price for price in PriceBook(rows).prices_in_force(0)}
     left_out = names_without_text()
-    left_out |= {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
+    left_out |= {draft.name for draft in seed.drafts if "off_peak_pricing" in draft.terms.unread}
     for provider in get_snapshot().providers:
         for model in provider.models:
             price = prices.get(f"{PROVIDERS.get(provider.id)}/{model.id}")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.clock import Clock, next_tick
+from gateway.clock import Clock, moment_text, next_tick
 
 
 def test_the_clocks_are_the_hosts() -> None:
@@ -22,6 +22,10 @@ def test_the_clocks_are_the_hosts() -> None:
 def test_others_can_be_passed_in() -> None:
     clock = Clock(now_s=lambda: 1.5, wall_us=lambda: 7, boot=lambda: "b")
     assert (clock.now_s(), clock.wall_us(), clock.boot()) == (1.5, 7, "b")
+
+
+def test_a_moment_is_told_in_utc_and_whole_seconds() -> None:
+    assert moment_text(1_780_000_000_999_999) == "2026-05-28T20:26:40+00:00"
 
 
 class InstantSelector(selectors.SelectSelector):

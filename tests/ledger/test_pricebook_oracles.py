@@ -252,7 +252,7 @@ def test_against_genai_prices(prices):
 def cases(seed, prices):
     """Requests that `litellm` knows, each with our cost."""
     # Their discounts by time of day follow the clock; such models are compared above, at a peak.
-    by_the_clock = {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
+    by_the_clock = {draft.name for draft in seed.drafts if "off_peak_pricing" in draft.terms.unread}
     found = []
     for name, price in prices.items():
         if name.partition("/")[0] not in LITELLM_PROVIDERS or "#" in name or name in by_the_clock:

@@ -3,7 +3,6 @@
 import pytest
 
 from router.policy import (
-    DEFAULT,
     MatchInput,
     RoutingRule,
     is_covering,
@@ -43,7 +42,7 @@ def test_first_match(model, team, name):
 def test_nothing_matches():
     facts = MatchInput(model="m", team="t")
     assert rules_for((), facts) == ()
-    assert is_match(RoutingRule(name="all", policy=DEFAULT), facts)
+    assert is_match(RoutingRule(name="all", policy=Policy(name="default")), facts)
 
 
 def test_residency_cannot_be_loosened():
@@ -110,7 +109,7 @@ def test_what_cannot_be_told_stays_closed():
 
 
 def rule(models=(), teams=(), **asked) -> RoutingRule:
-    return RoutingRule("", DEFAULT, tuple(models), tuple(teams), **asked)
+    return RoutingRule("", Policy(name="default"), tuple(models), tuple(teams), **asked)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from ipaddress import ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from backends.address_policy import LOCALHOST, Address, AddressPolicy, parse_address
+from backends.address_policy import LOCALHOST, Address, AddressPolicy, is_network, parse_address
 from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import Settings
 
@@ -78,18 +78,10 @@ def _host(url: str | None) -> str:
 
 
 def _is_refused(named: NamedHost, address: Address) -> bool:
-    networks = tuple(text for text in named.networks if _is_network(text))
+    networks = tuple(text for text in named.networks if is_network(text))
     if named.host == LOCALHOST and address.is_loopback:
         return False
     return AddressPolicy(networks).is_refused(address) is not None
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _net(address: Address) -> str:

@@ -1,12 +1,12 @@
 """Read operations on the books: budgets, GPU contracts, the log of changes."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
 from sqlalchemy import and_, func, select
 
 from gateway.auth import BUDGETS, CHANGES, CONTRACTS, EVERY_TEAM
+from gateway.clock import moment_text
 from gateway.control.admin.verb import NoInput, OperationContext, list_document, verb
 from ledger.budgets.scopes import TEAM
 from ledger.budgets.states import BudgetState, budget_states
@@ -54,8 +54,8 @@ def _line(state: BudgetState) -> dict[str, Any]:
         "spent_usd": usd_exact(state.spent_pusd),
         "held_usd": usd_exact(state.held_pusd),
         "claimed_usd": usd_exact(state.claimed_pusd),
-        "since": _moment(state.window.start_s),
-        "until": _moment(state.window.end_s),
+        "since": moment_text(state.window.start_s * 10**6),
+        "until": moment_text(state.window.end_s * 10**6),
         "default": state.default,
         "bound": bound_document(state),
     }
@@ -105,10 +105,6 @@ def changes_list(place: OperationContext, given: LedgerChangesInput) -> dict[str
     with place.ledger.connect() as connection:
         found = changes(connection, given.limit)
     return list_document(msgspec.to_builtins(found))
-
-
-def _moment(at_s: int) -> str:
-    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
 
 
 VERBS = (budgets_list, contracts_list, changes_list)

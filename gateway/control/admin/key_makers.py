@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from gateway.auth import EVERY_TEAM, KEYS, OPEN, PERSON
+from gateway.clock import moment_text
 from gateway.config.settings import Settings
-from gateway.control import key_view
 from gateway.control.admin import keys as team_keys
 from gateway.control.admin.verb import OperationContext, OperationRefused
 from gateway.control.roles import missing_scopes
@@ -117,7 +117,7 @@ def end_of(place: OperationContext, maker: KeyMaker, wanted_us: int | None) -> i
     if wanted_us is None:
         return latest_us
     if latest_us is not None and wanted_us > latest_us:
-        words = f"it would end after {key_view.moment(latest_us)}: say fewer `days`, or none"
+        words = f"it would end after {moment_text(latest_us)}: say fewer `days`, or none"
         raise OperationRefused(words, kind="forbidden", param="days")
     return wanted_us
 

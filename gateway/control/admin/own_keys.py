@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import ANY, INFERENCE, KEYS_OWN, OPEN, PERSON
+from gateway.clock import moment_text
 from gateway.control import key_view
 from gateway.control.admin import keys as team_keys
 from gateway.control.admin.key_makers import (
@@ -111,7 +112,7 @@ def own_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
         "internal_only": maker.internal_only,
         "tags": dict(maker.tags),
         "days": maker.days,
-        "ends": None if maker.ends_us is None else key_view.moment(maker.ends_us),
+        "ends": None if maker.ends_us is None else moment_text(maker.ends_us),
         "when_maker_ends": limits.when_maker_ends,
         "keys": {"limit": limits.keys, "in_force": live},
         "keys_per_day": {"limit": limits.keys_per_day, "made": lately},
@@ -193,7 +194,7 @@ def own_keys_rotate(place: OperationContext, given: team_keys.RotateKeyInput) ->
         )  # fmt: skip
         until_us = keychanges.find_key(connection, old.id).over_us or ends_us
     told = team_keys.shown_once(made, maker.team, maker.org)
-    return {**told, "replaces": old.id, "until": key_view.moment(until_us)}
+    return {**told, "replaces": old.id, "until": moment_text(until_us)}
 
 
 @verb(

@@ -1,10 +1,10 @@
 """Prices, their changes and doubts as plain values, for programs and for tables."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from gateway.clock import moment_text
 from ledger.money import PUSD_PER_USD
 from ledger.prices.book import Price
 from ledger.prices.diff import PER_TOKEN, SHARE, PriceAmount, PriceChange, PriceImportPlan, amounts
@@ -25,13 +25,14 @@ def amount_text(pusd: int | None, unit: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def moment(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
-
-
 def beginning(price: Price) -> str | None:
     """None: for as long as anything is known of the name."""
-    return moment(price.effective_from_us) if price.effective_from_us > 0 else None
+    return moment_text(price.effective_from_us) if price.effective_from_us > 0 else None
+
+
+def ending(price: Price) -> str | None:
+    """Return the moment from which the price no longer counts; None without an end."""
+    return None if price.effective_until_us is None else moment_text(price.effective_until_us)
 
 
 def plan_json(plan: PriceImportPlan) -> dict[str, Any]:
@@ -47,8 +48,8 @@ def _entry_json(entry: PriceChange) -> dict[str, Any]:
     return {
         "name": entry.name,
         "status": entry.status.value,
-        "from": moment(entry.since_us),
-        "until": None if entry.until_us is None else moment(entry.until_us),
+        "from": moment_text(entry.since_us),
+        "until": None if entry.until_us is None else moment_text(entry.until_us),
         "before": _brief(entry.before),
         "after": _brief(entry.after),
         "prices": [_amount_json(amount) for amount in entry.amounts],
@@ -95,7 +96,7 @@ def price_json(
         "source": price.source,
         "source_date": price.source_date,
         "from": beginning(price),
-        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
+        "until": ending(price),
         "simulated": price.simulated,
         "reasoning": "outside" if price.terms.reasoning_outside else "inside",
         "max_reasoning": price.terms.reasoning_limit or None,
@@ -117,9 +118,11 @@ def record_json(record: PriceRecord) -> dict[str, Any]:
         "version": price.version,
         "book": price.book,
         "from": beginning(price),
-        "until": None if price.effective_until_us is None else moment(price.effective_until_us),
+        "until": None
+        if price.effective_until_us is None
+        else moment_text(price.effective_until_us),
         "withdrawn": price.withdrawn,
-        "recorded": moment(record.recorded_us),
+        "recorded": moment_text(record.recorded_us),
         "by": record.actor,
         "origin": record.origin,
     }

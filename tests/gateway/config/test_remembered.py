@@ -30,8 +30,8 @@ def test_what_was_read_once_is_known_and_the_rest_is_read_when_asked(file, monke
     whole = load_remembered(file)
     assert not isinstance(whole, RememberedSettings)
     reads = []
-    load = remembered._load
-    monkeypatch.setattr(remembered, "_load", lambda path: reads.append(path) or load(path))
+    load = remembered.load_settings
+    monkeypatch.setattr(remembered, "load_settings", lambda path: reads.append(path) or load(path))
     known = load_remembered(file)
     assert isinstance(known, RememberedSettings)
     assert (known.state, known.state_dir) == (whole.state, whole.state_dir)
@@ -133,13 +133,13 @@ def test_the_name_of_the_ledgers_variable_is_kept(file: Path) -> None:
 
 
 def test_a_text_that_changes_while_it_is_read_is_not_taken_for_checked(file, monkeypatch) -> None:
-    load = remembered._load
+    load = remembered.load_settings
 
     def slow(path: Path):
         settings = load(path)
         path.write_text(path.read_text().replace("openai/m", "openai/n"))
         return settings
 
-    monkeypatch.setattr(remembered, "_load", slow)
+    monkeypatch.setattr(remembered, "load_settings", slow)
     load_remembered(file)
     assert not (file.parent / "state" / KNOWN_FILE).exists()

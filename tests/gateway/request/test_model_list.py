@@ -3,14 +3,13 @@
 import pytest
 
 from gateway.errors import RequestError
-from gateway.request.model_list import ModelPage, ShownLimits, anthropic_cards, cards
+from gateway.request.model_list import ModelPage, ShownLimits, anthropic_cards, card
 
 
-def test_openais_list() -> None:
-    assert cards(["a"], 1_700_000_000) == {
-        "object": "list",
-        "data": [{"id": "a", "object": "model", "created": 1_700_000_000, "owned_by": "breakeven"}],
-    }
+def test_openais_card() -> None:
+    assert card("a", 1_700_000_000) == {
+        "id": "a", "object": "model", "created": 1_700_000_000, "owned_by": "breakeven",
+    }  # fmt: skip
 
 
 def test_anthropics_list_is_one_page_where_none_is_asked_for() -> None:
