@@ -59,15 +59,15 @@ class SaidBytes(NamedTuple):
     most: int
 
 
-def content_bytes(value: Any, without: frozenset[str] = _NOT_SAID) -> int:
-    """UTF-8 bytes of all that may be said in a decoded value, but in members of these names."""
+def content_bytes(value: Any) -> int:
+    """UTF-8 bytes of all that may be said in a decoded value, but in `_NOT_SAID`."""
     total, left = 0, [value]
     while left:
         item = left.pop()
         if isinstance(item, str):
             total += text_bytes(item)
         elif isinstance(item, dict):
-            left += [inner for name, inner in item.items() if name not in without]
+            left += [inner for name, inner in item.items() if name not in _NOT_SAID]
         elif isinstance(item, list):
             left += item
     return total

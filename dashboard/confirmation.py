@@ -5,7 +5,6 @@ what it would do is shown with yes and no beneath; `NAME` is the change's, its s
 buttons' keys begin with it. What came of it stays until the next change or another page.
 """
 
-from collections.abc import Container
 from typing import Any, NoReturn
 
 import streamlit as st
@@ -23,10 +22,10 @@ DONE, WAITS = ":material/done_all:", ":material/hourglass_top:"
 DRAWN = {DONE: st.success, WAITS: st.info}
 
 
-def desk_for(view: DashboardView, roles: Container[DashboardRole] = MAY) -> AdminClient | None:
+def desk_for(view: DashboardView) -> AdminClient | None:
     """The gateway, for those who may; others are shown what is there and no way to change it."""
     viewer = view.viewer
-    if viewer.name is None or viewer.role not in roles or viewer.teams is not None:
+    if viewer.name is None or viewer.role not in MAY or viewer.teams is not None:
         return None
     return admin_client.desk(view.who)
 

@@ -8,10 +8,9 @@ batch 1 (one H200, vLLM 0.25.1, 2026-11-20).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 from backends.engine.catalog import GpuSpec
-from backends.engine.modelconfig import ModelConfig, read_model
+from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning import drafting
 from backends.engine.planning.cautions import cautions, mixed_gpus_note, weakest_gpu
 from backends.engine.planning.memory import memory
@@ -39,11 +38,6 @@ class EnginePlan:
 
     def __getitem__(self, name: str) -> float:
         return value(self.figures, name)
-
-
-def plan(model_directory: Path, gpu: GpuSpec, question: PlanRequest | None = None) -> EnginePlan:
-    """Raises `UnsupportedModel` for a model whose arithmetic is not known."""
-    return plan_model(read_model(model_directory), (gpu,), question or PlanRequest())
 
 
 def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanRequest) -> EnginePlan:

@@ -96,15 +96,6 @@ def is_keeping_up(observed: MeasurementSummary, requests: Sequence[MeasuredReque
     return observed.ttft_s <= QUEUED * longest
 
 
-def fit(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> FittedStepModel:
-    """Return the linear model that reproduces the runs best, starting from the shape's own."""
-
-    def cost(point: Vector) -> float:
-        return loss(replace(shape, step=FittedStepModel(*_values(point)), pace=None), runs)
-
-    return FittedStepModel(*_values(_minimise(cost, _linear(shape.step), evaluations)))
-
-
 def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepTiming:
     """Fit the duration of iterations, launches and streams, from the shape's own pace on."""
     start = shape.pace or PACE_START

@@ -31,8 +31,6 @@ CHANGING = frozenset(
         *("anomalies:mute", "anomalies:unmute"),
     }
 )
-# They run until they are stopped, and print what happens meanwhile.
-RUNNING = frozenset({"up:up", "up:demo", "serve:serve"})
 
 
 def with_common_options(command: Any, place: str) -> Any:

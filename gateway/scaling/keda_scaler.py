@@ -7,7 +7,6 @@ lease, its spend limit and its quiet hours. What is not known is an error and ne
 then leaves the replicas as they are.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,6 @@ from gateway.scaling import keda_messages as messages
 THREADS = 16  # each open `StreamIsActive` takes one
 STREAMS = THREADS - 4
 LOOK_S = 1.0
-
-log = logging.getLogger("breakeven.scaling")
 
 
 class OrdersUnknown(Exception):

@@ -23,7 +23,7 @@ _NONE = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class PoolBill:
-    """One pool's bill over a span. `open_from_us` is where the closed hours end."""
+    """One pool's bill over a span."""
 
     pool: str
     gpu_type: str
@@ -39,7 +39,6 @@ class PoolBill:
     ops_pusd: Fraction
     hours: Fraction
     available_share: Fraction  # of the hours that were paid for; 1 without any
-    open_from_us: int
     machine: str | None = None  # shared with other pools; `share` of its GPUs and rate is ours
     share: Fraction = Fraction(1)
 
@@ -117,7 +116,6 @@ def pool_bill(
         ops_pusd=ops.until(ops.end_us),
         hours=hours,
         available_share=1 - Fraction(down_us, paid_us) if paid_us else Fraction(1),
-        open_from_us=rest.from_us,
         machine=contract.machine,
         share=Fraction(contract.share_ppm, PPM),
     )

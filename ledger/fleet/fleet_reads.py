@@ -140,11 +140,9 @@ def scored_hours(
     return [span_of_row(dict(item)) for item in found]
 
 
-def scored_whole(
-    connection: Connection, pool: str, start_us: int = 0, end_us: int | None = None
-) -> ScoredSpan | None:
+def scored_whole(connection: Connection, pool: str) -> ScoredSpan | None:
     """Return scored hours as one; `None` where there is none."""
-    found = scored_hours(connection, pool, start_us, end_us)
+    found = scored_hours(connection, pool)
     return reduce(add, found) if found else None
 
 

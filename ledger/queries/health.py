@@ -17,11 +17,10 @@ from ledger.spans import Scope, rows
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """`applied_us` is when a journal was last read; `latest_us` the latest attempt in the books."""
+    """When a journal was last read, when the first attempt was opened, what is quarantined."""
 
     applied_us: int | None
     first_us: int | None
-    latest_us: int | None
     quarantined: int
 
 
@@ -38,11 +37,10 @@ class RefusalCount:
 def freshness(connection: Connection) -> Freshness:
     applied = connection.execute(select(func.max(JournalPositionRow.applied_us))).scalar()
     first = first_us(connection)
-    latest = connection.execute(select(func.max(AttemptRow.opened_us))).scalar()
     quarantined = connection.execute(
         select(func.count()).select_from(QuarantinedRecordRow)
     ).scalar_one()
-    return Freshness(applied, first, latest, quarantined)
+    return Freshness(applied, first, quarantined)
 
 
 def first_us(connection: Connection) -> int | None:

@@ -135,12 +135,10 @@ def groups(
         )  # fmt: skip
 
 
-def unpriced(
-    connection: Connection, scope: Scope, where: Sequence[ColumnElement[bool]] = ()
-) -> int:
+def unpriced(connection: Connection, scope: Scope) -> int:
     """Settled attempts of the scope whose price nobody knew: in no sum of money."""
     statement = select(func.count()).where(
-        AttemptRow.settled_us.is_not(None), AttemptRow.cost_pusd.is_(None), *where
+        AttemptRow.settled_us.is_not(None), AttemptRow.cost_pusd.is_(None)
     )
     return int(connection.execute(scope.narrow(statement)).scalar_one())
 

@@ -44,7 +44,6 @@ class ComparatorResult:
     even: BreakEven | None  # `None`: no average price, or no capacity known
     stands: BreakEvenPosition | None
     scaled: bool
-    pays_below_pusd_per_hour: Fraction | None  # the GPU rate at which the span broke even
     cancelled_pusd: int = 0  # part of what is avoided: its client went away before the end
 
     @property
@@ -146,8 +145,6 @@ def _verdict(
             even = assess(_configuration(rated, fixed, capability), average)
     elif rated:
         stands = BreakEvenPosition(covered, Fraction(0), -fixed.total_pusd)
-    gpu_hours = sum((bill.gpu_hours for bill in bills), Fraction(0))
-    ops = sum((bill.ops_pusd for bill in bills), Fraction(0))
     return ComparatorResult(
         against,
         tuple(sorted({choice.comparator for choice in chosen})),
@@ -158,7 +155,6 @@ def _verdict(
         even,
         stands,
         any(choice.scaled for choice in chosen),
-        (avoided - ops) / gpu_hours if gpu_hours else None,
         sum(choice.cancelled_pusd for choice in chosen),
     )
 

@@ -36,7 +36,8 @@ from gpuserve import MODEL, Provider, Serve, counters, metrics_page
 from ours import ROOT
 
 from backends.engine.catalog import find_gpu
-from backends.engine.plan import plan
+from backends.engine.modelconfig import read_model
+from backends.engine.plan import plan_model
 from backends.engine.planning.question import PlanRequest
 from backends.engine.profiles import hardware
 from backends.metrics import parse
@@ -176,7 +177,7 @@ def planned(bench: Bench, serve: Serve, context: int) -> None:
     """`engine plan` beside what vLLM says of its cache."""
     sample = parse(metrics_page(serve.engine_url))
     question = PlanRequest(context_tokens=context, batched_tokens=BATCHED_TOKENS)
-    made = plan(bench.model, find_gpu(bench.options.gpu), question)
+    made = plan_model(read_model(bench.model), (find_gpu(bench.options.gpu),), question)
     tokens = sample.kv_capacity_tokens or 0
     bench.keep(
         "plan",

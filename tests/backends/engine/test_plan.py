@@ -6,7 +6,8 @@ import pytest
 
 from backends.engine import tinymodel
 from backends.engine.catalog import find_gpu
-from backends.engine.plan import EnginePlan, plan
+from backends.engine.modelconfig import read_model
+from backends.engine.plan import EnginePlan, plan_model
 from backends.engine.planning.question import PlanRequest
 
 LLAMA_70B = {
@@ -23,7 +24,7 @@ def planned(tmp_path):
     def make(quantization=None, gpu="H200", **question) -> EnginePlan:
         more = {"quantization_config": quantization} if quantization else {}
         (tmp_path / "config.json").write_text(json.dumps(LLAMA_70B | more))
-        return plan(tmp_path, find_gpu(gpu), PlanRequest(**question))
+        return plan_model(read_model(tmp_path), (find_gpu(gpu),), PlanRequest(**question))
 
     return make
 
@@ -132,5 +133,5 @@ def test_each_figure_shows_arithmetic_that_gives_it(planned):
 
 def test_a_generated_checkpoint_is_planned_from_its_files(tmp_path):
     made = tinymodel.make(tmp_path / "tiny")
-    result = plan(made.directory, find_gpu("L4"))
+    result = plan_model(read_model(made.directory), (find_gpu("L4"),), PlanRequest())
     assert result["weight_bytes"] == made.parameters * 2

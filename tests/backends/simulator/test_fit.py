@@ -69,16 +69,6 @@ def test_a_wrong_model_has(shape, runs):
     assert fit.loss(wrong, runs) > 0.1
 
 
-def test_the_fit_recovers_what_the_data_came_from(shape, runs):
-    start = FittedStepModel(a_s=4e-3, b_s=3e-5, c_s=2e-8, d_s=2e-5, t0_s=1.5e-2)
-    before = fit.loss(replace(shape, step=start), runs)
-    found = fit.fit(replace(shape, step=start), runs, evaluations=150)
-    after = fit.loss(replace(shape, step=found), runs)
-    assert after < 0.1 * before
-    assert found.a_s == pytest.approx(TRUTH.a_s, rel=0.15)
-    assert found.d_s == pytest.approx(TRUTH.d_s, rel=0.15)
-
-
 def test_the_pace_recovers_what_a_linear_step_cannot(shape):
     """Launches that take longer than their work, and streams that keep new requests waiting."""
     short = replace(TRUTH, d_s=5e-6)  # work hides behind its launch

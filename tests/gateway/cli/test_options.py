@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from gateway.cli.app import app
 from gateway.cli.commands import COMMANDS
 from gateway.cli.lazy_commands import CommandGroupSpec, LazyCommand
-from gateway.cli.options import CHANGING, RUNNING
+from gateway.cli.options import CHANGING
 
 EVERY: dict[str, str] = {
     f"{name} {verb}".strip(): place
@@ -57,6 +57,8 @@ NOT_HERE = {  # of what changes something, what has no use for an option, and wh
         "prices import": "the source is kept with each price",
     },
 }  # fmt: skip
+# They run until they are stopped, and print what happens meanwhile.
+RUNNING = {"up:up", "up:demo", "serve:serve"}
 
 
 def options(words: str) -> set[str]:

@@ -27,7 +27,7 @@ HOURS = 2
 BILL = PoolBill(
     pool="llama", gpu_type="H200", gpus=1, replicas=1, pusd_per_hour=1, source="c",
     simulated=False, bill_pusd=2, used_pusd=1, idle_pusd=1, unavailable_pusd=0,
-    ops_pusd=Fraction(0), hours=Fraction(HOURS), available_share=Fraction(3, 4), open_from_us=0,
+    ops_pusd=Fraction(0), hours=Fraction(HOURS), available_share=Fraction(3, 4),
 )  # fmt: skip
 # A step takes 1 s whatever is in it; ten requests of 90 + 10 tokens fit into the cache: 10 output
 # and 90 input tokens a second, 6,000 a minute.

@@ -21,7 +21,7 @@ BILL = PoolBill(
     pool="llama", gpu_type="H200", gpus=1, replicas=1, pusd_per_hour=2 * USD, source="c",
     simulated=False, bill_pusd=20 * USD, used_pusd=8 * USD, idle_pusd=11 * USD,
     unavailable_pusd=USD, ops_pusd=Fraction(5 * USD), hours=Fraction(10),
-    available_share=Fraction(9, 10), open_from_us=0,
+    available_share=Fraction(9, 10),
 )  # fmt: skip
 UNRATED = replace(
     BILL, pool="tiny", pusd_per_hour=None, bill_pusd=0, used_pusd=0, idle_pusd=0,
@@ -64,7 +64,7 @@ def test_a_gpu_that_pools_share_is_one_gpu_at_its_whole_rate() -> None:
     bills = [replace(BILL, **half), replace(BILL, pool="embed", **half)]
     shared = fleet_economics(bills, FOUND, served=SERVED, capability=CAPABLE)
     assert shared.fixed == whole.fixed
-    assert shared.verdicts == whole.verdicts, "cures and the rate that pays are of whole GPUs"
+    assert shared.verdicts == whole.verdicts, "cures are of whole GPUs"
 
 
 def test_requests_outside_the_slo_avoid_nothing_and_are_shown() -> None:
@@ -73,10 +73,8 @@ def test_requests_outside_the_slo_avoid_nothing_and_are_shown() -> None:
     assert answer.verdicts[0].avoided_pusd == 40 * USD
 
 
-def test_the_rate_that_would_pay_and_the_cure_agree() -> None:
-    """At the break-even rate the span's result is zero; the cure speaks of full capacity."""
+def test_the_cure_of_a_rate_speaks_of_full_capacity() -> None:
     verdict = fleet_economics([BILL], FOUND, served=SERVED, capability=CAPABLE).verdicts[1]
-    assert verdict.pays_below_pusd_per_hour == Fraction(-USD, 10)
     rate = next(cure.needed for cure in verdict.even.cures if cure.lever is CostDriver.GPU_RATE)
     assert rate == (Fraction(4 * USD, 20) * 30 - 5 * USD) / 10
 
@@ -88,12 +86,11 @@ def test_a_pool_without_a_rate_is_named_and_left_out() -> None:
     assert rated_pools([BILL, UNRATED]) == {"llama"}
 
 
-def test_with_no_rate_at_all_there_is_no_result_but_the_rate_that_would_pay() -> None:
+def test_with_no_rate_at_all_there_is_no_result() -> None:
     answer = fleet_economics([UNRATED], FOUND, served=SERVED, capability=CAPABLE)
     assert rated_pools([UNRATED]) == {"tiny"}
     verdict = answer.verdicts[0]
     assert (verdict.stands, verdict.even, verdict.result_pusd) == (None, None, None)
-    assert verdict.pays_below_pusd_per_hour == 4 * USD
     assert answer.per_month(USD) is None
 
 
