@@ -137,6 +137,11 @@ class RequestError(GatewayError):
         return ErrorFault.UPSTREAM if failed else self.row.fault
 
 
+def invalid_error(place: str, why: str) -> RequestError:
+    """Return the error of a member that is not as it must be; `why` goes on after its name."""
+    return RequestError("bad_request", f"`{place}` {why}", param=place)
+
+
 def fault_header(fault: ErrorFault) -> tuple[bytes, bytes]:
     return b"x-breakeven-fault", fault.value.encode()
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.errors import RequestError
+from gateway.errors import RequestError, invalid_error
 from gateway.http.body import Members, decode_member
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.prompt_parts import NamePattern, once
@@ -201,21 +201,21 @@ def _check_stop(members: Members) -> None:
     if text == b"null":
         return
     if text[:1] not in (b'"', b"["):
-        raise _wrong(_STOP, "must be a string or a list of strings.")
+        raise invalid_error(_STOP, "must be a string or a list of strings.")
     listed = text[:1] == b"["
     given: Any = decode_member(members, _STOP, list[str] if listed else str)
     stops: list[str] = given if listed else [given]
     if len(stops) > STOPS:
-        raise _wrong(_STOP, f"has {len(stops)} texts; one request may have {STOPS}.")
+        raise invalid_error(_STOP, f"has {len(stops)} texts; one request may have {STOPS}.")
     if any(len(stop) > STOP_CHARACTERS for stop in stops):
-        raise _wrong(_STOP, f"may have {STOP_CHARACTERS} characters in each text.")
+        raise invalid_error(_STOP, f"may have {STOP_CHARACTERS} characters in each text.")
 
 
 def _check_detection(members: Members) -> None:
     most = decode_member(members, _DETECTION, _Detection).max_pattern_size
     if not isinstance(most, int) or most > PATTERN_TOKENS:
         words = f"may look for patterns of {PATTERN_TOKENS} tokens (`max_pattern_size`)."
-        raise _wrong(_DETECTION, words)
+        raise invalid_error(_DETECTION, words)
 
 
 def _check_management(members: Members) -> None:
@@ -237,8 +237,4 @@ def _check_list(members: Members, name: str, limit: int) -> None:
     kind: Any = dict[str, msgspec.Raw] if given[:1] == b"{" else list[msgspec.Raw]
     count = len(decode_member(members, name, kind))
     if count > limit:
-        raise _wrong(name, f"has {count} entries; one request may have {limit}.")
-
-
-def _wrong(name: str, what: str) -> RequestError:
-    return RequestError("bad_request", f"`{name}` {what}", param=name)
+        raise invalid_error(name, f"has {count} entries; one request may have {limit}.")

@@ -7,7 +7,7 @@ template offers. Names by which an engine finds the conversation and the templat
 import re
 from typing import Any, Final
 
-from gateway.errors import RequestError
+from gateway.errors import invalid_error
 from gateway.http.body import Members, decode_member
 
 TEMPLATE_ARGUMENTS: Final = "chat_template_kwargs"
@@ -30,20 +30,16 @@ def check_template_arguments(members: Members) -> None:
         members.pop(TEMPLATE_ARGUMENTS, None)
         return
     if not isinstance(value, dict):
-        raise _refusal(TEMPLATE_ARGUMENTS, "must be an object of plain values.")
+        raise invalid_error(TEMPLATE_ARGUMENTS, "must be an object of plain values.")
     if len(value) > ARGUMENTS_LIMIT:
-        raise _refusal(TEMPLATE_ARGUMENTS, f"has more than {ARGUMENTS_LIMIT} members.")
+        raise invalid_error(TEMPLATE_ARGUMENTS, f"has more than {ARGUMENTS_LIMIT} members.")
     for name, argument in value.items():
         if not _NAME.fullmatch(name) or name.startswith("__"):
-            raise _refusal(TEMPLATE_ARGUMENTS, "has a member whose name is no plain word.")
+            raise invalid_error(TEMPLATE_ARGUMENTS, "has a member whose name is no plain word.")
         place = f"{TEMPLATE_ARGUMENTS}.{name}"
         if name in _TAKEN:
-            raise _refusal(place, "is set by the engine itself. Leave it out.")
+            raise invalid_error(place, "is set by the engine itself. Leave it out.")
         if isinstance(argument, dict | list):
-            raise _refusal(place, "must be a word, a number, true, false or null.")
+            raise invalid_error(place, "must be a word, a number, true, false or null.")
         if isinstance(argument, str) and len(argument) > TEXT_LIMIT:
-            raise _refusal(place, f"has more than {TEXT_LIMIT} characters.")
-
-
-def _refusal(place: str, words: str) -> RequestError:
-    return RequestError("bad_request", f"`{place}` {words}", param=place)
+            raise invalid_error(place, f"has more than {TEXT_LIMIT} characters.")

@@ -13,6 +13,7 @@ from backends.sse import data_spans, join_data
 from backends.text_length import text_bytes
 from backends.usage_bytes import usage_bytes
 from gateway.kinds.relay import ByteRelay
+from gateway.kinds.typed_events import read_event
 
 _DELTA, _DONE = "transcript.text.delta", "transcript.text.done"
 
@@ -40,7 +41,7 @@ class TranscriptRelay(ByteRelay):
 
     def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
         spans = spans or data_spans(event)
-        found = _read(event, spans)
+        found = read_event(_decode, event, spans)
         if found is None or found.type is None:
             return super()._event(event, spans)
         told, ends = usage_bytes(found.usage), found.type == _DONE
@@ -61,13 +62,3 @@ class TranscriptRelay(ByteRelay):
             self._withholding = True
             self._finished.add(0)
         return event
-
-
-def _read(event: bytes, spans: list[tuple[int, int]] | None) -> _Event | None:
-    """Return the members of OpenAI's transcript events, or `None` for any other event."""
-    if not spans:
-        return None
-    try:
-        return _decode(join_data(event, spans))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None

@@ -3,7 +3,8 @@
 As everywhere, what ends the answer is withheld until the settle is durable, all else goes on.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +13,8 @@ from backends.sse import data_spans, join_data
 from backends.usage_bytes import usage_bytes
 from gateway.kinds.relay import ByteRelay
 from gateway.kinds.sound_flow import text_of_sound
+
+T = TypeVar("T")
 
 
 class TypedEvent(msgspec.Struct, gc=False):
@@ -48,7 +51,7 @@ class TypedRelay(ByteRelay):
 
     def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
         spans = spans or data_spans(event)
-        found = _read_typed(event, spans)
+        found = read_event(_decode, event, spans)
         if found is None or found.type is None:
             return super()._event(event, spans)
         told, ends = usage_bytes(found.usage), found.type == self._done
@@ -78,11 +81,13 @@ class TypedRelay(ByteRelay):
             self._withholding = self._withholding or ended
 
 
-def _read_typed(event: bytes, spans: list[tuple[int, int]] | None) -> TypedEvent | None:
-    """Return such an event; any other is for the relay that this one refines."""
+def read_event(
+    decode: Callable[[bytes], T], event: bytes, spans: list[tuple[int, int]] | None
+) -> T | None:
+    """Return an event that `decode` reads; any other is for the relay that is refined."""
     if not spans:
         return None
     try:
-        return _decode(join_data(event, spans))
+        return decode(join_data(event, spans))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request
 
 from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
+from gateway.errors import invalid_error
 from gateway.ids import BatchIds
-from gateway.request.dialects.fields import invalid_error, iterate_objects, metadata_of
+from gateway.request.dialects.fields import iterate_objects, metadata_of
 from gateway.request.dialects.responses_input import read_conversation
 from gateway.request.store.continued_request import ContinuedRequest, RequestContinuation
 from gateway.request.store.object_store import ObjectStore

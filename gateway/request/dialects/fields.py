@@ -6,7 +6,7 @@ Places are written as a person would look for them: `messages[2].content[0].sour
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gateway.errors import RequestError
+from gateway.errors import RequestError, invalid_error
 from gateway.http.body import Members, decode_member
 
 PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # as OpenAI documents `metadata`
@@ -15,10 +15,6 @@ OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
 
 def missing_error(place: str) -> RequestError:
     return RequestError("bad_request", f"`{place}` is required.", param=place)
-
-
-def invalid_error(place: str, why: str) -> RequestError:
-    return RequestError("bad_request", f"`{place}` {why}", param=place)
 
 
 def unsupported(place: str, why: str) -> RequestError:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.errors import RequestError
+from gateway.errors import RequestError, invalid_error
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.kinds.native_request import METADATA, USER, NativeRequest
@@ -26,7 +26,6 @@ from gateway.request.dialects.conversation import MARK, Medium, media_levels
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
-    invalid_error,
     iterate_objects,
     mapping,
     missing_error,

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from gateway.errors import invalid_error
 from gateway.request.dialects.conversation import (
     Message,
     image_part,
@@ -22,7 +23,6 @@ from gateway.request.dialects.conversation import (
     with_note,
 )
 from gateway.request.dialects.fields import (
-    invalid_error,
     iterate_objects,
     mapping,
     missing_error,

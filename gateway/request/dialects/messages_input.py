@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.errors import invalid_error
 from gateway.request.dialects.conversation import (
     MARK,
     ConversationBuilder,
@@ -20,7 +21,6 @@ from gateway.request.dialects.conversation import (
     with_cache_mark,
 )
 from gateway.request.dialects.fields import (
-    invalid_error,
     iterate_objects,
     mapping,
     optional_text,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.errors import RequestError
+from gateway.errors import RequestError, invalid_error
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.request.client_response import ClientResponse
@@ -21,7 +21,6 @@ from gateway.request.dialects.conversation import Message, media_levels
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
-    invalid_error,
     mapping,
     optional_text,
     refuse_members,

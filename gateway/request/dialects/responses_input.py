@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gateway.errors import invalid_error
 from gateway.request.dialects.client_tools import call_arguments, output_parts
 from gateway.request.dialects.conversation import (
     ConversationBuilder,
@@ -21,7 +22,6 @@ from gateway.request.dialects.conversation import (
     with_note,
 )
 from gateway.request.dialects.fields import (
-    invalid_error,
     iterate_objects,
     mapping,
     missing_error,

@@ -9,11 +9,11 @@ named, as agents offer it with whatever they ask.
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from gateway.errors import invalid_error
 from gateway.http.body import Members, encode_raw
 from gateway.request.dialects.client_tools import CLIENT_TOOLS, CUSTOM, SCREEN, function_of
 from gateway.request.dialects.fields import (
     decode_whole_member,
-    invalid_error,
     iterate_objects,
     mapping,
     optional_text,

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.errors import RequestError
+from gateway.errors import RequestError, invalid_error
 from gateway.http.body import Members, decode_member, encode_raw
-from gateway.request.dialects.fields import invalid_error, unsupported
+from gateway.request.dialects.fields import unsupported
 from gateway.request.store.compaction import CompactionReader
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import (
