@@ -104,13 +104,6 @@ def annex_head(connection: Connection) -> tuple[int, bytes]:
     return (0, GENESIS) if row is None else (row[0], bytes(row[1]))
 
 
-def annex_entry_is_there(connection: Connection, number: int, chain: bytes) -> bool:
-    """Whether the annex holds an entry that somebody noted: what led to it is still all there."""
-    query = select(SealAnnexRow.chain).where(SealAnnexRow.number == number)
-    stored = connection.execute(query).scalar_one_or_none()
-    return stored is not None and bytes(stored) == chain
-
-
 def add_entries(connection: Connection, texts: Iterable[AnnexText], *, at_us: int) -> int:
     """Chain these to what is there; returns the last number. Raises `IntegrityError` if late."""
     number, chain = annex_head(connection)

@@ -4,14 +4,16 @@ NUMBER:HASH of the seals, of the log of changes and of the annex; of a chain tha
 before it is left out.
 """
 
-from sqlalchemy import Connection
+from typing import Any
 
-from ledger.seals.annex import annex_entry_is_there, annex_head
+from sqlalchemy import Connection, select
+
+from ledger.orm.tables import RegisterEntryRow, SealAnnexRow, SealRow
+from ledger.seals.annex import annex_head
 from ledger.seals.audit_log import register_head
 from ledger.seals.sealer import head
-from ledger.verify.registers import register_entry_is_there
-from ledger.verify.seals import head_is_there
 
+_CHAINS = (SealRow, RegisterEntryRow, SealAnnexRow)
 Heads = tuple[tuple[int, bytes], ...]
 
 
@@ -33,6 +35,12 @@ def parse_heads(word: str) -> Heads:
 
 def heads_are_there(connection: Connection, noted: Heads) -> bool:
     """Whether each chain holds what somebody noted: what led to it is still all there."""
-    looks = (head_is_there, register_entry_is_there, annex_entry_is_there)
-    begun = [(look, *pair) for look, pair in zip(looks, noted, strict=False) if pair[0]]
-    return all(look(connection, number, chain) for look, number, chain in begun)
+    begun = [(table, *pair) for table, pair in zip(_CHAINS, noted, strict=False) if pair[0]]
+    return all(entry_is_there(connection, *pair) for pair in begun)
+
+
+def entry_is_there(connection: Connection, table: Any, number: int, chain: bytes) -> bool:
+    """Whether a chain holds an entry that somebody noted: what led to it is still all there."""
+    stored = connection.execute(select(table.chain).where(table.number == number))
+    found = stored.scalar_one_or_none()
+    return found is not None and bytes(found) == chain

@@ -33,13 +33,6 @@ def registers_hold(connection: Connection) -> Found:
     yield from budgets_are_as_said(connection)
 
 
-def register_entry_is_there(connection: Connection, number: int, chain: bytes) -> bool:
-    """Whether the log holds an entry that somebody noted: what led to it is still all there."""
-    query = select(RegisterEntryRow.chain).where(RegisterEntryRow.number == number)
-    found = connection.execute(query).scalar_one_or_none()
-    return found is not None and bytes(found) == chain
-
-
 def _chain(connection: Connection, entered: Entered) -> Found:
     chain, number = GENESIS, 0
     query = select(*RegisterEntryRow.__table__.columns).order_by(RegisterEntryRow.number)

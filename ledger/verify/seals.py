@@ -58,13 +58,6 @@ def seals_hold(connection: Connection) -> Found:
         yield f"seal {number}", "an attempt is said to be sealed by it, but there is no such link"
 
 
-def head_is_there(connection: Connection, number: int, chain: bytes) -> bool:
-    """Whether the chain holds a link that somebody noted: what it covered is still all there."""
-    query = select(SealRow.chain).where(SealRow.number == number)
-    found = connection.execute(query).scalar_one_or_none()
-    return found is not None and bytes(found) == chain
-
-
 def _are(leaves: list[_Pair], wanted: tuple[int, bytes]) -> bool:
     """Whether these are the leaves of a digest, in either way of sealing them."""
     if len(leaves) != wanted[0]:

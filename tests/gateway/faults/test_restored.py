@@ -13,9 +13,10 @@ from typing import Protocol
 import pytest
 
 from ledger.database import open_readonly
+from ledger.orm.tables import SealRow
 from ledger.seals.sealer import head
 from ledger.verify.checks import verify
-from ledger.verify.seals import head_is_there
+from ledger.verify.heads import entry_is_there
 
 BACKUP = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "back-up.md"
 SOMEWHERE = "postgresql://HOST/breakeven"
@@ -120,8 +121,8 @@ def test_what_a_copy_is_compared_with_is_older_than_it(make_host, tmp_path, pati
     engine.dispose()
     copy = open_readonly(f"sqlite:///{tmp_path}/copy.db")
     with copy.connect() as connection:
-        assert head_is_there(connection, *first)
-        assert not head_is_there(connection, *later)
+        assert entry_is_there(connection, SealRow, *first)
+        assert not entry_is_there(connection, SealRow, *later)
     copy.dispose()
 
 

@@ -7,8 +7,10 @@ from ledger.identity.keys import KeySpec, create_key, revoke_key
 from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.orm import tables as orm
+from ledger.orm.tables import RegisterEntryRow
 from ledger.seals.audit_log import AuditLog, register_head
-from ledger.verify.registers import register_entry_is_there, registers_hold
+from ledger.verify.heads import entry_is_there
+from ledger.verify.registers import registers_hold
 
 LATER_US = 1_800_000_000_000_000  # the invoices' days are over
 CONTRACT = {"pool": "chat", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 2,
@@ -117,8 +119,8 @@ def test_what_is_not_entered_yet_is_no_finding(books) -> None:
 def test_a_head_that_was_noted_tells_of_entries_that_are_gone(books) -> None:
     with books.begin() as connection:
         noted = register_head(connection)
-        assert register_entry_is_there(connection, *noted)
+        assert entry_is_there(connection, RegisterEntryRow, *noted)
         connection.execute(text(f"DELETE FROM register_entries WHERE number = {noted[0]}"))
     assert findings(books) == []  # the last ones are missed by nobody else
     with books.connect() as connection:
-        assert not register_entry_is_there(connection, *noted)
+        assert not entry_is_there(connection, RegisterEntryRow, *noted)

@@ -5,8 +5,9 @@ import random
 import pytest
 from sqlalchemy import text
 
+from ledger.orm.tables import SealRow
 from ledger.seals.sealer import head
-from ledger.verify.seals import head_is_there
+from ledger.verify.heads import entry_is_there
 from ledger.writing.repository import LedgerRepository
 
 
@@ -96,10 +97,10 @@ def test_a_noted_head_tells_books_that_were_cut_short(books, seal_all, seal_find
     seal_all(books, rows_at_once=1)
     with books.connect() as connection:
         link, chain = head(connection)
-        assert head_is_there(connection, link.number, chain)
-        assert not head_is_there(connection, link.number, b"x")
+        assert entry_is_there(connection, SealRow, link.number, chain)
+        assert not entry_is_there(connection, SealRow, link.number, b"x")
     with books.begin() as connection:
         connection.execute(text(f"DELETE FROM seals WHERE number = {link.number}"))
     assert seal_findings(books) == []  # a chain without its end looks whole: hence the note
     with books.connect() as connection:
-        assert not head_is_there(connection, link.number, chain)
+        assert not entry_is_there(connection, SealRow, link.number, chain)
