@@ -29,7 +29,7 @@ from gateway.config.ledger_address import ledger_url
 from gateway.control.admin import books
 from gateway.control.os_user import os_user
 from ledger.budgets.open_claims import heal_windows
-from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
+from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of, snapshot
 from ledger.economics.cost import HOURS_OF_A_MONTH
 from ledger.exports.verdict import verdict_csv
 from ledger.fleet.scaling_retention import forget_scaling
@@ -82,7 +82,7 @@ def report(
     """The verdict on own GPUs; spend by team, model and target; what an API would have cost."""
     now_us = Clock().wall_us()
     settings = load_known_or_fail(config)
-    with configured_reader(settings, config) as ledger, ledger.connect() as connection:
+    with configured_reader(settings, config) as ledger, snapshot(ledger) as connection:
         zone, hours = reporting_zone(connection), HOURS_OF_A_MONTH
         scope = Scope.last(days * DAY_US, now_us, team)
         if month is not None:
@@ -119,7 +119,7 @@ def verify(
     """
     noted = None if seal is None else _parse(seal)
     settings = load_known_or_fail(config)
-    with ledger_reader(settings) as ledger, ledger.connect() as connection, bars() as bar:
+    with ledger_reader(settings) as ledger, snapshot(ledger) as connection, bars() as bar:
         task = bar.add_task("verifies", total=len(CHECKS))
         result = verify_books(connection, partial(_advance_bar, bar, task))
         bar.update(task, completed=len(CHECKS))
@@ -152,7 +152,7 @@ def _keep(url: str, result: VerifyResult) -> None:
 
 def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The heads of all chains (seals, changes, annex): `verify --seal` proves them later."""
-    with ledger_reader(load_known_or_fail(config)) as ledger, ledger.connect() as connection:
+    with ledger_reader(load_known_or_fail(config)) as ledger, snapshot(ledger) as connection:
         sealed_us, word = book_heads(connection)
     said = {"seal": word, "sealed_us": sealed_us}
     emit(said, as_json=as_json, show=lambda out: out.print(word, soft_wrap=True, highlight=False))

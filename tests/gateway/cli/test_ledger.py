@@ -189,6 +189,24 @@ def test_books_that_were_tampered_with_end_with_status_1(ledger, url):
     assert json.loads(ledger("verify", "--json").stdout)["findings"] != []
 
 
+def test_books_that_grow_meanwhile_are_read_in_one_state(ledger, url, monkeypatch):
+    """A running gateway seals between two looks: what a mark named was not yet in what was read."""
+    count = text("SELECT count(*) FROM attempts")
+
+    def changes_nothing(connection):
+        before = connection.execute(count).scalar_one()
+        engine = make_engine(url)
+        LedgerRepository(engine, host="h").import_records(
+            [opened(90, "ads", 7)], journal="later", at_us=8
+        )
+        engine.dispose()
+        if connection.execute(count).scalar_one() != before:
+            yield "attempts", "came while they were read"
+
+    monkeypatch.setattr("ledger.verify.checks.CHECKS", (changes_nothing,))
+    assert json.loads(ledger("verify", "--json").stdout)["findings"] == []
+
+
 def test_without_a_ledger_there_is_a_line_and_no_file(tmp_path):
     config = tmp_path / "breakeven.yaml"
     config.write_text(f"state_dir: {tmp_path / 'none'}\n")
