@@ -187,7 +187,7 @@ def test_fuller_batches_are_as_full_as_context_and_cache_allow(change, expected)
 
 
 def test_long_prompts_tell_what_reading_takes_where_launches_hide_it():
-    """Short prompts are read in the time that the launches of kernels take: their rate says nothing.
+    """Short prompts are read in the time that launching kernels takes: their rate says nothing.
 
     34 ms of launches beside 20 us a token, as an H200 with an 8B model and eager prefill.
     """
