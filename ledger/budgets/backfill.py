@@ -45,11 +45,10 @@ from ledger.budgets.window_sums import AccountFilter, total_windows
 from ledger.budgets.windows import CalendarWindow
 from ledger.journals.records import HoldState
 from ledger.orm.base import Stored
-from ledger.orm.books import AttemptRow
+from ledger.orm.books import LOST, AttemptRow
 from ledger.orm.budgets import BOOKED, HoldRow
 from ledger.orm.types import exact_sum
 from ledger.upserts import insert_of
-from ledger.writing.rows import LOST
 
 IDS_PER_QUERY = 500
 

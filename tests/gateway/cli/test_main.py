@@ -65,10 +65,3 @@ def test_plugins_of_pydantic_are_looked_for_where_somebody_asks(environ, disable
     )  # fmt: skip
     told = done.stdout.split()
     assert (told[0], told[-1]) == ("breakeven", disabled)
-
-
-def test_the_package_runs_as_the_program_does() -> None:
-    """Red before: "No module named gateway.cli.__main__"."""
-    command = [sys.executable, "-m", "gateway.cli", "--version"]
-    told = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert told.stdout.startswith("breakeven ")

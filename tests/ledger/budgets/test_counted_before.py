@@ -151,7 +151,7 @@ def play(engine, opened, settled, monkeypatch, seed):
         books.write(engine, 3)
         window, hold = BudgetWindowRow, HoldRow
         with engine.connect() as connection:
-            faults += [found for check in CHECKS for found in check(connection)]
+            faults += [fault for check in CHECKS for fault in check(connection)]
             rows = connection.execute(select(window.budget_id, window.window, window.spent_pusd))
             spent = {(row[0], row[1]): int(row[2]) for row in rows}
             query = select(hold.budget_id, hold.window, func.count())
