@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import event, func, select, text
 from sqlalchemy.exc import DBAPIError
 
 import ledger.declared as declared
@@ -207,21 +207,32 @@ def test_money_moves_while_a_declaration_counts_and_no_other_declares(lent_datab
         lent_database.take_back()
 
 
-def test_holds_are_not_read_again_for_each_attempt(lent_database, opened, settled) -> None:
-    """Red before, where the table was analyzed while it was empty: as many scans as attempts."""
-    engine, number = make_engine(lent_database.lend()), 200
-    spec = BudgetSpec("team:search", "day", 10**9, hard=True, timezone="UTC")
-    window = window_at("day", "UTC", AT_US // 10**6)
-    scans = text("SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'holds'")
+@pytest.mark.parametrize("scope", SCOPES)
+def test_what_adds_holds_reads_none(lent_database, opened, settled, scope) -> None:
+    """Red before: joined to holds that it took for none, it read what it added again and again."""
+    engine = make_engine(lent_database.lend())
+    spec = BudgetSpec(scope, "day", 10**9, hard=True, timezone="UTC")
+    sweep = backfill.BudgetSweep(spec.as_line(), window_at("day", "UTC", AT_US // 10**6))
+    said = []
+
+    def listen(_connection, _cursor, statement, parameters, *_):
+        if statement.startswith("INSERT INTO holds"):
+            said.append((statement, parameters))
+
     try:
+        Books(random.Random(1), opened, settled).write(engine, 20)
         with engine.begin() as connection:
-            connection.execute(text("ANALYZE holds"))
-        books = Books(random.Random(1), opened, settled)
-        books.write(engine, number)
-        with engine.begin() as connection:
-            sweep = backfill.BudgetSweep(spec.as_line(), window)
+            event.listen(connection, "before_cursor_execute", listen)
             backfill.backfill(connection, sweep, backfill.count_ended(connection, [sweep]))
-            assert connection.execute(scans).scalar_one() < len(books.attempts) // 2
+            event.remove(connection, "before_cursor_execute", listen)
+            plans = [
+                [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)]
+                for statement, parameters in said
+            ]
+        assert len(plans) >= 3, "ended ones, those since, those under way"
+        for first, *lines in plans:
+            assert first.startswith("Insert on holds")
+            assert not [line for line in lines if "holds" in line and "Conflict" not in line]
     finally:
         engine.dispose()
         lent_database.take_back()
