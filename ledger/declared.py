@@ -14,9 +14,9 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Connection, Engine, func, insert, or_, select, update
 
-from ledger.budgets.backfill import backfill_budget, backfill_default
-from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
-from ledger.budgets.declaring import serialize_declarations
+from ledger.budgets.backfill import BudgetSweep, Counted, backfill, count_ended
+from ledger.budgets.binding import default_of, is_default, scope_of
+from ledger.budgets.declaring import await_turn, serialize_declarations
 from ledger.budgets.entered import BudgetSpec, entered_budgets, with_entered
 from ledger.budgets.escrow import account_order
 from ledger.budgets.open_claims import serialize_claims
@@ -77,12 +77,13 @@ def declare(
 ) -> None:
     """Bring the books to what the file says, in one transaction; `config` is (hash, text)."""
     with engine.begin() as connection:
-        serialize_declarations(connection)
-        serialize_claims(connection)  # what is waived or posted counts in new windows, or does not
+        await_turn(connection)
+        wanted = with_entered(budgets, entered_budgets(connection, at_us))
+        counted = _count_before(connection, wanted, at_us)
         entered = standing_rates(connection, at_us)
         for contract in contracts:
             _contract(connection, contract, entered.get(contract.pool), at_us)
-        _budgets(connection, with_entered(budgets, entered_budgets(connection, at_us)), at_us)
+        _budgets(connection, wanted, at_us, counted)
         record_versions(connection, at_us)
         declare_zone(connection, timezone, at_us)
         digest, text = config
@@ -104,14 +105,13 @@ def carry_budgets(
     """
     if not configured and not _apart(connection, at_us):
         return 0
-    serialize_declarations(connection)
-    serialize_claims(connection)
+    await_turn(connection)
     stored = _in_force(connection)
     base = {**stored, **(configured or {})}
     wanted = with_entered(filter(None, base.values()), entered_budgets(connection, at_us))
     changed = set(wanted) ^ set(stored.values())
     if changed:
-        _budgets(connection, wanted, at_us)
+        _budgets(connection, wanted, at_us, _count_before(connection, wanted, at_us))
         record_versions(connection, at_us)
     return len({spec.id for spec in changed})
 
@@ -167,82 +167,87 @@ def _contract(
         connection.execute(insert(GpuContractRow), [{**wanted, "recorded_us": since_us}])
 
 
-def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
-    keyed = {spec.id: spec for spec in budgets}
-    # Their windows are locked one after the other.
-    wanted = {name: keyed[name] for name in sorted(keyed, key=lambda name: account_order(name, 0))}
+def _count_before(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> Counted:
+    """Count what budgets begin with, as far as money may move meanwhile; then none moves any more.
+
+    The turn to declare is taken.
+    """
+    counted = count_ended(connection, _sweeps(_stored(connection), budgets, at_us))
+    serialize_declarations(connection)
+    serialize_claims(connection)  # what is waived or posted counts in new windows, or does not
+    return counted
+
+
+def _stored(connection: Connection) -> dict[str, _KnownContract]:
     columns = (BudgetRow.timezone, BudgetRow.limit_pusd, BudgetRow.hard, BudgetRow.retired_us)
-    stored = {
-        row[0]: _KnownContract(*row[1:])
-        for row in connection.execute(select(BudgetRow.id, *columns))
-    }
-    for budget_id, spec in wanted.items():
+    rows = connection.execute(select(BudgetRow.id, *columns))
+    return {row[0]: _KnownContract(*row[1:]) for row in rows}
+
+
+def _budgets(
+    connection: Connection, budgets: Sequence[BudgetSpec], at_us: int, counted: Counted
+) -> None:
+    stored = _stored(connection)
+    for spec in budgets:
         values = {**asdict(spec), "retired_us": None}
-        known = stored.get(budget_id)
-        if known is not None:
-            connection.execute(update(BudgetRow).where(BudgetRow.id == budget_id).values(**values))
+        if spec.id in stored:
+            connection.execute(update(BudgetRow).where(BudgetRow.id == spec.id).values(**values))
         else:
-            connection.execute(
-                insert(BudgetRow), [{**values, "id": budget_id, "created_us": at_us}]
-            )
-        # Another limit alone moves no money: only desks know what of their grants is held.
-        if not is_default(spec.scope) and (known is None or not known.counts_as(spec)):
-            zones = {
-                contract.timezone for contract in (known, _bound_by(stored, budget_id)) if contract
-            }
-            backfill_budget(
-                connection,
-                spec.scope,
-                budget_id,
-                _window(spec, at_us),
-                limit_pusd=spec.limit_pusd if spec.hard else None,
-                moved=bool(zones - {spec.timezone}),
-            )
-    gone = set(stored) - set(wanted)
+            connection.execute(insert(BudgetRow), [{**values, "id": spec.id, "created_us": at_us}])
+    gone = set(stored) - {spec.id for spec in budgets}
     if gone:
         connection.execute(
             update(BudgetRow)
             .where(BudgetRow.id.in_(gone), BudgetRow.retired_us.is_(None))
             .values(retired_us=at_us)
         )
-    for budget_id, spec in wanted.items():
+    for sweep in _sweeps(stored, budgets, at_us):
+        backfill(connection, sweep, counted)
+
+
+def _sweeps(
+    stored: Mapping[str, _KnownContract], budgets: Sequence[BudgetSpec], at_us: int
+) -> list[BudgetSweep]:
+    """Return the windows to fill, own budgets' first: theirs are locked one after the other."""
+    ordered = sorted(budgets, key=lambda spec: account_order(spec.id, 0))
+    wanted = {spec.id for spec in ordered}
+    found, of_defaults = [], []
+    for spec in ordered:
+        known, window = stored.get(spec.id), _window(spec, at_us)
+        begins = known is None or not known.counts_as(spec)
         if is_default(spec.scope):
-            _default(connection, budget_id, spec, stored, set(wanted), at_us)
+            of_defaults += _of_default(spec, stored, wanted, window, begins=begins)
+        elif begins:  # another limit alone moves no money: only desks know what of it is held
+            zones = {row.timezone for row in (known, _bound_by(stored, spec.id)) if row}
+            found.append(BudgetSweep(spec.as_line(), window, moved=bool(zones - {spec.timezone})))
+    return [*found, *of_defaults]
 
 
-def _default(
-    connection: Connection,
-    default_id: str,
+def _of_default(
     spec: BudgetSpec,
     stored: Mapping[str, _KnownContract],
     wanted: set[str],
-    at_us: int,
-) -> None:
+    window: CalendarWindow,
+    *,
+    begins: bool,
+) -> list[BudgetSweep]:
     """Begin the accounts that a default binds from now on with what their window has spent."""
-    known, window = stored.get(default_id), _window(spec, at_us)
-    if known is None or not known.counts_as(spec):
-        line = BudgetLine(
-            default_id, spec.scope, spec.period, spec.timezone, spec.hard, spec.limit_pusd
-        )
-        own = {budget_id for budget_id in wanted if default_of(budget_id) == default_id}
+    line = spec.as_line()
+    if begins:
+        own = frozenset(name for name in wanted if default_of(name) == spec.id)
         moved = any(
             row.timezone != spec.timezone
             for name, row in stored.items()
-            if default_id in (name, default_of(name))
+            if spec.id in (name, default_of(name))
         )
-        backfill_default(connection, line, window, own=own, moved=moved)
-        return
-    for budget_id, row in stored.items():
-        left = row.retired_us is None and budget_id not in wanted
-        if left and default_of(budget_id) == default_id:
-            backfill_budget(
-                connection,
-                scope_of(budget_id),
-                budget_id,
-                window,
-                limit_pusd=spec.limit_pusd if spec.hard else None,
-                moved=row.timezone != spec.timezone,
-            )
+        return [BudgetSweep(line, window, own, moved=moved)]
+    left = {name: row for name, row in stored.items() if row.retired_us is None}
+    return [
+        BudgetSweep(line._replace(id=name, scope=scope_of(name)), window,
+                    moved=row.timezone != spec.timezone)
+        for name, row in left.items()
+        if name not in wanted and default_of(name) == spec.id
+    ]  # fmt: skip
 
 
 def _bound_by(stored: Mapping[str, _KnownContract], budget_id: str) -> _KnownContract | None:

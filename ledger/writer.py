@@ -29,6 +29,7 @@ from ledger.budgets.grants import release_idle
 from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.database import URL_VARIABLE, check_durable, make_engine
 from ledger.declared import carry_budgets
+from ledger.elapsed_time import ElapsedTime
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import carry_rates
 from ledger.followed_versions import FollowedVersions, LedgerVersions
@@ -93,7 +94,7 @@ class LedgerWriter:
         self._tail = JournalTailer(repository, reader, now_us, self._bound_of)
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
         self._registers, self._annex = AuditLog(engine), SealAnnex(engine)
-        self._retention = retention
+        self._retention, self._passed = retention, ElapsedTime(now_us)
         self._followed = FollowedVersions(engine, run_dir, self._desk.read_snapshot)
         self._sealed, self._counted = CommitWatch(engine), CommitWatch(engine)
         self._told: tuple[object, ...] = ()  # what of the lag counts at once, as told last
@@ -271,11 +272,11 @@ class LedgerWriter:
 
     async def _forget(self) -> None:
         for forgotten in (forget_keys, forget_answers):
-            while await asyncio.to_thread(forgotten, self._engine, self._now_us()):
+            while await asyncio.to_thread(forgotten, self._engine, self._passed.at_most_us()):
                 pass
 
     async def _retire(self) -> None:
-        await retire_old(self._engine, self._retention, now_us=self._now_us())
+        await retire_old(self._engine, self._retention, now_us=self._passed.at_most_us())
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -37,8 +37,7 @@ from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals
 from gateway.host.stages import StartStages
 from gateway.runtime import Runtime
-from ledger.budgets.backfill import backfill_budget
-from ledger.budgets.escrow import budget_key
+from ledger.budgets.backfill import BudgetSweep, backfill
 from ledger.budgets.windows import Period, window_at
 from ledger.database import make_engine
 from ledger.fleet.hours import close_hours
@@ -182,12 +181,8 @@ def count_budgets(settings: Settings, ledger: Engine, now_us: int) -> None:
     """Budgets begin with what their windows have seen, as one that is declared late does."""
     with ledger.begin() as connection:
         for budget in budgets(settings):
-            budget_id = budget_key(budget.scope, budget.period)
             window = window_at(cast("Period", budget.period), budget.timezone, now_us // 10**6)
-            limit_pusd = budget.limit_pusd if budget.hard else None
-            backfill_budget(
-                connection, budget.scope, budget_id, window, limit_pusd=limit_pusd, moved=False
-            )
+            backfill(connection, BudgetSweep(budget.as_line(), window))
 
 
 def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) -> None:

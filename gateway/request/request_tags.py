@@ -56,9 +56,12 @@ def _pairs(said: str) -> Iterator[tuple[str, str]]:
     for pair in filter(None, map(str.strip, said.split(","))):
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not name or not equals:
-            raise _fault(f"`{pair[:VALUE_LIMIT]}` is no tag: write `NAME=VALUE`, as `run=42`.")
+            raise _fault(
+                f"`{pair[:VALUE_LIMIT]}` is no tag. Write `NAME=VALUE`, as `run=42`, with a comma "
+                "between two; a value has none."
+            )
         yield name, value
 
 
 def _fault(words: str) -> RequestError:
-    return RequestError("bad_request", words, param=HEADER)
+    return RequestError("bad_request", f"`{HEADER}`: {words}", param=HEADER)

@@ -8,131 +8,195 @@ An attempt under way is owed at its bound until it ends (`under_way`). A default
 filled together: their number makes the statements longer to run, and no more of them.
 """
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Select,
     String,
     and_,
-    exists,
-    insert,
+    bindparam,
     literal,
+    not_,
     null,
+    or_,
     select,
     update,
 )
 
-from ledger.budgets.binding import BudgetLine, is_bound_by
+from ledger.budgets.binding import BudgetLine, is_bound_by, is_default
+from ledger.budgets.declaring import last_attempt
 from ledger.budgets.escrow import budget_key
-from ledger.budgets.scopes import BY_PREFIX, valued_tag
+from ledger.budgets.scopes import BY_PREFIX, EACH, valued_tag
 from ledger.budgets.spending import (
     CountedAttempts,
     column_of,
     default_spending,
+    first_values,
     scope_spending,
     sharers_of,
 )
 from ledger.budgets.under_way import BookedChange, apply_booked
-from ledger.budgets.window_sums import AccountFilter, held_accounts, total_windows
+from ledger.budgets.window_sums import AccountFilter, total_windows
 from ledger.budgets.windows import CalendarWindow
 from ledger.journals.records import HoldState
 from ledger.orm.base import Stored
-from ledger.orm.books import AttemptRow
+from ledger.orm.books import LOST, AttemptRow
 from ledger.orm.budgets import BOOKED, HoldRow
 from ledger.orm.types import exact_sum
+from ledger.upserts import insert_of
+
+IDS_PER_QUERY = 500
 
 
-def backfill_default(
-    connection: Connection,
-    default: BudgetLine,
-    window: CalendarWindow,
-    *,
-    own: Collection[str],
-    moved: bool,
-) -> None:
-    """Fill the windows of all accounts that a default binds, except `own`, in one sweep.
+@dataclass(frozen=True, slots=True)
+class BudgetSweep:
+    """A budget's window to be filled: of one scope, or of all accounts that a default binds.
 
-    `default` is the line of `user:*` or `tag:run=*`; `own` are the accounts that have a budget of
-    their own.
+    `line` is the budget's, or the default's (`user:*`, `tag:run=*`); `own` are the accounts of a
+    default that have a budget of their own. `moved`: the calendar changed, and what was held in its
+    other windows belongs to this one.
     """
-    spending = default_spending(connection, default, window)
-    if own:
-        spending = replace(spending, where=and_(spending.where, spending.account.not_in(own)))
 
-    def mine(column: Stored[str]) -> ColumnElement[bool]:
-        bound = is_bound_by(column, default.id)
-        return and_(bound, column.not_in(own)) if own else bound
+    line: BudgetLine
+    window: CalendarWindow
+    own: frozenset[str] = frozenset()
+    moved: bool = False
 
-    is_hard, teams = default.hard, valued_tag(default.scope) is not None
-    _sweep(connection, spending, mine, window, hard=is_hard, moved=moved)
-    kind = BY_PREFIX[default.scope.partition(":")[0]]
-    for name, others in sharers_of(connection, kind).items():
-        account = budget_key(kind.scope(name), default.period)
-        if account not in own:
-            shared = CountedAttempts(
-                AttemptRow, literal(account, String), column_of(kind).in_(others)
-            )
-            _sweep(connection, shared, mine, window, hard=is_hard, moved=False)
-    accounts = held_accounts(connection, mine, window.start_s)
-    total_windows(connection, accounts, mine, window.start_s, hard=is_hard, teams=teams)
+    def is_of(self, column: Stored[str]) -> ColumnElement[bool]:
+        """Return the condition that a column with a budget's id names one of the accounts."""
+        if not is_default(self.line.scope):
+            return column == self.line.id
+        bound = is_bound_by(column, self.line.id)
+        return and_(bound, column.not_in(sorted(self.own))) if self.own else bound
 
 
-def backfill_budget(
-    connection: Connection,
-    scope: str,
-    budget_id: str,
-    window: CalendarWindow,
-    *,
-    limit_pusd: int | None,
-    moved: bool,
-) -> None:
-    """Count what the window has seen of the scope; `limit_pusd` is `None` for a soft budget.
+class CountedBefore(NamedTuple):
+    """Attempts up to the number `until` have their holds, but for those that could still change.
 
-    `moved`: the calendar changed, and what was held in its other windows belongs to this one.
+    `values` are the default's values of a tag with their teams, and `changing` are ids.
     """
-    spending = scope_spending(connection, scope, budget_id, window)
 
-    def mine(column: Stored[str]) -> ColumnElement[bool]:
-        return column == budget_id
-
-    is_hard = limit_pusd is not None
-    _sweep(connection, spending, mine, window, hard=is_hard, moved=moved)
-    total_windows(connection, [budget_id], mine, window.start_s, hard=is_hard)
+    names: tuple[str, ...]
+    until: int
+    changing: Sequence[str]
+    values: Mapping[str, str]
 
 
-def _sweep(
-    connection: Connection,
-    spending: CountedAttempts,
-    mine: AccountFilter,
-    window: CalendarWindow,
-    *,
-    hard: bool,
-    moved: bool,
-) -> None:
-    """Give every attempt of the window that the accounts miss its hold there."""
-    opened = replace(
-        spending,
-        where=and_(
-            spending.where,
-            AttemptRow.opened_us >= window.start_s * 10**6,
-            AttemptRow.opened_us < window.end_s * 10**6,
-        ),
-    )
-    if moved:
-        left = _move(connection, mine, window, opened)
-        for start in sorted({start for _, start in left}):
-            total_windows(connection, [name for name, of in left if of == start], mine, start)
-        _move_open(connection, mine, window, opened)
-    _add_missed(connection, window, opened)
-    _add_open(connection, window, opened, hard=hard)
+Counted = Mapping[str, Sequence[CountedBefore]]
+"""By id of a budget's sweep: what was counted before others had to wait."""
+
+
+def count_ended(connection: Connection, sweeps: Collection[BudgetSweep]) -> Counted:
+    """Give ended attempts the holds that they miss, while money goes on moving.
+
+    Nobody sees these holds before the transaction ends, and nobody else makes them: an attempt
+    gets its holds with its row. Whatever may change meanwhile is left to `backfill`.
+    """
+    if not sweeps:
+        return {}
+    until = last_attempt(connection)
+    found = {}
+    for sweep in sweeps:
+        values = _values(connection, sweep)
+        found[sweep.line.id] = [
+            _count_part(connection, sweep.window, part, until)._replace(values=values)
+            for part in _parts(connection, sweep, values)
+        ]
+    return found
+
+
+def _count_part(
+    connection: Connection, window: CalendarWindow, part: CountedAttempts, until: int
+) -> CountedBefore:
+    may_change = or_(AttemptRow.settled_us.is_(None), AttemptRow.status == LOST)
+    known = and_(part.where, AttemptRow.seq <= until)
+    # Asked first: what ends between the two statements is counted by both, and not by none.
+    ids = select(AttemptRow.attempt_id).select_from(part.rows).where(known, may_change)
+    changing = sorted({*connection.execute(ids).scalars()})
+    _add_missed(connection, window, replace(part, where=and_(known, not_(may_change))))
+    return CountedBefore(part.names, until, changing, {})
+
+
+def backfill(connection: Connection, sweep: BudgetSweep, counted: Counted | None = None) -> None:
+    """Fill the windows of a sweep, while no money moves; `counted`: what has its holds already."""
+    before = (counted or {}).get(sweep.line.id, ())
+    values = _values(connection, sweep, before[0] if before else None)
+    for number, part in enumerate(_parts(connection, sweep, values)):
+        if sweep.moved:
+            _move_holds(connection, sweep, part)
+        known = before[number] if number < len(before) else None
+        if known is None or known.names != part.names:
+            _add_missed(connection, sweep.window, part)  # a key or a model came into it since
+        else:
+            since = replace(part, where=and_(part.where, AttemptRow.seq > known.until))
+            _add_missed(connection, sweep.window, since)
+            for first in range(0, len(known.changing), IDS_PER_QUERY):
+                some = AttemptRow.attempt_id.in_(known.changing[first : first + IDS_PER_QUERY])
+                changed = replace(part, where=and_(part.where, some))
+                _add_missed(connection, sweep.window, changed)
+        _add_open(connection, sweep.window, part, hard=sweep.line.hard)
+    prefix = sweep.line.scope.removesuffix(EACH)
+    teams = {budget_key(prefix + name, sweep.line.period): team for name, team in values.items()}
+    accounts = () if is_default(sweep.line.scope) else (sweep.line.id,)
+    start, hard = sweep.window.start_s, sweep.line.hard
+    total_windows(connection, accounts, sweep.is_of, start, hard=hard, teams=teams)
+
+
+def _values(
+    connection: Connection, sweep: BudgetSweep, before: CountedBefore | None = None
+) -> dict[str, str]:
+    """Return the values of a tag that a default counts: of `before`, and what came since."""
+    name = valued_tag(sweep.line.scope)
+    if name is None:
+        return {}
+    if before is None:
+        return first_values(connection, name, sweep.window)
+    return {**first_values(connection, name, sweep.window, after=before.until), **before.values}
+
+
+def _parts(
+    connection: Connection, sweep: BudgetSweep, values: Collection[str]
+) -> list[CountedAttempts]:
+    """Return the attempts of the window that count on the accounts of the sweep."""
+    line, window, own = sweep.line, sweep.window, sorted(sweep.own)
+    if is_default(line.scope):
+        spending = default_spending(connection, line, values)
+        if own:
+            spending = replace(spending, where=and_(spending.where, spending.account.not_in(own)))
+        parts = [spending]
+        kind = BY_PREFIX[line.scope.partition(":")[0]]
+        for name, others in sharers_of(connection, kind).items():
+            account = budget_key(kind.scope(name), line.period)
+            if account not in own:
+                mine, names = column_of(kind).in_(others), (name, *others)
+                parts.append(CountedAttempts(AttemptRow, literal(account, String), mine, names))
+    else:
+        parts = [scope_spending(connection, line.scope, line.id, window)]
+    since, until = window.start_s * 10**6, window.end_s * 10**6
+    opened = and_(AttemptRow.opened_us >= since, AttemptRow.opened_us < until)
+    return [replace(part, where=and_(part.where, opened)) for part in parts]
+
+
+def _move_holds(connection: Connection, sweep: BudgetSweep, part: CountedAttempts) -> None:
+    left = _move(connection, sweep.is_of, sweep.window, part)
+    for start in sorted({start for _, start in left}):
+        names = [name for name, of in left if of == start]
+        total_windows(connection, names, sweep.is_of, start)
+    _move_open(connection, sweep.is_of, sweep.window, part)
 
 
 def _add_missed(connection: Connection, window: CalendarWindow, opened: CountedAttempts) -> None:
-    """Add a booked hold for each ended attempt that has none on its account."""
-    missed = (
+    """Add a booked hold for each ended attempt that has none on its account.
+
+    What is there already is found by its key. An anti-join in its place is quadratic where the
+    planner takes the table for empty: it reads again and again what the statement itself adds.
+    """
+    ended = (
         select(
             AttemptRow.attempt_id,
             opened.account,
@@ -142,21 +206,18 @@ def _add_missed(connection: Connection, window: CalendarWindow, opened: CountedA
             AttemptRow.cost_pusd,
         )
         .select_from(opened.rows)
-        .where(opened.where, AttemptRow.cost_pusd.is_not(None), ~_has_hold(opened))
+        .where(opened.where, AttemptRow.cost_pusd.is_not(None))
     )
-    connection.execute(insert(HoldRow).from_select(_HOLD, missed))
+    _add_holds(connection, ended)
+
+
+def _add_holds(connection: Connection, holds: Select[*tuple[Any, ...]]) -> None:
+    statement = insert_of(connection.dialect)(HoldRow).from_select(_HOLD, holds)
+    keys = ["attempt_id", "budget_id"]
+    connection.execute(statement.on_conflict_do_nothing(index_elements=keys))
 
 
 _HOLD = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
-
-
-def _has_hold(opened: CountedAttempts) -> ColumnElement[bool]:
-    hold = select(literal(1)).select_from(HoldRow)
-    return exists(
-        hold.where(
-            HoldRow.attempt_id == AttemptRow.attempt_id, HoldRow.budget_id == opened.account
-        ).correlate_except(HoldRow)
-    )
 
 
 def _add_open(
@@ -164,7 +225,7 @@ def _add_open(
 ) -> None:
     """An attempt under way has its hold, of a hard budget its bound, which no host was granted."""
     under_way = and_(opened.where, AttemptRow.settled_us.is_(None))
-    missed = (
+    open_holds = (
         select(
             AttemptRow.attempt_id,
             opened.account,
@@ -174,9 +235,9 @@ def _add_open(
             null(),
         )
         .select_from(opened.rows)
-        .where(under_way, ~_has_hold(opened))
+        .where(under_way)
     )
-    connection.execute(insert(HoldRow).from_select(_HOLD, missed))
+    _add_holds(connection, open_holds)
     if not hard:
         return
     of_hold = and_(AttemptRow.attempt_id == HoldRow.attempt_id, HoldRow.budget_id == opened.account)
@@ -195,20 +256,19 @@ def _add_open(
     values = {"state": BOOKED, "amount_pusd": bound.scalar_subquery()}
     connection.execute(update(HoldRow).where(counted_only).values(**values))
     # A lost one, whose end may still be found, corrects what is booked of it.
-    attempt = (
-        select(AttemptRow.attempt_id)
-        .select_from(opened.rows)
-        .where(opened.where, of_hold)
-        .correlate(HoldRow)
-    )
+    lost = select(AttemptRow.attempt_id, opened.account).select_from(opened.rows)
+    found = connection.execute(lost.where(opened.where, AttemptRow.flag == LOST)).all()
     counted_lost = and_(
+        HoldRow.attempt_id == bindparam("of_attempt"),
+        HoldRow.budget_id == bindparam("of_budget"),
         HoldRow.window == window.start_s,
         HoldRow.state == HoldState.SUSPENSE.value,
         HoldRow.amount_pusd == 0,
-        attempt.exists(),
     )
     ended = {"state": BOOKED, "amount_pusd": HoldRow.actual_pusd}
-    connection.execute(update(HoldRow).where(counted_lost).values(**ended))
+    if found:  # each by its key: the planner reads all holds where it joins them
+        keys = [{"of_attempt": attempt, "of_budget": account} for attempt, account in found]
+        connection.execute(update(HoldRow).where(counted_lost).values(**ended), keys)
 
 
 def _move(

@@ -12,6 +12,7 @@ from decimal import Decimal
 import msgspec
 from sqlalchemy import Connection
 
+from ledger.budgets.binding import BudgetLine
 from ledger.budgets.escrow import budget_key
 from ledger.manual_entries import BUDGET, ManualEntry, standing_entries
 from ledger.money import usd_to_pusd
@@ -28,6 +29,12 @@ class BudgetSpec:
     @property
     def id(self) -> str:
         return budget_key(self.scope, self.period)
+
+    def as_line(self) -> BudgetLine:
+        """Return the budget as it binds while it is in force."""
+        return BudgetLine(
+            self.id, self.scope, self.period, self.timezone, self.hard, self.limit_pusd
+        )
 
 
 class EnteredBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -89,8 +89,15 @@ class LoanBook:
         return self._pot(account).granted.get(UNKNOWN, 0) > 0
 
     def set_grant(self, account: BudgetAccount, standing: AccountBalance) -> None:
-        """The database changed or confirmed this host's grant."""
-        self._pots[account] = replace(self._pot(account), limit_pusd=standing.mine_pusd)
+        """The database changed or confirmed this host's grant.
+
+        Of an account that was forgotten nothing is lent but what was spent.
+        """
+        pot = self._pots.get(account)
+        if pot is None:
+            spent = standing.mine_spent_pusd
+            pot = GrantPool(0, {GONE: spent} if spent else {})
+        self._pots[account] = replace(pot, limit_pusd=standing.mine_pusd)
         self.standings[account] = standing
 
     def forget_unmade(self, account: BudgetAccount) -> None:
@@ -101,12 +108,14 @@ class LoanBook:
     def forget_ended(self, start_s: int) -> None:
         """Forget windows that began before, of which nothing is lent: nobody asks of them again.
 
-        Only of long ended ones: what is forgotten of a present one would be lent once more.
+        If a clock was ahead, somebody does: then the database says what was spent.
         """
         ended = [
             account
             for account in self._pots
-            if account.window < start_s and not self.lent_pusd(account)
+            if account.window < start_s
+            and not self.lent_pusd(account)
+            and not self.is_unaccounted(account)
         ]
         for account in ended:
             del self._pots[account]

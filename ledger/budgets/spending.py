@@ -1,11 +1,14 @@
 """Which attempts a budget counts, and on which account: by its scope, as admission names scopes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    JSON,
     ColumnElement,
     Connection,
+    Select,
     String,
     TableValuedAlias,
     and_,
@@ -24,34 +27,38 @@ from ledger.budgets.escrow import EscrowError
 from ledger.budgets.scopes import BY_PREFIX, EACH, AttemptRows, BudgetScope, valued_tag
 from ledger.budgets.windows import CalendarWindow
 from ledger.model_names import counted_names
-from ledger.orm.base import Stored, aliased
+from ledger.orm.base import Stored
 from ledger.orm.books import AttemptRow
 from ledger.orm.identity import KeyRow
 
 
 @dataclass(frozen=True, slots=True)
 class CountedAttempts:
-    """`rows` are attempts, once for each account that they count on; `where` says which of them."""
+    """`rows` are attempts, once for each account that they count on; `where` says which of them.
+
+    `names`: what the books named them by beside the scope's own name: keys, snapshots of a model.
+    """
 
     rows: Any  # attempts, or a join of them: what a SELECT may be from
     account: ColumnElement[str]
     where: ColumnElement[bool]
+    names: tuple[str, ...] = ()
 
 
 def scope_spending(
     connection: Connection, scope: str, budget_id: str, window: CalendarWindow
 ) -> CountedAttempts:
     """Return the attempts of one scope. Raises `EscrowError` for a scope that there is not."""
-    where = _of_scope(connection, scope, window)
-    return CountedAttempts(AttemptRow, literal(budget_id, String), where)
+    where, names = _of_scope(connection, scope, window)
+    return CountedAttempts(AttemptRow, literal(budget_id, String), where, names)
 
 
 def default_spending(
-    connection: Connection, default: BudgetLine, window: CalendarWindow
+    connection: Connection, default: BudgetLine, values: Iterable[str]
 ) -> CountedAttempts:
     """Return the attempts of everybody whom a default may bind, each on the account of its name.
 
-    On `tag:run=*` a team has as many values as it may have, the first by their names.
+    `values`: those of its tag that are counted (`first_values`).
     """
     prefix, end = default.scope.removesuffix(EACH), literal(f"@{default.period}", String)
     name = valued_tag(default.scope)
@@ -59,7 +66,7 @@ def default_spending(
         mine = column_of(BY_PREFIX[prefix.removesuffix(":")])
         return CountedAttempts(AttemptRow, literal(prefix, String) + mine + end, mine.is_not(None))
     tag = _tags(connection, AttemptRow.tags)
-    counted = tag.c.value.in_(_first_values(connection, name, window))
+    counted = tag.c.value.in_(_listed(connection, values))
     return CountedAttempts(
         join(AttemptRow, tag, true()),
         literal(prefix, String) + tag.c.value + end,
@@ -85,27 +92,44 @@ def column_of(kind: BudgetScope) -> Stored[Any]:
     return found
 
 
-def _first_values(connection: Connection, name: str, window: CalendarWindow) -> Any:
-    """Select the values of a tag in the window, `VALUES_MOST` of each team that used them first."""
-    attempt = aliased(AttemptRow)
-    tag = _tags(connection, attempt.tags)
+def first_values(
+    connection: Connection, name: str, window: CalendarWindow, *, after: int = 0
+) -> dict[str, str]:
+    """Return the values of a tag in the window, with the team that each counts in the share of.
+
+    A team has as many as it may have, the first by their names. `after`: of attempts with a greater
+    number alone.
+    """
+    tag = _tags(connection, AttemptRow.tags)
     values = (
-        select(tag.c.value.label("value"), func.min(attempt.team_id).label("team"))
-        .select_from(join(attempt, tag, true()))
+        select(tag.c.value.label("value"), func.min(AttemptRow.team_id).label("team"))
+        .select_from(join(AttemptRow, tag, true()))
         .where(
             tag.c.key == name,
-            attempt.opened_us >= window.start_s * 10**6,
-            attempt.opened_us < window.end_s * 10**6,
+            AttemptRow.seq > after,
+            AttemptRow.opened_us >= window.start_s * 10**6,
+            AttemptRow.opened_us < window.end_s * 10**6,
         )
         .group_by(tag.c.value)
         .subquery()
     )
     place = func.row_number().over(partition_by=values.c.team, order_by=values.c.value)
-    ranked = select(values.c.value, place.label("place")).subquery()
-    return select(ranked.c.value).where(ranked.c.place <= VALUES_MOST)
+    ranked = select(values.c.value, values.c.team, place.label("place")).subquery()
+    query = select(ranked.c.value, ranked.c.team).where(ranked.c.place <= VALUES_MOST)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def _of_scope(connection: Connection, scope: str, window: CalendarWindow) -> ColumnElement[bool]:
+def _listed(connection: Connection, values: Iterable[str]) -> Select[str]:
+    """Select these values, which are more than a statement may have parameters."""
+    is_postgresql = connection.dialect.name == "postgresql"
+    rows = func.json_array_elements_text if is_postgresql else func.json_each
+    listed = rows(literal([*values], JSON)).table_valued(column("value", String))
+    return select(listed.c.value)
+
+
+def _of_scope(
+    connection: Connection, scope: str, window: CalendarWindow
+) -> tuple[ColumnElement[bool], tuple[str, ...]]:
     """Which attempts fall under a scope, as admission names the scopes of an attempt."""
     prefix, _, name = scope.partition(":")
     kind = BY_PREFIX.get(prefix)
@@ -113,15 +137,16 @@ def _of_scope(connection: Connection, scope: str, window: CalendarWindow) -> Col
         raise EscrowError(f"`{scope}` is no budget scope")
     match kind.rows:
         case AttemptRows.ALL:
-            return true()
+            return true(), ()
         case AttemptRows.EXTERNAL:
-            return and_(AttemptRow.provider.is_not(None), AttemptRow.simulated.is_(False))
+            sends = and_(AttemptRow.provider.is_not(None), AttemptRow.simulated.is_(False))
+            return sends, ()
         case AttemptRows.TAGGED:
-            return _tag_condition(connection, name)
+            return _tag_condition(connection, name), ()
         case AttemptRows.COLUMN:
             names = sharers_of(connection, kind).get(name, [])
             names += _snapshots(connection, kind, name, window)
-            return column_of(kind).in_([name, *names])
+            return column_of(kind).in_([name, *names]), tuple(names)
 
 
 def _snapshots(

@@ -1,18 +1,18 @@
 """Windows of one calendar start, brought to the sums of their holds, however many they are.
 
-A window is locked before its holds are read: who settles meanwhile waits, and adds to what is
-written here. All windows of one call cost a fixed number of statements.
+All windows of one call cost a fixed number of statements, and one look at the holds.
 """
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, select, update
 
 from ledger.budgets.escrow import account_order
 from ledger.orm.base import Stored
-from ledger.orm.books import AttemptRow, ClaimRow
+from ledger.orm.books import ClaimRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
+from ledger.orm.condensings import RetiredHoldsRow
 from ledger.orm.types import exact_sum
 from ledger.upserts import insert_of
 
@@ -20,10 +20,14 @@ AccountFilter = Callable[[Stored[str]], ColumnElement[bool]]
 """Makes the condition that a column with a budget's id names one of the accounts."""
 
 
-def held_accounts(connection: Connection, mine: AccountFilter, start: int) -> list[str]:
-    """Return the accounts that have a hold in the window that begins at `start`."""
-    here = and_(mine(HoldRow.budget_id), HoldRow.window == start)
-    return [*connection.execute(select(HoldRow.budget_id).where(here).distinct()).scalars()]
+class HoldSums(NamedTuple):
+    """A window's holds: what ended ones cost, and bounds under way that no host was granted."""
+
+    spent_pusd: int = 0
+    owed_pusd: int = 0
+
+
+NOTHING = HoldSums()
 
 
 def total_windows(
@@ -33,20 +37,20 @@ def total_windows(
     start: int,
     *,
     hard: bool = False,
-    teams: bool = False,
+    teams: Mapping[str, str] | None = None,
 ) -> None:
-    """Lock the accounts' windows (made if missing); set what each spent and is claimed to its sum.
+    """Lock windows (made if missing); set what each spent and is claimed to the sum of its holds.
 
-    `mine` holds for these accounts at least. `hard`: and grant to no host what none spent. `teams`:
-    a window that is made counts among the values of the team that spent there.
+    They are these accounts', and those of all that have a hold there and for which `mine` is true,
+    which it is for the former. Nobody writes holds meanwhile (`serialize_declarations`). `hard`:
+    and grant to no host what none spent. `teams`: in whose share an account's new window counts.
     """
-    if not accounts:
+    table, sums = BudgetWindowRow, _sums(connection, mine, start)
+    ordered = sorted({*accounts, *sums}, key=lambda name: account_order(name, start))
+    if not ordered:
         return
-    table = BudgetWindowRow
-    ordered = sorted(accounts, key=lambda name: account_order(name, start))
-    owners = _teams(connection, mine, start) if teams else {}
     zeros = {"window": start, "spent_pusd": 0, "granted_pusd": 0, "claimed_pusd": 0}
-    rows = [{"budget_id": name, **zeros, "team_id": owners.get(name)} for name in ordered]
+    rows = [{"budget_id": name, **zeros, "team_id": (teams or {}).get(name)} for name in ordered]
     statement = insert_of(connection.dialect)(table)
     # A change to nothing locks what is there, in the one order in which windows are locked.
     unchanged = {"claimed_pusd": table.claimed_pusd}
@@ -54,19 +58,22 @@ def total_windows(
         index_elements=["budget_id", "window"], set_=unchanged
     )
     connection.execute(locking, rows)
-    spent = _sums(connection, exact_sum(HoldRow.actual_pusd), mine, start)
     claimed = _claims(connection, mine, start)
     _write(
         connection,
         [
-            {"of_budget": name, "spent": spent.get(name, 0), "claimed": claimed.get(name, 0)}
+            {
+                "of_budget": name,
+                "spent": sums.get(name, NOTHING).spent_pusd,
+                "claimed": claimed.get(name, 0),
+            }
             for name in ordered
         ],
         start,
         {"spent_pusd": bindparam("spent"), "claimed_pusd": bindparam("claimed")},
     )
     if hard:
-        _grant(connection, ordered, mine, start, spent)
+        _grant(connection, ordered, mine, start, sums)
 
 
 def _grant(
@@ -74,7 +81,7 @@ def _grant(
     accounts: Collection[str],
     mine: AccountFilter,
     start: int,
-    spent: dict[str, int],
+    sums: Mapping[str, HoldSums],
 ) -> None:
     """Grant to no host what none spent; hosts keep what they were granted.
 
@@ -92,19 +99,12 @@ def _grant(
             continue
         before = hosts.get(name, (0, 0))
         hosts[name] = before[0] + granted, before[1] + used
-    owed = _sums(
-        connection,
-        exact_sum(HoldRow.amount_pusd),
-        mine,
-        start,
-        HoldRow.state == BOOKED,
-        HoldRow.actual_pusd.is_(None),
-    )
     nobody, windows = [], []
     for name in accounts:
         granted, used = hosts.get(name, (0, 0))
-        booked = max(0, spent.get(name, 0) - used)
-        behind = booked + owed.get(name, 0)  # bounds under way that nobody was granted
+        of_holds = sums.get(name, NOTHING)
+        booked = max(0, of_holds.spent_pusd - used)
+        behind = booked + of_holds.owed_pusd
         windows.append({"of_budget": name, "granted": behind + granted})
         if behind or name in known:
             row = {"budget_id": name, "window": start, "host": NO_HOST}
@@ -121,17 +121,24 @@ def _grant(
     _write(connection, windows, start, {"granted_pusd": bindparam("granted")})
 
 
-def _sums(
-    connection: Connection,
-    amount: ColumnElement[int],
-    mine: AccountFilter,
-    start: int,
-    *further: ColumnElement[bool],
-) -> dict[str, int]:
-    query = select(HoldRow.budget_id, amount).where(
-        mine(HoldRow.budget_id), HoldRow.window == start, *further
+def _sums(connection: Connection, mine: AccountFilter, start: int) -> dict[str, HoldSums]:
+    """Return the sums of all accounts with a hold in the window, in one look at the holds."""
+    owed = case(
+        (and_(HoldRow.state == BOOKED, HoldRow.actual_pusd.is_(None)), HoldRow.amount_pusd),
+        else_=0,
     )
-    return {row[0]: int(row[1]) for row in connection.execute(query.group_by(HoldRow.budget_id))}
+    query = (
+        select(HoldRow.budget_id, exact_sum(HoldRow.actual_pusd), exact_sum(owed))
+        .where(mine(HoldRow.budget_id), HoldRow.window == start)
+        .group_by(HoldRow.budget_id)
+    )
+    sums = {row[0]: HoldSums(int(row[1]), int(row[2])) for row in connection.execute(query)}
+    gone = RetiredHoldsRow  # an earlier month's holds are kept as sums
+    retired = select(gone.budget_id, gone.actual_pusd)
+    for name, pusd in connection.execute(retired.where(mine(gone.budget_id), gone.window == start)):
+        before = sums.get(name, NOTHING)
+        sums[name] = before._replace(spent_pusd=before.spent_pusd + int(pusd))
+    return sums
 
 
 def _claims(connection: Connection, mine: AccountFilter, start: int) -> dict[str, int]:
@@ -143,16 +150,6 @@ def _claims(connection: Connection, mine: AccountFilter, start: int) -> dict[str
         .group_by(HoldRow.budget_id)
     )
     return {row[0]: int(row[1]) for row in connection.execute(query)}
-
-
-def _teams(connection: Connection, mine: AccountFilter, start: int) -> dict[str, str]:
-    query = (
-        select(HoldRow.budget_id, func.min(AttemptRow.team_id))
-        .join(AttemptRow, AttemptRow.attempt_id == HoldRow.attempt_id)
-        .where(mine(HoldRow.budget_id), HoldRow.window == start)
-        .group_by(HoldRow.budget_id)
-    )
-    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def _write(

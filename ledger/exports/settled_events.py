@@ -13,10 +13,9 @@ from sqlalchemy import Connection, Select, exists, or_, select
 from ledger.exports.attempts import COLUMNS, NAMES
 from ledger.exports.table import ColumnKind, moment
 from ledger.money import usd_exact
-from ledger.orm.books import AttemptRow, RefusalRow
+from ledger.orm.books import LOST, AttemptRow, RefusalRow
 from ledger.orm.seals import SealMarkRow, SealRow
 from ledger.queries.claims import claimed_column
-from ledger.writing.rows import LOST
 
 _REFUSED = ("request_id", "refused_us", "key_id", "team_id", "org_id", "model", "policy", "reason",
             "http_status", "scope")  # fmt: skip

@@ -25,13 +25,12 @@ from ledger.accounts import SUSPENSE, adjustments, provider_payable
 from ledger.instants import date_of, day_number
 from ledger.invoices.billing_days import billing_day, day_column, day_start_us
 from ledger.invoices.reconcile import ADJUSTED, RETIRED, BookedCost, model_of
-from ledger.orm.books import AttemptRow, ClaimRow, PostingRow
+from ledger.orm.books import LOST, AttemptRow, ClaimRow, PostingRow
 from ledger.orm.condensings import CondensedPostingRow
 from ledger.orm.fleet import GpuHourRow
 from ledger.orm.seals import RetiredBookingRow, RetirementRow
 from ledger.orm.types import exact_sum
 from ledger.spans import DAY_US
-from ledger.writing.rows import LOST
 
 PROVIDER, GPU = "provider:", "gpu:"
 _UNCERTAIN = ("estimated", "bound", "continuous")  # bases of a cost that a bill may undercut

@@ -25,6 +25,8 @@ from ledger.orm.base import LedgerBase, Stored, define_column
 from ledger.orm.partial_index import partial_index
 from ledger.orm.types import Json, Serial
 
+LOST = "lost"  # status and flag of an attempt whose end nobody knows
+
 
 def _partial(name: str, then: str) -> Index:
     """Return an index of rows that have `name`."""

@@ -29,11 +29,11 @@ from ledger.journals.token_kinds import (
     TokenCounts,
 )
 from ledger.money import PPM, split_largest_remainder
+from ledger.orm.books import LOST
 from ledger.orm.tables import AttemptRow, exact_sum, token_column, token_sum
 from ledger.prices.book import STANDARD, Price, TokenRates, UnpricedTierError, rates_for, tier_of
 from ledger.prices.rates import is_charged, request_fee_pusd, unit_pusd
 from ledger.spans import Scope, total
-from ledger.writing.rows import LOST
 
 REQUESTS = "requests"  # a fee per request
 UNSETTLED = "unsettled"  # perhaps billed: stands at its bound until evidence comes

@@ -40,6 +40,7 @@ from ledger.database import in_groups, reading
 from ledger.invoices.bookings import RetiredBooking
 from ledger.journals.records import HoldState
 from ledger.orm.books import (
+    LOST,
     AttemptDecisionRow,
     AttemptLegRow,
     AttemptRow,
@@ -61,7 +62,6 @@ from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 from ledger.spans import DAY_US, INPUT_TOKENS, OUTPUT_TOKENS
 from ledger.upserts import insert_of
-from ledger.writing.rows import LOST
 
 LEAST_DAYS = 35  # a budget's window is a month at most, and is counted anew from its attempts
 ROWS_AT_ONCE = {"postgresql": 10_000, "sqlite": 500}

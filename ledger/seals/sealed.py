@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 from ledger.fleet.hours import hour_of
 from ledger.orm.base import LedgerBase, Stored
 from ledger.orm.books import (
+    LOST,
     AttemptLegRow,
     AttemptRow,
     CacheHitRow,
@@ -26,7 +27,6 @@ from ledger.orm.books import (
 )
 from ledger.orm.fleet import GpuHourRow, GpuHourTeamRow
 from ledger.seals.seal import SealRanges, leaf, said_leaf
-from ledger.writing.rows import LOST
 
 ROWS_AT_ONCE = 5_000
 

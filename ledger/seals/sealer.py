@@ -16,12 +16,11 @@ from sqlalchemy import Connection, Engine, Row, func, insert, select, text, upda
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from ledger.database import in_groups, reading
-from ledger.orm.books import AttemptRow, PostingRow, PriceVersionRow, RefusalRow
+from ledger.orm.books import LOST, AttemptRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.seals import SealMarkRow, SealRow
 from ledger.seals import sealed
 from ledger.seals.annex import add_link
 from ledger.seals.seal import GENESIS, SealLink, SealRanges, digest
-from ledger.writing.rows import LOST
 
 ROWS_AT_ONCE = 2_500  # of each table in one link: 7 MiB, and how long a state is kept open
 LOCK_TIMEOUT_MS = 100  # writers that come later wait behind us for as long

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from ledger.budgets.binding import BoundBudgets, default_of
 from ledger.budgets.windows import Period, window_at
 from ledger.journals.records import HoldState
-from ledger.orm.books import AttemptRow, ClaimRow, JournalPositionRow
+from ledger.orm.books import LOST, AttemptRow, ClaimRow, JournalPositionRow
 from ledger.orm.budgets import (
     BOOKED,
     NO_HOST,
@@ -27,7 +27,6 @@ from ledger.orm.budgets import (
 )
 from ledger.orm.condensings import RetiredHoldsRow
 from ledger.orm.types import exact_sum
-from ledger.writing.rows import LOST
 
 Found = Generator[tuple[str, str], None, None]
 _Key = tuple[str, int]  # budget, window

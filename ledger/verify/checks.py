@@ -19,6 +19,7 @@ from ledger.journals.records import HoldState
 from ledger.journals.token_kinds import TOKEN_KINDS, TokenCounts
 from ledger.orm.base import aliased
 from ledger.orm.books import (
+    LOST,
     AttemptRow,
     ClaimRow,
     JournalPositionRow,
@@ -43,7 +44,7 @@ from ledger.verify.registers import registers_hold
 from ledger.verify.rollups import sums_are_the_rows
 from ledger.verify.seals import seals_hold
 from ledger.verify.stored import stored_bytes_add_up
-from ledger.writing.rows import DISPUTED, LOST
+from ledger.writing.rows import DISPUTED
 
 FINDINGS_PER_CHECK = 100
 ROWS_AT_ONCE = 5_000

@@ -11,11 +11,10 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, literal_
 from ledger.accounts import gpu_payable
 from ledger.fleet.hours import gpu_entry
 from ledger.money import format_usd
-from ledger.orm.books import AttemptRow, PostingRow
+from ledger.orm.books import LOST, AttemptRow, PostingRow
 from ledger.orm.fleet import HOUR_US, GpuHourRow, GpuHourTeamRow
 from ledger.orm.seals import RetiredUseRow
 from ledger.orm.types import exact_sum
-from ledger.writing.rows import LOST
 
 Found = Generator[tuple[str, str], None, None]
 """What is wrong, as (subject, message); nothing when all is well."""

@@ -14,10 +14,10 @@ import msgspec
 from ledger.accounts import counted_claim_pusd
 from ledger.budgets.under_way import BookedChange, SplitHolds, merge_booked
 from ledger.journals.records import AttemptOpened, AttemptSettled, CacheHit, Hold, HoldState, Record
+from ledger.orm.books import LOST
 from ledger.orm.budgets import BOOKED
 from ledger.posting_rows import DatabaseRow
 from ledger.writing.rows import (
-    LOST,
     NewAttempt,
     RowBatch,
     add_lost,

@@ -29,10 +29,10 @@ from ledger.journals.records import (
     HoldState,
     RequestRefused,
 )
+from ledger.orm.books import LOST
 from ledger.orm.budgets import BOOKED
 from ledger.posting_rows import DatabaseRow, Values, posting_values
 
-LOST = "lost"
 UNKNOWN_TIER = "unknown_tier"
 DISPUTED = "disputed"
 OVER_BOUND = "over_bound"

@@ -8,9 +8,10 @@ from sqlalchemy import Connection, select
 from ledger.database import in_groups
 from ledger.journals.records import AttemptOpened, Hold
 from ledger.orm import tables as orm
+from ledger.orm.books import LOST
 from ledger.orm.budgets import BOOKED
 from ledger.writing.fold import AttemptStage, KnownAttempt
-from ledger.writing.rows import LOST, opened_record_of
+from ledger.writing.rows import opened_record_of
 
 
 def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, KnownAttempt]:

@@ -198,7 +198,7 @@ def test_each_version_of_the_file_is_kept_once(engine, apply):
 
 
 def test_a_declaration_holds_whole_or_not_at_all(engine, apply):
-    broken = replace(SEARCH, scope=None)
+    broken = replace(SEARCH, limit_pusd=None)
     with pytest.raises(Exception, match=r"(?i)null"):
         apply(1, [CONTRACT], [broken])
     assert contracts(engine) == []

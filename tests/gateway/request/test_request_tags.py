@@ -72,6 +72,7 @@ def test_what_is_no_tag_is_refused_by_the_headers_name(said) -> None:
     with pytest.raises(RequestError) as told:
         tagged(said, "run")
     assert told.value.param == "x-breakeven-tags"
+    assert str(told.value).startswith("`x-breakeven-tags`: "), "clients show the message alone"
 
 
 def test_rate_limits_go_by_the_keys_own_tags(tmp_path) -> None:

@@ -6,7 +6,13 @@ from sqlalchemy import select
 from ledger.budgets.binding import BudgetLine
 from ledger.budgets.escrow import EscrowError
 from ledger.budgets.scopes import BY_PREFIX
-from ledger.budgets.spending import column_of, default_spending, scope_spending, sharers_of
+from ledger.budgets.spending import (
+    column_of,
+    default_spending,
+    first_values,
+    scope_spending,
+    sharers_of,
+)
 from ledger.budgets.windows import window_at
 from ledger.orm.books import AttemptRow
 
@@ -27,7 +33,7 @@ def test_a_value_of_each_tag_is_an_account_and_a_star_is_none(engine, write, ope
     write(engine, opened(9, opened_us=at_us, tags=()))
     line = BudgetLine("tag:run=*@day", "tag:run=*", "day", "UTC", True, 1)
     with engine.connect() as connection:
-        found = default_spending(connection, line, DAY)
+        found = default_spending(connection, line, first_values(connection, "run", DAY))
         query = select(AttemptRow.request_id, found.account).select_from(found.rows)
         rows = connection.execute(query.where(found.where)).all()
     assert sorted(map(tuple, rows)) == [
