@@ -54,12 +54,18 @@ class ScalingBooks:
                 connection.execute(insert(FleetChangeRow).values(self._change_row(change)))
 
     def add(self, instance: FleetInstance) -> None:
-        """Write an instance that nobody asked for; where it has a row, it costs money again."""
+        """Write an instance that nobody asked for.
+
+        Where its token has a row, this is another life with a row of its own, so that the rent of
+        the earlier one stays.
+        """
+        row = FleetInstanceRow
         with self._engine.begin() as connection:
             self._check(connection)
-            row = insert_into(connection, FleetInstanceRow).values(_instance_row(instance))
-            again = {"gone_us": None, "name": instance.name, "asked_us": instance.asked_us}
-            connection.execute(row.on_conflict_do_update(index_elements=["token"], set_=again))
+            lived = select(row.token).where(row.token == instance.token)
+            if connection.execute(lived).first() is not None:
+                instance = replace(instance, token=f"{instance.token}~{instance.asked_us}")
+            connection.execute(insert(row).values(_instance_row(instance)))
 
     def mark(
         self, token: str, outcome: str | None = None, detail: str | None = None, **marks: Any

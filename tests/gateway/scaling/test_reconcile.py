@@ -173,7 +173,11 @@ def test_what_nobody_asked_for_is_named_once_and_told_until_it_is_gone():
     assert (verbs, kinds) == ([("name_orphan", "p!i-strange")], [FindingKind.ORPHAN])
     known = replace(row(0), token="p!i-strange", place=None, owned=False)
     assert steps(view(known, listed=(strange,)), 0) == ([], [FindingKind.ORPHAN])
-    assert steps(view(known, listed=()), 0) == ([("gone", "p!i-strange")], [])
+    assert steps(view(known, listed=()), 0) == ([], [])
+    late = view(known, listed=(), missing_us={"p!i-strange": NOW - 61 * S})
+    assert steps(late, 0) == ([("gone", "p!i-strange")], [])
+    later = replace(known, token=f"p!i-strange~{NOW * S}")
+    assert steps(view(later, listed=(strange,)), 0) == ([], [FindingKind.ORPHAN])
 
 
 def test_what_comes_back_after_its_end_is_stopped_again():
