@@ -16,6 +16,10 @@ from gateway.policies.overrides import instant
 Pool = Annotated[str | None, typer.Argument(help="This pool alone; default: every one.")]
 PUSD = 10**12
 NOT_KNOWN = "not known"
+NOT_SIZED = (
+    "no longer sized, so nobody sees whether these engines ended, and their rent goes on; set "
+    "`scale` with `mode: advise` again until they are gone"
+)
 NO_POOL = "No pool sizes itself: set `pools.NAME.scale`, for example `scale: {max: 4}`."
 
 
@@ -89,7 +93,7 @@ def _print_status(out: Console, found: Sequence[dict[str, Any]]) -> None:
         out.print(NO_POOL)
     for pool in found:
         held = f", paused by {pool['paused']}" if pool["paused"] else ""
-        out.print(f"{pool['pool']}: {pool['mode']}{held}", markup=False)
+        out.print(f"{pool['pool']}: {pool['mode'] or NOT_SIZED}{held}", markup=False)
         if pool["plan"] is None:
             out.print("No plan was made yet.")
         else:
