@@ -20,6 +20,10 @@ NOT_SIZED = (
     "no longer sized, so nobody sees whether these engines ended, and their rent goes on; set "
     "`scale` with `mode: advise` again until they are gone"
 )
+NO_PLAN = (
+    "No plan was made yet: what an engine can do is measured while it serves, and `breakeven "
+    "ledger report` says what is missing."
+)
 NO_POOL = "No pool sizes itself: set `pools.NAME.scale`, for example `scale: {max: 4}`."
 
 
@@ -95,7 +99,7 @@ def _print_status(out: Console, found: Sequence[dict[str, Any]]) -> None:
         held = f", paused by {pool['paused']}" if pool["paused"] else ""
         out.print(f"{pool['pool']}: {pool['mode'] or NOT_SIZED}{held}", markup=False)
         if pool["plan"] is None:
-            out.print("No plan was made yet.")
+            out.print(NO_PLAN)
         else:
             kept = pool["plan"]
             words = f"{kept['wanted']} wanted, {kept['running']} run: {kept['sentence']}"

@@ -130,7 +130,7 @@ def test_a_pool_that_does_not_size_itself_is_named(breakeven) -> None:
 
 def test_before_a_plan_it_says_so(breakeven) -> None:
     breakeven("fleet", "pause", "a")
-    assert "No plan was made yet." in breakeven("fleet", "status").stdout
+    assert "No plan was made yet: what" in breakeven("fleet", "status").stdout
     assert "a: no plan was made yet." in breakeven("fleet", "plan").stdout
     assert "Nothing was started or stopped" in breakeven("fleet", "explain", "a").stdout
 
