@@ -119,10 +119,12 @@ class KubernetesActuator:
         verify: Any = str(self._access.account / "ca.crt") if secure else False
         path, until_s = f"{self._access.url}/{self._path()}", time.monotonic() + self._limit_s
         try:
-            headers = {"authorization": f"Bearer {self._access.read('token')}".encode("ascii")}
+            bearer = f"Bearer {self._access.read('token')}".encode("ascii")
             with (
                 httpx.Client(verify=verify, timeout=self._limit_s, trust_env=False) as client,
-                client.stream(method, path, json=body, headers=headers) as answer,
+                client.stream(
+                    method, path, json=body, headers=[(b"authorization", bearer)]
+                ) as answer,
             ):
                 said = b""
                 for part in answer.iter_bytes():

@@ -59,7 +59,7 @@ class TrafficObserver:
         return start_us - start_us % WINDOW_US
 
     def refresh(self, now_us: int) -> None:
-        """Read prices, engine time and capacity, where they are old; sooner while none are known."""
+        """Read prices, engine time and capacity where they are old, sooner while none is known."""
         kept_us = WINDOW_US if self.classes is None else CLASSES_US
         if self._read_us is not None and now_us - self._read_us < kept_us:
             return
