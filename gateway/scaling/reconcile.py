@@ -187,7 +187,7 @@ def _follow(
     if listed:
         yield from _listed(view, rules, instance, _ends_us(listed))
     else:
-        yield from _unlisted(view, rules, instance)
+        yield from _unlisted(view, found, rules, instance)
 
 
 def _ends_us(listed: Sequence[ListedInstance]) -> int | None:
@@ -236,7 +236,7 @@ def _drain(view: FleetView, rules: FleetRules, instance: FleetInstance) -> Itera
 
 
 def _unlisted(
-    view: FleetView, rules: FleetRules, instance: FleetInstance
+    view: FleetView, found: ListedMatches, rules: FleetRules, instance: FleetInstance
 ) -> Iterator[FleetAction | FleetFinding]:
     token, place, now_us = instance.token, instance.place, view.now_us
     if instance.seen_us is None and instance.told_us is None:
@@ -249,7 +249,9 @@ def _unlisted(
         else:
             yield FleetAction(ActionVerb.REPEAT_START, token, place)
         return
-    if place in view.serving:
+    # What serves there may be the next life at this place, which is listed.
+    others = {item.place for item in view.instances if item.token in found.of}
+    if place in view.serving and place not in others:
         words = f"{token} is not listed, and its engine serves; it costs rent"
         yield FleetFinding(FindingKind.FORGOTTEN, token, words)
         return
