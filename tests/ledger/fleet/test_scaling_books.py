@@ -55,6 +55,14 @@ def test_a_stop_marks_its_engine_and_an_outcome_completes_its_changes(engine, bo
     assert read(engine, reads.instances_between, 20 * S, HOUR_US) == []
 
 
+def test_a_stop_of_what_never_came_is_done_and_its_start_failed(engine, books):
+    books.intend(START, ENGINE)
+    books.intend(replace(START, verb="stop"))
+    books.mark("p.0.k", "failed", "w", gone_us=20 * S)
+    stop, start = read(engine, reads.changes)
+    assert (stop.outcome, start.outcome, start.detail) == ("done", "failed", "w")
+
+
 def test_each_life_of_what_nobody_asked_for_has_a_row_with_its_rent(engine, books):
     orphan = replace(ENGINE, token="p!i", owned=False, place=None)
     books.add(orphan)
