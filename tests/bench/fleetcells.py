@@ -142,7 +142,7 @@ def play_cells(
     plans: list[CellPlan], folder: Path, kept: Path, processes: int
 ) -> Iterator[tuple[CellPlan, Cell]]:
     """Yield each cell as it ends; those in the file `kept` are not played again."""
-    known = _Kept(kept, folder)
+    known = _FinishedCells(kept, folder)
     left = []
     for plan in plans:
         cell = known.cell(plan)
@@ -160,7 +160,7 @@ def play_cells(
             yield playing[done], cell
 
 
-class _Kept:
+class _FinishedCells:
     """Finished cells of the present sources and rates, a line each."""
 
     def __init__(self, path: Path, folder: Path) -> None:
