@@ -6,7 +6,6 @@ off goes on where it ended, and one of other sources begins anew.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -181,4 +180,4 @@ class _FinishedCells:
     def keep(self, plan: CellPlan, cell: Cell) -> None:
         row = {"sources": self._digest, "plan": str(plan), "cell": asdict(cell)}
         with self._path.open("a") as lines:
-            lines.write(json.dumps(row) + os.linesep)
+            lines.write("\n" + json.dumps(row))  # the last line may have been cut
