@@ -229,6 +229,8 @@ def _changes(fleet: ScaledPool) -> None:
     if not fleet.changes:
         st.caption("Nothing was started or stopped in this period, nor was it advised.")
         return
+    newest = fleet.changes[0]
+    st.caption(f"The newest one, a {newest.verb}: {newest.sentence.rstrip('.')}.")
     rows = [
         {
             formatting.zoned("at"): formatting.instant(item.at_us),

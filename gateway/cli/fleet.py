@@ -16,6 +16,14 @@ from gateway.policies.overrides import instant
 Pool = Annotated[str | None, typer.Argument(help="This pool alone; default: every one.")]
 PUSD = 10**12
 NOT_KNOWN = "not known"
+NOT_SIZED = (
+    "no longer sized, so nobody sees whether these engines ended, and their rent goes on; set "
+    "`scale` with `mode: advise` again until they are gone"
+)
+NO_PLAN = (
+    "No plan was made yet: what an engine can do is measured while it serves, and `breakeven "
+    "ledger report` says what is missing."
+)
 NO_POOL = "No pool sizes itself: set `pools.NAME.scale`, for example `scale: {max: 4}`."
 
 
@@ -89,9 +97,9 @@ def _print_status(out: Console, found: Sequence[dict[str, Any]]) -> None:
         out.print(NO_POOL)
     for pool in found:
         held = f", paused by {pool['paused']}" if pool["paused"] else ""
-        out.print(f"{pool['pool']}: {pool['mode']}{held}", markup=False)
+        out.print(f"{pool['pool']}: {pool['mode'] or NOT_SIZED}{held}", markup=False)
         if pool["plan"] is None:
-            out.print("No plan was made yet.")
+            out.print(NO_PLAN)
         else:
             kept = pool["plan"]
             words = f"{kept['wanted']} wanted, {kept['running']} run: {kept['sentence']}"

@@ -27,13 +27,17 @@ from gateway.scaling.actuator import ActuatorError, ListedInstance
 
 LONGEST = 1024 * 1024  # bytes of a list
 PLACES = 10_000
+LOOK_S = 0.1  # between two looks whether a silent program has ended
+
+
+Word = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class CommandListing(msgspec.Struct, frozen=True):
     """One engine as the program lists it."""
 
-    name: str
-    token: str | None = None
+    name: Word
+    token: Word | None = None
     place: int | None = None
     ends_s: Annotated[float, msgspec.Meta(ge=0, le=1e11)] | None = None
 
@@ -62,6 +66,10 @@ class CommandActuator:
             raise ActuatorError(f"{self._name} list printed no list of engines: {error}") from None
         if any(item.place is not None and not 0 <= item.place < PLACES for item in found):
             raise ActuatorError(f"{self._name} list printed a place that is no place of a pool")
+        if not all(f"{item.name}{item.token or ''}".isprintable() for item in found):
+            raise ActuatorError(
+                f"{self._name} list printed a name or token with control characters"
+            )
         return [
             ListedInstance(
                 item.name,
@@ -101,13 +109,22 @@ class CommandActuator:
 
 
 def _read(process: subprocess.Popen[bytes], until_s: float) -> bytes:
-    """Return what it prints; raises `TimeoutError`, and `ActuatorError` where it is too much."""
+    """Return what it prints; raises `TimeoutError`, and `ActuatorError` where it is too much.
+
+    What it started may hold its output open: when the program has ended, no more is waited for.
+    """
     assert process.stdout is not None
     poll, said = select.poll(), b""
     poll.register(process.stdout.fileno(), select.POLLIN)
     while True:
-        if not poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
-            raise TimeoutError
+        ended = process.poll() is not None
+        left_s = 0.0 if ended else min(LOOK_S, max(0.0, until_s - time.monotonic()))
+        if not poll.poll(left_s * 1000):
+            if ended:
+                return said
+            if time.monotonic() >= until_s:
+                raise TimeoutError
+            continue
         part = os.read(process.stdout.fileno(), 65_536)
         if not part:
             return said

@@ -6,6 +6,8 @@ as they are. A write names the version that was read, so of two writers one is r
 the pod needs `get` and `update` on `RESOURCE/scale` of this one object.
 """
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,8 @@ class ClusterAccess(msgspec.Struct, frozen=True):
             return (self.account / name).read_text(encoding="utf-8").strip()
         except OSError as error:
             raise ActuatorError(f"{self.account / name}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ActuatorError(f"{self.account / name}: this is no text") from None
 
 
 class KubernetesActuator:
@@ -86,6 +90,10 @@ class KubernetesActuator:
     def _name(self) -> str:
         return self._section.name or ""
 
+    @property
+    def _limit_s(self) -> float:
+        return self._section.timeout_s
+
     def _path(self) -> str:
         namespace = self._section.namespace or self._access.read("namespace")
         return RESOURCES[self._section.workload].format(namespace, self._name)
@@ -99,30 +107,44 @@ class KubernetesActuator:
         self._ask("PUT", scale | {"spec": spec})
 
     def _ask(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        secure = self._access.url.startswith("https:")
-        verify: Any = str(self._access.account / "ca.crt") if secure else False
-        headers = {"authorization": f"Bearer {self._access.read('token')}"}
-        path = f"{self._access.url}/{self._path()}"
-        try:
-            with httpx.Client(
-                verify=verify, timeout=self._section.timeout_s, trust_env=False
-            ) as client:
-                answer = client.request(method, path, json=body, headers=headers)
-        except (httpx.HTTPError, OSError) as error:
-            words = f"the API server did not answer: {type(error).__name__}"
-            raise ActuatorError(words) from None
+        answer, said = self._exchange(method, body)
         if answer.status_code != httpx.codes.OK:
             words = f"{method} of the scale of {self._name}: HTTP {answer.status_code}"
-            raise ActuatorError(f"{words} {_reason(answer)}".rstrip())
-        if len(answer.content) > LONGEST:
-            raise ActuatorError(f"the scale of {self._name} has more than {LONGEST} bytes")
-        return _scale_of(answer)
+            raise ActuatorError(f"{words} {_reason(said)}".rstrip())
+        return _scale_of(said)
+
+    def _exchange(self, method: str, body: dict[str, Any] | None) -> tuple[httpx.Response, bytes]:
+        """Ask the API server once. Time and length of all of its answer are bounded."""
+        secure = self._access.url.startswith("https:")
+        verify: Any = str(self._access.account / "ca.crt") if secure else False
+        path, until_s = f"{self._access.url}/{self._path()}", time.monotonic() + self._limit_s
+        try:
+            bearer = f"Bearer {self._access.read('token')}".encode("ascii")
+            with (
+                httpx.Client(verify=verify, timeout=self._limit_s, trust_env=False) as client,
+                client.stream(
+                    method, path, json=body, headers=[(b"authorization", bearer)]
+                ) as answer,
+            ):
+                said = b""
+                for part in answer.iter_bytes():
+                    said += part
+                    if len(said) > LONGEST:
+                        words = f"the scale of {self._name} has more than {LONGEST} bytes"
+                        raise ActuatorError(words)
+                    if time.monotonic() > until_s:
+                        words = f"the API server's answer did not end within {self._limit_s:g} s"
+                        raise ActuatorError(words)
+                return answer, said
+        except (httpx.HTTPError, OSError, UnicodeError) as error:
+            words = f"the API server did not answer: {type(error).__name__}"
+            raise ActuatorError(words) from None
 
 
-def _scale_of(answer: httpx.Response) -> dict[str, Any]:
+def _scale_of(said: bytes) -> dict[str, Any]:
     try:
-        found = answer.json()
-    except ValueError:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
         raise ActuatorError("the API server answered no JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("spec"), dict):
         raise ActuatorError("the API server answered no Scale")
@@ -137,11 +159,11 @@ def _replicas(scale: dict[str, Any]) -> int:
     return count
 
 
-def _reason(answer: httpx.Response) -> str:
+def _reason(said: bytes) -> str:
     """Return the API server's own word, as `Conflict` or `Forbidden`."""
     try:
-        document = answer.json()
-    except ValueError:
+        document = json.loads(said)
+    except (ValueError, RecursionError):
         return ""
     reason = document.get("reason") if isinstance(document, dict) else None
     return reason[:80] if isinstance(reason, str) else ""

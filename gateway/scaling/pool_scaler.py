@@ -18,6 +18,7 @@ from gateway.scaling import advised_fleet
 from gateway.scaling.action_runner import ActionRunner, PlannedWords
 from gateway.scaling.actuator import ActuatorError, FleetActuator
 from gateway.scaling.fleet_probe import FleetProbe
+from gateway.scaling.listed_matches import ListedMatches
 from gateway.scaling.plan_words import advised_changes, document_of, expected_pusd, usd
 from gateway.scaling.played_fleet import demand_classes
 from gateway.scaling.pool_setup import PoolSetup
@@ -268,12 +269,11 @@ class PoolScaler:
             closed = instances_named(connection, sorted(set(tokens) - known))
             first = not has_instances(connection, self._setup.pool)
         if listed is not None:
-            places = {item.place for item in listed if item.token is None}
-            there = {*tokens, *(row.token for row in rows if row.place in places)}
+            found = ListedMatches(self._setup.pool, rows, listed, closed)
             self._missing = {
                 row.token: self._missing.get(row.token, now_us)
                 for row in rows
-                if row.token not in there
+                if not found.has(row)
             }
         probe = self._place.probe
         return FleetView(
@@ -284,7 +284,7 @@ class PoolScaler:
             serving=probe.serving(),
             busy=probe.busy(),
             away=probe.away(),
-            closed=tuple(row for row in closed if row.gone_us is not None),
+            closed=tuple(closed),
             missing_us=self._missing,
             is_first=first,
             unreachable=why,

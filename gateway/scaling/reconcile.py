@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.scaling.actuator import ListedInstance, make_token
+from gateway.scaling.listed_matches import ListedMatches, stranger_keys
 from ledger.fleet.fleet_records import FleetInstance
 
 
@@ -95,7 +96,8 @@ class FleetWish:
 class FleetView:
     """The state that is known now. `listed` is `None` where the actuator did not answer.
 
-    `instances` are open rows; `closed` are rows of listed tokens that the books had ended.
+    `instances` are open rows; `closed` are other rows of listed tokens: those that the books had
+    ended, and those of other pools.
     `serving` and `busy` are places by the gateway's own probe, `away` says since when requests are
     kept from a place. `missing_us` says since when a token was not listed.
     """
@@ -128,12 +130,12 @@ def reconcile(
     if view.listed is None:
         words = f"the actuator did not list its engines: {view.unreachable}"
         return FleetSteps((), (FleetFinding(FindingKind.UNREACHABLE, "", words),))
-    found = _Matches(view)
+    found = ListedMatches(view.pool, view.instances, view.listed, view.closed)
     marks: list[FleetAction | FleetFinding] = [*_strangers(view, found, rules, nonces)]
     for instance in view.instances:
         if instance.owned:
             marks += _follow(view, found, rules, instance)
-        elif instance.token not in found.strange:
+        elif not found.has(instance) and _is_missed(view, rules, instance):
             marks.append(FleetAction(ActionVerb.GONE, instance.token))
     fresh = [*_resize(view, wish, rules, nonces, marks)]
     every = (*marks, *fresh)
@@ -143,40 +145,14 @@ def reconcile(
     )
 
 
-class _Matches:
-    """Listed instances by the rows that they are of; `strange` are those of no row, by key."""
-
-    def __init__(self, view: FleetView) -> None:
-        owned = {item.token: item for item in view.instances if item.owned}
-        places: dict[int | None, str] = {
-            item.place: item.token for item in owned.values() if item.place is not None
-        }
-        self.of: dict[str, list[ListedInstance]] = {}
-        self.strange: dict[str, ListedInstance] = {}
-        self.returned: list[FleetInstance] = []
-        closed = {item.token: item for item in view.closed}
-        for listed in view.listed or ():
-            token = listed.token if listed.token is not None else places.get(listed.place)
-            if token in owned and token is not None:
-                self.of.setdefault(token, []).append(listed)
-            elif token in closed and token is not None:
-                self.returned.append(closed[token])
-            else:
-                self.strange[_key(view.pool, listed)] = listed
-        for token, listed_here in self.of.items():
-            for extra in listed_here[1:]:
-                self.strange[f"{token}#{extra.name}"] = extra
-
-
-def _key(pool: str, listed: ListedInstance) -> str:
-    return listed.token if listed.token is not None else f"{pool}!{listed.name}"
-
-
 def _strangers(
-    view: FleetView, found: _Matches, rules: FleetRules, nonces: Sequence[str]
+    view: FleetView, found: ListedMatches, rules: FleetRules, nonces: Sequence[str]
 ) -> Iterator[FleetAction | FleetFinding]:
     """Name what no plan owns; the first time, what ran before is taken over."""
-    known = {item.token for item in view.instances}
+    known = {key for item in view.instances if not item.owned for key in stranger_keys(item.token)}
+    for listed, pool in found.foreign:
+        words = f"{listed.name} is of pool {pool} and listed for {view.pool}: rent counts there"
+        yield FleetFinding(FindingKind.DUPLICATE, listed.name, words)
     for instance in found.returned:
         words = f"{instance.token} was gone and is listed again; it is stopped"
         yield FleetFinding(FindingKind.RETURNED, instance.token, words)
@@ -199,7 +175,7 @@ def _strangers(
 
 
 def _follow(
-    view: FleetView, found: _Matches, rules: FleetRules, instance: FleetInstance
+    view: FleetView, found: ListedMatches, rules: FleetRules, instance: FleetInstance
 ) -> Iterator[FleetAction | FleetFinding]:
     """Bring one row up to date, and repeat orders that nothing shows the effect of."""
     token, place = instance.token, instance.place
@@ -211,7 +187,7 @@ def _follow(
     if listed:
         yield from _listed(view, rules, instance, _ends_us(listed))
     else:
-        yield from _unlisted(view, rules, instance)
+        yield from _unlisted(view, found, rules, instance)
 
 
 def _ends_us(listed: Sequence[ListedInstance]) -> int | None:
@@ -260,7 +236,7 @@ def _drain(view: FleetView, rules: FleetRules, instance: FleetInstance) -> Itera
 
 
 def _unlisted(
-    view: FleetView, rules: FleetRules, instance: FleetInstance
+    view: FleetView, found: ListedMatches, rules: FleetRules, instance: FleetInstance
 ) -> Iterator[FleetAction | FleetFinding]:
     token, place, now_us = instance.token, instance.place, view.now_us
     if instance.seen_us is None and instance.told_us is None:
@@ -273,12 +249,13 @@ def _unlisted(
         else:
             yield FleetAction(ActionVerb.REPEAT_START, token, place)
         return
-    if place in view.serving:
+    # What serves there may be the next life at this place, which is listed.
+    others = {item.place for item in view.instances if item.token in found.of}
+    if place in view.serving and place not in others:
         words = f"{token} is not listed, and its engine serves; it costs rent"
         yield FleetFinding(FindingKind.FORGOTTEN, token, words)
         return
-    since_us = view.missing_us.get(token, now_us)
-    if now_us - since_us < rules.grace_us:
+    if not _is_missed(view, rules, instance):
         if instance.told_us is None:
             words = f"{token} is no longer listed"
             yield FleetFinding(FindingKind.FORGOTTEN, token, words)
@@ -290,6 +267,11 @@ def _unlisted(
     words = f"{token} ended without being asked to"
     yield FleetFinding(FindingKind.FORGOTTEN, token, words)
     yield FleetAction(ActionVerb.GONE, token, place, outcome="failed", words=words)
+
+
+def _is_missed(view: FleetView, rules: FleetRules, instance: FleetInstance) -> bool:
+    """Whether lists have lacked an engine for so long that they are believed."""
+    return view.now_us - view.missing_us.get(instance.token, view.now_us) >= rules.grace_us
 
 
 def _ends(instance: FleetInstance, outcome: str) -> str | None:

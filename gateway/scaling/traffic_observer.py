@@ -59,8 +59,9 @@ class TrafficObserver:
         return start_us - start_us % WINDOW_US
 
     def refresh(self, now_us: int) -> None:
-        """Read prices, engine time and capacity, where they are old."""
-        if self._read_us is not None and now_us - self._read_us < CLASSES_US:
+        """Read prices, engine time and capacity where they are old, sooner while none is known."""
+        kept_us = WINDOW_US if self.classes is None else CLASSES_US
+        if self._read_us is not None and now_us - self._read_us < kept_us:
             return
         with self._ledger.connect() as connection:
             scope = Scope(now_us - DAY_US, now_us)

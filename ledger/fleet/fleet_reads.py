@@ -26,6 +26,13 @@ def scaled_pools(connection: Connection) -> list[str]:
     return sorted(connection.execute(select(FleetPoolRow.pool)).scalars())
 
 
+def renting_pools(connection: Connection) -> list[str]:
+    """Return the pools with engines that cost money now, sorted."""
+    row = FleetInstanceRow
+    query = select(row.pool).where(row.gone_us.is_(None)).distinct()
+    return sorted(connection.execute(query).scalars())
+
+
 def open_instances(connection: Connection, pool: str) -> list[FleetInstance]:
     """Return what costs money now, the oldest first."""
     row = FleetInstanceRow

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, insert, select, update
 
 from ledger.economics.scaling_score import ScoredSpan
 from ledger.fleet.fleet_lease import check_lease
@@ -54,26 +54,45 @@ class ScalingBooks:
                 connection.execute(insert(FleetChangeRow).values(self._change_row(change)))
 
     def add(self, instance: FleetInstance) -> None:
-        """Write an instance that nobody asked for; where it has a row, it costs money again."""
+        """Write an instance that nobody asked for.
+
+        Where its token has a row, this is another life with a row of its own, so that the rent of
+        the earlier one stays.
+        """
+        row = FleetInstanceRow
         with self._engine.begin() as connection:
             self._check(connection)
-            row = insert_into(connection, FleetInstanceRow).values(_instance_row(instance))
-            again = {"gone_us": None, "name": instance.name, "asked_us": instance.asked_us}
-            connection.execute(row.on_conflict_do_update(index_elements=["token"], set_=again))
+            lived = select(row.token).where(row.token == instance.token)
+            if connection.execute(lived).first() is not None:
+                instance = replace(instance, token=f"{instance.token}~{instance.asked_us}")
+            connection.execute(insert(row).values(_instance_row(instance)))
 
     def mark(
         self, token: str, outcome: str | None = None, detail: str | None = None, **marks: Any
     ) -> None:
-        """Set times of an instance, and complete its open changes where there is an outcome."""
+        """Set times of an instance, and complete its open changes where there is an outcome.
+
+        A stop of what is gone is done, also where its start failed.
+        """
         with self._engine.begin() as connection:
             self._check(connection)
             self._mark(connection, token, marks)
+            if marks.get("gone_us") is not None:
+                said = detail if outcome == "done" else None
+                self._finish(connection, token, "done", said, FleetChangeRow.verb == "stop")
             if outcome is not None:
                 self._finish(connection, token, outcome, detail)
 
-    def _finish(self, connection: Connection, token: str, outcome: str, detail: str | None) -> None:
+    def _finish(
+        self,
+        connection: Connection,
+        token: str,
+        outcome: str,
+        detail: str | None,
+        *which: ColumnElement[bool],
+    ) -> None:
         row = FleetChangeRow
-        mine = (row.token == token) & row.outcome.is_(None) & (row.mode == "act")
+        mine = and_(row.token == token, row.outcome.is_(None), row.mode == "act", *which)
         values = {
             "outcome": outcome,
             "done_us": self._now_us,

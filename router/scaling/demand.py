@@ -192,11 +192,14 @@ class PoolDemand:
         level, wider = track.ahead(seconds)
         errors = track.forecaster.errors
         points, rate = errors.points(), track.forecaster.rate
-        mean = sum(share * rate(level + wider * error) for error, share in points)
         low, high = (rate(level + wider * errors.quantile(share)) for share in _BAND)
         if track.rate() <= 0:
             low = 0.0
-        return ClassForecast(name, seconds, mean, low, max(high, mean))
+        # One wild hour's error is a factor of hundreds: what is outside of the band counts as its
+        # ends, or the mean would be nothing that anybody expects.
+        rates = ((rate(level + wider * error), share) for error, share in points)
+        mean = sum(share * min(max(above, low), high) for above, share in rates)
+        return ClassForecast(name, seconds, min(max(mean, low), high), low, high)
 
     def needed_work(self, traffic: DemandClass, seconds: float, at_s: float) -> float:
         """Return the engine seconds a second that this class almost surely stays below."""

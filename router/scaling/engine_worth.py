@@ -9,6 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from router.scaling.rate_points import RatePoints
+
 
 @dataclass(frozen=True, slots=True)
 class DemandMix:
@@ -73,9 +75,27 @@ class DemandMix:
 
     def earns(self, engine: int, rate: float) -> float:
         """Return what this engine adds, the first is 1, in pico-USD an hour."""
-        if not self.fixed and len(self.shares) == 1:  # the common case, without its loop
-            return self.densities[0] * min(1.0, max(0.0, rate * self.shares[0] - engine + 1))
         return self.value(engine, rate) - self.value(engine - 1, rate)
+
+    def mean_earned(self, engine: int, points: RatePoints, level: float, base: float) -> float:
+        """Return the mean of `earns` over the errors of a forecast, in pico-USD an hour.
+
+        `level` is the logarithm of the expected rate in engines and `base` what is in it beyond the
+        rate. V(n) is a sum over classes: the step from a density to the next one, times the work of
+        all classes so far, of which n engines take no more than n.
+        """
+        if self.fixed:
+            return sum(
+                share * self.earns(engine, rate) for rate, share in points.rates(level, base)
+            )
+        found = 0.0
+        for place, density in enumerate(self.densities):
+            after = self.densities[place + 1] if place + 1 < len(self.densities) else 0.0
+            edge = self._edges[place + 1]
+            more = points.mean_up_to(engine / edge, level, base)
+            more -= points.mean_up_to((engine - 1) / edge, level, base)
+            found += (density - after) * edge * more
+        return found
 
     def _rows(self) -> Iterable[tuple[float, float]]:
         return zip(self.shares, self.densities, strict=True)

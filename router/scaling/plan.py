@@ -156,7 +156,8 @@ class FleetState:
 class ClassForecast:
     """Requests a second of one class, when an engine asked for now would serve: mean and band.
 
-    The band holds four fifths of what is expected. `horizon_s` says how far ahead that is.
+    The band holds four fifths of what is expected; what is outside of it counts in the mean as its
+    ends. `horizon_s` says how far ahead that is.
     """
 
     name: str

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import log
 
 from router.scaling.demand import PoolDemand
 from router.scaling.engine_worth import DemandMix
@@ -17,6 +18,7 @@ from router.scaling.plan import (
 
 _HORIZON_S = 3_600.0
 _STEPS = 6  # that the horizon is summed over
+_WILDEST = log(3.0)  # an error beyond it was a jump from next to nothing: no factor of a high rate
 _PUSD = 10**12
 
 
@@ -47,7 +49,8 @@ class PlanBasis:
             at_s = (step + 0.5) * step_s
             level, wider = self.demand.work.ahead(at_s)
             for error, probability in points:
-                rate = self.demand.work.forecaster.rate(level + wider * error)
+                moved = max(-_WILDEST, min(_WILDEST, wider * error))
+                rate = self.demand.work.forecaster.rate(level + moved)
                 yield rate / self.terms.capacity, probability / _STEPS, at_s
 
     def worths(self, places: Iterable[int]) -> tuple[EngineWorth, ...]:

@@ -24,13 +24,13 @@ from router.scaling.plan import (
     SizesFleet,
 )
 from router.scaling.plan_account import PlanBasis, account
+from router.scaling.rate_points import RatePoints
 from router.scaling.residuals import widened
 from router.scaling.switching import (
     RateMotion,
     SwitchCosts,
     SwitchSolver,
     SwitchValue,
-    mean_earning,
     start_steps,
 )
 
@@ -135,8 +135,9 @@ class FleetPlanner:
         solver = SwitchSolver(engine, mix.dearest, moves, rent, base)
         costs = SwitchCosts(rent, terms.start_s, start_pusd(terms, rent, step_s), block)
         steps = min(_MOST_STEPS, max(6, int(_LOOKED_AHEAD_S / step_s)))
+        points = RatePoints(motion.points)
         value = solver.solve(
-            lambda above: mix.earns(engine, above - base), costs, steps, motion.points
+            lambda level: mix.mean_earned(engine, points, level, base), costs, steps
         )
         self._solved[key] = value
         if len(self._solved) > _REMEMBERED:
@@ -237,7 +238,8 @@ class EngineChoice:
             self._track = demand.coarse
             self._expected = self._moves().after(self._expected)
         motion, width = self._track.motion, self._track.forecaster.width
-        self._points = widened(motion.points, width)
+        self._points = RatePoints(widened(motion.points, width))
+        self._means: dict[int, float] = {}
         self._few_points = widened(motion.moves.points, width)
         self._running = len(state.engines)
         look_s = demand.window_s
@@ -286,10 +288,11 @@ class EngineChoice:
 
     def _earned(self, engine: int) -> float:
         """Return pico-USD that the engine is expected to earn in the coming step."""
-        hours = self._track.motion.moves.step_s / 3600
-        return hours * mean_earning(
-            lambda above: self._mix.earns(engine, above - self._base), self._expected, self._points
-        )
+        found = self._means.get(engine)
+        if found is None:
+            mean = self._mix.mean_earned(engine, self._points, self._expected, self._base)
+            found = self._means[engine] = mean * self._track.motion.moves.step_s / 3600
+        return found
 
     def _gain(self, engine: int) -> float:
         """Return the coming step's earnings less its rent, and what being on is worth after it."""

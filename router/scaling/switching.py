@@ -14,7 +14,7 @@ by the hour adds blocks: an engine is on for whole blocks, and its end is the ti
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import log, sqrt
 from operator import itemgetter, mul
 
 from router.scaling.residuals import Points
@@ -29,7 +29,7 @@ _BLOCKS = 3  # of rent, that are looked ahead
 _LEAST_AHEAD = 12  # steps
 _EXACT = 1e-3  # of an hour's rent: changes of D below it end the iteration
 
-Earning = Callable[[float], float]  # rate in engines -> pico-USD an hour
+Earning = Callable[[float], float]  # logarithm expected of the rate -> mean pico-USD an hour
 Rows = list[tuple[tuple[float, ...], Callable[[Sequence[float]], tuple[float, ...]]]]
 
 
@@ -107,11 +107,6 @@ def spread(pull: float, steps: float) -> float:
     return sqrt(wider)
 
 
-def mean_earning(earning: Earning, level: float, points: Points) -> float:
-    """Return pico-USD an hour over the errors of a forecast of the rate's logarithm."""
-    return sum(probability * earning(exp(level + error)) for error, probability in points)
-
-
 def start_steps(start_s: float, step_s: float) -> list[float]:
     """Return the parts of the steps after a start that its engine does not serve yet."""
     whole, rest = divmod(start_s / step_s, 1.0)
@@ -136,14 +131,10 @@ class SwitchSolver:
         self._motion = motion
         self._rows = self._transitions(motion)
 
-    def solve(
-        self, earning: Earning, costs: SwitchCosts, steps: int, points: Points
-    ) -> SwitchValue:
-        """Iterate D until it stands still, at most `steps`; `points` are for what is earned."""
+    def solve(self, earning: Earning, costs: SwitchCosts, steps: int) -> SwitchValue:
+        """Iterate D until it stands still, at most `steps`."""
         motion, hours = self._motion, self._motion.step_s / 3600
-        earned = [
-            hours * mean_earning(earning, motion.after(level), points) for level in self._levels
-        ]
+        earned = [hours * earning(motion.after(level)) for level in self._levels]
         rent = hours * costs.rent
         lost, ahead = [costs.cold] * len(earned), earned
         for part in start_steps(costs.start_s, motion.step_s):

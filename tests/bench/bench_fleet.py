@@ -3,104 +3,26 @@
 `make bench-fleet` plays recorded rates (their second half is counted, the first is to learn from),
 drawn days and shocks, with an API from 0.3 to 10 times break-even, starts of 30 s to 15 min, and
 rent by the second and by the hour. Whoever decides sees ten minutes, one minute or ten seconds.
-`ARGS="--traces FOLDER"` says where the recorded rates lie, `--quick` plays ten minutes alone.
+`ARGS="--traces FOLDER"` says where the recorded rates lie, `--quick` plays ten minutes alone. Cells
+that the same sources played before are read from `build/fleet-bench.jsonl`, not played again.
 """
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fleetplay import Bill, RentRule, clairvoyant, fixed, play
-from fleetrules import PlannerRule, rivals
-from fleetseries import FOLDER, SHAPES, Series, recorded, shocks
+from fleetcells import Cell, planned, play_cells
+from fleetseries import FOLDER
 
 RESULTS = Path(__file__).parents[2] / "build" / "fleet-bench.json"
-STARTS_S = (30.0, 180.0, 900.0)
-MODEST = (1.3, 2.0, 3.0)  # prices up to three times break-even
-DEAR = (5.0, 10.0)
-CHEAP = (0.3, 0.5, 0.8)
-HOURLY = RentRule(180.0, 3600, 3600)
-DIFFER = 1.05  # fixed to clairvoyant, from which the gap between them is judged
 STEPS = {600: "10 min", 60: "1 min", 10: "10 s"}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One series at one price with one billing, and what each way of sizing spent."""
-
-    kind: str
-    series: str
-    step_s: int
-    price: float
-    start_s: float
-    unit_s: int
-    best: float
-    fixed: float
-    ours: float
-    dollar: float
-    rivals: dict[str, float]
-    starts: int
-    best_starts: int
-    cpu_ms: float
-    slowest_ms: float
-
-    @property
-    def closed(self) -> float:
-        """The share of the gap between the best fixed number and the clairvoyant's."""
-        return self._closed(self.ours)
-
-    @property
-    def dollar_closed(self) -> float:
-        return self._closed(self.dollar)
-
-    @property
-    def over(self) -> float:
-        return self.ours / self.best
-
-    @property
-    def tuned(self) -> tuple[str, float]:
-        """The best online rule in hindsight."""
-        name = min(self.rivals, key=lambda name: self.rivals[name])
-        return name, self.rivals[name]
-
-    @property
-    def differs(self) -> bool:
-        return self.fixed > DIFFER * self.best
-
-    def _closed(self, total: float) -> float:
-        return (self.fixed - total) / (self.fixed - self.best)
-
-
-def cell(kind: str, series: Series, billing: RentRule) -> Cell:
-    """Play one. At fine steps only what is compared with a tuned rule plays all rivals."""
-    planner = PlannerRule(series, billing)
-    best, ours = clairvoyant(series, billing), play(series, billing, planner)
-    everyone = series.step_s >= 600 or kind == "shock" or series.prices.max() > max(MODEST)
-    others = {
-        name: play(series, billing, rule)
-        for name, rule in rivals(series, billing).items()
-        if everyone or name in {"dollar rule", "lazy provisioning"}
-    }
-    found = Cell(
-        kind, series.name, series.step_s, float(series.prices.mean()), billing.start_s,
-        billing.unit_s, _daily(best, series), _daily(fixed(series)[0], series),
-        _daily(ours, series), _daily(others["dollar rule"], series),
-        {name: _daily(bill, series) for name, bill in others.items()}, ours.starts, best.starts,
-        planner.cpu_s / len(series.rates) * 1e3, planner.slowest_s * 1e3,
-    )  # fmt: skip
-    print(_line(found), flush=True)
-    return found
-
-
-def _daily(bill: Bill, series: Series) -> float:
-    return bill.total / series.days
 
 
 def _line(item: Cell) -> str:
@@ -113,26 +35,6 @@ def _line(item: Cell) -> str:
         f"best rule {tuned / item.best:6.3f} {name:17} starts {item.starts}/{item.best_starts} "
         f"{item.cpu_ms:5.2f} ms (slowest {item.slowest_ms:.0f})"
     )
-
-
-def cells(folder: Path, steps: tuple[int, ...]) -> Iterator[Cell]:
-    for step_s in steps:
-        for name in SHAPES:
-            yield cell("whole", recorded(name, step_s, whole=True, folder=folder), RentRule())
-            half = recorded(name, step_s, folder=folder)
-            yield cell("recorded", half, RentRule())
-            if step_s < 60:
-                continue
-            for start_s in STARTS_S:
-                if start_s != RentRule().start_s:
-                    yield cell("recorded", half, RentRule(start_s))
-            for price in (*CHEAP, *MODEST, *DEAR) if step_s >= 600 else (0.5, 1.3, 3.0, 10.0):
-                yield cell("recorded", half.priced(price), RentRule())
-            for price in (2.0, 10.0) if step_s >= 600 else (2.0,):
-                yield cell("recorded", half.priced(price), HOURLY)
-        if step_s >= 60:
-            for series in shocks(step_s, folder=folder):
-                yield cell("shock", series, RentRule())
 
 
 def report(found: list[Cell]) -> None:
@@ -205,13 +107,22 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, nargs="+", default=list(STEPS), help="its age: 600 60 10"
     )
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="cells played at a time"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     if not (chosen.traces / "servegen_m-small_rate10min.csv.gz").exists():
         print("NO RECORDED RATES: drawn stand-ins, whose figures compare with nothing")
-    found = list(cells(chosen.traces, (600,) if chosen.quick else tuple(chosen.steps)))
+    plans = list(planned((600,) if chosen.quick else tuple(chosen.steps)))
+    cells = {}
+    for plan, cell in play_cells(
+        plans, chosen.traces, chosen.out.with_suffix(".jsonl"), chosen.processes
+    ):
+        cells[plan] = cell
+        print(_line(cell), flush=True)
+    found = [cells[plan] for plan in plans]
     report(found)
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_text(json.dumps([asdict(item) for item in found], indent=1) + "\n")
 
 

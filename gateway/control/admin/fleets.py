@@ -4,6 +4,7 @@ A pause is kept as overrides are: with who, when, why and until when. No verb ch
 and stops engines: that stands in the configuration file alone.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +13,13 @@ from gateway.auth import APPLY, CONTRACTS, OPERATIONS
 from gateway.control import override_changes as verbs
 from gateway.control.admin.overrides import author
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
-from ledger.fleet.fleet_reads import changes, open_instances, plans
+from ledger.fleet.fleet_reads import (
+    changes,
+    open_instances,
+    plans,
+    renting_pools,
+    scaled_pools,
+)
 from ledger.fleet.fleet_records import FleetChange, FleetInstance
 from ledger.fleet.scaling_notes import EVERY_POOL, PAUSE, PAUSED
 from ledger.overrides import NOTHING, Override, store_override
@@ -61,8 +68,9 @@ def fleet_status(place: OperationContext, given: FleetStatusInput) -> dict[str, 
     stands = verbs.overrides_in_force(place.ledger, place.now_us)
     found = []
     with place.ledger.connect() as connection:
-        for pool in _pools(place, given.pool):
-            section = place.settings.pools[pool].scale
+        for pool in _pools(place, given.pool, renting_pools(connection)):
+            entry = place.settings.pools.get(pool)
+            section = None if entry is None else entry.scale
             rows, kept = open_instances(connection, pool), plans(connection, pool, limit=1)
             days = earned_days(connection, pool, place.now_us - DAYS * DAY_US, place.now_us)
             found.append(
@@ -102,8 +110,8 @@ def fleet_plan(place: OperationContext, given: FleetPlanInput) -> dict[str, Any]
     ExplainFleetInput,
 )
 def fleet_explain(place: OperationContext, given: ExplainFleetInput) -> dict[str, Any]:
-    (pool,) = _pools(place, given.pool)
     with place.ledger.connect() as connection:
+        (pool,) = _pools(place, given.pool, scaled_pools(connection))
         kept = changes(connection, pool, since_us=place.now_us - given.days * DAY_US)
     return list_document([_change(item) for item in kept])
 
@@ -148,8 +156,10 @@ def _store(
     return store_override(place.ledger, given)
 
 
-def _pools(place: OperationContext, pool: str | None) -> list[str]:
+def _pools(place: OperationContext, pool: str | None, recorded: Sequence[str] = ()) -> list[str]:
+    """Return pools with `scale`, then those that the books know from earlier."""
     known = [name for name, entry in place.settings.pools.items() if entry.scale is not None]
+    known += [name for name in recorded if name not in known]
     if pool is None:
         return known
     if pool not in known:

@@ -81,6 +81,16 @@ def test_status_names_engines_orphans_and_what_scaling_earned(planned) -> None:
     assert "$16.00" in shown
 
 
+def test_engines_of_a_pool_that_is_sized_no_longer_are_still_named(planned, tmp_path) -> None:
+    path = tmp_path / "breakeven.yaml"
+    path.write_text(path.read_text().replace("    scale: {max: 2}\n", ""))
+    shown = " ".join(planned("fleet", "status").stdout.split())
+    assert "a: no longer sized" in shown
+    assert "a.0.k" in shown
+    assert planned("fleet", "explain", "a").exit_code == 0
+    assert "there is no pool `a` with `scale`" in planned("fleet", "pause", "a").output
+
+
 def test_a_plan_is_shown_with_its_sums(planned) -> None:
     shown = planned("fleet", "plan").stdout
     assert "engine 2 (next) avoids $4.00 an hour and costs $3.00" in shown
@@ -120,7 +130,7 @@ def test_a_pool_that_does_not_size_itself_is_named(breakeven) -> None:
 
 def test_before_a_plan_it_says_so(breakeven) -> None:
     breakeven("fleet", "pause", "a")
-    assert "No plan was made yet." in breakeven("fleet", "status").stdout
+    assert "No plan was made yet: what" in breakeven("fleet", "status").stdout
     assert "a: no plan was made yet." in breakeven("fleet", "plan").stdout
     assert "Nothing was started or stopped" in breakeven("fleet", "explain", "a").stdout
 

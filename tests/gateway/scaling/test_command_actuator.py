@@ -1,6 +1,7 @@
 """An operator's program: words without a shell, bounded time and output, no secret by accident."""
 
 import os
+import signal
 import stat
 import time
 from pathlib import Path
@@ -50,6 +51,9 @@ def test_a_list_is_json_and_may_leave_out_what_is_not_known(program):
         ("""echo '[{"name":"i","place":-1}]'""", "a place that is no place"),
         ("""echo '[{"name":"i","ends_s":-5}]'""", "printed no list of engines"),
         ("""echo '[{"name":7}]'""", "printed no list of engines"),
+        ("""echo '[{"name":""}]'""", "printed no list of engines"),
+        (f"""echo '[{{"name":"{"i" * 201}"}}]'""", "printed no list of engines"),
+        (r"""printf '[{"name":"i","token":"a\\u0000b"}]'""", "with control characters"),
         ("sleep 20", "list was not done within 0.3 s"),
         ("yes | head -c 2000000", "printed more than 1048576 bytes"),
     ],
@@ -72,6 +76,11 @@ def test_what_a_program_leaves_behind_ends_with_it(program, tmp_path):
         os.sched_yield()
         time.sleep(0.02)
     raise AssertionError("what the program started runs on")
+
+
+def test_what_holds_the_output_of_a_program_that_has_ended_is_not_waited_for(program, tmp_path):
+    program(f"setsid sleep 30 & echo $! > {tmp_path}/pid", timeout_s=20.0).start("chat.0.k", 0)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # it left the group, so it runs
 
 
 def test_only_named_variables_are_seen_and_nothing_printed_is_kept(program, tmp_path):

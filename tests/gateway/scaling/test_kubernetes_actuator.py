@@ -1,7 +1,9 @@
 """The scale subresource against a server that keeps it as the API server does."""
 
+import contextlib
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ class ScaleServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), ScaleHandler)
         self.replicas, self.there, self.version = 1, 1, 7
         self.path, self.refuse, self.raced = "", 0, False
+        self.odd: bytes | None = None  # the body of a read, whatever the Scale is
+        self.trickles = False
         self.writes: list[int] = []
 
     def scale(self) -> dict[str, Any]:
@@ -35,6 +39,12 @@ class ScaleHandler(BaseHTTPRequestHandler):
     server: ScaleServer
 
     def do_GET(self) -> None:
+        if self.server.trickles:
+            self._trickle()
+            return
+        if self.server.odd is not None:
+            self._send(200, self.server.odd)
+            return
         self._answer(self._refused() or (200, self.server.scale()))
 
     def do_PUT(self) -> None:
@@ -61,11 +71,22 @@ class ScaleHandler(BaseHTTPRequestHandler):
         return None
 
     def _answer(self, answer: tuple[int, dict[str, Any]]) -> None:
-        text = json.dumps(answer[1]).encode()
-        self.send_response(answer[0])
+        self._send(answer[0], json.dumps(answer[1]).encode())
+
+    def _send(self, status: int, text: bytes) -> None:
+        self.send_response(status)
         self.send_header("content-length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
+        with contextlib.suppress(OSError):  # who reads no more is gone
+            self.wfile.write(text)
+
+    def _trickle(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while self.server.trickles:
+                self.wfile.write(b" ")
+                time.sleep(0.02)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -155,6 +176,62 @@ def test_what_the_server_refuses_and_what_does_not_answer_is_said(server, actuat
     section = ActuatorSection(kind="kubernetes", name="vllm", timeout_s=1.0)
     with pytest.raises(ActuatorError, match="did not answer: ConnectError"):
         KubernetesActuator(section, access).list()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"<html>proxy</html>", "answered no JSON"),
+        (b"[" * 200_000, "answered no JSON"),
+        (b'{"kind":"Status","status":"Success"}', "answered no Scale"),
+        (b'{"spec":{"replicas":"3"}}', "without a number of replicas"),
+        (b'{"spec":{"replicas":-1}}', "without a number of replicas"),
+        (b'{"spec":{"replicas":1e400}}', "without a number of replicas"),
+        (b" " * 1_100_000, "has more than 1048576 bytes"),
+    ],
+)
+def test_an_answer_that_is_no_scale_is_said_and_lists_nothing(server, actuator, text, said):
+    server.odd = text
+    with pytest.raises(ActuatorError, match=said):
+        actuator().list()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (b'{"spec":{},"status":null}', 0),
+        (b'{"apiVersion":"autoscaling/v2","spec":{"replicas":2},"status":{}}', 2),
+        (b'{"spec":{"replicas":1,"more":[]},"status":{"replicas":"2","new":1}}', 1),
+    ],
+)
+def test_members_of_other_versions_are_no_fault(server, actuator, text, count):
+    server.odd = text
+    assert len(actuator().list()) == count
+
+
+@pytest.mark.parametrize("status", [307, 404, 429, 500, 503])
+def test_whatever_is_refused_leaves_engines_as_they_are(server, actuator, status):
+    server.refuse = status
+    for order in (actuator().list, lambda: actuator().start("p.1.k", 1)):
+        with pytest.raises(ActuatorError, match=f"HTTP {status}"):
+            order()
+    assert server.writes == []
+
+
+def test_an_answer_without_an_end_is_given_up(server, actuator):
+    server.trickles = True
+    try:
+        with pytest.raises(ActuatorError, match=r"did not end within 0\.2 s"):
+            actuator(timeout_s=0.2).list()
+    finally:
+        server.trickles = False
+
+
+@pytest.mark.parametrize("token", [b"caf\xc3\xa9", b"\xff\xfe"])
+def test_a_token_that_is_none_is_said(actuator, tmp_path, token):
+    (tmp_path / "token").write_bytes(token)
+    with pytest.raises(ActuatorError, match=r"UnicodeEncodeError|this is no text"):
+        actuator().list()
 
 
 def test_outside_of_a_pod_there_is_no_access():

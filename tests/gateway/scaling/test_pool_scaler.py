@@ -2,8 +2,19 @@
 
 import pytest
 
+from deploy.standin_cloud import RentedEngine
 from gateway.host.scaling import make_planner
-from ledger.fleet.fleet_reads import changes, planner_memory, plans, scored_whole
+from ledger.economics.scaling_score import InstanceRent
+from ledger.fleet.fleet_lease import take_lease
+from ledger.fleet.fleet_reads import (
+    changes,
+    open_instances,
+    planner_memory,
+    plans,
+    scored_whole,
+)
+from ledger.fleet.fleet_records import FleetChange, FleetInstance
+from ledger.fleet.scaling_books import ScalingBooks
 
 S = 1_000_000
 USD = 10**12
@@ -193,8 +204,30 @@ def test_a_stranger_is_named_and_never_stopped(world):
     assert [row.owned for row in world.rows().values()] == [False]
     assert len(world.cloud.running) == 1
     world.cloud.engines[0].until_us = world.now_us
-    world.step(times=2)
+    world.step(times=4)
     assert [row.gone_us is None for row in world.rows().values()] == [False]
+    first = {token: row.rent_pusd(0, world.now_us) for token, row in world.rows().items()}
+    world.cloud.engines[0].until_us = None
+    world.step(times=3)
+    rents = {token: row.rent_pusd(0, world.now_us) for token, row in world.rows().items()}
+    assert len(rents) == 2, "another life has a row of its own"
+    assert {token: rents[token] for token in first} == first
+
+
+def test_one_pool_s_engines_in_the_list_of_another_change_nothing_there(world):
+    """A program that lists what it has, whatever pool it is asked for."""
+    world = world()
+    there = FleetInstance("q.0.k", "q", 0, True, InstanceRent(USD), world.now_us)
+    fence = take_lease(world.ledger, "q", "h", now_us=world.now_us, length_us=900 * S)
+    books = ScalingBooks(world.ledger, "q", fence, now_us=world.now_us)
+    books.intend(FleetChange("q", 0, "act", "start", "q.0.k", 1, "r", "w", None, 0), there)
+    world.cloud.engines.append(RentedEngine("i-q", "q.0.k", 0, world.now_us))
+    note = world.step(times=5)
+    assert note.findings["duplicate"] == 1
+    assert "i-q is of pool q and listed for p" in note.words[0]
+    assert world.rows() == {}
+    with world.ledger.connect() as connection:
+        assert open_instances(connection, "q") == [there]
 
 
 def test_the_planner_itself_buys_what_earns_and_ends_what_does_not(world):

@@ -160,6 +160,16 @@ def test_a_list_that_forgets_is_believed_late_and_never_while_the_engine_serves(
     assert steps(still, 1) == ([], [FindingKind.FORGOTTEN])
 
 
+def test_an_engine_that_serves_in_the_place_of_an_earlier_one_is_no_sign_of_it():
+    earlier = served(0, stop_us=NOW - 500 * S, told_us=NOW - 400 * S)
+    later = replace(served(0), token="p.0.later")
+    there = (ListedInstance("i-later", "p.0.later", 0),)
+    seen = view(earlier, later, listed=there, missing_us={"p.0.t": NOW - 61 * S})
+    assert steps(seen, 1) == ([("gone", "p.0.t")], [])
+    alone = view(earlier, listed=(), serving=frozenset({0}), missing_us={"p.0.t": NOW - 61 * S})
+    assert steps(alone, 0) == ([], [FindingKind.FORGOTTEN])
+
+
 def test_two_engines_of_one_token_are_named_and_one_is_kept():
     twice = (*listed(0), ListedInstance("i-again", "p.0.t", 0))
     verbs, kinds = steps(view(served(0), listed=twice), 1)
@@ -173,7 +183,11 @@ def test_what_nobody_asked_for_is_named_once_and_told_until_it_is_gone():
     assert (verbs, kinds) == ([("name_orphan", "p!i-strange")], [FindingKind.ORPHAN])
     known = replace(row(0), token="p!i-strange", place=None, owned=False)
     assert steps(view(known, listed=(strange,)), 0) == ([], [FindingKind.ORPHAN])
-    assert steps(view(known, listed=()), 0) == ([("gone", "p!i-strange")], [])
+    assert steps(view(known, listed=()), 0) == ([], [])
+    late = view(known, listed=(), missing_us={"p!i-strange": NOW - 61 * S})
+    assert steps(late, 0) == ([("gone", "p!i-strange")], [])
+    later = replace(known, token=f"p!i-strange~{NOW * S}")
+    assert steps(view(later, listed=(strange,)), 0) == ([], [FindingKind.ORPHAN])
 
 
 def test_what_comes_back_after_its_end_is_stopped_again():

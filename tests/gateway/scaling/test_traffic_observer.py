@@ -2,6 +2,9 @@
 
 import pytest
 
+from gateway.scaling import traffic_observer
+from gateway.scaling.traffic_observer import TrafficObserver
+
 S = 1_000_000
 MINUTE = 60 * S
 
@@ -43,6 +46,19 @@ def test_without_a_known_capacity_nothing_is_told(observed):
     observed.observer.classes = None
     assert observed(500).through_us == observed.began_us
     assert observed.world.planner.windows == []
+
+
+def test_what_is_not_known_yet_is_looked_for_each_minute(observed, monkeypatch):
+    reads = iter([None, None, ("known",), ("again",)])
+    monkeypatch.setattr(traffic_observer, "demanded_classes", lambda *_: next(reads))
+    observer, began_us = TrafficObserver(observed.world.setup, observed.world.ledger), 0
+    seen = []
+    for at_us in range(began_us, began_us + 8 * MINUTE, 30 * S):
+        observer.refresh(at_us)
+        seen.append(observer.classes)
+    assert seen == [None] * 4 + [("known",)] * 12
+    observer.refresh(began_us + 12 * MINUTE)
+    assert observer.classes == ("again",)
 
 
 def test_forecasts_are_judged_by_the_minute_that_they_are_for(observed):

@@ -55,12 +55,23 @@ def test_a_stop_marks_its_engine_and_an_outcome_completes_its_changes(engine, bo
     assert read(engine, reads.instances_between, 20 * S, HOUR_US) == []
 
 
-def test_what_nobody_asked_for_has_one_row_however_often_it_comes(engine, books):
+def test_a_stop_of_what_never_came_is_done_and_its_start_failed(engine, books):
+    books.intend(START, ENGINE)
+    books.intend(replace(START, verb="stop"))
+    books.mark("p.0.k", "failed", "w", gone_us=20 * S)
+    stop, start = read(engine, reads.changes)
+    assert (stop.outcome, start.outcome, start.detail) == ("done", "failed", "w")
+
+
+def test_each_life_of_what_nobody_asked_for_has_a_row_with_its_rent(engine, books):
     orphan = replace(ENGINE, token="p!i", owned=False, place=None)
     books.add(orphan)
     books.mark("p!i", gone_us=15 * S)
     books.add(replace(orphan, asked_us=30 * S))
-    assert read(engine, reads.open_instances) == [replace(orphan, asked_us=30 * S)]
+    again = replace(orphan, token=f"p!i~{30 * S}", asked_us=30 * S)
+    assert read(engine, reads.open_instances) == [again]
+    ended = replace(orphan, gone_us=15 * S)
+    assert read(engine, reads.instances_between, 0, HOUR_US) == [ended, again]
     assert not read(engine, reads.has_instances)
     books.intend(START, ENGINE)
     assert read(engine, reads.has_instances)

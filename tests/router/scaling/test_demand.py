@@ -31,6 +31,15 @@ def test_rates_shares_and_bands_of_steady_traffic() -> None:
     assert demand.forecast("nobody", 180.0).mean == 0.0
 
 
+def test_a_forecast_after_a_jump_from_nothing_stays_inside_of_its_band() -> None:
+    demand = PoolDemand()
+    for minute in range(30):
+        demand.observe(window(minute, ClassArrivals("chat", 180.0 * (minute > 12), 60.0)))
+    band = demand.forecast("chat", 60.0)
+    assert band.low <= band.mean <= band.high
+    assert band.mean == pytest.approx(3.0, rel=0.1)
+
+
 def test_short_windows_add_up_to_minutes() -> None:
     """Ten seconds are looked at as the minute that ends with them."""
     demand = steady(60, length_s=10.0)

@@ -1,13 +1,16 @@
 """Slices of the value curve: they add up, fall, and follow the order of service."""
 
 from itertools import pairwise
+from math import exp
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from router.scaling.engine_worth import DemandMix
+from router.scaling.rate_points import RatePoints
 
+errors = st.lists(st.floats(-3, 3), min_size=1, max_size=6)
 rows = st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 100)), min_size=1, max_size=5)
 
 
@@ -28,6 +31,23 @@ def test_engines_add_up_to_the_value_and_earn_less_and_less(pairs, rate, fixed) 
     assert all(item >= -1e-9 for item in earned)
 
 
+@given(
+    rows, rows, errors, st.integers(1, 6), st.floats(-2, 3), st.sampled_from([0.0, 0.1]),
+    st.lists(st.tuples(st.floats(0, 4), st.floats(0, 100)), max_size=1),
+)  # fmt: skip
+def test_the_mean_over_errors_is_that_of_each_error(
+    kept, movable, errors, engine, level, base, fixed
+) -> None:
+    pairs = scaled([*kept, *movable])
+    mix = DemandMix.ordered(pairs[: len(kept)], pairs[len(kept) :], fixed)
+    share = 1 / len(errors)
+    points = RatePoints(tuple((error, share) for error in errors))
+    expected = sum(
+        share * mix.earns(engine, max(0.0, exp(level + error) - base)) for error in errors
+    )
+    assert mix.mean_earned(engine, points, level, base) == pytest.approx(expected, abs=1e-6)
+
+
 def test_the_dearest_are_served_first_after_what_may_not_leave() -> None:
     mix = DemandMix.ordered([(0.25, 0.0)], [(0.25, 4.0), (0.5, 9.0)])
     assert [mix.earns(engine, 4.0) for engine in (1, 2, 3, 4, 5)] == [0.0, 9.0, 9.0, 4.0, 0.0]
@@ -36,7 +56,8 @@ def test_the_dearest_are_served_first_after_what_may_not_leave() -> None:
 
 def test_one_class_is_its_price_times_what_it_fills() -> None:
     mix = DemandMix.ordered([], [(1.0, 6.0)])
-    assert [mix.earns(engine, 2.5) for engine in (1, 2, 3, 4)] == [6.0, 6.0, 3.0, 0.0]
+    earned = [mix.earns(engine, 2.5) for engine in (1, 2, 3, 4)]
+    assert earned == pytest.approx([6.0, 6.0, 3.0, 0.0])
 
 
 def test_batches_stand_between_the_classes_by_their_price() -> None:

@@ -20,11 +20,20 @@ RENT = 2 * 10**12
 CHAT = DemandClass("chat", 1.0, 10**9)
 
 
-def basis(running: int = 2, *, priced: bool = True, start_s: float = 0.0) -> PlanBasis:
-    """Four engines' traffic for hours, each worth three rents."""
+def basis(
+    running: int = 2,
+    *,
+    priced: bool = True,
+    start_s: float = 0.0,
+    minutes: int = 600,
+    idle: int = 0,
+) -> PlanBasis:
+    """Four engines' traffic for hours, each worth three rents; none in the first `idle` minutes."""
     demand = PoolDemand()
-    for minute in range(1, 601):
-        demand.observe(ArrivalWindow(minute * 60_000_000, 60.0, (ClassArrivals("chat", 240, 240),)))
+    for minute in range(1, minutes + 1):
+        many = 240.0 * (minute > idle)
+        arrived = (ClassArrivals("chat", many, many),)
+        demand.observe(ArrivalWindow(minute * 60_000_000, 60.0, arrived))
     engines = tuple(EngineLease(str(place), 0, 0) for place in range(running))
     return PlanBasis(
         PoolTerms("chat", RentTerms(RENT), start_s, capacity=1.0, cold_pusd=5),
@@ -45,6 +54,12 @@ def test_alternatives_are_rent_and_what_is_bought() -> None:
     assert rows[4].api_pusd == pytest.approx(0, abs=0.5 * RENT)
     assert [rows[count].start_pusd for count in (0, 2, 3, 4)] == [0, 0, 5, 10]
     assert min(plan.alternatives, key=lambda row: row.total_pusd).engines in {4, 5}
+
+
+def test_a_jump_from_nothing_is_no_factor_of_what_comes_next() -> None:
+    rows = account(basis(minutes=30, idle=15), 4, (), ScaleReason.HOLD).alternatives
+    assert rows[0].engines == 0
+    assert rows[0].api_pusd == pytest.approx(12 * RENT, rel=0.4)
 
 
 def test_what_starts_serves_after_its_start() -> None:

@@ -9,7 +9,6 @@ from router.scaling.switching import (
     SwitchCosts,
     SwitchSolver,
     SwitchValue,
-    mean_earning,
     spread,
     start_steps,
 )
@@ -23,8 +22,12 @@ def third_engine(rate: float) -> float:
     return 3 * RENT * min(1.0, max(0.0, rate - 2))
 
 
+def mean_of_third(level: float) -> float:
+    return sum(share * third_engine(exp(level + error)) for error, share in POINTS)
+
+
 def solved(costs: SwitchCosts, motion: RateMotion = MOTION) -> SwitchValue:
-    return SwitchSolver(3, 3 * RENT, motion, RENT).solve(third_engine, costs, 60, motion.points)
+    return SwitchSolver(3, 3 * RENT, motion, RENT).solve(mean_of_third, costs, 60)
 
 
 def by_both_states(level: float, steps: int, cost: float) -> tuple[float, float]:
@@ -46,7 +49,7 @@ def test_the_difference_of_two_states_is_that_of_a_plain_program(level) -> None:
     cost = 0.7
     motion = RateMotion(600.0, log(2.0), 0.1, POINTS)
     solver = SwitchSolver(3, 3 * RENT, motion, RENT)
-    value = solver.solve(third_engine, SwitchCosts(RENT, 0.0, cost), 7, POINTS)
+    value = solver.solve(mean_of_third, SwitchCosts(RENT, 0.0, cost), 7)
     off, on = by_both_states(level, 7, cost)
     assert value.at(level, value.on) == pytest.approx(on - off, abs=0.08)
 
@@ -99,10 +102,7 @@ def test_several_steps_as_one() -> None:
     assert spread(0.5, 99) == pytest.approx((4 / 3) ** 0.5)
 
 
-def test_the_mean_earning_is_over_errors_and_starts_end_within_a_step() -> None:
-    assert mean_earning(lambda rate: rate, log(2.0), ((0.0, 0.5), (log(2), 0.5))) == pytest.approx(
-        3
-    )
+def test_starts_end_within_a_step() -> None:
     assert start_steps(180.0, 600.0) == pytest.approx([0.3])
     assert start_steps(1_200.0, 600.0) == [1.0, 1.0]
     assert start_steps(0.0, 600.0) == []
