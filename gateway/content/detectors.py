@@ -21,6 +21,7 @@ from gateway.content.number_signs import (
     NUMBER_SIGNS,
     PERSON_SIGN,
     RUN_SIGN,
+    SIXTH_SIGNS,
     TELEPHONE_SIGNS,
     WRITTEN_SIGNS,
 )
@@ -173,7 +174,7 @@ def find_addresses(text: str, places: Sequence[int]) -> Iterator[Span]:
         except AddressValueError:
             continue
         yield Span("ip", *match.span(), plain)
-    for match in matches_around(_IPV6, text, places, (24, 40)):
+    for match in matches_around(_IPV6, text, places, (40, 40)):
         if not any(map(str.isdigit, match[0])) or match[0].count(":") < 3:
             continue
         try:
@@ -252,8 +253,7 @@ DETECTORS: Final = (
         frozenset(("ip",)), find_addresses,
         signs=(
             r"[0-9] ?\[\.\] ?[0-9]", r"[0-9] ?\(\.\) ?[0-9]", r"[0-9] \. [0-9]",
-            "[0-9A-Fa-f]:[0-9A-Fa-f]{1,4}:[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]",
-            "[23f][0-9a-fA-F]{3}::",
+            *SIXTH_SIGNS,
         ),
         digit_signs=(ADDRESS_SIGN,),
     ),

@@ -45,6 +45,9 @@ _HEXADECIMAL: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 _SEARCHED: Final = 512  # characters before a sign in which its run begins
 _UNREAD_LEAST: Final = 256  # characters that decode to no text: a file, not an identifier
 _TEXT_SHARE: Final = 0.97
+_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")  # that begin UTF-16
+_HEAD: Final = 96  # letters of base64 by which a long run is told from text
+_ZERO_LETTERS: Final = 8  # one in so many is an A where every other byte is zero, and more
 _CONTROLS: Final = bytes({*range(1, 32), 127} - set(b"\t\n\r"))
 
 
@@ -135,11 +138,31 @@ def _decode(run: str) -> str | None:
     if _HEXADECIMAL.fullmatch(run):
         return _text_of(bytes.fromhex(run))
     bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(bare) > 4 * _HEAD and _is_binary(bare):
+        return None
     try:
         bare = bare[: len(bare) - (len(bare) % 4 == 1)]
         return _text_of(base64.b64decode(bare + "=" * (-len(bare) % 4)))
     except (binascii.Error, ValueError):
         return None
+
+
+def _is_binary(letters: str) -> bool:
+    """Return whether the beginning of base64 shows that the whole is no text.
+
+    What is no UTF-8 there is none in the whole; UTF-16 has a mark before it, or so many zeros that
+    a quarter of the letters are A.
+    """
+    try:
+        head = base64.b64decode(letters[:_HEAD])
+        head[:-3].decode()
+    except UnicodeDecodeError as error:
+        is_cut = error.end >= len(head) - 3 and error.reason == "unexpected end of data"
+        is_wide = head[:2] in _MARKS or letters.count("A") * _ZERO_LETTERS >= len(letters)
+        return not is_cut and not is_wide
+    except (binascii.Error, ValueError):
+        return False
+    return False
 
 
 def _text_of(data: bytes) -> str | None:
@@ -156,7 +179,7 @@ def _text_of(data: bytes) -> str | None:
 
 def _width_of(data: bytes) -> str:
     """Return the encoding of bytes: in UTF-16 every other byte of Latin text is zero."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if data[:2] in _MARKS:
         return "utf-16"
     half = len(data) // 2
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):

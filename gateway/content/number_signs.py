@@ -88,6 +88,26 @@ WRITTEN_SIGNS: Final = (
 ADDRESS_SIGN: Final = _behind(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]")
 """Addresses of hosts in version 4."""
 
+_HEX: Final = "[0-9A-Fa-f]"
+
+
+def _between_colons(*sizes: int) -> str:
+    """Return groups of these sizes between two others.
+
+    The engine looks for a colon alone where a group may have any size, and JSON is full of those.
+    """
+    return ":".join((_HEX, *(f"{_HEX}{{{size}}}" for size in sizes), _HEX))
+
+
+SIXTH_SIGNS: Final = (
+    "[23f][0-9a-fA-F]{3}::",
+    f"{_HEX}:{_HEX}{{1,4}}::",
+    f"::{_HEX}{{1,4}}:{_HEX}{{1,4}}:{_HEX}",
+    *map(_between_colons, (1, 3, 4)),
+    *(_between_colons(2, size) for size in (1, 2, 3, 4)),
+)
+"""Addresses of hosts in version 6: two colons beside groups, or the second group of eight."""
+
 _SPREAD: Final = r"[ \t\r\n./()_|-]{0,3}"
 _SEVEN: Final = rf"[0-9](?:{_SPREAD}[0-9]){{6}}"
 _TELEPHONE: Final = (

@@ -198,7 +198,7 @@ class TextScanner:
             run = run_around(letters, begun + end)
             found.append(run)
             until, told = run[1], 0
-            return False
+            return until - begun - end > _TOLD_MOST
 
         while begun < len(data):
             part = data[begun:] if begun else data
