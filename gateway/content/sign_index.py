@@ -1,5 +1,6 @@
 """Index of the places where signs end in a text: one pass of an engine for each sort."""
 
+import re
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import hyperscan
 
 _SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs")))
+_NULS: Final = re.compile(rb"\0")
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors
 
 
@@ -53,6 +55,7 @@ class FoldingIndex:
     def find(self, data: bytes) -> list[int]:
         """Return where they end in UTF-8, in order."""
         found = {end for _, end in ends_in(self._forms, data)}
+        found.update(match.end() for match in _NULS.finditer(data))
         if is_any(self._beside, data):  # beyond ASCII, beside a Latin letter or a digit
             found.update(end for _, end in ends_in(self._mixed, data))
         return sorted(found)
