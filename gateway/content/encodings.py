@@ -37,7 +37,8 @@ ENCODED_SIGNS: Final = (
     r"[A-Za-z0-9+/]{10}(?:==|=[\r\n\"',;.)}|<\]\x1e\x1f]|= )",
 )
 _BASES: Final = {"number": 10, "octal": 8}
-_PLAIN: Final = re.compile("[a-z/+]+|[A-Z/+]+")
+# Capitals alone may be base32.
+_PLAIN: Final = re.compile("[a-z/+]+|[A-Z]*[/+][A-Z/+]*")
 _SIGN_SIZE: Final = 20
 _WIDE: Final = "[A-Za-z0-9+/_-]"
 _RUN: Final = re.compile(
