@@ -8,7 +8,8 @@ from gateway.content.domains import TOP_DOMAINS
 from gateway.content.spans import Span
 
 _AT: Final = r"(?: ?@ ?| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
-_DOT: Final = r"(?:\.| \. | ?[\[({] ?(?:dot|\.) ?[\])}] ?)"
+_BARE_DOT: Final = r"(?:\.| ?[\[({] ?(?:dot|\.) ?[\])}] ?)"
+_DOT: Final = rf"(?:{_BARE_DOT}| \. )"
 # What ends an address: letters of scripts without blanks and the mark of emphasis may stand behind.
 _END: Final = r"(?![A-Za-z0-9\u00c0-\u024f(@]|_\w|-\w|\.\w+\()"
 _TOP: Final = "(xn--[a-z0-9-]{2,40}|[a-z]{2,24})"
@@ -17,7 +18,7 @@ _EMAIL: Final = re.compile(
 )
 # A sentence may go on behind a point with blanks around it.
 _BARE_EMAIL: Final = re.compile(
-    rf"([\w.%+'-]{{1,64}}){_AT}((?:[\w-]{{1,63}}\.){{1,6}}){_TOP}{_END}", re.IGNORECASE
+    rf"([\w.%+'-]{{1,64}}){_AT}((?:[\w-]{{1,63}}{_BARE_DOT}){{1,6}}){_TOP}{_END}", re.IGNORECASE
 )
 _SPOKEN: Final = re.compile(
     r"(?<![\w.@-])([\w-]+(?: dot [\w-]+){0,3}) at ([\w-]+(?: dot [\w-]+){0,3}) dot "

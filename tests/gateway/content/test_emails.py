@@ -15,7 +15,8 @@ SIGN = re.compile("|".join(f"(?:{form})" for form in FORMS), re.IGNORECASE)
     [
         ("a@b.com, x@W.transpose, icon@2x.png, c [at] d [dot] org, @dataclass",
          ["a@b.com", "c [at] d [dot] org"]),
-        ("a@b.de . Thanks", ["a@b.de"]), ("a @ b . de", ["a @ b . de"]),
+        ("a [at] b [dot] de . Thanks", ["a [at] b [dot] de"]), ("a@b.de . Thanks", ["a@b.de"]),
+        ("a @ b . de", ["a @ b . de"]),
         ("_a@b.de_ and", ["_a@b.de"]), ("a@b.de_c", []),
         ("\u90ae\u7bb1a@b.com\u8c22\u8c22", ["\u90ae\u7bb1a@b.com"]), ("a@b.com\u00fc", []),
         ("e-mail jane at example dot org", ["jane at example dot org"]),
