@@ -345,8 +345,8 @@ def beside(stage: Stage, target: Target) -> Figures:
     long.result()
     target.settle()
     figures = {
-        f"{name}.{point}_ms": found["total_us"][point] / 1e3
-        for name, found in (("calm", calm), ("busy", busy))
+        f"{name}.{point}_ms": load["total_us"][point] / 1e3
+        for name, load in (("calm", calm), ("busy", busy))
         for point in ("p50", "p99")
     }
     return figures | {"delay_ms": figures["busy.p99_ms"] - figures["calm.p99_ms"]}
