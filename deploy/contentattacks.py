@@ -65,6 +65,12 @@ _IBAN: Final[Mapping[str, Hide]] = {
     "quoted": lambda _rng, text: f'"iban": "{text}"',
     "in brackets": lambda _rng, text: f"({text})",
     "in cells": lambda _rng, text: f"|{text}|",
+    "slashes": lambda _rng, text: _grouped(_plain(text), "/", 4),
+    "underscores": lambda _rng, text: _grouped(_plain(text), "_", 4),
+    "lines of eight": lambda _rng, text: _grouped(_plain(text), "\r\n", 8),
+    "one by one": lambda _rng, text: _grouped(_plain(text), " ", 1),
+    "bars": lambda _rng, text: _grouped(_plain(text), " | ", 4),
+    "bullets": lambda _rng, text: _grouped(_plain(text), "\u2022", 4),
 }
 _EMAIL: Final[Mapping[str, Hide]] = {
     "capitals": lambda _rng, text: text.upper(),
@@ -77,7 +83,24 @@ _EMAIL: Final[Mapping[str, Hide]] = {
     "end of a sentence": lambda _rng, text: f"Write to {text}.",
     "quoted": lambda _rng, text: f"'{text}',",
     "in an address": lambda _rng, text: f"https://x.example/u/{text}/edit",
+    "before a point": lambda _rng, text: f"{text} . Thanks",
+    "emphasis": lambda _rng, text: f"_{text}_",
+    "Chinese around": lambda _rng, text: f"\u90ae\u7bb1{text}\u8c22\u8c22",
+    "in words": lambda _rng, text: f"e-mail {text.replace('@', ' at ').replace('.', ' dot ')}",
 }
+_PHONE_WORDS: Final = (
+    "Fon", "Festnetz:", "Telefonnummer", "Handynummer:", "T\u00e9l. :", "t\u00e9l\u00e9phone :",
+    "Appelez-moi au", "tel\u00e9fono",
+)  # fmt: skip
+
+
+def _named_phone(rng: random.Random, _text: str) -> str:
+    """Return a number of one country under a word of another language."""
+    number = "".join(rng.choice(string.digits) for _ in range(8))
+    mark = rng.choice((" ", ".", "-"))
+    return f"{rng.choice(_PHONE_WORDS)} 0{rng.randint(1, 7)}{mark}{_grouped(number, mark, 2)}"
+
+
 _PHONE: Final[Mapping[str, Hide]] = {
     "link": lambda _rng, text: f"tel:{text}" if "phone" not in text else text,
     "named": lambda _rng, text: text if "phone" in text else f"mobile {text}",
@@ -85,6 +108,8 @@ _PHONE: Final[Mapping[str, Hide]] = {
     "other dashes": lambda _rng, text: text.replace("-", "\u2011"),
     "in brackets": lambda _rng, text: f"[{text}]",
     "quoted": lambda _rng, text: f'"phone": "{text}"',
+    "bracket before": lambda _rng, text: f"(call: {text} or write)",
+    "in other languages": _named_phone,
     "in cells": lambda _rng, text: f"| {text} |",
 }
 _IP: Final[Mapping[str, Hide]] = {
@@ -96,7 +121,34 @@ _IP: Final[Mapping[str, Hide]] = {
     "assigned": lambda _rng, text: f"client={text},",
     "user": lambda _rng, text: f"root@{text}" if "." in text else text,
 }
+_HEXADECIMAL: Final = "0123456789abcdef"
+_ALNUM: Final = string.ascii_letters + string.digits
+# Of services beyond those of the generators, by their documents: what a key begins with, and of
+# how many of which characters the rest is.
+_SERVICES: Final = (
+    ("shpat_", 32, _HEXADECIMAL), ("sq0atp-", 22, _ALNUM), ("key-", 32, _HEXADECIMAL),
+    ("dp.pt.", 43, _ALNUM), ("NRAK-", 27, string.ascii_uppercase + string.digits),
+    ("ATATT3xFfGF0", 180, _ALNUM), ("rubygems_", 48, _HEXADECIMAL), ("dckr_pat_", 27, _ALNUM),
+    ("sbp_", 40, _HEXADECIMAL), ("pul-", 40, _HEXADECIMAL), ("figd_", 40, _ALNUM),
+    ("r8_", 37, _ALNUM), ("pplx-", 48, _ALNUM), ("lin_api_", 40, _ALNUM), ("nvapi-", 64, _ALNUM),
+    ("5048201517:AA", 33, _ALNUM), ("Grstk4ExbLYWQZ.atlasv1.", 64, _ALNUM),
+)  # fmt: skip
+
+
+def _of_service(rng: random.Random, _text: str) -> str:
+    begin, size, letters = rng.choice(_SERVICES)
+    return begin + "".join(rng.choice(letters) for _ in range(size))
+
+
+def _cut_key(rng: random.Random, _text: str) -> str:
+    """Return the last lines of a private key."""
+    lines = _grouped("".join(rng.choice(_ALNUM) for _ in range(400)), "\n", 64)
+    return f"{lines}\n-----END RSA PRIVATE KEY-----"
+
+
 _SECRET: Final[Mapping[str, Hide]] = {
+    "of other services": _of_service,
+    "end of a key": _cut_key,
     "quoted": lambda _rng, text: f"'{text}'",
     "variable": lambda _rng, text: f"export KEY={text}",
     "in an address": lambda _rng, text: f"https://x.example/?t={text}",

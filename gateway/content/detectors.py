@@ -11,7 +11,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
 from gateway.content.checksums import IBAN_LENGTHS, is_iban
-from gateway.content.domains import TOP_DOMAINS
+from gateway.content.emails import EMAIL_SIGNS, find_emails
 from gateway.content.number_signs import (
     ACCOUNT_SIGNS,
     ACCOUNT_WORD,
@@ -21,6 +21,8 @@ from gateway.content.number_signs import (
     NUMBER_SIGNS,
     PERSON_SIGN,
     RUN_SIGN,
+    SIXTH_SIGNS,
+    SPREAD_SIGN,
     TELEPHONE_SIGNS,
     WRITTEN_SIGNS,
 )
@@ -34,9 +36,11 @@ from gateway.content.numbers import (
 )
 from gateway.content.secret_formats import (
     ASSIGNED_SIGNS,
+    KEY_END_SIGN,
     SECRET_FORMATS,
     URL_SIGN,
     find_assigned,
+    find_key_ends,
 )
 from gateway.content.spans import Span, matches_around
 
@@ -56,23 +60,13 @@ class Detector:
     word_signs: tuple[str, ...] = ()
 
 
+_MARK: Final = r"[ .\t\r\n/_|*-]"
 _IBAN: Final = re.compile(
-    r"[A-Za-z]{2}[ .\t\n-]{0,2}\d[ .\t\n-]?\d(?:[ .\t\n-]{0,2}[0-9A-Za-z]){11,30}"
+    rf"[A-Za-z]{_MARK}?[A-Za-z]{_MARK}{{0,2}}\d{_MARK}?\d(?:{_MARK}{{0,3}}[0-9A-Za-z]){{11,30}}"
 )
 _IBAN_BEGIN: Final = re.compile(
-    r"(?:(?<![0-9A-Za-z])|(?<=[Ii][Bb][Aa][Nn]))[A-Za-z]{2}[ .\t\n-]{0,2}\d[ .\t\n-]?\d"
+    rf"(?:(?<![0-9A-Za-z])|(?<=[Ii][Bb][Aa][Nn]))([A-Za-z]){_MARK}?([A-Za-z]){_MARK}{{0,2}}\d{_MARK}?\d"
 )
-_AT: Final = r"(?: ?@ ?| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
-_DOT: Final = r"(?:\.| \. | ?[\[({] ?(?:dot|\.) ?[\])}] ?)"
-_EMAIL: Final = re.compile(
-    rf"([\w.%+'-]{{1,64}}){_AT}((?:[\w-]{{1,63}}{_DOT}){{1,6}})(xn--[a-z0-9-]{{2,40}}|[a-z]{{2,24}})(?![\w(@]|-\w|\.\w+\()",
-    re.IGNORECASE,
-)
-_BARE_DOMAIN: Final = re.compile(r"[\w.-]+")
-_DOTTED: Final = re.compile(r"[\[({] ?(?:dot|\.) ?[\])}]", re.IGNORECASE)
-_NO_DOMAIN: Final = re.compile(r"[^\w.-]")
-_SCALE: Final = re.compile(r"\d+x\.")
-_LOCAL_PART: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'-"
 _IPV4: Final = re.compile(
     r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
     r"(?![\w-]|\.\d|/\d{1,2}(?!\d))"
@@ -81,6 +75,7 @@ _VERSION: Final = re.compile(
     r"(?:version|ver\.?|release|build|revision|oid|section|chapter)[ :=\"']{0,4}$", re.IGNORECASE
 )
 _IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
+_IBAN_REACH: Final = 40  # characters from its beginning to where a sign may end
 _LOCAL: Final = (
     "127.0.0.1",
     "0.0.0.0",
@@ -94,8 +89,8 @@ _SPREAD: Final = 400  # that a key may take with blanks between its characters
 
 def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield account numbers with the length of their country and two right check digits."""
-    for begin in matches_around(_IBAN_BEGIN, text, places, (30, 0)):
-        if begin[0][:2].upper() not in IBAN_LENGTHS:
+    for begin in matches_around(_IBAN_BEGIN, text, places, (_IBAN_REACH, 0)):
+        if (begin[1] + begin[2]).upper() not in IBAN_LENGTHS:
             continue
         match = _IBAN.match(text, begin.start())
         if match is None:
@@ -117,49 +112,9 @@ def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 
 def _is_in_fours(written: str) -> bool:
-    """Return whether dashes stand after each fourth place: a UUID has them elsewhere."""
-    return all(len(group) == 4 for group in re.split(r"\W+", written)[:-1])
-
-
-def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield addresses whose last part is a domain that exists."""
-    for place in places:
-        begin = _local_begin(text, place)
-        match = None if begin is None else _EMAIL.match(text, begin)
-        if match is None or not _is_address(match):
-            continue
-        domain = match[2]
-        if not _BARE_DOMAIN.fullmatch(domain):
-            domain = _NO_DOMAIN.sub("", _DOTTED.sub(".", domain))
-        yield Span("email", *match.span(), f"{match[1]}@{domain}{match[3]}".lower())
-
-
-def _local_begin(text: str, place: int) -> int | None:
-    """Return where the part before the sign that ends at `place` begins; None: there is none."""
-    if text[place - 1] == "@":
-        end, blank = place - 1, text[place : place + 1] == " "
-    else:
-        end, blank = max(text.rfind(mark, max(0, place - 6), place) for mark in "[({<"), True
-    if end > 0 and text[end - 1] == " ":
-        if not blank:
-            return None
-        end -= 1
-    first = max(0, end - 65)
-    begin = first + len(text[first:end].rstrip(_LOCAL_PART))
-    while begin > first and text[begin - 1].isalnum():  # letters beyond ASCII
-        begin -= 1
-    return begin if begin < end else None
-
-
-def _is_address(match: re.Match[str]) -> bool:
-    top, whole = match[3].lower(), match[0]
-    if top not in TOP_DOMAINS and not top.startswith("xn--"):
-        return False
-    if match[2][:1].isdigit() and _SCALE.match(match[2]):  # icon@2x.png
-        return False
-    if " " not in whole:
-        return True
-    return any(mark in whole for mark in "[({") or " . " in match[2] or match[3].islower()
+    """Return whether dashes stand after each place or each fourth: a UUID has them elsewhere."""
+    sizes = {len(group) for group in re.split(r"[\W_]+", written)[:-1]}
+    return sizes in ({1}, {4})
 
 
 def find_addresses(text: str, places: Sequence[int]) -> Iterator[Span]:
@@ -173,7 +128,7 @@ def find_addresses(text: str, places: Sequence[int]) -> Iterator[Span]:
         except AddressValueError:
             continue
         yield Span("ip", *match.span(), plain)
-    for match in matches_around(_IPV6, text, places, (24, 40)):
+    for match in matches_around(_IPV6, text, places, (40, 40)):
         if not any(map(str.isdigit, match[0])) or match[0].count(":") < 3:
             continue
         try:
@@ -182,6 +137,12 @@ def find_addresses(text: str, places: Sequence[int]) -> Iterator[Span]:
             continue
         if not address.is_loopback:
             yield Span("ip", *match.span(), address.compressed)
+
+
+def find_cut_keys(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield what is left of private keys whose beginning is missing."""
+    for start, end in find_key_ends(text, places):
+        yield Span("secret", start, end, text[start:end])
 
 
 _FORMATS: Final = re.compile("|".join(f"(?:{entry.form})" for entry in SECRET_FORMATS))
@@ -232,8 +193,6 @@ def find_assignments(text: str, places: Sequence[int]) -> Iterator[Span]:
         yield Span("random_secret", start, end, text[start:end])
 
 
-_FEW_BLANKS: Final = r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>]"
-
 DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
     Detector(frozenset(("card",)), find_uneven_cards, word_signs=(RUN_SIGN,)),
@@ -245,20 +204,21 @@ DETECTORS: Final = (
         signs=(FRENCH_SIGN,), digit_signs=WRITTEN_SIGNS,
     ),
     Detector(
-        frozenset(("iban",)), find_ibans, signs=(ACCOUNT_WORD,), word_signs=ACCOUNT_SIGNS
+        frozenset(("iban",)), find_ibans,
+        signs=(ACCOUNT_WORD,), digit_signs=(SPREAD_SIGN,), word_signs=ACCOUNT_SIGNS,
     ),
-    Detector(frozenset(("email",)), find_emails, signs=("@", _FEW_BLANKS)),
+    Detector(frozenset(("email",)), find_emails, signs=EMAIL_SIGNS),
     Detector(
         frozenset(("ip",)), find_addresses,
         signs=(
             r"[0-9] ?\[\.\] ?[0-9]", r"[0-9] ?\(\.\) ?[0-9]", r"[0-9] \. [0-9]",
-            "[0-9A-Fa-f]:[0-9A-Fa-f]{1,4}:[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]",
-            "[23f][0-9a-fA-F]{3}::",
+            *SIXTH_SIGNS,
         ),
         digit_signs=(ADDRESS_SIGN,),
     ),
     Detector(
         frozenset(("secret",)), find_secrets, signs=tuple(entry.sign for entry in SECRET_FORMATS)
     ),
+    Detector(frozenset(("secret",)), find_cut_keys, signs=(KEY_END_SIGN,)),
     Detector(frozenset(("random_secret",)), find_assignments, signs=(*ASSIGNED_SIGNS, URL_SIGN)),
 )  # fmt: skip

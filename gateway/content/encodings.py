@@ -11,18 +11,23 @@ import re
 from typing import Final, NamedTuple
 
 _ESCAPE: Final = re.compile(
-    r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)|&#(?P<number>\d{1,7});|&#[xX](?P<hexadecimal>[0-9A-Fa-f]{1,6});|"
+    r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)|&#(?P<number>\d{1,7});?|"
+    r"&#[xX](?P<hexadecimal>[0-9A-Fa-f]{1,6});?|"
     r"(?P<named>&[A-Za-z]{2,12};)|\\+u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
-    r"\\+[0-7]{3}|\\+(?P<control>[nrt/\"'])"
+    r"\\+U(?P<wide>[0-9A-Fa-f]{8})|\\+(?P<octal>[0-7]{3})|(?P<quoted>(?:=[0-9A-F]{2}){3,})|"
+    r"\\+(?P<control>[nrt/\"'])"
 )
 ESCAPE_SIGNS: Final = (
     "%[0-9A-Fa-f]{2}",
-    "&#[xX]?[0-9A-Fa-f]{1,6};",
+    "&#[xX]?[0-9A-Fa-f]{1,6}[;&]",
     "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|quot;|apos;)",
     r"\\u[0-9A-Fa-f]{4}",
     r"\\u\{[0-9A-Fa-f]{2}",
     r"\\x[0-9A-Fa-f]{2}",
     r"\\[nrt][0-9]{4}",
+    r"\\U[0-9A-Fa-f]{8}",
+    r"\\[0-3][0-7]{2}\\+[0-3][0-7]{2}",
+    "=[0-9A-F]{2}=[0-9A-F]{2}=[0-9A-F]{2}",
 )
 # Base64 of ASCII has a slash for a question mark alone, and paths are full of them.
 # An equals sign alone is everywhere in code and logs: what may stand behind one is a part of it.
@@ -31,7 +36,9 @@ ENCODED_SIGNS: Final = (
     "[A-Za-z0-9+/]{40}",
     r"[A-Za-z0-9+/]{10}(?:==|=[\r\n\"',;.)}|<\]\x1e\x1f]|= )",
 )
-_PLAIN: Final = re.compile("[a-z/+]+|[A-Z/+]+")
+_BASES: Final = {"number": 10, "octal": 8}
+# Capitals alone may be base32.
+_PLAIN: Final = re.compile("[a-z/+]+|[A-Z]*[/+][A-Z/+]*")
 _SIGN_SIZE: Final = 20
 _WIDE: Final = "[A-Za-z0-9+/_-]"
 _RUN: Final = re.compile(
@@ -42,9 +49,13 @@ _RUN_LETTERS: Final = frozenset(_LETTERS + "=")
 _PADDING: Final = re.compile("={0,2}")
 _LINE_ENDS: Final = re.compile(r"[\r\n]+")
 _HEXADECIMAL: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+_BASE32: Final = re.compile("[A-Z2-7]{20,}")
 _SEARCHED: Final = 512  # characters before a sign in which its run begins
 _UNREAD_LEAST: Final = 256  # characters that decode to no text: a file, not an identifier
 _TEXT_SHARE: Final = 0.97
+_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")  # that begin UTF-16
+_HEAD: Final = 96  # letters of base64 by which a long run is told from text
+_ZERO_LETTERS: Final = 8  # one in so many is an A where every other byte is zero, and more
 _CONTROLS: Final = bytes({*range(1, 32), 127} - set(b"\t\n\r"))
 
 
@@ -83,6 +94,8 @@ def _plain_of(match: re.Match[str]) -> str | None:
     kind, value = match.lastgroup, match[0]
     if kind == "percent":
         return bytes.fromhex(value.replace("%", "")).decode("utf-8", "replace")
+    if kind == "quoted":  # as mail encodes it
+        return bytes.fromhex(value.replace("=", "")).decode("utf-8", "replace")
     if kind == "named":
         plain = html.unescape(value)
         return None if plain == value else plain
@@ -90,7 +103,7 @@ def _plain_of(match: re.Match[str]) -> str | None:
         return {"n": "\n", "r": "\r", "t": "\t"}.get(value[-1], value[-1])
     if kind is None:
         return None
-    code = int(match[kind], 10 if kind == "number" else 16)
+    code = int(match[kind], _BASES.get(kind, 16))
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else None
 
 
@@ -118,8 +131,10 @@ def run_around(text: str, place: int) -> tuple[int, int]:
 
 
 def read_run(run: str) -> str | None:
-    """Return the text that a run is base64 or hexadecimal of, or None."""
+    """Return the text that a run is base64, base32 or hexadecimal of, or None."""
     whole = _LINE_ENDS.sub("", run) if "\n" in run or "\r" in run else run
+    if whole.isupper() and _BASE32.fullmatch(bare := whole.rstrip("=")):
+        return _from_base32(bare)
     if "=" not in whole and (whole.islower() or whole.isupper() or whole.isdigit()):
         is_hexadecimal = whole.isalnum() and _HEXADECIMAL.fullmatch(whole)
         return _text_of(bytes.fromhex(whole)) if is_hexadecimal else None
@@ -131,15 +146,42 @@ def is_file(run: str) -> bool:
     return len(run) >= _UNREAD_LEAST
 
 
+def _from_base32(bare: str) -> str | None:
+    try:
+        return _text_of(base64.b32decode(bare + "=" * (-len(bare) % 8)))
+    except binascii.Error:
+        return None
+
+
 def _decode(run: str) -> str | None:
     if _HEXADECIMAL.fullmatch(run):
         return _text_of(bytes.fromhex(run))
     bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(bare) > 4 * _HEAD and _is_binary(bare):
+        return None
     try:
         bare = bare[: len(bare) - (len(bare) % 4 == 1)]
         return _text_of(base64.b64decode(bare + "=" * (-len(bare) % 4)))
     except (binascii.Error, ValueError):
         return None
+
+
+def _is_binary(letters: str) -> bool:
+    """Return whether the beginning of base64 shows that the whole is no text.
+
+    What is no UTF-8 there is none in the whole; UTF-16 has a mark before it, or so many zeros that
+    a quarter of the letters are A.
+    """
+    try:
+        head = base64.b64decode(letters[:_HEAD])
+        head[:-3].decode()
+    except UnicodeDecodeError as error:
+        is_cut = error.end >= len(head) - 3 and error.reason == "unexpected end of data"
+        is_wide = head[:2] in _MARKS or letters.count("A") * _ZERO_LETTERS >= len(letters)
+        return not is_cut and not is_wide
+    except (binascii.Error, ValueError):
+        return False
+    return False
 
 
 def _text_of(data: bytes) -> str | None:
@@ -156,7 +198,7 @@ def _text_of(data: bytes) -> str | None:
 
 def _width_of(data: bytes) -> str:
     """Return the encoding of bytes: in UTF-16 every other byte of Latin text is zero."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if data[:2] in _MARKS:
         return "utf-16"
     half = len(data) // 2
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):

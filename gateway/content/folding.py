@@ -31,17 +31,18 @@ _ALIKE: Final = (
 _DASHES: Final = (
     "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7\u058a\ufe58\ufe63\uff0d\u30fc"
 )
-_DOTS: Final = "\u3002\uff0e\uff61\u2024\ufe52\u00b7\u2027\u30fb"
+_DOTS: Final = "\u2022\u2219\u22c5\u25cf\u3002\uff0e\uff61\u2024\ufe52\u00b7\u2027\u30fb"
 _BLANKS: Final = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
     "\u3000\u2028\u2029\u0085"
 )
-_WIDTHLESS: Final = (
+NUL: Final = "\0"  # every other character where UTF-16 was read as one byte each
+_WIDTHLESS: Final = NUL + (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u200c\u200d\u200e\u200f"
     "\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b"
     "\u206c\u206d\u206e\u206f\u2800\u3164\ufeff\uffa0\ufff9\ufffa\ufffb"
 )
-ASCII: Final = bytes(range(128))
+ASCII: Final = bytes(range(1, 128))  # all that stand for themselves
 # In UTF-8: what stands beside a Latin letter or a digit. Text of one other script has few such,
 # so the first tells at once that there is none; the second leaves out letters with accents and
 # quotation marks, which fold to nothing else.
@@ -120,7 +121,7 @@ def _escaped(data: bytes) -> str:
 
 def fold(text: str) -> str:
     """Return the text in one spelling."""
-    if text.isascii():
+    if text.isascii() and NUL not in text:
         return text
     others = text.encode("utf-8", "replace").translate(None, ASCII)
     table = folded_characters()

@@ -36,9 +36,11 @@ _SINGLE_GAPS: Final = (_PLAIN, r"\.")
 
 # Thousandths behind a point are no card: a group right behind a digit and a point is passed over.
 _WHOLE: Final = r"(?:[^0-9.]|[^0-9]\.)"
+SPREAD_SIGN: Final = f"[^0-9][2-8](?:{_GAPS[0]}[0-9]){{5}}{_MARK}"
+"""Digits one by one."""
 CARD_SIGNS: Final = (
     f"{_WHOLE}[2-8]{_digits('11,18')}{_END}",
-    *(f"[^0-9][2-8](?:{gap}[0-9]){{5}}{_MARK}" for gap in _GAPS),
+    *(SPREAD_SIGN.replace(_GAPS[0], gap) for gap in _GAPS),
     _behind(
         *(f"[2-8]{_digits(3)}{gap}(?:{_digits(4)}{gap}{_digits(4)}{gap}[0-9]|"
           f"{_digits(6)}{gap}{_digits(4)})" for gap in _BROKEN_GAPS),
@@ -88,11 +90,32 @@ WRITTEN_SIGNS: Final = (
 ADDRESS_SIGN: Final = _behind(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]")
 """Addresses of hosts in version 4."""
 
+_HEX: Final = "[0-9A-Fa-f]"
+
+
+def _between_colons(*sizes: int) -> str:
+    """Return groups of these sizes between two others.
+
+    The engine looks for a colon alone where a group may have any size, and JSON is full of those.
+    """
+    return ":".join((_HEX, *(f"{_HEX}{{{size}}}" for size in sizes), _HEX))
+
+
+SIXTH_SIGNS: Final = (
+    "[23f][0-9a-fA-F]{3}::",
+    f"{_HEX}:{_HEX}{{1,4}}::",
+    f"::{_HEX}{{1,4}}:{_HEX}{{1,4}}:{_HEX}",
+    *map(_between_colons, (1, 3, 4)),
+    *(_between_colons(2, size) for size in (1, 2, 3, 4)),
+)
+"""Addresses of hosts in version 6: two colons beside groups, or the second group of eight."""
+
 _SPREAD: Final = r"[ \t\r\n./()_|-]{0,3}"
 _SEVEN: Final = rf"[0-9](?:{_SPREAD}[0-9]){{6}}"
 _TELEPHONE: Final = (
-    "tel|tele|telephone|telefon|phone|mobil|mobile|mob|cell|cellular|fax|call|sms|text|whatsapp|"
-    "handy|rufnummer|portable|ring|dial|reach|hotline"
+    r"tel|tele|telephone|telefon|telefonnummer|telefono|t\xc3\xa9l|t\xc3\xa9l\xc3\xa9phone|tel\xc3\xa9fono|"
+    "phone|mobil|mobile|mob|mobilnummer|cell|cellular|fax|call|sms|text|whatsapp|fon|festnetz|"
+    "durchwahl|appel|appelez|appeler|handy|handynummer|rufnummer|portable|ring|dial|reach|hotline"
 )
 TELEPHONE_SIGNS: Final = (
     rf"\+ ?\(?[0-9](?:{_SPREAD}[0-9]){{7}}",
@@ -130,7 +153,8 @@ _ALIKE_CASE: Final = (
     for letters, mark in (("A-Z", _BLANK), ("a-z", _SPACE))
 )
 _ONE_WORD: Final = f"{_LETTER}{{2}}{_digits(2)}(?:{_ANY}{{11}}|(?:{_BLANK}?[0-9]){{11}})"
-_CAPITALS: Final = f"[A-Z]{{2}}{_BLANK}?[0-9]{_BLANK}?[0-9](?:{_BLANK}{{0,2}}[0-9A-Z]){{11}}"
+_APART: Final = r"[ .\t\r\n/_|*-]{0,3}"
+_CAPITALS: Final = f"[A-Z]{{2}}{_BLANK}?[0-9]{_BLANK}?[0-9](?:{_APART}[0-9A-Z]){{11}}"
 ACCOUNT_SIGNS: Final = (
     f"{_OTHER}(?:{'|'.join((_ONE_WORD, *_ALIKE_CASE))})",
     f"{_OTHER}{_CAPITALS}",

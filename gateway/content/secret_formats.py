@@ -58,6 +58,44 @@ SECRET_FORMATS: Final = (
     SecretFormat(
         "JWT", "eyJ", rf"eyJ{_B}{{8,2000}}\.eyJ{_B}{{8,2000}}\.{_B}{{10,1000}}", loose=False
     ),
+    SecretFormat("Shopify", "shp(?:at|ca|pa|ss)_", r"shp(?:at|ca|pa|ss)_[0-9a-f]{32}"),
+    SecretFormat("Square", "sq0(?:atp|csp|idp)-", rf"sq0(?:atp|csp|idp)-{_B}{{22,64}}"),
+    SecretFormat("Mailgun", "key-[0-9a-f]", r"key-[0-9a-f]{32}", loose=False),
+    SecretFormat("Brevo", "xkeysib-", r"xkeysib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    SecretFormat("Postman", "PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    SecretFormat(
+        "Doppler", r"dp\.(?:pt|st|ct|sa|scim|audit)\.",
+        r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{1,40}\.)?[A-Za-z0-9]{40,44}",
+        loose=False,
+    ),
+    SecretFormat("New Relic", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    SecretFormat("Grafana", "glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}"),
+    SecretFormat("Grafana", "glc_", r"glc_[A-Za-z0-9+/=]{32,400}"),
+    SecretFormat("Atlassian", "AT(?:ATT|CTT)3x", r"AT(?:ATT|CTT)3x[A-Za-z0-9_=-]{60,400}"),
+    SecretFormat("Cloudflare", r"v1\.0-[0-9a-f]{24}-", r"v1\.0-[0-9a-f]{24}-[0-9a-f]{146}"),
+    SecretFormat("RubyGems", "rubygems_", r"rubygems_[0-9a-f]{48}"),
+    SecretFormat("Docker Hub", "dckr_[po]at_", rf"dckr_[po]at_{_B}{{27,64}}"),
+    SecretFormat(
+        "Terraform", r"[A-Za-z0-9]{14}\.atlasv1\.", rf"[A-Za-z0-9]{{14}}\.atlasv1\.{_B}{{60,70}}",
+        loose=False,
+    ),
+    SecretFormat("Supabase", "sbp_", r"sbp_[0-9a-f]{40}"),
+    SecretFormat("Pulumi", "pul-", r"pul-[0-9a-f]{40}"),
+    SecretFormat("Figma", "figd_", rf"figd_{_B}{{38,48}}"),
+    SecretFormat("Replicate", "r8_", r"r8_[A-Za-z0-9]{37}"),
+    SecretFormat("Perplexity", "pplx-", r"pplx-[A-Za-z0-9]{40,64}"),
+    SecretFormat("Linear", "lin_(?:api|oauth)_", r"lin_(?:api|oauth)_[A-Za-z0-9]{40,64}"),
+    SecretFormat("Notion", "ntn_", r"ntn_[A-Za-z0-9]{40,60}"),
+    SecretFormat("Sentry", "sntry[su]_", r"sntry[su]_[A-Za-z0-9+/=_]{60,400}"),
+    SecretFormat("PlanetScale", "pscale_tkn_", rf"pscale_tkn_{_B}{{32,64}}"),
+    SecretFormat("PlanetScale", "pscale_pw_", rf"pscale_pw_{_B}{{32,64}}"),
+    SecretFormat("NVIDIA", "nvapi-", rf"nvapi-{_B}{{60,80}}"),
+    SecretFormat("Heroku", "HRKU-", rf"HRKU-{_B}{{36,64}}"),
+    SecretFormat("LangSmith", "lsv2_(?:pt|sk)_", r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
+    SecretFormat("Pinecone", "pcsk_", r"pcsk_[A-Za-z0-9_]{60,80}"),
+    SecretFormat("Telegram", "[0-9]{8,10}:AA", rf"[0-9]{{8,10}}:AA{_B}{{33}}", loose=False),
+    SecretFormat("Mailchimp", "[0-9a-f]{32}-us[0-9]", "[0-9a-f]{32}-us[0-9]{1,2}", loose=False),
+    SecretFormat("Facebook", "EAACEdEose0cBA", r"EAACEdEose0cBA[A-Za-z0-9]{20,300}"),
     SecretFormat("age", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     SecretFormat(
         "private key", "-----BEGIN [A-Z ]{0,24}PRIVATE KEY",
@@ -69,13 +107,19 @@ SECRET_FORMATS: Final = (
 
 # What names a secret in front of its value, in configurations, code and headers.
 _NAMES: Final = (
-    r"(?:passw(?:or)?d|passphrase|pwd|passwort|secret|token|api[_-]?key|access[_-]?key|"
+    r"(?:passw(?:or)?d|passphrase|pwd|passwor[td]|kennwort|mot de passe|contrase\xc3\xb1a|"
+    r"wachtwoord|secret|token|api[_-]?key|access[_-]?key|"
     r"auth[_-]?key|private[_-]?key|credentials?)"
 )
 ASSIGNED_SIGNS: Final = (
-    rf"(?i){_NAMES}[\"'\]]{{0,3}}[ \t]{{0,3}}(?:[:=]|is )",
-    "(?i)(?:bearer|basic) ",
+    rf"(?i){_NAMES}[\"'\]]{{0,3}}[ \t]{{0,3}}(?:[:=]|is |ist |lautet |est |es )",
+    "(?i)(?:bearer|basic|password|passwort) ",
 )
+# The last line of a private key, of which a log or a limit has cut the beginning.
+KEY_END_SIGN: Final = "-----END [A-Z ]{0,24}PRIVATE KEY"
+_KEY_END: Final = re.compile(rf"{KEY_END_SIGN}(?: BLOCK)?(?:-----)?")
+_KEY_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+_KEY_LINE: Final = 16  # letters that a line of a key has at least
 _VALUE: Final = re.compile(
     r">?[ \t]{0,3}(?:(?i:bearer|basic)[ \t]+)?[\"']?"
     r"([A-Za-z0-9+/_!@#$%^&*.~=-]{10,256})(?![A-Za-z0-9(\[])"
@@ -111,6 +155,24 @@ def find_assigned(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
             inside = _IN_URL.search(text, max(0, place - 140), place)
             if inside is not None and not inside[1].isalpha():
                 yield inside.span(1)
+
+
+def find_key_ends(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where lines of a private key and its last one stand."""
+    for place in places:
+        match = _KEY_END.search(text, max(0, place - 52), place + 16)
+        if match is None:
+            continue
+        first = max(0, match.start() - LONGEST)
+        begin = end = match.start()
+        while True:
+            end = first + len(text[first:end].rstrip(" \t\r\n\\>"))
+            line = first + len(text[first:end].rstrip(_KEY_LETTERS))
+            if end - line < _KEY_LINE:
+                break
+            begin = end = line
+        if begin < match.start():
+            yield begin, match.end()
 
 
 def is_bare_secret(run: str, before: str) -> bool:

@@ -1,5 +1,6 @@
 """Index of the places where signs end in a text: one pass of an engine for each sort."""
 
+import re
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -7,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.config.content_patterns import compile_signs
 from gateway.content.detectors import Detector
 from gateway.content.encodings import ESCAPE_SIGNS
-from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, form_signs
+from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, NUL, form_signs
 
 if TYPE_CHECKING:
     import hyperscan
 
 _SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs")))
+_NUL: Final = NUL.encode()
 ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors
 
 
@@ -53,6 +55,8 @@ class FoldingIndex:
     def find(self, data: bytes) -> list[int]:
         """Return where they end in UTF-8, in order."""
         found = {end for _, end in ends_in(self._forms, data)}
+        if _NUL in data:
+            found.update(match.end() for match in re.finditer(_NUL, data))
         if is_any(self._beside, data):  # beyond ASCII, beside a Latin letter or a digit
             found.update(end for _, end in ends_in(self._mixed, data))
         return sorted(found)

@@ -10,15 +10,19 @@ _CODES: Final = re.compile(
     r"9(?:[0-58]|6\d|7[0-79]|9[2-68])"
 )
 _NAMED: Final = re.compile(
-    r"(?<![a-z])(?:tel(?:e(?:phone|fon))?|phone|mobile?|mob|cell(?:ular)?|fax|call|sms|text|whatsapp|"
-    r"handy|rufnummer|portable|ring|dial|reach|hotline)(?![a-z])",
+    r"(?<![a-z])(?:t[e\u00e9]l(?:[e\u00e9]phone|[e\u00e9]fono|efon(?:nummer)?)?|phone|mob(?:ile?|ilnummer)?|"
+    r"cell(?:ular)?|fax|call|sms|text|whatsapp|handy(?:nummer)?|rufnummer|fon|festnetz|durchwahl|"
+    r"appel(?:ez|er)?|appelez-moi|portable|ring|dial|reach|hotline)(?![a-z])",
     re.IGNORECASE,
 )
-_VERBS: Final = frozenset(("call", "text", "ring", "dial", "reach", "portable"))
+_VERBS: Final = frozenset((
+    "call", "text", "ring", "dial", "reach", "portable", "appel", "appelez", "appeler",
+))  # fmt: skip
 # One of these is in each word above: to look for them takes a twentieth of the time.
 STEMS: Final = (
-    "tel", "phone", "mob", "cell", "fax", "call", "sms", "text", "whatsapp", "handy", "rufnummer",
-    "portable", "ring", "dial", "reach", "hotline",
+    "tel", "t\u00e9l", "fon", "phone", "mob", "cell", "fax", "call", "sms", "text", "whatsapp",
+    "handy", "rufnummer", "festnetz", "durchwahl", "appel", "portable", "ring", "dial", "reach",
+    "hotline",
 )  # fmt: skip
 _AMERICAN: Final = re.compile(
     r"(?:1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([ .-]))[2-9]\d{2}(?:[ .-])\d{4}"
@@ -35,6 +39,8 @@ def is_telephone(written: str, before: str) -> bool:
     is the text before it.
     """
     digits = "".join(_GROUP.findall(written))
+    if written[:2] in ("(+", "(0"):  # a bracket before the whole
+        written = written[1:]
     if written.startswith("+"):
         code = _CODES.match(digits)
         return code is not None and 8 <= len(digits) <= _MOST and len(set(digits)) > 1

@@ -19,7 +19,7 @@ from gateway.content.encodings import (
     run_around,
     unescape,
 )
-from gateway.content.folding import FoldedText
+from gateway.content.folding import NUL, FoldedText
 from gateway.content.secret_formats import is_bare_secret
 from gateway.content.sign_index import FoldingIndex, SignIndex
 from gateway.content.stretches import stretches
@@ -30,6 +30,7 @@ _JOINT: Final = "\x1e"  # it stands before the first text too: a number begins w
 _END: Final = "\x1f"  # where a text ends, a number in it ends
 _CONTINUED: Final = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
 _INSIDE: Final = frozenset(bytes((byte,)) for byte in _CONTINUED)
+_NUL: Final = NUL.encode()
 _ESCAPE_REACH: Final = 220
 _FOLDED_REACH: Final = 80  # characters around one that may hide something
 _TOLD_MOST: Final = 12  # places in one run before the engine is stopped
@@ -148,7 +149,8 @@ class TextScanner:
     def _scan(self, texts: Sequence[str], depth: int, room: list[int]) -> ScanResult:
         source = SourceTexts(texts)
         folded: Mapping[int, FoldedText] = {}
-        if not source.is_ascii and (places := self._folding.find(source.data)):
+        has_forms = not source.is_ascii or _NUL in source.data
+        if has_forms and (places := self._folding.find(source.data)):
             folded = {
                 text: FoldedText(texts[text], stretches(inside, _FOLDED_REACH, _FOLDED_REACH))
                 for text, inside in source.by_text(places)
@@ -198,7 +200,7 @@ class TextScanner:
             run = run_around(letters, begun + end)
             found.append(run)
             until, told = run[1], 0
-            return False
+            return until - begun - end > _TOLD_MOST
 
         while begun < len(data):
             part = data[begun:] if begun else data
@@ -305,7 +307,7 @@ def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:
         return finds
     taken: dict[int, list[tuple[int, int]]] = {}
     kept = []
-    for find in sorted(finds, key=lambda each: (_ORDER.get(each.kind, -1), each.text, each.start)):
+    for find in sorted(finds, key=_rank):  # of two that begin together the longer
         spans = taken.setdefault(find.text, [])  # that rise and do not overlap
         place = bisect_left(spans, (find.end, 0))
         if place and find.start < spans[place - 1][1]:
@@ -313,6 +315,10 @@ def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:
         spans.insert(place, (find.start, find.end))
         kept.append(find)
     return sorted(kept, key=lambda each: (each.text, each.start))
+
+
+def _rank(find: TextFind) -> tuple[int, int, int, int]:
+    return _ORDER.get(find.kind, -1), find.text, find.start, -find.end
 
 
 def _unfolded(finds: list[TextFind], folded: Mapping[int, FoldedText]) -> list[TextFind]:

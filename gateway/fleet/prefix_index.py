@@ -21,6 +21,7 @@ from zlib import crc32
 
 from gateway.fleet.mapped_file import map_file
 from gateway.fleet.shared_load import SharedLoadTable
+from gateway.http.body import holds
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.table_layout import EngineCell, SupervisionCell
@@ -107,7 +108,7 @@ def _kept_s(asked: InferenceRequest) -> int:
     for name in _MARKED:
         if name in members:
             text = bytes(members[name])
-            if name == _MARK or _MARK_BYTES in text:
+            if name == _MARK or holds(text, _MARK_BYTES):
                 if _FOR_AN_HOUR.search(text):
                     return HOUR_S
                 kept_s = MINUTES_S

@@ -6,7 +6,7 @@ A target opens them and charges for what it reads, at most its context.
 import re
 from typing import Final
 
-from gateway.http.body import Members
+from gateway.http.body import Members, holds
 
 # Vendors' members of a request for files, pictures and films; sound of an answer is `audio`.
 _NAMES: Final = frozenset((
@@ -30,8 +30,10 @@ def count_files(members: Members, prompt: bytes) -> int:
 
 
 def _has_address(prompt: bytes) -> bool:
-    if _ADDRESS in prompt:
+    if holds(prompt, _ADDRESS):
         return True
+    if not holds(prompt, _ESCAPE):
+        return False
     # A text may write any of its letters as an escape.
     return _ESCAPED.search(prompt) is not None and _ADDRESS in _letters(prompt)
 

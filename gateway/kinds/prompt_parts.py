@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from gateway.http.body import holds
+
 _ESCAPED: Final = b"\\u00"
 
 
@@ -34,11 +36,11 @@ class NamePattern:
         self._spelled: re.Pattern[bytes] | None = None  # few prompts need it: a start does not
 
     def count(self, text: bytes) -> int:
-        if _ESCAPED in text:
+        if holds(text, _ESCAPED):
             if self._spelled is None:
                 self._spelled = re.compile(self._spelling)
             return len(self._spelled.findall(text))
-        return len(self._plain.findall(text)) if self._hint in text else 0
+        return len(self._plain.findall(text)) if holds(text, self._hint) else 0
 
 
 def _spelled(name: str) -> str:
@@ -126,7 +128,7 @@ def find_parts(prompt: bytes) -> PromptParts:
     What a model called a tool with is text to a target, also where it is sent as an object.
     """
     found = _count_parts(cut_long_strings(prompt))
-    if found == NO_PARTS or b'"tool_' not in prompt:
+    if found == NO_PARTS or not holds(prompt, b'"tool_'):
         return found
     called = _without_arguments(prompt)
     return found if called is None else _count_parts(cut_long_strings(called))

@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, decode_member, encode
+from gateway.http.body import Members, decode_member, encode, holds
 from gateway.kinds.patterns import (
     TEXT,
     count_repeats,
@@ -123,7 +123,7 @@ def _check_groups(name: str, pattern: str, left: int) -> int:
 
 def spell_out(text: bytes) -> bytes:
     """With letters as themselves: a name may be written in escapes, and means the same."""
-    if _ESCAPED in text:
+    if holds(text, _ESCAPED):
         with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return encode(msgspec.json.decode(text))
     return text

@@ -16,6 +16,7 @@ from unicodedata import decomposition, is_normalized, normalize
 
 import msgspec
 
+from gateway.http.body import holds
 from gateway.kinds.request_size import spell_out
 
 # Blocks that have characters which a normaliser makes longer; a test looks at all of Unicode.
@@ -43,7 +44,7 @@ _LEVELS_PER_TOKEN: Final = 4
 
 def spelled_bytes(raw: bytes) -> int:
     """Return by how many bytes a normaliser can make encoded JSON longer; 0 of most texts."""
-    if raw.isascii() and b"\\u" not in raw:
+    if raw.isascii() and not holds(raw, b"\\u"):
         return 0
     text = raw.decode(errors="replace")
     if "\\u" in text:
@@ -91,7 +92,7 @@ def redumped_tokens(raw: bytes) -> int:
 
 def redumped_arguments(messages: bytes) -> int:
     """Return the same of the arguments of calls in an encoded conversation; 0 of most."""
-    if b'"arguments"' not in messages and b"\\u00" not in messages:
+    if not holds(messages, b'"arguments"') and not holds(messages, b"\\u00"):
         return 0
     found = 0
     for match in _ARGUMENTS.finditer(spell_out(messages)):

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, decode_member, encode
+from gateway.http.body import Members, decode_member, encode, holds
 from gateway.kinds import hosted_tools
 from router.types import Feature
 
@@ -181,13 +181,13 @@ def text_features(members: Members, n: int) -> set[Feature]:
 def media_features(prompt: bytes) -> frozenset[Feature]:
     """Media, and whether the target would fetch them: an own engine stands inside the network."""
     # Looking for one byte takes a twentieth of looking for several.
-    if _BACKSLASH in prompt and b"\\u00" in prompt:  # in names, too: written again, none is
+    if _BACKSLASH in prompt and holds(prompt, b"\\u00"):  # in names, too: written again, none is
         with suppress(msgspec.MsgspecError, RecursionError):
             prompt = encode(msgspec.json.decode(prompt))
     url, sent = _MEDIA_HINTS  # one of them is in each
-    if _UNDERSCORE not in prompt or (url not in prompt and sent not in prompt):
+    if _UNDERSCORE not in prompt or not (holds(prompt, url) or holds(prompt, sent)):
         return NO_FEATURES
-    if not any(part in prompt for part in _MEDIA_PARTS):
+    if not any(holds(prompt, part) for part in _MEDIA_PARTS):
         return NO_FEATURES
     if _ADDRESS.search(prompt):
         return frozenset((Feature.IMAGES, Feature.MEDIA_URLS))

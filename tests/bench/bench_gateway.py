@@ -41,8 +41,8 @@ FOLDER = BUILD / "bench"
 ENGINES = 4
 FULL_WARM = scenes.FULL.growth_warm
 WORKERS = "two workers"
-SCENES = ("closed", "paced", "first", "synced", "dense", "sparse", "at", "hung", "stalled",
-          "blocked", "growth", "two")  # fmt: skip
+SCENES = ("closed", "beside", "paced", "first", "synced", "dense", "sparse", "at", "hung",
+          "stalled", "blocked", "growth", "two")  # fmt: skip
 OURS_ONLY = {"blocked", "growth", "two"}  # no peer is started for them
 
 
@@ -87,9 +87,10 @@ class Bench:
         many = [target for target in self._targets if target != report.LITELLM]
         paced = [report.DIRECT, *(self._targets if full else many)]
         self.scene("closed 2 KB", scenes.closed, "2 KB")
-        for size in ("16 KB", "128 KB"):
+        for size in ("16 KB", "128 KB", "400 KB"):
             names = None if full else [report.OURS]
             self.scene(f"closed {size}", scenes.closed, size, names=names)
+        self.scene("beside", scenes.beside)
         self.scene("paced", scenes.paced, names=paced)
         self.scene("first", scenes.first, names=paced)
         self.scene("synced", scenes.synced, names=paced)

@@ -6,8 +6,9 @@ the two wires are missing: clients and targets are transports that hand bytes ov
 by the clock drift with the machine; instructions (`valgrind --tool=callgrind`, needs `valgrind`)
 are the same within a hundredth, whoever else computes. The kernel's part is in neither.
 Writes `build/bench-request.json`; `ARGS=--stream`: 32 chunks of an own engine, in place of 1 KB;
-`--hit`: all but the first are answered from the response cache; `--unstored`: on a host that keeps
-no answers, which shows what keeping costs those that keep nothing.
+`--long`: conversations of 400 KB in 60 messages; `--hit`: all but the first are answered from the
+response cache; `--unstored`: on a host that keeps no answers, which shows what keeping costs those
+that keep nothing.
 """
 
 import argparse
@@ -197,12 +198,13 @@ def publish(board: SharedLoadTable) -> None:
         board.publish(row, {**ENGINE, EngineCell.UPDATED_S: time.monotonic() + 3600.0})
 
 
-def question(token: str, *, stream: bool, hit: bool) -> bytes:
-    text = "tokens " * 266
-    asked: dict[str, Any] = {"model": "mock", "max_tokens": 512,
-             "messages": [{"role": "user", "content": text}]}  # fmt: skip
-    asked |= {"temperature": 0} if hit else {}
-    body = json.dumps(asked | ({"stream": True} if stream else {})).encode()
+def question(token: str, given: argparse.Namespace) -> bytes:
+    turns = ["tokens " * 970] * 60 if given.long else ["tokens " * 266]
+    asked: dict[str, Any] = {"model": "mock", "max_tokens": 512, "messages": [
+        {"role": "user", "content": text} for text in turns
+    ]}  # fmt: skip
+    asked |= {"temperature": 0} if given.hit else {}
+    body = json.dumps(asked | ({"stream": True} if given.stream else {})).encode()
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:8080\r\n"
         f"content-type: application/json\r\nauthorization: Bearer {token}\r\n"
@@ -237,7 +239,7 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
     loop.answer = streamed() if given.stream else whole()
     batches = []
     async with app.router.lifespan_context(app):
-        clients = Clients(make, question(key.token, stream=given.stream, hit=given.hit), loop)
+        clients = Clients(make, question(key.token, given), loop)
         await clients.ask(20 * CLIENTS)
         gc.collect()
         gc.freeze()
@@ -277,6 +279,7 @@ def instructions(given: argparse.Namespace) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stream", action="store_true")
+    parser.add_argument("--long", action="store_true", help="400 KB in 60 messages")
     parser.add_argument("--hit", action="store_true", help="of the response cache")
     parser.add_argument("--unstored", action="store_true", help="on a host that keeps no answers")
     parser.add_argument("--requests", type=int, default=640, help="in each batch")
@@ -290,7 +293,8 @@ def main() -> int:
         batches = loop.run_until_complete(measured(Path(folder), given, loop))
     if COUNTING:
         return 0
-    what = f"a streamed request of {CHUNKS} chunks" if given.stream else "a request of 2 KB"
+    what = f"a streamed request of {CHUNKS} chunks" if given.stream else "a request"
+    what += " of 60 messages, 400 KB" if given.long else "" if given.stream else " of 2 KB"
     what = f"a hit: {what}" if given.hit else what
     what = f"{what} without kept answers" if given.unstored else what
     machine = f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}"

@@ -92,6 +92,8 @@ def peers_table(samples: Samples) -> str:
         ("requests/s", "closed 2 KB", "rps"),
         ("16 KB, CPU ms", "closed 16 KB", "cpu_ms"),
         ("128 KB, CPU ms", "closed 128 KB", "cpu_ms"),
+        ("400 KB of 60 messages, CPU ms", "closed 400 KB", "cpu_ms"),
+        ("2 KB beside such, ms later at p99", "beside", "delay_ms"),
         ("p50 ms at 100/s", "paced", "p50_ms"),
         ("TTFT p50 ms", "first", "p50_ms"),
         ("TTFT p99 ms", "first", "p99_ms"),
@@ -213,6 +215,14 @@ def _cpu(found: Medians) -> Iterable[Line]:
     note = "" if spent is None else f"{spent:.3f} ms, of it the worker {worker or 0:.3f}"
     yield _at_most("CPU per request, 2 KB, to vllm-router's", to_router, "x", 2.0, 1.0, note)
     yield _at_most("CPU per request, 2 KB, to LiteLLM's", to_litellm, "x", 1 / 40, None)
+    long, spent = (
+        found.ratio("closed 400 KB", "cpu_ms", ROUTER),
+        found.get("closed 400 KB", OURS, "cpu_ms"),
+    )
+    note = "" if spent is None else f"{spent:.2f} ms, 60 messages"
+    yield _at_most("CPU per request, 400 KB, to vllm-router's", long, "x", 3.0, None, note)
+    later = found.get("beside", OURS, "delay_ms")
+    yield _at_most("p99 of 2 KB beside 400 KB, later by", later, "ms", 2.0, None)
     chunk, spent = found.ratio("dense", "cpu_us", ROUTER), found.get("dense", OURS, "cpu_us")
     note = "" if spent is None else f"{spent:.1f} us; the aim is nginx's, which is not on PyPI"
     yield _at_most("CPU per chunk, 1,000 x 50/s, to vllm-router's", chunk, "x", 1.3, None, note)

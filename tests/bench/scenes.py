@@ -33,7 +33,9 @@ AT_ONCE_CHUNKS = 20
 GROWTH_PARTS = 3
 OPENING_LIMIT_S = 20.0
 SECOND_NS = 1_000_000_000
-PROMPT_BYTES = {"2 KB": 2_048, "16 KB": 16_384, "128 KB": 131_072}
+PROMPT_BYTES = {"2 KB": 2_048, "16 KB": 16_384, "128 KB": 131_072, "400 KB": 409_600}
+CONVERSATION = {"400 KB": 60}  # messages; other prompts are one
+LONG = 5  # conversations a second, beside small requests
 WORD = "tokens "
 
 
@@ -68,11 +70,15 @@ class Stage:
         """A chat request of about that many bytes, written once."""
         path = self.folder / f"body-{size.replace(' ', '')}-{stream}.json"
         if not path.exists():
-            text = WORD * ((PROMPT_BYTES[size] - 180) // len(WORD))
+            count = CONVERSATION.get(size, 1)
+            text = WORD * ((PROMPT_BYTES[size] - 180) // len(WORD) // count)
             document: dict[str, Any] = {
                 "model": "mock",
                 "max_tokens": 512,
-                "messages": [{"role": "user", "content": text}],
+                "messages": [
+                    {"role": "assistant" if turn % 2 else "user", "content": f"{turn} {text}"}
+                    for turn in range(1 - count % 2, 1 - count % 2 + count)
+                ],
             }
             if stream:
                 document |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -326,6 +332,24 @@ def blocked(stage: Stage, target: Target, size: str) -> Figures:
         "block_ms": busy["total_us"]["p99"] / 1e3 + hidden_ms,
         "calm_p99_ms": calm["total_us"]["p99"] / 1e3,
     }
+
+
+def beside(stage: Stage, target: Target) -> Figures:
+    """Small requests, 100 a second, alone and beside conversations of 60 messages."""
+    stage.upstream.set()
+    seconds = stage.lengths.beats_s
+    small = stage.asking(target, clients=64, rate=RATE, seconds=seconds)
+    calm = stage.load.run(**small)
+    long = stage.load.start(**stage.asking(target, "400 KB", clients=8, rate=LONG, seconds=seconds))
+    busy = stage.load.run(**small)
+    long.result()
+    target.settle()
+    figures = {
+        f"{name}.{point}_ms": load["total_us"][point] / 1e3
+        for name, load in (("calm", calm), ("busy", busy))
+        for point in ("p50", "p99")
+    }
+    return figures | {"delay_ms": figures["busy.p99_ms"] - figures["calm.p99_ms"]}
 
 
 def growth(stage: Stage, target: Ours) -> Figures:

@@ -6,7 +6,7 @@ from gateway.config.content_kinds import CONTENT_KINDS
 from gateway.content.detectors import (
     DETECTORS,
     find_addresses,
-    find_emails,
+    find_cut_keys,
     find_ibans,
     find_numbers,
     find_secrets,
@@ -35,18 +35,18 @@ def test_cards_among_digits(text, expected) -> None:
     assert numbers(text) == expected
 
 
-def test_an_email_has_a_domain_that_exists() -> None:
-    text = "a@b.com, x@W.transpose, icon@2x.png, c [at] d [dot] org, @dataclass"
-    places = [at + 1 for at, letter in enumerate(text) if letter in "@]"]
-    values = {span.value for span in find_emails(text, places)}
-    assert values == {"a@b.com", "c@d.org"}
-
-
 def test_an_account_number_has_its_country_s_length() -> None:
     assert "DE89 3704 0044 0532 0130 00" in found(
         find_ibans, "IBAN DE89 3704 0044 0532 0130 00 now"
     )
     assert found(find_ibans, "DE89370400440532013001") == []
+
+
+@pytest.mark.parametrize("mark", ["/", "_", " | ", "*", "\r\n", " ", "-"])
+def test_other_marks_may_stand_in_an_account_number(mark) -> None:
+    number = "DE89370400440532013000"
+    written = mark.join(number[at : at + 4] for at in range(0, len(number), 4))
+    assert written in found(find_ibans, f"to {written} now")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,16 @@ def test_addresses_of_hosts(text, expected) -> None:
 def test_a_key_whose_characters_stand_apart_is_found() -> None:
     text = "key ghp_ " + " ".join("a1B2" * 9) + " ok"
     assert [span.kind for span in find_secrets(text, [text.index("ghp_") + 4])] == ["secret"]
+
+
+def test_what_is_left_of_a_key_is_found_by_its_last_line() -> None:
+    key = "\n".join(["aB3+" * 16] * 3) + "\n-----END RSA PRIVATE KEY-----"
+    for text, left in (
+        (f"it says {key} ok", [key]),
+        ("the line -----END RSA PRIVATE KEY----- ends it", []),
+    ):
+        places = [text.index("KEY") + 3]
+        assert [text[span.start : span.end] for span in find_cut_keys(text, places)] == left
 
 
 def test_kinds_of_detectors_are_those_of_policies() -> None:

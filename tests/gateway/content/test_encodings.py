@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.contentcases import EVASIONS
-from gateway.content.encodings import is_file, read_run, run_around, unescape
+from gateway.content.encodings import _text_of, is_file, read_run, run_around, unescape
 
-ESCAPING = ("escaped", "hexadecimal escapes", "entities", "hexadecimal entities", "percent")
+ESCAPING = (
+    "escaped", "hexadecimal escapes", "octal escapes", "long escapes", "entities",
+    "hexadecimal entities", "open entities", "percent", "as in mail",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ESCAPING)
@@ -31,6 +34,15 @@ def test_a_text_without_escapes_is_none() -> None:
 def test_base64_and_hexadecimal_of_text_are_read(text) -> None:
     assert read_run(text.encode().hex()) in (text, None if text.isdigit() else text)
     assert read_run(base64.b64encode(text.encode()).decode()) in (text, None)
+
+
+@given(st.binary(min_size=1, max_size=200), st.text(min_size=200), st.sampled_from((
+    "utf-8", "utf-16", "utf-16-le", "utf-16-be",
+)))  # fmt: skip
+def test_the_head_of_a_run_tells_no_other_than_the_whole(head, text, name) -> None:
+    """Bytes before a text hide it from a reader of the head, and from one of all of it."""
+    for data in (head + text.encode(name, "replace"), text.encode(name, "replace")):
+        assert read_run(base64.b64encode(data).decode()) == _text_of(data)
 
 
 def test_bytes_that_are_no_text_are_none_and_a_file_if_long() -> None:

@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deploy.contentcases import clean_prompts
 from gateway.config.content_patterns import compile_signs
@@ -14,7 +16,9 @@ SIGNS = {
     "numbers": number_signs.NUMBER_SIGNS, "written": number_signs.WRITTEN_SIGNS,
     "accounts": number_signs.ACCOUNT_SIGNS, "telephones": number_signs.TELEPHONE_SIGNS,
     "persons": (number_signs.PERSON_SIGN,), "addresses": (number_signs.ADDRESS_SIGN,),
+    "sixth": number_signs.SIXTH_SIGNS,
 }  # fmt: skip
+SIXTH = compile_signs(number_signs.SIXTH_SIGNS)
 
 
 @pytest.mark.parametrize(
@@ -27,10 +31,22 @@ SIGNS = {
         ("accounts", "LU3 727 9XZ FS1 XO0"),
         ("telephones", "+49 30 1234567"), ("telephones", "phone 0301234567"),
         ("persons", "SSN:"), ("persons", "tax id"), ("addresses", "10.1.2.3"),
+        ("accounts", "DE89/3704/0044/0532"), ("sixth", "fe80::1:2"), ("sixth", "::1:2:3"),
     ],
 )  # fmt: skip
 def test_a_sign_fires_where_a_number_begins_a_text_and_ends_it(name, text) -> None:
     assert ends_in(compile_signs(SIGNS[name]), f"\x1e{text}\x1f".encode())
+
+
+@given(st.lists(st.integers(0, 0xFFFF), min_size=8, max_size=8), st.integers(0, 8), st.data())
+def test_each_address_of_version_6_has_a_sign(groups, cut, data) -> None:
+    """One with fewer than three colons is no find, and one that names few groups has two colons."""
+    plain = [f"{group:x}" for group in groups]
+    left = data.draw(st.integers(0, cut))
+    texts = [":".join(plain), f"{':'.join(plain[:left])}::{':'.join(plain[left:cut])}"]
+    for text in texts:
+        if text.count(":") >= 5 and cut < 8:
+            assert ends_in(SIXTH, f"\x1e{text}\x1f".encode()), text
 
 
 @pytest.mark.parametrize("name", SIGNS)

@@ -14,7 +14,9 @@ from gateway.content.telephone import is_telephone
         ("+49 30 1234567", "", True), ("+999 30 1234567", "", False), ("(415) 555-2671", "", True),
         ("030 1234567", "phone: ", True), ("030 1234567", "order ", False),
         ("2026-11-28", "call ", False), ("0049 30 1234567", "", True), ("1234567", "tel ", True),
-        ("+0000000000", "", False),
+        ("+0000000000", "", False), ("(+49 30 1234567", "", True), ("(0049 30 1234567", "", True),
+        ("01.70.84.11.46", "T\u00e9l. : ", True), ("01 70 84 11 46", "Appelez-moi au ", True),
+        ("030/1234567", "Telefonnummer ", True), ("030/1234567", "Festnetz: ", True),
     ],
 )  # fmt: skip
 def test_form_and_words_tell_a_number(written, before, expected) -> None:
