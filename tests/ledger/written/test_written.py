@@ -39,6 +39,7 @@ from router.types import Feature
 # in it has one, so that its place cannot be found wrong here; `tests/tidy/test_places.py` and
 # `STORED` of `tests/ledger/journals/test_token_kinds.py` hold it.
 LATER = {"asks_to_think", "has_sound", "without_pictures", "service_tier", "spare_misses",
+         "spare_brief_misses",
          "text_prompt", "searches_limit", "characters", "pictures", "cached_tokens",
          "cache_saves_pusd", "messages", "team", "spills", "spare", "prefillers", "is_apart",
          "is_spare", "content", "kept_for", "context_margin"}  # fmt: skip
