@@ -234,11 +234,8 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
-    if tpot_limit is not None and room > 0:
-        if tpot > tpot_limit:
-            tpot, tpot_limit = _surely_ms(work, engine, room, tpot, tpot_limit)
-        elif engine.spare_brief_misses < 0.0 and engine.safety_tpot < STEPS_BREAK:
-            tpot, tpot_limit = _behind_others_ms(work, engine, queued, tpot, tpot_limit)
+    if tpot_limit is not None and (tpot > tpot_limit or engine.spare_brief_misses < 0.0):
+        tpot, tpot_limit = _by_steps_ms(work, engine, queued, tpot, tpot_limit)
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late, in_time = ttft, deadline * engine.safety_ttft
@@ -255,11 +252,24 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     return _new(Forecast, found)
 
 
+def _by_steps_ms(
+    work: RequestWork, engine: EngineState, queued: float, tpot: float, limit: float
+) -> tuple[float, float]:
+    """Return TPOT and its limit, ms: of single steps, where these and no mean decide."""
+    if engine.prefill_budget_tokens <= engine.sequences:
+        return tpot, limit
+    if tpot > limit:
+        return _surely_ms(work, engine, tpot, limit)
+    if engine.safety_tpot < STEPS_BREAK:
+        return _behind_others_ms(work, engine, queued, tpot, limit)
+    return tpot, limit
+
+
 def _surely_ms(
-    work: RequestWork, engine: EngineState, room: int, tpot: float, limit: float
+    work: RequestWork, engine: EngineState, tpot: float, limit: float
 ) -> tuple[float, float]:
     """Return TPOT and its limit, ms: of the longest step, without a margin, where that keeps it."""
-    longest = _longest_step_ms(work, engine, room)
+    longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
     promised = limit / max(engine.safety_tpot, SAFETY_TPOT)
     return (longest, promised) if longest <= promised and longest < tpot else (tpot, limit)
 
