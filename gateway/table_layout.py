@@ -39,6 +39,7 @@ class LoadCell(IntEnum):
     SEQUENCE_S_LESS = 19
     CONTEXT_S_LESS = 20
     QUEUED_HIT_TOKENS = 21  # of queued prompts, expected in the prefix cache: held, and not read
+    BRIEF_PULL_TOTAL = 22  # as TPOT_PULL_TOTAL, of the missed ones only those of a few tokens
 
 
 class SequenceCell(IntEnum):
@@ -120,6 +121,7 @@ class EngineCell(IntEnum):
     FORGOTTEN_S = 26  # monotonic: what was sent before is in its prefix cache no more, 0: unknown
     KV_EVENTS_MISSED = 27  # batches that it told and nobody here heard, since telemetry began
     SPARE_MISSES = 28  # first tokens that may be late
+    SPARE_BRIEF_MISSES = 29  # times per token of answers of a few tokens that may be too long
 
 
 class SupervisionCell(IntEnum):

@@ -23,6 +23,8 @@ FEEDBACK_RANGE = (0.5, 4.0)
 FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of prefill and decoding
 PREFILL_S = 5.0
 SPARE_FIRST, SPARE_RANGE = 1.0, (-2.0, 2.0)  # misses
+SPARE_BRIEF_RANGE = (-5.0, 2.0)  # bursts break many at once, and what holds them back costs less
+BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
 RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
 MOST_WARMER = log(20.0)  # what a long run of kept promises makes of the gain, up to
 WARM_TO = 0.9  # beyond it a burst makes many misses at once, so the rest of the way is steady
@@ -42,12 +44,18 @@ class FeedbackSums(NamedTuple):
     tpot_pull: float = 0.0
     judged: float = 0.0  # answers with a promise that ended
     missed: float = 0.0  # of them, what kept it not
+    brief_pull: float = 0.0
 
 
 def pull(*, kept: bool, attainment: float) -> float:
     """Return how one answer moves a safety factor, before the gain; 0 on average at the target."""
     spared = SPARE * (1.0 - attainment)
     return spared if kept else spared - 1.0
+
+
+def brief_pull(*, kept: bool, attainment: float, steps: float) -> float:
+    """Return how an answer of so many tokens after its first one moves `spare_brief_misses`."""
+    return pull(kept=kept, attainment=attainment) if kept or steps < BRIEF_TOKENS else 0.0
 
 
 class PrefixHitTrust:
@@ -139,11 +147,14 @@ class FeedbackLoops:
       both factors fall at once by a fifth.
     * `prefill_rate`, tokens per second admitted lately, which slow decoding.
     * `spare_misses`, first tokens that may be late: what kept ones have earned, less the late ones.
+      `spare_brief_misses`, likewise times per token: all that were kept earn, answers of up to
+      `BRIEF_TOKENS` take, whose promise a single step breaks.
     """
 
     __slots__ = (
         "_age_s", "_at_s", "_judged_s", "_observed_s", "_predicted", "_recent", "_sums", "_tpot",
-        "_ttft", "prefill_rate", "spare_misses", "step_feedback",
+        "_ttft", "prefill_rate", "spare_brief_misses",
+        "spare_misses", "step_feedback",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -153,7 +164,7 @@ class FeedbackLoops:
             SafetyFactor(SAFETY_TPOT),
         )
         self.prefill_rate = self._age_s = 0.0
-        self.spare_misses = SPARE_FIRST
+        self.spare_misses = self.spare_brief_misses = SPARE_FIRST
         self._sums: FeedbackSums | None = None
         self._at_s = self._judged_s = self._observed_s = 0.0
         self._predicted = 0.0  # of steps, each second; the mean of where any were observed
@@ -231,6 +242,8 @@ class FeedbackLoops:
         self._ttft.track(pulled)
         self.spare_misses = _within(self.spare_misses + pulled, SPARE_RANGE)
         self._tpot.track(sums.tpot_pull - before.tpot_pull)
+        pulled = sums.brief_pull - before.brief_pull
+        self.spare_brief_misses = _within(self.spare_brief_misses + pulled, SPARE_BRIEF_RANGE)
 
     def _break(self, judged: float, missed: float) -> None:
         recent = self._recent

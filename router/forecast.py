@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import ceil, inf
 from typing import NamedTuple
 
-from router.feedback import SAFETY_TPOT
+from router.feedback import BRIEF_TOKENS, SAFETY_TPOT
 from router.request_kinds import KIND_TRAITS
 from router.types import (
     Candidate,
@@ -27,7 +27,11 @@ from router.value import value
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
 OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
 BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt makes others late
-BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
+STEPS_BREAK = 0.65  # margin of steps so low that a lower mean does not help: single steps count
+ONE_STEP_AHEAD, AHEAD_HALVES = (
+    0.55,
+    0.05,
+)  # margin that lets one step wait ahead, and for half of it
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
@@ -230,8 +234,8 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
-    if tpot_limit is not None and tpot > tpot_limit and room > 0:
-        tpot, tpot_limit = _surely_ms(work, engine, room, tpot, tpot_limit)
+    if tpot_limit is not None and (tpot > tpot_limit or engine.spare_brief_misses < 0.0):
+        tpot, tpot_limit = _by_steps_ms(work, engine, queued, tpot, tpot_limit)
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late, in_time = ttft, deadline * engine.safety_ttft
@@ -248,17 +252,47 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     return _new(Forecast, found)
 
 
+def _by_steps_ms(
+    work: RequestWork, engine: EngineState, queued: float, tpot: float, limit: float
+) -> tuple[float, float]:
+    """Return TPOT and its limit, ms: of single steps, where these and no mean decide."""
+    if engine.prefill_budget_tokens <= engine.sequences:
+        return tpot, limit
+    if tpot > limit:
+        return _surely_ms(work, engine, tpot, limit)
+    if engine.safety_tpot < STEPS_BREAK:
+        return _behind_others_ms(work, engine, queued, tpot, limit)
+    return tpot, limit
+
+
 def _surely_ms(
-    work: RequestWork, engine: EngineState, room: int, tpot: float, limit: float
+    work: RequestWork, engine: EngineState, tpot: float, limit: float
 ) -> tuple[float, float]:
     """Return TPOT and its limit, ms: of the longest step, without a margin, where that keeps it."""
-    longest = _longest_step_ms(work, engine, room)
+    longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
     promised = limit / max(engine.safety_tpot, SAFETY_TPOT)
     return (longest, promised) if longest <= promised and longest < tpot else (tpot, limit)
 
 
-def _longest_step_ms(work: RequestWork, engine: EngineState, room: int) -> float:
-    """Return how long a step beside this request can be at most: one full of prompts.
+def _behind_others_ms(
+    work: RequestWork, engine: EngineState, queued: float, tpot: float, limit: float
+) -> tuple[float, float]:
+    """Return TPOT and its limit, ms: of the step that reads this prompt, where that is too long.
+
+    Answers of a few tokens begin among the prompts ahead, and one long step breaks their promise,
+    which no mean tells. So where such answers broke more promises than the SLO leaves, the lower
+    the margin of steps fell, the fewer tokens may wait ahead of a prompt that makes a step longer
+    than promised. Behind nothing it breaks next to none.
+    """
+    budget, safety = engine.prefill_budget_tokens, engine.safety_tpot
+    if engine.queued_prefill_tokens <= budget * 2.0 ** ((safety - ONE_STEP_AHEAD) / AHEAD_HALVES):
+        return tpot, limit
+    longest, promised = _longest_step_ms(work, engine, queued), limit / safety
+    return (longest, promised) if longest > promised else (tpot, limit)
+
+
+def _longest_step_ms(work: RequestWork, engine: EngineState, prompts: float) -> float:
+    """Return how long a step beside this request can be at most, with so many tokens to read.
 
     However fast prompts came lately, an engine reads no more of them in a step than its budget.
     """
@@ -267,7 +301,8 @@ def _longest_step_ms(work: RequestWork, engine: EngineState, room: int) -> float
         return inf
     held += engine.queued_prefill_tokens + work.growth
     plain = step.a_s + step.b_s * (engine.sequences + work.choices) + step.c_s * held
-    return 1000.0 * engine.step_feedback * (plain + step.d_s * room)
+    read = min(prompts, engine.prefill_budget_tokens - engine.sequences)
+    return 1000.0 * engine.step_feedback * (plain + step.d_s * read)
 
 
 def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float:

@@ -187,6 +187,7 @@ class EngineState:
     head_since_s: float = 0.0
     queued_hit_tokens: float = 0.0
     spare_misses: float = 0.0  # first tokens that may be late, and the SLO's attainment is kept
+    spare_brief_misses: float = 0.0  # likewise times per token of answers of a few tokens
     sane: bool = field(init=False, repr=False, compare=False)  # numbers that engines can have
     # sane, healthy, with a cache and a step model
     ready: bool = field(init=False, repr=False, compare=False)

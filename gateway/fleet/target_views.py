@@ -107,7 +107,7 @@ class LiveEngineView:
         loads = self._board.loads(self._row)
         # Whether it is asked how it is, is this host's affair: another may well reach it.
         self._own = self._board.own_loads(self._row) if self._board.layout.peers else loads
-        *_, stated, bid, top, spread, _, _, _, _, _, _, _, _ = published
+        *_, stated, bid, top, spread, _, _, _, _, _, _, _, _, _ = published
         try:
             state = engine_state(published, loads, now_s, self._stale_s, life=life)
             context_tokens, readable = int(stated), state.sane
@@ -175,11 +175,11 @@ def engine_state(
     (
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
         safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, _,
-        seen_of, _, _, _, spare_misses,
+        seen_of, _, _, _, spare_misses, spare_brief_misses,
     ) = published  # fmt: skip
     (
         sequences, context, queued, promised, *_, moved_s, tightest_tpot, _, _, _, squares, _, _,
-        hits,
+        hits, _,
     ) = loads  # fmt: skip
     age = now_s - updated if updated else math.inf
     if not 0.0 <= word < len(_HEALTHS):
@@ -215,4 +215,5 @@ def engine_state(
         head_since_s=now_s - moved_s if moved_s and now_s > moved_s else 0.0,
         queued_hit_tokens=hits,
         spare_misses=spare_misses,
+        spare_brief_misses=spare_brief_misses,
     )

@@ -102,6 +102,7 @@ class EngineScraper:
         self.loops.safety_tpot = said[EngineCell.SAFETY_TPOT]
         self.loops.prefill_rate = said[EngineCell.PREFILL_RATE]
         self.loops.spare_misses = said[EngineCell.SPARE_MISSES]
+        self.loops.spare_brief_misses = said[EngineCell.SPARE_BRIEF_MISSES]
         self.memory.forgotten_s = said[EngineCell.FORGOTTEN_S]
         return True
 
@@ -177,6 +178,7 @@ class EngineScraper:
             EngineCell.SAFETY_TPOT: self.loops.safety_tpot,
             EngineCell.PREFILL_RATE: self.loops.prefill_rate,
             EngineCell.SPARE_MISSES: self.loops.spare_misses,
+            EngineCell.SPARE_BRIEF_MISSES: self.loops.spare_brief_misses,
             EngineCell.PREFIX_TRUST: self.trust.share,
             EngineCell.MAX_NUM_SEQS: float(self.limits.max_num_seqs),
             EngineCell.PREFILL_BUDGET_TOKENS: float(self.limits.prefill_budget_tokens),
@@ -276,4 +278,5 @@ def sums_of(loads: Sequence[float]) -> FeedbackSums:
         loads[LoadCell.TPOT_PULL_TOTAL],
         loads[LoadCell.JUDGED_TOTAL],
         loads[LoadCell.MISSED_TOTAL],
+        loads[LoadCell.BRIEF_PULL_TOTAL],
     )

@@ -15,7 +15,7 @@ from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from router.deadlines import bearable_ms
-from router.feedback import predicted_s, pull
+from router.feedback import brief_pull, predicted_s, pull
 from router.forecast import kv_rounded, max_kv_tokens, work_of
 from router.request_kinds import KIND_TRAITS
 from router.types import EngineState, Slo, StepModel, Verdict
@@ -308,6 +308,10 @@ class LoadReservation:
         slo = self._promise.slo
         if slo is not None:
             self._judge(LoadCell.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
+            if slo.tpot_ms is not None:
+                kept = 1000.0 * observed_s / steps <= slo.tpot_ms
+                pulled = brief_pull(kept=kept, attainment=slo.attainment, steps=steps)
+                self._board.cells[self._row + LoadCell.BRIEF_PULL_TOTAL] += pulled
 
     def _feel(self, model: StepModel, until_s: float, until_steps: float) -> None:
         """Feed the step feedback: what the latest steps took, and what the model says of them.
@@ -340,17 +344,14 @@ class LoadReservation:
         context_s = at_s * loads[_CONTEXT] + loads[_CONTEXT_S]
         return at_s, sequence_s, context_s, loads[_PREFILLED]
 
-    def _judge(
-        self, cell: LoadCell, took_s: float, limit_ms: float | None, attainment: float
-    ) -> None:
-        """A promise came due: what it says to the engine's safety factor."""
+    def _judge(self, cell: LoadCell, took_s: float, limit_ms: float | None, share: float) -> None:
+        """A promise came due, attained by this share: what it says to the engine's factor."""
         if limit_ms is None:
             return
         cells, row, kept = self._board.cells, self._row, 1000.0 * took_s <= limit_ms
-        cells[row + cell] += pull(kept=kept, attainment=attainment)
+        cells[row + cell] += pull(kept=kept, attainment=share)
         cells[row + LoadCell.JUDGED_TOTAL] += 1.0
-        if not kept:
-            cells[row + LoadCell.MISSED_TOTAL] += 1.0
+        cells[row + LoadCell.MISSED_TOTAL] += not kept
 
     def release(self) -> None:
         if self._landed:

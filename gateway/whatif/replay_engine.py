@@ -17,7 +17,7 @@ from backends.simulator.shape import EngineShape, SequenceEvent, SequenceEventKi
 from gateway.fleet.target_views import is_crowded
 from gateway.whatif.traffic import Arrival
 from router.deadlines import bearable_ms
-from router.feedback import FeedbackLoops, FeedbackSums, predicted_s, pull
+from router.feedback import FeedbackLoops, FeedbackSums, brief_pull, predicted_s, pull
 from router.recheck import PeerLoad
 from router.types import EngineState, Slo, StepModel, TargetHealth
 
@@ -133,7 +133,7 @@ class ReplayEngine:
         self._moved_s = 0.0
         self._observed = self._predicted = self._prefilled = 0.0
         self._integrals = _LoadIntegrals()
-        self._ttft_pull = self._tpot_pull = 0.0
+        self._ttft_pull = self._tpot_pull = self._brief_pull = 0.0
         self._judged = self._missed = 0
         # at, worker, sequences, prompt tokens queued, tokens promised: only where news is late
         self._tpots: Counter[float] = Counter()  # promised to those that run
@@ -201,6 +201,7 @@ class ReplayEngine:
             sums = FeedbackSums(
                 self._observed, self._predicted, self._prefilled + self._queued,
                 self._ttft_pull, self._tpot_pull, self._judged, self._missed,
+                self._brief_pull,
             )  # fmt: skip
             self.loops.fold(sums, now_s)
         else:
@@ -228,6 +229,7 @@ class ReplayEngine:
             head_tokens=seen.squares / seen.queued if seen.queued else 0.0,
             head_since_s=now_s - seen.moved_s,
             queued_hit_tokens=float(self._hits), spare_misses=loops.spare_misses,
+            spare_brief_misses=loops.spare_brief_misses,
         )  # fmt: skip
         return replace(state, residents=self._residents()) if is_crowded(state) else state
 
@@ -334,6 +336,8 @@ class ReplayEngine:
         limit_ms = flight.slo.tpot_ms
         if limit_ms is not None:
             kept = 1000.0 * observed_s / steps <= limit_ms
-            self._tpot_pull += pull(kept=kept, attainment=flight.slo.attainment)
+            attainment = flight.slo.attainment
+            self._tpot_pull += pull(kept=kept, attainment=attainment)
+            self._brief_pull += brief_pull(kept=kept, attainment=attainment, steps=steps)
             self._judged += 1
             self._missed += not kept

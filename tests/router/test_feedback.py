@@ -272,6 +272,7 @@ def test_a_rest_is_as_many_folds_of_the_same_sums(folds: int, ticks: int) -> Non
             sums = {
                 "observed_s": 3.0 * tick, "predicted_s": 2.0 * tick, "judged": 5.0 * tick,
                 "missed": 2.0 * tick, "ttft_pull": -2.0 * tick, "admitted_tokens": 900.0 * tick,
+                "brief_pull": -0.3 * tick,
             }  # fmt: skip
             folded(loops, 0.25 + 0.5 * tick, **sums)
     for fold in range(folds):
@@ -280,5 +281,6 @@ def test_a_rest_is_as_many_folds_of_the_same_sums(folds: int, ticks: int) -> Non
     later = {**sums, "admitted_tokens": 1e6, "observed_s": 1e3, "predicted_s": 9e2}
     for loops in (step_by_step, at_once):
         folded(loops, 0.25 + 0.5 * (ticks + folds), **later)
-    for name in ("step_feedback", "safety_ttft", "safety_tpot", "prefill_rate", "spare_misses"):
+    for name in ("step_feedback", "safety_ttft", "safety_tpot", "prefill_rate", "spare_misses",
+                 "spare_brief_misses"):  # fmt: skip
         assert getattr(at_once, name) == pytest.approx(getattr(step_by_step, name), rel=1e-9), name

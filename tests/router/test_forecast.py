@@ -84,6 +84,32 @@ def test_a_short_answer_meets_the_step_that_others_fill(
         assert numbers.tpot_ms == unpromised.tpot_ms
 
 
+@pytest.mark.parametrize(
+    ("state", "prompt", "is_held_back"),
+    [
+        ({}, 1500, True),
+        ({}, 300, False),  # read beside those ahead, and the step is short enough
+        ({"spare_brief_misses": 0.0}, 1500, False),  # no more of them than the SLO leaves
+        ({"safety_tpot": 0.65}, 1500, False),  # a lower mean may still help
+        ({"safety_tpot": 0.51}, 1500, False),  # more may wait ahead: 1,176 tokens
+        ({"safety_tpot": 0.43}, 1500, True),  # 388 tokens
+        ({"queued_prefill_tokens": 400.0}, 1500, False),
+        ({"prefill_budget_tokens": 960}, 1500, False),  # no step is longer than is promised
+        ({"step": SIMPLE}, 1500, False),
+    ],
+)  # fmt: skip
+def test_few_wait_ahead_where_long_steps_break_brief_answers(
+    ask, rule, own, state, prompt, is_held_back
+):
+    """The means promise all of these their time per token; a step of 2,000 tokens takes 61 ms."""
+    busy = own({"step": FULL, "running": 1, "queued_prefill_tokens": 900.0, "safety_tpot": 0.45,
+                "spare_brief_misses": -0.1, **state})  # fmt: skip
+    numbers = forecast(ask(prompt_tokens=prompt), rule(slo=Slo(ttft_ms=5e3, tpot_ms=50.0)), busy)
+    assert (numbers.tpot_ms > numbers.tpot_limit_ms) == is_held_back
+    if is_held_back:
+        assert numbers.tpot_limit_ms == pytest.approx(50.0)
+
+
 def test_what_the_engine_has_read_of_its_queue_waits_no_more(ask, rule, own):
     """By the clock since the queue moved, and never more than one prompt of it."""
     busy = {"step": SIMPLE, "running": 10, "context_tokens": 5000.0, "step_feedback": 2.0,

@@ -94,9 +94,9 @@ def test_the_tightest_promises_of_its_classes_are_the_engines(board: SharedLoadT
 
 
 def test_misses_to_spare_are_as_telemetry_says(board: SharedLoadTable) -> None:
-    assert state(board).spare_misses == 0.0
-    board.publish(0, {EngineCell.SPARE_MISSES: 1.5})
-    assert state(board).spare_misses == 1.5
+    assert (state(board).spare_misses, state(board).spare_brief_misses) == (0.0, 0.0)
+    board.publish(0, {EngineCell.SPARE_MISSES: 1.5, EngineCell.SPARE_BRIEF_MISSES: -0.5})
+    assert (state(board).spare_misses, state(board).spare_brief_misses) == (1.5, -0.5)
 
 
 def test_metrics_of_another_life_than_serves_are_the_past(board: SharedLoadTable) -> None:

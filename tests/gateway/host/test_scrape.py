@@ -270,6 +270,7 @@ def test_the_loops_factors_are_published(watch, board) -> None:
     watch.observe_sample(SAMPLE, board, 1.0)
     put(board, LoadCell.TTFT_PULL_TOTAL, -1.0)
     put(board, LoadCell.TPOT_PULL_TOTAL, 0.5)
+    put(board, LoadCell.BRIEF_PULL_TOTAL, -0.5)
     put(board, LoadCell.JUDGED_TOTAL, 2.0)
     put(board, LoadCell.MISSED_TOTAL, 1.0)
     watch.observe_sample(SAMPLE, board, 2.0)
@@ -278,6 +279,7 @@ def test_the_loops_factors_are_published(watch, board) -> None:
     assert published[EngineCell.SAFETY_TTFT] == pytest.approx(SAFETY_TTFT - 0.02)
     assert published[EngineCell.SAFETY_TPOT] == pytest.approx(SAFETY_TPOT + 0.01)
     assert published[EngineCell.SPARE_MISSES] == SPARE_FIRST - 1.0
+    assert published[EngineCell.SPARE_BRIEF_MISSES] == SPARE_FIRST - 0.5
 
 
 def test_the_sums_are_the_cells_of_their_names(board) -> None:
@@ -289,10 +291,11 @@ def test_the_sums_are_the_cells_of_their_names(board) -> None:
         LoadCell.TPOT_PULL_TOTAL,
         LoadCell.JUDGED_TOTAL,
         LoadCell.MISSED_TOTAL,
+        LoadCell.BRIEF_PULL_TOTAL,
     )
     for value, cell in enumerate(names, start=1):
         put(board, cell, float(value))
-    assert sums_of(board.loads(0)) == FeedbackSums(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
+    assert sums_of(board.loads(0)) == FeedbackSums(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
 
 
 def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
@@ -334,7 +337,7 @@ def published(watch, board) -> EngineScraper:
     watch.step, watch.health, watch.limits.context_tokens = STEP, "healthy", 4096
     watch.observe_sample(replace(SAMPLE, started_at_s=500.0), board, 100.0)
     watch.loops.step_feedback, watch.loops.safety_ttft = 1.7, 0.9
-    watch.loops.spare_misses = -1.5
+    watch.loops.spare_misses, watch.loops.spare_brief_misses = -1.5, -0.5
     watch.publish(board)
     return watch
 
@@ -349,7 +352,7 @@ def test_a_telemetry_that_comes_back_goes_on(published, board) -> None:
     again.observe_sample(replace(SAMPLE, started_at_s=500.2), board, 130.0)
     assert (again.step, again.limits.context_tokens) == (STEP, 4096)
     assert (again.loops.step_feedback, again.loops.safety_ttft) == (1.7, 0.9)
-    assert again.loops.spare_misses == -1.5
+    assert (again.loops.spare_misses, again.loops.spare_brief_misses) == (-1.5, -0.5)
 
 
 def test_an_engine_that_was_started_meanwhile_is_met_anew(published, board) -> None:

@@ -191,6 +191,26 @@ def test_promises_that_come_due_are_judged(board: SharedLoadTable) -> None:
     assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
 
 
+@pytest.mark.parametrize(("steps", "step_s", "pulled"), [
+    (1, 0.06, pull(kept=False, attainment=0.99)),
+    (7, 0.06, pull(kept=False, attainment=0.99)),
+    (8, 0.06, 0.0),  # a mean of so many is no single step's
+    (1, 0.04, pull(kept=True, attainment=0.99)),
+    (800, 0.04, pull(kept=True, attainment=0.99)),
+])  # fmt: skip
+def test_steps_that_break_a_brief_answer_are_summed_up(
+    board: SharedLoadTable, steps: int, step_s: float, pulled: float
+) -> None:
+    model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
+    promise = ReservedLoad(100, 256, 1, slo=Slo(tpot_ms=50.0, attainment=0.99))
+    before = board.loads(0)[LoadCell.BRIEF_PULL_TOTAL]
+    reservation = LoadReservation(board, 0, 0, promise)
+    reservation.first_token(0.5)
+    reservation.record_pace(model, observed_s=step_s * steps, steps=steps)
+    reservation.release()
+    assert board.loads(0)[LoadCell.BRIEF_PULL_TOTAL] - before == pytest.approx(pulled)
+
+
 def test_without_a_promise_nothing_is_judged(board: SharedLoadTable) -> None:
     before = board.loads(0)
     for slo in (None, Slo()):
