@@ -22,7 +22,6 @@ from gateway.kinds import KINDS, hosted_tools
 from gateway.request.plan import RoutingPlan
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.journals.records import Status
-from router.explain import short
 from router.reasons import REASONS, Outlook, Reason, with_outlook
 from router.types import Feature, Verdict
 
@@ -137,7 +136,6 @@ def infeasible(plan: RoutingPlan) -> RequestError:
     A target that serves and has no room is a 429; where none serves, it is not the client's rate.
     """
     decision = plan.decision
-    detail = short(decision)
     if decision.reason is Reason.FEATURE:
         return _feature_refusal(plan)
     remedy = REASONS[decision.reason].remedy
@@ -147,6 +145,9 @@ def infeasible(plan: RoutingPlan) -> RequestError:
             param, fix = KINDS[plan.request.kind].shorten or (param, fix)
         if decision.reason in (Reason.PARTLY_PRICED, Reason.CONTENT):
             detail = "; ".join(_details(decision.verdicts, decision.reason))
+        else:
+            detail = _reasons_of(decision.verdicts, in_detail=decision.reason)
+            detail = detail or REASONS[decision.reason].sentence
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(remedy.error, message, param=param, retry=False)
     wait_s = _retry_delay_s(decision.verdicts)
@@ -161,10 +162,14 @@ def infeasible(plan: RoutingPlan) -> RequestError:
     )
 
 
-def _reasons_of(verdicts: Sequence[Verdict]) -> str:
-    """Return each target with why it cannot serve; of many the first `SHOWN_TARGETS`."""
+def _reasons_of(verdicts: Sequence[Verdict], in_detail: Reason | None = None) -> str:
+    """Return each target with why it cannot serve; of many the first `SHOWN_TARGETS`.
+
+    `in_detail`: the reason whose figures a client can change.
+    """
     shown = [
-        f"{verdict.candidate.name}: {REASONS[verdict.reason].sentence} ({verdict.reason.value})"
+        f"{verdict.candidate.name}: {REASONS[verdict.reason].sentence} ({verdict.reason.value}"
+        f"{f': {verdict.detail}' if verdict.detail and verdict.reason is in_detail else ''})"
         for verdict in verdicts[:SHOWN_TARGETS]
     ]
     more = len(verdicts) - SHOWN_TARGETS

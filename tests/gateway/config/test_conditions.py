@@ -41,6 +41,25 @@ def test_what_can_be_said(text, tagged, plain):
 
 
 @pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("max_tokens < 200", True),
+        ("stream && max_tokens<=200", True),
+        ("200 > max_tokens", True),
+        ("max_tokens > 0 && max_tokens < 200", False),
+        ("max_tokens != 0 && 200 >= max_tokens", False),
+        ("max_tokens >= 200", False),
+        ("prompt_tokens < 200", False),
+    ],
+)
+def test_a_low_limit_that_counts_requests_without_one_is_told(text, counted):
+    condition = Condition(text)
+    assert any("sets no limit" in doubt for doubt in condition.doubts) is counted
+    if text.startswith("max_tokens"):
+        assert condition.evaluate(PLAIN) is counted
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("prompt_tokens >> 100", "at 1:16: `>` cannot stand here: conditions are joined by `&&`"),

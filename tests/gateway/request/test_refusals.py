@@ -262,7 +262,9 @@ def test_what_only_its_own_dialect_says_is_refused_as_chat_refuses_it() -> None:
 def test_the_first_limit_with_room_again_is_named() -> None:
     def lost(reason: Reason, wait_s: float | None) -> SimpleNamespace:
         api = None if wait_s is None else SimpleNamespace(retry_after_s=wait_s)
-        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(name="x", api=api))
+        return SimpleNamespace(
+            reason=reason, candidate=SimpleNamespace(name="x", api=api), detail=""
+        )
 
     def told(*verdicts: SimpleNamespace):
         decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, InfeasibleAction.REJECT)
@@ -285,11 +287,15 @@ def test_the_first_limit_with_room_again_is_named() -> None:
     ],
 )
 def test_what_is_too_dear_names_the_member_that_makes_it_so(kind: RequestKind, param: str) -> None:
-    lost = SimpleNamespace(reason=Reason.PRICE_CAP, candidate=None)
+    candidate = SimpleNamespace(name="x")
+    lost = SimpleNamespace(reason=Reason.PRICE_CAP, candidate=candidate, detail="$2 > $1")
     decision = Decision("p", (), (lost,), Reason.PRICE_CAP, InfeasibleAction.REJECT)
     request = SimpleNamespace(kind=kind, features=frozenset())
     error = infeasible(SimpleNamespace(decision=decision, model="m", request=request))
     assert (error.param, error.retry) == (param, False)
+    assert "x: " in error.message
+    assert "(price_cap: $2 > $1). " in error.message
+    assert "otherwise" not in error.message
 
 
 def test_a_price_that_is_partly_known_is_named_with_the_fix() -> None:

@@ -19,6 +19,11 @@ NOT_SERVED = [
     "/v1/sessions/s/events", "/v1/memory_stores", "/v1/organizations/users", "/v1/vaults/v",
     "/v1/organization/audit_logs", "/v1/organization/projects/p/users", "/v1/projects/p/roles",
     "/v1/organization/usage/vector_stores", "/v1/webhook_endpoints", "/v1/live/sessions",
+    "/v1/ocr", "/ocr", "/v1/search", "/search/perplexity", "/v1/rag/query", "/interactions/i_1",
+    "/assistants/asst_1", "/vector_store/list", "/engines/m/evals", "/openai/v1/realtime/calls",
+    "/openai/deployments/org/m/assistants", "/openai/deployments", "/openai/deployments/m/nothing",
+    "/openai/ingestion/jobs", "/anthropic/v1/messages", "/health/liveliness", "/model/new",
+    "/global/spend/report", "/guardrails/apply_guardrail", "/get_model_info", "/version",
 ]  # fmt: skip
 
 
@@ -41,10 +46,17 @@ def test_a_path_of_a_known_api_has_a_reason(path: str) -> None:
         "/v1/organization/usage/completions",
         "/v1/organization/keys",
         "/v1/organization/projects",
+        "/health",
     ],
 )
 def test_no_served_path_has_one(path: str) -> None:
     assert reason_unserved(path) is None
+
+
+@pytest.mark.parametrize("root", ["/v1", "", "/openai", "/openai/v1", "/openai/deployments/m"])
+def test_a_reason_is_the_same_at_each_address_of_an_api(root: str) -> None:
+    for name in ("assistants", "ocr", "search", "realtime", "images/variations"):
+        assert reason_unserved(f"{root}/{name}") == reason_unserved(f"/v1/{name}")
 
 
 def test_what_is_served_below_an_organization_is_not_hidden(stack) -> None:
