@@ -41,6 +41,16 @@ _ASKED_BY = {  # the member that asks for a feature
 }
 
 
+_PARTS = {  # of a member that cannot be left out: what asks for the feature, and the way round
+    Feature.IMAGES: ("pictures or sound", "Leave them out"),
+    Feature.FILES: ("documents", "Send their text"),
+    Feature.MEDIA_URLS: (
+        "addresses of media that the target would fetch",
+        "Send the content itself, as a `data:` address in Base64",
+    ),
+}
+
+
 class Failure(NamedTuple):
     """Words for a failed target: `reason` beside a status, `did` without one.
 
@@ -205,11 +215,14 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
         return native.refusal  # in chat's words of the member that has no form there
     names = sorted({_requesting_member(feature, plan) for feature in missing})
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
+    what, way = f"what {fields} asks for", f"Leave {fields} out"
+    if missing <= _PARTS.keys() - plan.asked.asked_by.keys():
+        part = next(feature for feature in _PARTS if feature in missing)
+        what, way = f"{_PARTS[part][0]} in {fields}", _PARTS[part][1]
     return RequestError(
         "unsupported",
-        f"No target of `{plan.model}` offers what {fields} asks for "
-        f"({declared}). Leave {fields} out, name a model that offers it, or declare "
-        f"`features: [{declared}]` for a target in the gateway's configuration.",
+        f"No target of `{plan.model}` takes {what} ({declared}). {way}, name a model that takes "
+        f"it, or declare `features: [{declared}]` for a target in the gateway's configuration.",
         param=names[0],
         retry=False,
     )

@@ -1,5 +1,7 @@
 """Conditions: a small, bounded part of CEL; what is wrong is said when they are read."""
 
+from pathlib import Path
+
 import pytest
 
 from gateway.config.conditions import (
@@ -132,3 +134,9 @@ def test_nothing_from_outside_grows_a_condition():
     )
     assert not Condition("||".join(['model.contains("x")'] * 45)).evaluate(wide)
     assert not Condition("||".join(['"z" in tags'] * 70)).evaluate(wide)
+
+
+def test_the_page_names_every_fact():
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "policies.md").read_text("utf-8")
+    table = page.partition("| fact |")[2].partition("\n\n")[0]
+    assert [fact for fact in FACTS if f"`{fact}`" not in table] == []

@@ -224,6 +224,24 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
     assert "`response_format`, `store`" in two.message
 
 
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ({Feature.MEDIA_URLS}, "`data:` address in Base64, name a model"),
+        ({Feature.IMAGES, Feature.MEDIA_URLS}, "pictures or sound in `messages`"),
+        ({Feature.FILES}, "documents in `messages`"),
+        ({Feature.MEDIA_URLS, Feature.TOOLS}, "Leave `messages`, `tools` out"),
+    ],
+)
+def test_of_media_the_way_round_is_told(features, words) -> None:
+    """The messages of a chat cannot be left out, and nothing said what of them was meant."""
+    lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
+    decision = Decision("p", (), (lacking,), Reason.FEATURE, InfeasibleAction.REJECT)
+    request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset(features))
+    plan = SimpleNamespace(decision=decision, model="m", request=request, asked=PLAIN)
+    assert words in infeasible(plan).message
+
+
 def test_every_feature_has_a_member_that_asks_for_it() -> None:
     for feature in Feature:
         lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
