@@ -1,7 +1,8 @@
 """Authentication: a bearer token to an identity, or one answer that reveals nothing.
 
 A missing, malformed, unknown, expired or revoked key all get 401; only the message tells apart a
-missing one, and one whose form is another product's. With the ledger away known keys go on and unknown ones get 503.
+missing one, and one whose form is another product's. With the ledger away known keys go on and
+unknown ones get 503.
 """
 
 from collections.abc import Iterable, Sequence
