@@ -22,6 +22,7 @@ from gateway.kinds import KINDS, hosted_tools
 from gateway.request.plan import RoutingPlan
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.journals.records import Status
+from ledger.money import usd_text
 from router.reasons import REASONS, Outlook, Reason, with_outlook
 from router.types import Feature, Verdict
 
@@ -103,6 +104,8 @@ _OF_THE_REQUEST = {  # kinds of our own table, by `BackendError.kind`
 _UNNAMED = Failure("failed", "failed")
 
 
+# Budgets of which a key may know how much is left; of others it is told whether anything is.
+_OWN_SCOPES = ("key:", "team:", "user:", "tag:")
 HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
@@ -123,12 +126,16 @@ def over_budget(refusal: BudgetRefusal, bound_pusd: int | None = None) -> Reques
         message = f"Budget `{refusal.scope}` has room for this request once others have ended."
         return RequestError("budget", message, retry_after_s=HELD_RETRY_S)
     resets = datetime.fromtimestamp(refusal.resets_at_us / 1e6, UTC)
-    return RequestError(
-        "budget",
+    message = (
         f"Budget `{refusal.scope}` has no room for this request until it resets at "
-        f"{resets:%Y-%m-%d %H:%M} UTC.",
-        retry=False,
+        f"{resets:%Y-%m-%d %H:%M} UTC."
     )
+    if bound_pusd is not None and 0 < refusal.room_pusd < bound_pusd:
+        message += f" It may cost up to {usd_text(bound_pusd)}"
+        if refusal.scope.startswith(_OWN_SCOPES):
+            message += f", and {usd_text(refusal.room_pusd)} is left"
+        message += ": a lower `max_tokens` or a shorter prompt may fit."
+    return RequestError("budget", message, retry=False)
 
 
 def queue_refusal(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> RequestError:

@@ -117,6 +117,23 @@ def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
     assert "2026-12-01 00:00 UTC" in told.message
 
 
+@pytest.mark.parametrize(
+    ("scope", "room", "bound", "words"),
+    [
+        ("team:a@day", 2 * 10**9, 9 * 10**9, "up to $0.009, and $0.002 is left: a lower `max_tok"),
+        ("global@month", 2 * 10**9, 9 * 10**9, "It may cost up to $0.009: a lower `max_tokens`"),
+        ("team:a@day", 0, 9 * 10**9, "UTC."),
+        ("team:a@day", 2 * 10**9, None, "UTC."),
+    ],
+)
+def test_a_request_that_could_be_smaller_is_told_what_would_fit(scope, room, bound, words) -> None:
+    """Of a budget of the whole house a key knows whether anything is left, and no more."""
+    told = over_budget(BudgetRefusal(scope, 10**10, room, 0, 1_796_083_200_000_000), bound)
+    assert words in told.message
+    assert ("is left" in told.message) == ("and $" in words)
+    assert told.message.endswith("UTC.") == (words == "UTC.")
+
+
 @pytest.mark.parametrize(("bound", "retry_after_s"), [(7, 1.0), (8, None), (None, None)])
 def test_a_budget_that_is_held_and_not_spent_may_be_tried_again(bound, retry_after_s) -> None:
     refusal = BudgetRefusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000, unspent_pusd=7)
