@@ -168,8 +168,8 @@ UNSERVED: Final = (
     ),
     _path(
         "/health/[a-z_]+",
-        "Probes are at `/healthz` (the process answers) and `/readyz` (requests are served). The "
-        "state of each target is in `/metrics` and by `breakeven target list`.",
+        "Probes are at `/healthz` (the process answers) and `/readyz` (requests are served). What "
+        "each target answers is in `/metrics`, as `breakeven_requests_total`.",
     ),
     _path(
         "/(?:key|user|team|customer|end_user|spend|global|organization|budget|tag|model|model_group"
