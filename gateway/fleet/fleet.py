@@ -64,6 +64,7 @@ class Target:
     # Of one that answers, who may read prompts for it; of one that reads, who can answer.
     partners: tuple["Target", ...] = field(default=(), hash=False, compare=False, repr=False)
     transfers: TransferTimes | None = field(default=None, hash=False, compare=False)
+    answers_too: bool = False  # it reads prompts for others, and answers where that pays
     lease_s: float = 0.0  # after which KV that it read and nobody fetched is freed
     # Members that each body has there.
     extra: Mapping[str, Raw] = field(default_factory=dict, hash=False)
@@ -267,7 +268,9 @@ def pair_roles(pool: PoolSection, targets: Sequence[Target]) -> list[Target]:
     times = TransferTimes(roles.setup_ms / 1e3, bytes_of_token / (roles.gb_per_s * 1e9))
     answering = tuple(target for target in targets if target.role != "prefill")
     reading = {
-        target.name: replace(target, partners=answering, transfers=times)
+        target.name: replace(
+            target, partners=answering, transfers=times, answers_too=roles.prefill_answers
+        )
         for target in targets
         if target.role == "prefill"
     }
