@@ -4,8 +4,12 @@ A client reads the reason in the error of its API's form, with status 404. SDKs 
 and another try cannot help.
 """
 
+import difflib
 import re
 from typing import Final, NamedTuple
+
+from gateway.kinds import KIND_PATHS
+from gateway.request.dialects.translated_paths import SPOKEN
 
 
 class UnservedPath(NamedTuple):
@@ -189,6 +193,21 @@ UNSERVED_METHODS: Final = {
         "`models` there and reload.",
     ),
 }
+
+
+_TWICE: Final = re.compile(r"(/v[12])(?:/openai)?(/v[12]/.*)")
+_NEAR: Final = 0.8  # of difflib: a letter or an ending that differs
+
+
+def unknown_path_text(method: str, path: str) -> str:
+    """Return what the client of a path that no known API has can do."""
+    words = f"There is no path `{method} {path}` here"
+    if twice := _TWICE.fullmatch(path):
+        return f"{words}: leave `{twice[1]}` out of the base URL, to which clients add it."
+    near = difflib.get_close_matches(path, (*KIND_PATHS, *SPOKEN, "/v1/models"), 1, _NEAR)
+    if near:
+        return f"{words}: did you mean `{near[0]}`?"
+    return f"{words}. `/docs` lists all that there are."
 
 
 def reason_of_method(method: str, path: str) -> str | None:

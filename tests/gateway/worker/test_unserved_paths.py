@@ -4,7 +4,12 @@ import httpx
 import pytest
 
 from gateway.request.inference_api import HOT
-from gateway.worker.unserved_paths import UNSERVED, reason_of_method, reason_unserved
+from gateway.worker.unserved_paths import (
+    UNSERVED,
+    reason_of_method,
+    reason_unserved,
+    unknown_path_text,
+)
 
 NOT_SERVED = [
     "/v1/assistants", "/v1/assistants/asst_1", "/v1/threads/t/runs", "/v1/vector_stores",
@@ -68,6 +73,21 @@ def test_what_is_served_below_an_organization_is_not_hidden(stack) -> None:
 @pytest.mark.parametrize("path", ["/", "/nothing", "/v1/nothing", "/v1/chat/nothing", "/healthz"])
 def test_nor_does_an_unknown_path(path: str) -> None:
     assert reason_unserved(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/v1/chat/completion", "did you mean `/v1/chat/completions`?"),
+        ("/v1/embedding", "did you mean `/v1/embeddings`?"),
+        ("/v1/v1/chat/completions", "leave `/v1` out of the base URL"),
+        ("/nothing", "`/docs` lists"),
+    ],
+)
+def test_an_unknown_path_is_told_what_was_probably_meant(path: str, words: str) -> None:
+    text = unknown_path_text("POST", path)
+    assert text.startswith(f"There is no path `POST {path}` here")
+    assert words in text
 
 
 def test_every_entry_is_reached() -> None:
