@@ -229,7 +229,8 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
     return RequestError(
         "unsupported",
         f"No target of `{plan.model}` {verb}s {what} ({declared}). {way}, name a model that "
-        f"{verb}s it, or declare `features: [{declared}]` for a target in the gateway's configuration.",
+        f"{verb}s it, or declare `features: [{declared}]` for a target in the gateway's "
+        "configuration.",
         param=names[0],
         retry=False,
     )
