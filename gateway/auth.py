@@ -84,6 +84,13 @@ async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identit
     return identity
 
 
+def residency_of(internal_only: bool | None, maker: Identity | None) -> str:
+    """Return the residency of a new key; the maker's where nobody stated it."""
+    if internal_only is None and maker is not None:
+        return maker.residency
+    return "internal_only" if internal_only else "any"
+
+
 def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:
     """Whether a key's allow-list (None: everything) covers the name asked for or its alias.
 

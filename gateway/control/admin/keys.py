@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from sqlalchemy import Connection
 
-from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed
+from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed, residency_of
 from gateway.config.aliases import configured_name, resolve_model
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
@@ -258,17 +258,9 @@ def _refuse_excess(
     refuse_more_models(place.settings, whose, models)
     if whose.residency == "internal_only" != residency:
         words = (
-            "requests of this key never leave the network; nor do those of keys that it makes: "
-            "leave `internal_only` out, or say `true`"
+            "this key's requests never leave the network: leave `internal_only` out, or say true"
         )
         raise OperationRefused(words, kind="forbidden", param="internal_only")
-
-
-def residency_of(internal_only: bool | None, maker: Identity | None) -> str:
-    """Return the residency of a new key; the maker's where nobody stated it."""
-    if internal_only is None and maker is not None:
-        return maker.residency
-    return "internal_only" if internal_only else "any"
 
 
 def refuse_more_models(

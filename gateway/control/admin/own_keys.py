@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway.auth import ANY, INFERENCE, KEYS_OWN, OPEN, PERSON
+from gateway.auth import ANY, INFERENCE, KEYS_OWN, OPEN, PERSON, residency_of
 from gateway.control import key_view
 from gateway.control.admin import keys as team_keys
 from gateway.control.admin.key_makers import (
@@ -230,7 +230,7 @@ def _spec(place: OperationContext, maker: KeyMaker, given: CreateOwnKeyInput) ->
     scopes = tuple(str(scope) for scope in given.scopes or (INFERENCE,))
     asked = team_keys.spelled_models(place, given.models, maker.bounds)
     models = maker.models if asked is None else asked
-    residency = team_keys.residency_of(given.internal_only, maker.bounds)
+    residency = residency_of(given.internal_only, maker.bounds)
     refuse_excess(place.settings, maker, scopes, models, residency)
     wanted_us = None if given.days is None else place.now_us + given.days * team_keys.DAY_US
     return KeySpec(
