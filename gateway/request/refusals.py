@@ -222,15 +222,14 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
         return native.refusal  # in chat's words of the member that has no form there
     names = sorted({_requesting_member(feature, plan) for feature in missing})
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
-    verb, what, way = "offer", f"what {fields} asks for", f"Leave {fields} out"
+    verb, what, way = "offers", f"what {fields} asks for", f"Leave {fields} out"
     if missing <= _PARTS.keys() - plan.asked.asked_by.keys():
         part = next(feature for feature in _PARTS if feature in missing)
-        verb, what, way = "take", f"{_PARTS[part][0]} in {fields}", _PARTS[part][1]
+        verb, what, way = "takes", f"{_PARTS[part][0]} in {fields}", _PARTS[part][1]
     return RequestError(
         "unsupported",
-        f"No target of `{plan.model}` {verb}s {what} ({declared}). {way}, name a model that "
-        f"{verb}s it, or declare `features: [{declared}]` for a target in the gateway's "
-        "configuration.",
+        f"No target of `{plan.model}` {verb} {what} ({declared}). {way}, name a model that "
+        f"does, or declare `features: [{declared}]` for a target in the gateway's configuration.",
         param=names[0],
         retry=False,
     )

@@ -203,7 +203,7 @@ def unknown_path_text(method: str, path: str) -> str:
     """Return what the client of a path that no known API has can do."""
     words = f"There is no path `{method} {path}` here"
     if twice := _TWICE.fullmatch(path):
-        return f"{words}: leave `{twice[1]}` out of the base URL, to which clients add it."
+        return f"{words}: `{twice[1]}` stands twice, so leave it out of the client's base URL."
     near = difflib.get_close_matches(path, (*KIND_PATHS, *SPOKEN, "/v1/models"), 1, _NEAR)
     if near:
         return f"{words}: did you mean `{near[0]}`?"
