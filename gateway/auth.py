@@ -1,7 +1,8 @@
 """Authentication: a bearer token to an identity, or one answer that reveals nothing.
 
-A missing, malformed, unknown, expired or revoked key all get 401; only the message tells a
-missing one apart. With the ledger away known keys go on and unknown ones get 503.
+A missing, malformed, unknown, expired or revoked key all get 401; only the message tells apart a
+missing one, and one whose form is another product's. With the ledger away known keys go on and
+unknown ones get 503.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from typing import Protocol
 from gateway.errors import RequestError
 from gateway.http.fields import read_fields
 from ledger.identity.keys import Identity, LedgerUnavailable
+from ledger.identity.tokens import PREFIX
 
 INFERENCE = "inference"
 USAGE = "usage"  # to read what one's own team used and what it cost
@@ -26,6 +28,7 @@ ANY = "any"  # of routes that every key and person may ask, for they tell of who
 EVERY_TEAM = ":all"  # after a scope: the same for all teams
 APPLY = ":apply"  # after a scope: to change what it reads, too
 APPLY_POLICIES = POLICIES + APPLY
+_FOREIGN = ": keys of this gateway begin with `gw_`, and others count only where they were imported"
 OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
 
 
@@ -76,8 +79,16 @@ async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identit
             "unavailable", "This key cannot be checked at the moment.", retry_after_s=1.0
         ) from error
     if identity is None:
-        raise RequestError("bad_key", "This API key is not valid.")
+        is_ours = token.startswith(f"{PREFIX}_")
+        raise RequestError("bad_key", f"This API key is not valid{'' if is_ours else _FOREIGN}.")
     return identity
+
+
+def residency_of(internal_only: bool | None, maker: Identity | None) -> str:
+    """Return the residency of a new key; the maker's where nobody stated it."""
+    if internal_only is None and maker is not None:
+        return maker.residency
+    return "internal_only" if internal_only else "any"
 
 
 def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:

@@ -8,7 +8,8 @@ from operator import attrgetter
 from typing import Any
 
 from router.packed import NUMBERS, pack, pack_bounded, unpack
-from router.types import Decision, Verdict
+from router.reasons import REASONS
+from router.types import Decision, InfeasibleAction, Verdict
 
 __all__ = ["as_dict", "as_lines", "pack", "pack_bounded", "short", "unpack"]
 
@@ -18,6 +19,12 @@ TITLES = (
     "candidate", "answer", "ttft ms", "tpot ms", "kv", "z", "miss",
     "engine ms", "usd/engine-h", "objective uUSD", "most uUSD",
 )  # fmt: skip
+_OTHERWISE = {  # what a policy does where no target is feasible
+    InfeasibleAction.REJECT: "the policy rejects it (`otherwise: reject`)",
+    InfeasibleAction.QUEUE: "the policy lets it wait for room (`otherwise: queue`)",
+    InfeasibleAction.BEST_EFFORT: "the policy would try one (`otherwise: best_effort`), and no "
+    "target may be tried",
+}
 
 
 def short(decision: Decision) -> str:
@@ -92,7 +99,9 @@ def as_lines(decision: Decision, *, has_later_stage: bool = False) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
     details = ["", *map(_detail, decision.verdicts)]
     passes_on = has_later_stage and not decision.order
-    head = f"none:{decision.reason}" if passes_on else short(decision)
+    head = short(decision)
+    if not decision.order:
+        head = f"no target is feasible: {REASONS[decision.reason].sentence} ({decision.reason})"
     lines = [f"policy {decision.policy}: {head}"]
     for place, (row, detail) in enumerate(zip(rows, details, strict=True)):
         mark = "*" if place == 1 and decision.order else " "
@@ -100,9 +109,9 @@ def as_lines(decision: Decision, *, has_later_stage: bool = False) -> list[str]:
         numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
         lines.append(f"{mark} {'  '.join((*names, *numbers))}  {detail}".rstrip())
     if passes_on:
-        lines.append("no target of this stage is feasible: the later stages are considered")
+        lines.append("the later stages are considered")
     elif not decision.order:
-        lines.append(f"nothing is feasible; the policy says: {decision.otherwise}")
+        lines.append(_OTHERWISE[decision.otherwise])
     return lines
 
 

@@ -157,8 +157,12 @@ REASONS: Final[Mapping[Reason, ReasonTraits]] = {
     ),
     Reason.MODEL: ReasonTraits(
         place=7, outlook=_PERMANENT, overflow=_UNABLE,
-        sentence="model is not served",
-        remedy=Remedy("bad_request", "model", "Name a model that serves this path."),
+        sentence="this kind of request is not served there",
+        remedy=Remedy(
+            "bad_request",
+            "model",
+            "Name a model that serves this path: `GET /v1/models` lists the `kinds` of each.",
+        ),
     ),
     Reason.FEATURE: ReasonTraits(
         place=8, outlook=_PERMANENT, overflow=_UNABLE,

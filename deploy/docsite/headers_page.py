@@ -52,7 +52,8 @@ RESPONSE: Final = (
     HeaderEntry(
         "x-breakeven-tokens", "estimated",
         "On paths that count tokens: `counted` by the target that `x-breakeven-backend` names, or "
-        "`estimated` by the gateway.",
+        "`estimated` by the gateway. On answers in one piece: `estimated` where the target did not "
+        "report usage that can be meant, so that tokens and cost are the gateway's estimate.",
     ),
     HeaderEntry(
         "x-breakeven-ignored", "seed",

@@ -46,7 +46,7 @@ async def read_json_body(request: Request, *, limit: int, patience_s: float) -> 
         while data := await pace.read_piece(stream):
             text += data
             if len(text) > limit:
-                raise RequestError("too_large", f"The body is larger than {limit} bytes.")
+                raise RequestError("too_large", f"The body is larger than {limit:,} bytes.")
     except TimeoutError as error:
         raise RequestError("slow_client", "The request body did not arrive in time.") from error
     except ClientDisconnect as error:

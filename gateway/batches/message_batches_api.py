@@ -37,6 +37,7 @@ AT_ONCE, TEAM_AT_ONCE = 2, 1
 LISTED, LISTED_MOST = 20, 1000
 JSON_LINES = "application/x-jsonl"
 _HOST = re.compile(r"[A-Za-z0-9._\[\]:-]+")
+_SUB_PATH = re.compile(r"(?:/[A-Za-z0-9_~][A-Za-z0-9._~-]{0,63}){1,8}")
 
 _BODY = {
     "requestBody": {
@@ -253,15 +254,18 @@ class MessageBatches:
 
 
 def _site_of(request: Request) -> str:
-    """Return the scheme and host that its client reached the gateway by; "" where none is told.
+    """Return scheme, host and sub-path by which its client reached the gateway; "" without a host.
 
-    A proxy that ends TLS says so. Only the client itself is told what its headers say.
+    A proxy that ends TLS or strips a sub-path says so. Only the client itself is told what its
+    headers say.
     """
     host, told = request.headers.get("host", ""), request.headers.get("x-forwarded-proto", "")
+    below = request.headers.get("x-forwarded-prefix", "").rstrip("/")
     scheme = told.partition(",")[0].strip().lower()
     if scheme not in ("http", "https"):
         scheme = request.url.scheme
-    return f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
+    site = f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
+    return site + below if site and _SUB_PATH.fullmatch(below) else site
 
 
 def message_batches_router(batches: MessageBatches) -> APIRouter:

@@ -240,7 +240,7 @@ def _counting(bar: Progress, task: Any) -> Callable[[RequestSample], None]:
 def _progress(*, quiet: bool) -> Progress:
     done = TextColumn("{task.completed:.0f}/{task.total:.0f}")
     columns = (TextColumn("{task.description}"), BarColumn(), done, TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True), disable=quiet)
+    return Progress(*columns, console=Console(emoji=False, stderr=True), disable=quiet)
 
 
 def _write(made: BenchReport, out: Path | None, plot: Path | None) -> None:

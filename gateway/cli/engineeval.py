@@ -77,7 +77,10 @@ def evaluate(
     )  # fmt: skip
     first, others = sides[0], sides[1:]
     try:
-        with open_log(path), Console(stderr=True, quiet=as_json).status("eval") as status:
+        with (
+            open_log(path),
+            Console(emoji=False, stderr=True, quiet=as_json).status("eval") as status,
+        ):
             kept = WorkLog(path, about)
             faults = asyncio.run(evalrun.evaluate(made, (first, others), kept, status.update))
     except OtherWork as error:

@@ -75,7 +75,7 @@ def ladder(
         model.resolve(), place, flavour, climb, path.parent / f"{path.stem}-logs", start_limit
     )
     began = time.monotonic()
-    says = Console(stderr=True, quiet=as_json)
+    says = Console(emoji=False, stderr=True, quiet=as_json)
     try:
         with nullcontext() if most == 0 else open_log(path), says.status("ladder") as status:
             kept = WorkLog(path, about)

@@ -269,7 +269,7 @@ def _engine_entries(desk: AdminBackend, names: Sequence[str]) -> list[dict[str, 
 def _wait_until_done(missing: Callable[[], str], limit_s: float) -> None:
     """Wait until nothing is missing, saying what is. Raises `OperationRefused`."""
     deadline_s = time.monotonic() + limit_s
-    with Status("", console=Console(stderr=True)) as shown:
+    with Status("", console=Console(emoji=False, stderr=True)) as shown:
         while words := missing():
             if time.monotonic() >= deadline_s:
                 raise OperationRefused(f"not done in time: {words}")

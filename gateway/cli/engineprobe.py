@@ -49,7 +49,7 @@ def probe(
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")
     request = ProbeRequest(place, flavour_here(), parts, lengths, small)
-    says = Console(stderr=True)
+    says = Console(emoji=False, stderr=True)
     try:
         with says.status("probe") as status:
             document = torchprobe.measure(request, lambda line: status.update(line[:60]))

@@ -41,7 +41,7 @@ def profile(
     """
     base = url.rstrip("/")
     began_s = time.time() - 1.0
-    says = Console(stderr=True)
+    says = Console(emoji=False, stderr=True)
     with says.status("profile") as status:
         try:
             asyncio.run(_record(base, model, (seconds, users, tokens), status.update))

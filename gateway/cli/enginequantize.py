@@ -51,7 +51,7 @@ def quantize(
             Environment(environment.resolve()), flavour_here(), model.resolve(), out.resolve(),
             method, None if prompts is None else prompts.resolve(), compressor.resolve(), by, rows,
         )  # fmt: skip
-        with Console(stderr=True, quiet=as_json).status("quantize") as status:
+        with Console(emoji=False, stderr=True, quiet=as_json).status("quantize") as status:
             made = quantizing.quantize(request, lambda words: status.update(words[:100]))
     except BadPrompts as error:
         fail(f"--prompts: {error}")

@@ -199,7 +199,7 @@ def _search(
     quiet: bool,
 ) -> TuneResult:  # fmt: skip
     until_s = float("inf") if seconds is None else time.monotonic() + seconds
-    with open_log(log), Console(stderr=True, quiet=quiet).status("tune") as status:
+    with open_log(log), Console(emoji=False, stderr=True, quiet=quiet).status("tune") as status:
         kept = WorkLog(log, about)
         return asyncio.run(tunerun.tune(tuning, kept, status.update, until_s=until_s, arm=arm))
 

@@ -114,7 +114,7 @@ def export(
         except (ExportError, OSError) as error:
             fail(f"--out: {error}")
         notes = list(_notes(connection, scope, traits))
-    said = Console(stderr=True, highlight=False, soft_wrap=True)
+    said = Console(emoji=False, stderr=True, highlight=False, soft_wrap=True)
     for note in notes:
         said.print(f"breakeven: {note}", markup=False)
     if out == STDOUT:
@@ -153,7 +153,9 @@ def _progress(scope: Scope, tally: ExportCounts) -> Iterator[Reached]:
         TextColumn("{task.description}"),
     )
     with ExitStack() as stack:
-        bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
+        bar = stack.enter_context(
+            Progress(*columns, console=Console(emoji=False, stderr=True), transient=True)
+        )
         task = bar.add_task("", total=scope.end_us - scope.start_us)
 
         def reached(at_us: int) -> None:

@@ -65,7 +65,7 @@ def create(
     tags = dict(_tag(text) for text in tag or ())
     given: dict[str, Any] = {
         "name": name, "user": user, "role": role, "scopes": scope or None, "models": model or None,
-        "internal_only": internal_only, "days": days, "note": note,
+        "internal_only": internal_only or None, "days": days, "note": note,
     }  # fmt: skip
     of_own_team = gateway_url() is not None and team is None and org is None and not tags
     with open_writing_backend(config, by) as desk:

@@ -30,7 +30,7 @@ def console(*, err: bool = False) -> "Console":
     from rich.console import Console  # noqa: PLC0415  (Rich is a tenth of a short command)
 
     width = None if _is_terminal(sys.stderr if err else sys.stdout) else FILE_WIDTH
-    return Console(highlight=False, soft_wrap=True, width=width, stderr=err)
+    return Console(emoji=False, highlight=False, soft_wrap=True, width=width, stderr=err)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -43,7 +43,7 @@ def watching_console() -> "PipeSafeConsole":
     from gateway.cli.drawn import PipeSafeConsole  # noqa: PLC0415  (Rich, as above)
 
     width = None if _is_terminal(sys.stdout) else FILE_WIDTH
-    return PipeSafeConsole(highlight=False, soft_wrap=True, width=width)
+    return PipeSafeConsole(emoji=False, highlight=False, soft_wrap=True, width=width)
 
 
 def print_line(line: str) -> None:
@@ -97,7 +97,7 @@ def fail(message: str) -> NoReturn:
     """Say what is wrong on stderr and leave with status 1."""
     from rich.console import Console  # noqa: PLC0415  (Rich is a tenth of a short command)
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
+    Console(emoji=False, stderr=True, highlight=False, soft_wrap=True).print(
         f"breakeven: {message}", style="red", markup=False
     )
     raise typer.Exit(1)

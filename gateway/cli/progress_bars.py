@@ -16,7 +16,7 @@ def bars() -> Progress:
     """Bars of what has a known number of steps."""
     return Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(emoji=False, stderr=True),
     )  # fmt: skip
 
 
@@ -27,6 +27,6 @@ def progress(*, quiet: bool = False) -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=Console(emoji=False, stderr=True),
         disable=quiet,
     )

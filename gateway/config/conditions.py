@@ -33,6 +33,13 @@ _SYNTAX = re.compile(
     r"missing '(.*?)' at '|token recognition error at: '(.*?)'(?: ERROR:|$)"
     r"|(?:mismatched|extraneous) input '(.*?)' expecting"
 )
+# A request without a limit has 0 there, and would count among those with a low one.
+_LOW_LIMIT = re.compile(r"\bmax_tokens\s*<|>=?\s*max_tokens\b")
+_HAS_LIMIT = re.compile(r"\bmax_tokens\s*(?:>|!=)|(?:<|<=|!=)\s*max_tokens\b")
+_COUNTS_UNLIMITED = (
+    "`max_tokens` is 0 where a request sets no limit, so this matches such requests, too: say "
+    "`max_tokens > 0 && ...`"
+)
 _DOUBLED = {"=": "==", "&": "&&", "|": "||"}
 _LOOPS = frozenset({"@not_strictly_false", "_?_:_"})
 
@@ -92,9 +99,11 @@ class Condition:
         self.may_fail = False  # for keys without a tag that it names
         self._program, self._wanted = _compile_condition(text)
         self._try()
-        self.doubts = tuple(unsatisfiable_reasons(text))  # why it may be for nobody
+        self.doubts = tuple(unsatisfiable_reasons(text))  # why it may not be for whom it says
         if not self.doubts and self._is_undecided_when_tagged():
             self.doubts = ("tags are text: `<` and the like take them beside text alone",)
+        if _LOW_LIMIT.search(text) and not _HAS_LIMIT.search(text):
+            self.doubts = (*self.doubts, _COUNTS_UNLIMITED)
 
     def evaluate(self, asking: ConditionInput) -> bool:
         try:

@@ -209,7 +209,7 @@ def _check_priced(
     if book is None or book.find(name, facts.at_us) is not None:
         return
     near = suggest(name, (price.name for price in book.prices_in_force(facts.at_us)))
-    cure = near or "; state one in a file under `prices`"
+    cure = f"; state one in a file under `prices`{near}"
     upon: tuple[Place, ...] = PRICED_BY
     if place[-2:-1] == ("targets",):
         upon += (("providers", name.partition("/")[0]),)

@@ -8,6 +8,7 @@ what needs facts from outside the file.
 from collections.abc import Callable, Iterable, Iterator
 
 from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.checks.idle_sections import check_idle_sections
 from gateway.config.checks.provider_names import wire_of_provider
 from gateway.config.checks.roles import check_roles
 from gateway.config.crosschecks_adapters import check_adapters
@@ -174,6 +175,7 @@ CHECKS: tuple[Check, ...] = (
     *BUDGET_CHECKS,
     *HOST_CHECKS,
     check_adapters,
+    check_idle_sections,
     check_machines,
     check_roles,
     check_reports,

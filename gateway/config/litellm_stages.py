@@ -159,7 +159,10 @@ def add_fallbacks(
         elif model.get("then") != models[other].get("then"):
             models[name] = model  # LiteLLM has fallbacks by the name that was asked for
         if differing:
-            words = f"`{name}` is followed by others than there after {', '.join(differing)}"
+            words = (
+                f"`{name}`: LiteLLM asks other targets than these stages do after errors in this "
+                f"order: {', '.join(differing)}"
+            )
             groups.notes.append(lost(f"models.{name}.then", words, ImportLoss.FALLBACKS))
 
 

@@ -29,13 +29,18 @@ BILLED_BESIDES = (
 )
 
 
+def address_lines(settings: Settings, address: tuple[str, int]) -> list[str]:
+    """Return where a started host answers; `address` is the gateway's."""
+    shown = _dashboard_base(settings)
+    dashboard = f"on {shown}" if shown else "off: `dashboard.enabled: true` starts it"
+    return [f"gateway on {_base(*address)}/v1", f"dashboard {dashboard}"]
+
+
 def banner(settings: Settings, address: tuple[str, int], token: str, *, simulated: bool) -> str:
     """Commands that work as printed."""
-    host = "127.0.0.1" if address[0] == "0.0.0.0" else address[0]
-    shown = settings.dashboard
     text = BANNER.format(
-        base=f"http://{host}:{address[1]}/v1",
-        dashboard=f"http://{shown.host}:{shown.port}" if shown.enabled else "not enabled",
+        base=f"{_base(*address)}/v1",
+        dashboard=_dashboard_base(settings) or "not enabled",
         token=token,
         model=next(iter(settings.models), "MODEL"),
         models=", ".join(settings.models),
@@ -48,6 +53,16 @@ def banner(settings: Settings, address: tuple[str, int], token: str, *, simulate
     if labels:
         text += f"\nSIMULATED here, and labelled wherever it shows: {', '.join(labels)}.\n"
     return text + "Ctrl-C stops everything.\n"
+
+
+def _dashboard_base(settings: Settings) -> str | None:
+    shown = settings.dashboard
+    return _base(shown.host, shown.port) if shown.enabled else None
+
+
+def _base(host: str, port: int) -> str:
+    """Return an address that a browser on this machine can open."""
+    return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
 
 def keys_line(found: Sequence[KnownProvider], *, used: bool) -> str:

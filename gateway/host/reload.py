@@ -1,11 +1,13 @@
 """Reload on SIGHUP: the configuration file read again, what may change in force, the rest named.
 
 Prices of `prices` files are stored, and workers follow within seconds. Everything else of a
-configuration counts from a start on. A file with errors changes nothing.
+configuration counts from a start on, and so do the contents of providers' key files. A file with
+errors changes nothing.
 """
 
 import asyncio
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
@@ -30,6 +32,7 @@ class Reload:
         self._config = config
         self._ledger_url = ledger_url
         self._say = say
+        self._keys = key_digests(settings)
         self._turn = asyncio.Lock()
 
     async def run(self) -> None:
@@ -48,8 +51,13 @@ class Reload:
             return [f"{self._config} was not reloaded, nothing was changed: {error}"]
         return [
             f"{stored} new prices of {self._config} are in force",
-            *changed_sections(self._settings, examined.settings),
+            *changed_sections(self._settings, examined.settings, self._changed_keys()),
         ]
+
+    def _changed_keys(self) -> list[str]:
+        """Return the settings of key files that another key is in than at the start."""
+        read = key_digests(self._settings)
+        return [place for place, digest in self._keys.items() if read[place] != digest]
 
     def _store(self, settings: Settings) -> int:
         engine = make_engine(self._ledger_url)
@@ -59,8 +67,24 @@ class Reload:
             engine.dispose()
 
 
-def changed_sections(running: Settings, read: Settings) -> list[str]:
-    """Lines that name the sections that differ from those in force, and what each needs."""
+def key_digests(settings: Settings) -> dict[str, bytes]:
+    """Return a digest of each provider's key file by its setting; empty where none can be read."""
+    found = {}
+    for name, provider in settings.providers.items():
+        if provider.api_key_file is not None:
+            try:
+                text = Path(provider.api_key_file).read_bytes()
+            except OSError:
+                text = b""
+            found[f"providers.{name}.api_key_file"] = hashlib.sha256(text.strip()).digest()
+    return found
+
+
+def changed_sections(running: Settings, read: Settings, keys: Sequence[str] = ()) -> list[str]:
+    """Lines that name the sections that differ from those in force, and what each needs.
+
+    `keys`: settings of key files whose content differs.
+    """
     differ = [
         name
         for name in type(read).model_fields
@@ -69,4 +93,6 @@ def changed_sections(running: Settings, read: Settings) -> list[str]:
     lines = [f"policies differ from those of the start: {POLICIES}"] if "policies" in differ else []
     if others := [name for name in differ if name != "policies"]:
         lines.append(f"needs a restart of `breakeven serve`: {', '.join(sorted(others))}")
+    if keys:
+        lines.append(f"another key needs a restart of `breakeven serve`: {', '.join(keys)}")
     return lines or ["nothing else differs from the start"]

@@ -27,7 +27,7 @@ from gateway.errors import ConfigError
 from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import logfiles
-from gateway.host.banner import BILLED_BESIDES
+from gateway.host.banner import BILLED_BESIDES, address_lines
 from gateway.host.children import ChildCommand, ChildProcess, Forks
 from gateway.host.engine_duty import Supervision, installed, run_engines, supervision_for
 from gateway.host.fork_client import listening
@@ -350,20 +350,17 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
     stop = asyncio.Event()
     on_signals(stop.set)
     async with listening(os.environ) as forks:
-        await _run(HostServer(settings, config, say, forks=forks), stop, say)
-
-
-async def _run(serving: HostServer, stop: asyncio.Event, say: Callable[[str], None]) -> None:
-    on_hangup(stop.set, serving.reload)
-    try:
-        await serving.start()
-        host, port = serving.address
-        say(f"gateway on http://{host}:{port}/v1")
-        await stop.wait()
-        say(STOPPING)
-    finally:
-        on_signals(serving.hurry)
-        await serving.stop()
+        serving = HostServer(settings, config, say, forks=forks)
+        on_hangup(stop.set, serving.reload)
+        try:
+            await serving.start()
+            for line in address_lines(settings, serving.address):
+                say(line)
+            await stop.wait()
+            say(STOPPING)
+        finally:
+            on_signals(serving.hurry)
+            await serving.stop()
 
 
 def on_signals(work: Callable[[], None]) -> None:

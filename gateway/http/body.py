@@ -27,6 +27,13 @@ _NEXT = re.compile(rb"[ \t\r\n]*([,}])")
 _OPEN = re.compile(rb"[ \t\r\n]*\{")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
+# The decoder's words for types, in those of JSON.
+_EXPECTED = re.compile(r"Expected `([^`]+)`(?:, got `(\w+)`)?")
+_JSON_TYPES = {
+    "str": "a string", "bool": "true or false", "int": "a whole number", "float": "a number",
+    "array": "a list", "object": "an object",
+}  # fmt: skip
+
 Members = dict[str, msgspec.Raw]
 
 _decode_members = msgspec.json.Decoder(Members).decode
@@ -195,12 +202,21 @@ def decode_member(members: Members, name: str, kind: Any, default: Any = None) -
         if found is not None:
             members[name] = encode_raw(found)
             return found
-        words, _, place = str(error).partition(" - at ")
-        if place and "[...]" not in place:  # a place without its names helps nobody
-            words = str(error)
-        raise RequestError("bad_request", f"`{name}`: {words}", param=name) from error
+        words, _, place = str(error).partition(" - at `$")
+        where = name if "[...]" in place else name + place.removesuffix("`")
+        raise RequestError("bad_request", f"`{where}`{_type_fault(words)}.", param=name) from error
     except RecursionError as error:
         raise RequestError("bad_request", f"`{name}` is nested too deeply.", param=name) from error
+
+
+def _type_fault(words: str) -> str:
+    """Return the decoder's finding as the end of a sentence on a member."""
+    found = _EXPECTED.match(words)
+    if found is None:
+        return f": {words}"
+    wanted = " or ".join(_JSON_TYPES.get(word, word) for word in found[1].split(" | "))
+    given = f", not {_JSON_TYPES.get(found[2], found[2])}" if found[2] else ""
+    return f" must be {wanted}{given}{words[found.end() :]}"
 
 
 def _with_integers(given: msgspec.Raw, kind: Any) -> Any:

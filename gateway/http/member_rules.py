@@ -2,7 +2,8 @@
 
 A member that only says where, as whom or in which order to call is left out, and the answer names
 it in `x-breakeven-ignored`. One that would change the answer is refused by its name, since an
-answer to another question helps nobody. Everything else passes on untouched.
+answer to another question helps nobody; one that is empty changes nothing and is named as well.
+Everything else passes on untouched.
 """
 
 from collections.abc import Container, Iterable
@@ -52,7 +53,7 @@ DENIED: Final = _OPERATORS | _ENGINES | _CHANGING.keys()
 ALLOWABLE: Final = DENIED - _OPERATORS - {"chat_template_kwargs"}
 # Without these no request can be read.
 NEEDED: Final = frozenset(("model", "messages", "prompt", "input", "query", "documents"))
-_NOTHING: Final = frozenset((b"null", b"false", b"0", b"{}", b"[]", b'""'))  # asks for nothing
+_EMPTY: Final = frozenset((b"false", b"0", b"{}", b"[]", b'""'))  # changes nothing
 
 
 class MemberRules:
@@ -65,7 +66,7 @@ class MemberRules:
         self._judged = (DENIED - frozenset(allowed)) | self._refused
 
     def drop_denied(self, members: Members, judged_later: Container[str] = ()) -> tuple[str, ...]:
-        """Take out what no target gets; return the names of what was asked for with it.
+        """Take out what no target gets; return the names of those that are not `null`.
 
         `judged_later`: names that the kind of the request has rules for. Raises `RequestError` for
         a member that is refused.
@@ -80,9 +81,9 @@ class MemberRules:
             if name in judged_later:
                 continue
             value = bytes(members.pop(name)).strip()
-            if value in _NOTHING:
+            if value == b"null":
                 continue
-            if name not in _CHANGING:
+            if name not in _CHANGING or value in _EMPTY:
                 ignored.append(name)
             elif name != "best_of" or value != bytes(members.get("n", b"1")).strip():
                 raise _refusal(name, _CHANGING[name])

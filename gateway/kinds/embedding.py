@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members
+from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.input_media import (
@@ -45,6 +45,8 @@ from gateway.kinds.text_members import (
     refuse_store,
     session_of,
 )
+from ledger.journals.records import TokenCounts
+from ledger.prices.rates import prompt_tokens
 from ledger.unit_usage import tokens_of_embedding
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
@@ -133,6 +135,14 @@ def _body(_max_n: int) -> Schema:
     return body_schema("input", members)
 
 
+def tell_usage(body: bytes, tokens: TokenCounts) -> bytes:
+    """Return an answer with the usage that OpenAI's clients read from each, estimated here."""
+    members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    prompt = prompt_tokens(tokens)
+    usage = {"prompt_tokens": prompt, "total_tokens": prompt}
+    return encode({**members, "usage": encode_raw(usage)})
+
+
 SPEC: Final = RequestKindSpec(
     kind=RequestKind.EMBEDDING,
     paths={
@@ -162,6 +172,7 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.ALWAYS,
     batched=True,
     usage_page="/usage/embeddings",
+    tell_usage=tell_usage,
     otel_operation="embeddings",
     openinference_kind="EMBEDDING",
     catalog=CatalogFacts("embedding", gives="embedding"),

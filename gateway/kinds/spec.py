@@ -121,4 +121,6 @@ class RequestKindSpec:
     flow: Callable[[InferenceRequest], ByteRelay] | None = None
     # An answer in one piece as the events of the stream that was asked for; None: it stays whole.
     as_events: Callable[[bytes], bytes] | None = None
+    # Completes an answer in one piece without usage by what it is booked with; None: as it came.
+    tell_usage: Callable[[bytes, TokenCounts], bytes] | None = None
     openinference_kind: str = "LLM"  # `openinference.span.kind`

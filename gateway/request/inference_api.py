@@ -387,7 +387,8 @@ async def _watch(receive: Receive, reply: ClientResponse) -> None:
 
 
 def _too_large(limit: int) -> RequestError:
-    return RequestError("too_large", f"The body is larger than {limit} bytes.")
+    words = f"The body is larger than {limit:,} bytes (`server.body_limit_bytes`). Send less"
+    return RequestError("too_large", f"{words}, or have the gateway's operator raise the limit.")
 
 
 def is_hot(scope: Message) -> bool:

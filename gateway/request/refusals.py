@@ -22,7 +22,7 @@ from gateway.kinds import KINDS, hosted_tools
 from gateway.request.plan import RoutingPlan
 from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.journals.records import Status
-from router.explain import short
+from ledger.money import usd_text
 from router.reasons import REASONS, Outlook, Reason, with_outlook
 from router.types import Feature, Verdict
 
@@ -39,6 +39,16 @@ _ASKED_BY = {  # the member that asks for a feature
     Feature.REASONING: "reasoning_effort",
     Feature.STORE: "store",
     Feature.HOSTED_TOOLS: "tools",
+}
+
+
+_PARTS = {  # of a member that cannot be left out: what asks for the feature, and the way round
+    Feature.IMAGES: ("pictures or sound", "Leave them out"),
+    Feature.FILES: ("documents", "Send their text"),
+    Feature.MEDIA_URLS: (
+        "addresses of media that the target would fetch",
+        "Send the content itself, as a `data:` address in Base64",
+    ),
 }
 
 
@@ -94,6 +104,8 @@ _OF_THE_REQUEST = {  # kinds of our own table, by `BackendError.kind`
 _UNNAMED = Failure("failed", "failed")
 
 
+# Budgets of which a key may know how much is left; of others it is told whether anything is.
+_OWN_SCOPES = ("key:", "team:", "user:", "tag:")
 HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
@@ -114,12 +126,16 @@ def over_budget(refusal: BudgetRefusal, bound_pusd: int | None = None) -> Reques
         message = f"Budget `{refusal.scope}` has room for this request once others have ended."
         return RequestError("budget", message, retry_after_s=HELD_RETRY_S)
     resets = datetime.fromtimestamp(refusal.resets_at_us / 1e6, UTC)
-    return RequestError(
-        "budget",
+    message = (
         f"Budget `{refusal.scope}` has no room for this request until it resets at "
-        f"{resets:%Y-%m-%d %H:%M} UTC.",
-        retry=False,
+        f"{resets:%Y-%m-%d %H:%M} UTC."
     )
+    if bound_pusd is not None and 0 < refusal.room_pusd < bound_pusd:
+        message += f" It may cost up to {usd_text(bound_pusd)}"
+        if refusal.scope.startswith(_OWN_SCOPES):
+            message += f", and {usd_text(refusal.room_pusd)} is left"
+        message += ": a lower `max_tokens` or a shorter prompt may fit."
+    return RequestError("budget", message, retry=False)
 
 
 def queue_refusal(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> RequestError:
@@ -137,7 +153,6 @@ def infeasible(plan: RoutingPlan) -> RequestError:
     A target that serves and has no room is a 429; where none serves, it is not the client's rate.
     """
     decision = plan.decision
-    detail = short(decision)
     if decision.reason is Reason.FEATURE:
         return _feature_refusal(plan)
     remedy = REASONS[decision.reason].remedy
@@ -147,6 +162,9 @@ def infeasible(plan: RoutingPlan) -> RequestError:
             param, fix = KINDS[plan.request.kind].shorten or (param, fix)
         if decision.reason in (Reason.PARTLY_PRICED, Reason.CONTENT):
             detail = "; ".join(_details(decision.verdicts, decision.reason))
+        else:
+            detail = _reasons_of(decision.verdicts, in_detail=decision.reason)
+            detail = detail or REASONS[decision.reason].sentence
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(remedy.error, message, param=param, retry=False)
     wait_s = _retry_delay_s(decision.verdicts)
@@ -161,10 +179,14 @@ def infeasible(plan: RoutingPlan) -> RequestError:
     )
 
 
-def _reasons_of(verdicts: Sequence[Verdict]) -> str:
-    """Return each target with why it cannot serve; of many the first `SHOWN_TARGETS`."""
+def _reasons_of(verdicts: Sequence[Verdict], in_detail: Reason | None = None) -> str:
+    """Return each target with why it cannot serve; of many the first `SHOWN_TARGETS`.
+
+    `in_detail`: the reason whose figures a client can change.
+    """
     shown = [
-        f"{verdict.candidate.name}: {REASONS[verdict.reason].sentence} ({verdict.reason.value})"
+        f"{verdict.candidate.name}: {REASONS[verdict.reason].sentence} ({verdict.reason.value}"
+        f"{f': {verdict.detail}' if verdict.detail and verdict.reason is in_detail else ''})"
         for verdict in verdicts[:SHOWN_TARGETS]
     ]
     more = len(verdicts) - SHOWN_TARGETS
@@ -200,11 +222,14 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
         return native.refusal  # in chat's words of the member that has no form there
     names = sorted({_requesting_member(feature, plan) for feature in missing})
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
+    verb, what, way = "offers", f"what {fields} asks for", f"Leave {fields} out"
+    if missing <= _PARTS.keys() - plan.asked.asked_by.keys():
+        part = next(feature for feature in _PARTS if feature in missing)
+        verb, what, way = "takes", f"{_PARTS[part][0]} in {fields}", _PARTS[part][1]
     return RequestError(
         "unsupported",
-        f"No target of `{plan.model}` offers what {fields} asks for "
-        f"({declared}). Leave {fields} out, name a model that offers it, or declare "
-        f"`features: [{declared}]` for a target in the gateway's configuration.",
+        f"No target of `{plan.model}` {verb} {what} ({declared}). {way}, name a model that "
+        f"does, or declare `features: [{declared}]` for a target in the gateway's configuration.",
         param=names[0],
         retry=False,
     )

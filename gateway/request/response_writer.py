@@ -154,9 +154,10 @@ class ResponseWriter:
             return
         cost = await self._metering.settle(attempt, outcome)
         _check_filter(attempt, reply, said.finish_reason)
-        headers = _headers(attempt, JSON)
-        if cost is not None:
-            headers.append((b"x-breakeven-cost-usd", _usd(cost)))
+        headers = _headers(attempt, JSON) + _cost_headers(attempt, cost)
+        tell_usage = KINDS[attempt.plan.asked.kind].tell_usage
+        if tell_usage is not None and said.usage is None and attempt.booked is not None:
+            body = tell_usage(body, attempt.booked)
         reply.set_usage(attempt.booked, attempt.plan)
         await reply.send_whole(exchange.status, headers, body)
 
@@ -186,9 +187,7 @@ class ResponseWriter:
         as_events = KINDS[asked.kind].as_events if asked.stream else None
         if as_events is not None:
             content_type, body = STREAM, as_events(body)
-        headers = _headers(attempt, content_type)
-        if cost is not None:
-            headers.append((b"x-breakeven-cost-usd", _usd(cost)))
+        headers = _headers(attempt, content_type) + _cost_headers(attempt, cost)
         await reply.send_whole(exchange.status, headers, body)
 
     async def _relay_refusal(
@@ -337,6 +336,14 @@ def _flows(attempt: Attempt, exchange: Exchange) -> bool:
     if attempt.plan.asked.stream and media == EVENTS:
         return True
     return KINDS[attempt.plan.asked.kind].flow is not None and is_sound(media)
+
+
+def _cost_headers(attempt: Attempt, cost_pusd: int | None) -> list[Header]:
+    """Return the cost of a settled answer in one piece, and that its tokens were not reported."""
+    headers = [] if cost_pusd is None else [(b"x-breakeven-cost-usd", _usd(cost_pusd))]
+    if attempt.record is not None and attempt.record.basis in ("estimated", "bound"):
+        headers.append((b"x-breakeven-tokens", b"estimated"))
+    return headers
 
 
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:

@@ -202,7 +202,9 @@ class StagePlanner:
         reason, short = plan.decision.reason, None
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(plan.identity, plan.model, plan.unaffordable)
-            error, short = over_budget(tightest), BudgetShortfall(tightest, plan.min_bound_pusd)
+            bound_pusd = plan.min_bound_pusd
+            error = over_budget(tightest, bound_pusd)
+            short = BudgetShortfall(tightest, bound_pusd)
         else:
             error = infeasible(plan)
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, short=short)

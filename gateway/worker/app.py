@@ -58,7 +58,11 @@ from gateway.request.request_endings import CHALLENGE, waits_to_send
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.request.sockets.responses_sockets import ResponsesSockets
 from gateway.worker.openapi import POLICY, describe_api, page
-from gateway.worker.unserved_paths import reason_of_method, reason_unserved
+from gateway.worker.unserved_paths import (
+    reason_of_method,
+    reason_unserved,
+    unknown_path_text,
+)
 from ledger.identity.keys import Identity
 
 Ready = Callable[[], list[str]]
@@ -328,8 +332,10 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     reason = reason_unserved(path)
     if reason is not None:
         return _error_response(request, RequestError("not_served", reason, retry=False), headers)
-    why = reason_of_method(request.method, path) or f"{request.method} {path}: {error.detail}."
-    told = RequestError(kind, why)
+    why = reason_of_method(request.method, path)
+    if why is None and kind == "no_route":
+        why = unknown_path_text(request.method, path)
+    told = RequestError(kind, why or f"{request.method} {path}: {error.detail}.")
     return _error_response(request, told, headers)
 
 

@@ -112,7 +112,7 @@ td {{ padding: 0 1.5rem 0 0; }}
 <body>
 <h1>{title}</h1>
 <p>The API is OpenAI's, and Anthropic's Messages. Its schema for tools is
-<a href="/openapi.json">/openapi.json</a>; requests marked with <i>key</i> carry
+<a href="openapi.json">/openapi.json</a>; requests marked with <i>key</i> carry
 <code>Authorization: Bearer gw_...</code>.</p>
 <table>
 {rows}

@@ -4,8 +4,12 @@ A client reads the reason in the error of its API's form, with status 404. SDKs 
 and another try cannot help.
 """
 
+import difflib
 import re
 from typing import Final, NamedTuple
+
+from gateway.kinds import KIND_PATHS
+from gateway.request.dialects.translated_paths import SPOKEN
 
 
 class UnservedPath(NamedTuple):
@@ -19,44 +23,66 @@ def _path(pattern: str, reason: str) -> UnservedPath:
     return UnservedPath(re.compile(rf"{pattern}(?:/.*)?"), reason)
 
 
+# The other addresses of `/v1`: bare, of Azure, and of a deployment or an engine by its name.
+_ROOTS: Final = "(?:/v1|/openai(?:/v1|/deployments/.+)?|(?:/v1)?/engines/.+)?"
+
+
+def _api(pattern: str, reason: str) -> UnservedPath:
+    return _path(f"{_ROOTS}/{pattern}", reason)
+
+
 UNSERVED: Final = (
-    _path(
-        "/v1/(?:assistants|threads)",
+    _api(
+        "(?:assistants|threads)",
         "Assistants and threads are not served: OpenAI retired them on 2026-08-26. "
         "Use `/v1/responses` or `/v1/chat/completions`.",
     ),
-    _path(
-        "/v1/vector_stores",
+    _api(
+        "(?:vector_stores?|rag|indexes)",
         "Vector stores are not served: the gateway keeps no documents. Embed texts with "
         "`/v1/embeddings` and `/v1/rerank`, keep them in a store of your own, and send what is "
         "found in the prompt.",
     ),
-    _path(
-        "/v1/(?:fine_tuning|fine-tunes|checkpoints)",
+    _api(
+        "(?:fine_tuning|fine-tunes|checkpoints)",
         "Fine-tuning is not served: the gateway trains nothing. Train at the provider and "
         "configure the model; adapters (LoRA) of own engines are models, too.",
     ),
-    _path(
-        "/v1/(?:evals|graders)",
+    _api(
+        "(?:evals|graders)",
         "Evaluations are not served. Run the harness on `/v1/chat/completions` or `/v1/batches`.",
     ),
-    _path(
-        "/v1/containers",
+    _api(
+        "containers",
         "Containers are not served: the gateway runs no code. Run the tool at the client and "
         "declare it as a function.",
     ),
-    _path(
-        "/v1/videos?",
+    _api(
+        "videos?",
         "Videos are not served: no price of the book is by the second of a film. Ask the provider.",
     ),
-    _path(
-        "/v1/realtime",
+    _api(
+        "realtime",
         "Realtime sessions are not served: they are charged by the minute and no hold bounds them. "
         "Use `/v1/audio/transcriptions`, `/v1/chat/completions` and `/v1/audio/speech` in turn.",
     ),
-    _path(
-        "/v1/uploads",
+    _api(
+        "uploads",
         "Uploads in parts are not served. Send the whole file to `/v1/files`.",
+    ),
+    _api(
+        "ocr",
+        "Reading of documents (OCR) is not served: no price of the book is by the page. Send the "
+        "pages as pictures or as a `file` to `/v1/chat/completions`.",
+    ),
+    _api(
+        "search",
+        "Searches without a model are not served. Offer the tool `web_search` in `/v1/responses`, "
+        "at a provider with `features: [hosted_tools]`, or let the client call a search service.",
+    ),
+    _api(
+        "interactions",
+        "Gemini's interactions are not served. Use `/v1/responses`, which keeps conversations too.",
     ),
     _path(
         "/v1/(?:chatkit|skills|prompts|agents|workflows|sessions|environments|vaults|memory_stores"
@@ -65,12 +91,12 @@ UNSERVED: Final = (
         "This is a service of the provider's own, and nothing here keeps it. Send what it holds in "
         "the request to `/v1/responses` or `/v1/messages`.",
     ),
-    _path(
-        "/v1/audio/(?:voices|voice_consents)",
+    _api(
+        "audio/(?:voices|voice_consents)",
         "Own voices are not served. Name a voice that the provider has in `/v1/audio/speech`.",
     ),
-    _path(
-        "/v1/images/variations",
+    _api(
+        "images/variations",
         "Variations of pictures are not served: only dall-e-2 ever made them. Send the picture to "
         "`/v1/images/edits` with a `prompt` that asks for a variation.",
     ),
@@ -108,19 +134,28 @@ UNSERVED: Final = (
         "server, and declare its tools as functions.",
     ),
     _path(
-        "/(?:pooling|classify|generate|invocations|v1/load_lora_adapter|v1/unload_lora_adapter)",
+        "/(?:pooling|classify|generate|generate_stream|invocations|encode|completion|infill|props"
+        "|slots|load|info|version|ping|server_info|get_server_info|get_model_info|flush_cache"
+        "|reset_prefix_cache|sleep|wake_up|v1/load_lora_adapter|v1/unload_lora_adapter)",
         "This path of an engine is not served. `/v1/embeddings`, `/v1/score`, `/v1/rerank`, "
         "`/tokenize` and `/v1/completions` are; adapters are configured as models.",
     ),
     _path(
-        "/openai/deployments/.+/(?:extensions|images/variations)",
+        "/openai/deployments",
         "This path of a deployment is not served. `chat/completions`, `completions`, "
-        "`embeddings`, `audio/*`, `images/generations` and `images/edits` are.",
+        "`embeddings`, `audio/*`, `images/generations` and `images/edits` are. `/v1/models` lists "
+        "the models.",
     ),
     _path(
-        "/openai/(?:assistants|threads|vector_stores|fine_tuning|realtime|evals)",
+        "/openai/.+",
         "This service of Azure is not served. Use `/openai/v1/responses` or "
         "`/openai/deployments/NAME/chat/completions`.",
+    ),
+    _path(
+        "/(?:anthropic|gemini|vertex_ai|vertex-ai|bedrock|cohere|mistral|azure|azure_ai|vllm"
+        "|openrouter|openai_passthrough|assemblyai|langfuse|watsonx|deepgram)",
+        "Requests are not passed through to a provider's own API. Leave this part out of the base "
+        "address: `/v1/messages` and `/v1/chat/completions` serve the models of all providers.",
     ),
     _path(
         "/v1/(?:organizations|projects|organization/(?:admin_api_keys|audit_logs|certificates"
@@ -136,9 +171,16 @@ UNSERVED: Final = (
         "`/v1/organization/costs`.",
     ),
     _path(
-        "/(?:key|user|team|customer|spend)/[a-z_]+",
-        "LiteLLM's administration is not served. Keys, teams and costs are at "
-        "`/v1/organization/...` and by `breakeven keys`.",
+        "/health/[a-z_]+",
+        "Probes are at `/healthz` (the process answers) and `/readyz` (requests are served). What "
+        "each target answers is in `/metrics`, as `breakeven_requests_total`.",
+    ),
+    _path(
+        "/(?:key|user|team|customer|end_user|spend|global|organization|budget|tag|model|model_group"
+        "|credentials|config|cache|guardrails|utils|sso|prompts)/[a-z_]+",
+        "LiteLLM's administration is not served: the configuration names models and rules. Keys, "
+        "teams and costs are at `/v1/organization/...` and by `breakeven keys`, models at "
+        "`/model/info`.",
     ),
 )
 
@@ -151,6 +193,21 @@ UNSERVED_METHODS: Final = {
         "`models` there and reload.",
     ),
 }
+
+
+_TWICE: Final = re.compile(r"(/v[12])(?:/openai)?(/v[12]/.*)")
+_NEAR: Final = 0.8  # of difflib: a letter or an ending that differs
+
+
+def unknown_path_text(method: str, path: str) -> str:
+    """Return what the client of a path that no known API has can do."""
+    words = f"There is no path `{method} {path}` here"
+    if twice := _TWICE.fullmatch(path):
+        return f"{words}: `{twice[1]}` stands twice, so leave it out of the client's base URL."
+    near = difflib.get_close_matches(path, (*KIND_PATHS, *SPOKEN, "/v1/models"), 1, _NEAR)
+    if near:
+        return f"{words}: did you mean `{near[0]}`?"
+    return f"{words}. `/docs` lists all that there are."
 
 
 def reason_of_method(method: str, path: str) -> str | None:

@@ -217,6 +217,7 @@ def estimates(predicted: int, count: int = 2, backend: str = "own") -> dict[str,
     return {f"breakeven_estimate{key}_total{labels}": f"0+{by}x120" for key, by in said.items()}
 
 
+TRIED = 'breakeven_requests_total{target="a/m",status="%s"}'
 FIRING = (  # alert, its labels, samples
     ("BreakevenGatewayDown", {"instance": "h"}, {UP: "1x80 0x40", BEHIND + HOST: "0x80 _x40"}),
     ("BreakevenLedgerBehind", {"instance": "h"}, {BEHIND + HOST: "90x120"}),
@@ -231,6 +232,12 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x120", MISSED: "0+4x120"}),
     ("BreakevenSloBurnsSlowly", {}, {MET: "0+6x120", MISSED: "0+4x120"}),
     ("BreakevenBudgetSpent", {}, {REFUSED % "budget": "0x85 1x20"}),
+    (
+        "BreakevenTargetFails",
+        {"target": "a/m"},
+        {TRIED % "finished": "0+1x120", TRIED % "timeout": "0+2x120"},
+    ),
+    ("BreakevenTargetFails", {"target": "a/m"}, {TRIED % "rejected": "0+1x120"}),  # a bad key
     (
         "BreakevenUsageDisputed",
         {"target": "a/m", "finding": "over_bound"},
@@ -277,6 +284,17 @@ CALM = (
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x70 1000+9x40", MISSED: "0+99x70 6930x40"}),  # over
     ("BreakevenSloBurnsSlowly", {}, {MET: "0+8x120", MISSED: "0+2x120"}),
     ("BreakevenBudgetSpent", {}, {REFUSED % "queue_full": "0x85 1x20"}),
+    (
+        "BreakevenTargetFails",
+        {},
+        {TRIED % "finished": "0+2x120", TRIED % "upstream_error": "0+1x120"},
+    ),
+    (  # of bad requests of clients
+        "BreakevenTargetFails",
+        {},
+        {TRIED % "finished": "0+1x120", TRIED % "rejected": "0+9x120"},
+    ),
+    ("BreakevenTargetFails", {}, {TRIED % "timeout": "0x85 3x20"}),  # too few to tell
     ("BreakevenUsageDisputed", {}, {FINDING % "partly_read": "0x85 1x20"}),
     ("BreakevenKvHeadroomLow", {}, {KV: "0.90x120"}),
     ("BreakevenSpillsMuch", {}, {SPILL: "0+2x120", OWN: "0+8x120"}),

@@ -114,3 +114,10 @@ def test_with_the_ledger_away_an_unknown_key_is_503() -> None:
 )
 def test_a_keys_models(models, asked: str, resolved: str, *, may: bool) -> None:
     assert allowed(models, asked, resolved) is may
+
+
+@pytest.mark.parametrize(("token", "hinted"), [("sk-proj-1", True), ("gw_1_2", False)])
+def test_a_token_of_another_product_is_told_what_keys_look_like_here(stack, token, hinted) -> None:
+    answer = stack.chat("own", token, max_tokens=2)
+    assert answer.status_code == 401
+    assert ("begin with `gw_`" in answer.json()["error"]["message"]) is hinted

@@ -60,7 +60,8 @@ def test_the_table_marks_the_chosen_and_gives_the_rejected_their_words(ask, rule
     assert "kv_headroom" in rows[2]
     assert rows[2].endswith("floor 0.1")
     refused = explain.as_lines(decide(ask(), rule(), [own(FULL)]))
-    assert refused[-1] == "nothing is feasible; the policy says: reject"
+    assert refused[-1] == "the policy rejects it (`otherwise: reject`)"
+    assert refused[0].startswith("policy p: no target is feasible: ")
     assert "*" not in refused[2]
 
 

@@ -105,7 +105,10 @@ def refuse_excess(
         raise OperationRefused(words, kind="forbidden", param="scopes")
     team_keys.refuse_more_models(settings, maker.bounds, models)
     if maker.internal_only and residency != "internal_only":
-        words = "your requests never leave the network, nor do those of keys that you make"
+        words = (
+            "your requests never leave the network, nor do those of keys that you make: leave "
+            "`internal_only` out, or say `true`"
+        )
         raise OperationRefused(words, kind="forbidden", param="internal_only")
 
 

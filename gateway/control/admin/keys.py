@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from sqlalchemy import Connection
 
-from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed
+from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed, residency_of
 from gateway.config.aliases import configured_name, resolve_model
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
@@ -45,7 +45,7 @@ class CreateTeamKeyInput(msgspec.Struct, forbid_unknown_fields=True):
     role: KeyRole | None = None
     scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1)] | None = None
     models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
-    internal_only: bool = False
+    internal_only: bool | None = None  # as the maker's
     days: _Days | None = None
     note: Note | None = None
 
@@ -60,7 +60,7 @@ class CreateKeyInput(msgspec.Struct, forbid_unknown_fields=True):
     role: KeyRole | None = None
     scopes: Annotated[list[KeyScope], msgspec.Meta(min_length=1)] | None = None
     models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
-    internal_only: bool = False
+    internal_only: bool | None = None  # as the maker's
     tags: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=16)] | None = None
     days: _Days | None = None
     note: Note | None = None
@@ -139,7 +139,6 @@ def keys_create(place: OperationContext, given: CreateTeamKeyInput) -> dict[str,
     wide.team, wide.org, wide.tags = whose.team_id, whose.org_id, dict(whose.tags)
     if whose.models is not None and given.models is None:
         wide.models = list(whose.models)
-    wide.internal_only = given.internal_only or whose.residency == "internal_only"
     return keys_create_any.work(place, wide)
 
 
@@ -158,7 +157,7 @@ def keys_create_any(place: OperationContext, given: CreateKeyInput) -> dict[str,
         user=given.user,
         scopes=_scopes(given),
         models=spelled_models(place, given.models, place.identity),
-        residency="internal_only" if given.internal_only else "any",
+        residency=residency_of(given.internal_only, place.identity),
         tags=tuple((given.tags or {}).items()),
         expires_us=None if given.days is None else place.now_us + given.days * DAY_US,
     )
@@ -258,7 +257,9 @@ def _refuse_excess(
         return
     refuse_more_models(place.settings, whose, models)
     if whose.residency == "internal_only" != residency:
-        words = "requests of this key never leave the network; nor do those of keys that it makes"
+        words = (
+            "this key's requests never leave the network: leave `internal_only` out, or say true"
+        )
         raise OperationRefused(words, kind="forbidden", param="internal_only")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from gateway.auth import ANY, INFERENCE, KEYS_OWN, OPEN, PERSON
+from gateway.auth import ANY, INFERENCE, KEYS_OWN, OPEN, PERSON, residency_of
 from gateway.clock import moment_text
 from gateway.control import key_view
 from gateway.control.admin import keys as team_keys
@@ -59,7 +59,7 @@ class CreateOwnKeyInput(msgspec.Struct, forbid_unknown_fields=True):
         | None
     ) = None
     models: Annotated[list[_Text], msgspec.Meta(max_length=100)] | None = None
-    internal_only: bool = False
+    internal_only: bool | None = None
     days: (
         Annotated[
             int,
@@ -231,8 +231,7 @@ def _spec(place: OperationContext, maker: KeyMaker, given: CreateOwnKeyInput) ->
     scopes = tuple(str(scope) for scope in given.scopes or (INFERENCE,))
     asked = team_keys.spelled_models(place, given.models, maker.bounds)
     models = maker.models if asked is None else asked
-    internal = given.internal_only or maker.internal_only
-    residency = "internal_only" if internal else "any"
+    residency = residency_of(given.internal_only, maker.bounds)
     refuse_excess(place.settings, maker, scopes, models, residency)
     wanted_us = None if given.days is None else place.now_us + given.days * team_keys.DAY_US
     return KeySpec(

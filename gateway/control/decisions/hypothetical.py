@@ -5,7 +5,7 @@ this moment; without it every engine is `unknown`, and the answer says so.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,7 +46,7 @@ from router.decide import decide
 from router.estimates import OutputLengths
 from router.request_kinds import RequestKind
 from router.stages import StageCause, causes_of, is_due
-from router.types import Decision, InfeasibleAction, Residency, RoutingRequest
+from router.types import Decision, InfeasibleAction, Residency, RoutingRequest, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,13 @@ def explain(
             policy = terms.rule.priced(offered)
             if not is_final:
                 policy = replace(policy, otherwise=InfeasibleAction.REJECT)
-            return decide(request, policy, offered)
+            decision = decide(request, policy, offered)
+            contexts = {
+                target.name: quote.limits.stated_context
+                for target in targets
+                if (quote := candidates.quote_of(target, clock.wall_us())) and quote.limits
+            }
+            return _with_contexts(decision, request, contexts)
 
         return _decide_stages(model, decide_stage)
 
@@ -123,6 +129,31 @@ def _decide_stages(
     if model.then and not made[-1].order:
         made.append(decide_stage(0, is_final=True))
     return tuple(made)
+
+
+def _with_contexts(
+    decision: Decision, request: RoutingRequest, contexts: Mapping[str, int]
+) -> Decision:
+    """Return the decision with a word at each API whose stated context is exceeded.
+
+    No decision depends on it: the list may be older than the model, and a provider refuses such a
+    request free of charge, which a stage `after: context` answers. `contexts`: tokens by target,
+    0 where none is stated.
+    """
+
+    def told(verdict: Verdict) -> Verdict:
+        stated, output = contexts.get(verdict.candidate.name, 0), request.max_tokens or 1
+        if not verdict.feasible or not stated or request.prompt_tokens + output <= stated:
+            return verdict
+        words = (
+            f"{request.prompt_tokens} prompt + {output} answer tokens exceed its stated context "
+            f"of {stated}: it may refuse"
+        )
+        return verdict._replace(detail="; ".join(filter(None, (verdict.detail, words))))
+
+    return decision._replace(
+        order=tuple(map(told, decision.order)), verdicts=tuple(map(told, decision.verdicts))
+    )
 
 
 class _StatedRequest(NamedTuple):

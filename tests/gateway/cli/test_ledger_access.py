@@ -51,12 +51,12 @@ pools:
     served, refused = (
         _explained(config, text.replace("CAUSE", cause)) for cause in ("failure", "context")
     )
-    passed_on = "before: no target of this stage is feasible: the later stages are considered"
+    passed_on = "before: the later stages are considered"
     assert any(line.endswith(passed_on) for line in served)
     assert not any("reject" in line for line in served)
+    assert "policy default: no target is feasible: engine state unknown (unknown_state)" in refused
     assert [line for line in refused if "reject" in line] == [
-        "policy default: none:unknown_state otherwise=reject",
-        "nothing is feasible; the policy says: reject",
+        "the policy rejects it (`otherwise: reject`)"
     ]
 
 

@@ -38,6 +38,17 @@ def test_brackets_are_words_not_colours(capsys):
     assert "[core.py:58] closed [/var/run]" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("line", ["breakeven.yaml:100: unknown key", "f.yaml:1234: :smile: [b]"])
+def test_a_line_number_between_colons_is_no_picture(line, capsys):
+    with pytest.raises(typer.Exit):
+        fail(line)
+    console(err=True).print(line, markup=False)
+    watching_console().print_line(line)
+    told = capsys.readouterr()
+    assert told.err == f"breakeven: {line}\n{line}\n"
+    assert told.out == f"{line}\n"
+
+
 def test_long_lines_stay_whole_so_that_they_can_be_copied(capsys):
     console().print("y" * 300)
     assert capsys.readouterr().out == "y" * 300 + "\n"

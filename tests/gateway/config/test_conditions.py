@@ -1,5 +1,7 @@
 """Conditions: a small, bounded part of CEL; what is wrong is said when they are read."""
 
+from pathlib import Path
+
 import pytest
 
 from gateway.config.conditions import (
@@ -38,6 +40,25 @@ def test_what_can_be_said(text, tagged, plain):
     assert (condition.evaluate(TAGGED), condition.evaluate(PLAIN)) == (tagged, plain)
     assert not condition.may_fail
     assert condition.doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("max_tokens < 200", True),
+        ("stream && max_tokens<=200", True),
+        ("200 > max_tokens", True),
+        ("max_tokens > 0 && max_tokens < 200", False),
+        ("max_tokens != 0 && 200 >= max_tokens", False),
+        ("max_tokens >= 200", False),
+        ("prompt_tokens < 200", False),
+    ],
+)
+def test_a_low_limit_that_counts_requests_without_one_is_told(text, counted):
+    condition = Condition(text)
+    assert any("sets no limit" in doubt for doubt in condition.doubts) is counted
+    if text.startswith("max_tokens"):
+        assert condition.evaluate(PLAIN) is counted
 
 
 @pytest.mark.parametrize(
@@ -113,3 +134,9 @@ def test_nothing_from_outside_grows_a_condition():
     )
     assert not Condition("||".join(['model.contains("x")'] * 45)).evaluate(wide)
     assert not Condition("||".join(['"z" in tags'] * 70)).evaluate(wide)
+
+
+def test_the_page_names_every_fact():
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "policies.md").read_text("utf-8")
+    table = page.partition("| fact |")[2].partition("\n\n")[0]
+    assert [fact for fact in FACTS if f"`{fact}`" not in table] == []

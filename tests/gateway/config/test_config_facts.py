@@ -63,7 +63,7 @@ def test_the_sound_file_has_no_faults():
          "warning: pools.own.gpu.since: the contract begins on 2026-11-22"),
         ('"pool:own", ', "", "warning: pools.own: no model has the target `pool:own`"),
         ('"openai/gpt-4o-mini"], comp', '"openai/gpt-4o-mni"], comp',
-         "refused to keys under a hard budget; did you mean `openai/gpt-4o-mini`?"),
+         "; state one in a file under `prices`; did you mean `openai/gpt-4o-mini`?"),
         ('"openai/gpt-4o-mini"], comp', '"openai/gpt-4o-mni"], comp',
          "warning: models.chat.targets[1]: no price for `openai/gpt-4o-mni`: requests there are"),
         ("prices_as: deepinfra/llama", "prices_as: deepinfra/lama",

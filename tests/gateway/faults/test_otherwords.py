@@ -25,6 +25,31 @@ def test_usage_that_nobody_reported_is_told_as_booked(faulty, rule, answers, str
     assert f'"output_tokens":{row["output_tokens"]}}}' in told.text.rpartition("usage")[2]
 
 
+@pytest.mark.parametrize("usage", [b"", b'"usage":null,'])
+def test_embeddings_without_usage_say_what_was_booked_and_that_it_is_an_estimate(
+    faulty, rule, answers, usage
+) -> None:
+    """LiteLLM's answers of Gemini count nothing, and OpenAI's clients read `usage` of each."""
+    vectors = b'{%b"object":"list","data":[{"index":0,"embedding":[0.5]}],"model":"m"}' % usage
+    faulty.alpha.rule = rule(answer=answers.whole(vectors))
+    told = faulty.stack.post("/v1/embeddings", {"model": "api", "input": "some words"})
+    (row,) = faulty.stack.settled(told)
+    booked = row["input_tokens"]
+    assert (row["basis"], told.headers["x-breakeven-tokens"]) == ("estimated", "estimated")
+    assert told.json()["usage"] == {"prompt_tokens": booked, "total_tokens": booked}
+    assert booked > 0
+
+
+def test_only_usage_of_the_target_goes_without_the_word_estimated(faulty, rule, answers) -> None:
+    usage = b',"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}'
+    told = []
+    for answer in (WHOLE, WHOLE[:-1] + usage):
+        faulty.alpha.rule = rule(answer=answers.whole(answer))
+        got = faulty.stack.post("/v1/chat/completions", ASKED)
+        told.append((got.content == answer, got.headers.get("x-breakeven-tokens")))
+    assert told == [(True, "estimated"), (True, None)]
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.config.settings import parse
 from gateway.config.starter import PROVIDERS, configuration
-from gateway.host.banner import banner, keys_line
+from gateway.host.banner import address_lines, banner, keys_line
 
 KEY = "gw_public_secret"
 
@@ -44,6 +44,17 @@ def test_the_snippet_is_python(settings):
 def test_an_address_that_can_be_opened_is_shown(settings, host, shown):
     text = banner(settings, (host, 9000), KEY, simulated=False)
     assert f"Gateway    http://{shown}:9000/v1 " in text
+
+
+def test_serve_says_where_gateway_and_dashboard_answer(settings):
+    shown = settings.dashboard.model_copy(update={"host": "0.0.0.0", "port": 9001})
+    on = settings.model_copy(update={"dashboard": shown})
+    off = settings.model_copy(update={"dashboard": shown.model_copy(update={"enabled": False})})
+    at = ("0.0.0.0", 9000)
+    assert address_lines(on, at) == [
+        "gateway on http://127.0.0.1:9000/v1", "dashboard on http://127.0.0.1:9001",
+    ]  # fmt: skip
+    assert address_lines(off, at)[1] == "dashboard off: `dashboard.enabled: true` starts it"
 
 
 def test_every_simulated_part_is_named(settings):

@@ -59,6 +59,24 @@ def test_new_prices_are_in_force_and_the_rest_is_named(host) -> None:
     assert said[0] == f"SIGHUP: 0 new prices of {path} are in force"
 
 
+def test_another_key_in_a_key_file_is_named_as_what_needs_a_restart(host, tmp_path) -> None:
+    """SIGHUP said that nothing differs, and the old key went on being sent."""
+    path, _, _, said = host
+    (key := tmp_path / "key").write_text("one\n")
+    changed(path, providers={"standin": {"base_url": "http://127.0.0.1:9/v1", "simulated": True,
+                                         "api_key_file": str(key)}})  # fmt: skip
+    settings = load(path)
+    reload = Reload(settings, path, prepare(settings, path, {}).runtime.ledger_url, said.append)
+    key.write_text("one")
+    asyncio.run(reload.run())
+    assert said[-1] == "SIGHUP: nothing else differs from the start"
+    key.write_text("two\n")
+    asyncio.run(reload.run())
+    assert said[-1] == (
+        "SIGHUP: another key needs a restart of `breakeven serve`: providers.standin.api_key_file"
+    )
+
+
 def test_a_file_with_errors_changes_nothing_and_says_why(host) -> None:
     path, prices, reload, said = host
     prices.write_text(PRICES.format(usd=5))

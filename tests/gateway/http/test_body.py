@@ -142,7 +142,7 @@ def test_a_number_out_of_range_is_told_without_a_nameless_place() -> None:
     text = b'{"messages": [{"n": 1e999}]}'
     with pytest.raises(RequestError) as told:
         decode_member(decode_members(text), "messages", list[dict[str, float]])
-    assert told.value.message == "`messages`: Number out of range"
+    assert told.value.message == "`messages`: Number out of range."
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])

@@ -117,6 +117,23 @@ def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:
     assert "2026-12-01 00:00 UTC" in told.message
 
 
+@pytest.mark.parametrize(
+    ("scope", "room", "bound", "words"),
+    [
+        ("team:a@day", 2 * 10**9, 9 * 10**9, "up to $0.009, and $0.002 is left: a lower `max_tok"),
+        ("global@month", 2 * 10**9, 9 * 10**9, "It may cost up to $0.009: a lower `max_tokens`"),
+        ("team:a@day", 0, 9 * 10**9, "UTC."),
+        ("team:a@day", 2 * 10**9, None, "UTC."),
+    ],
+)
+def test_a_request_that_could_be_smaller_is_told_what_would_fit(scope, room, bound, words) -> None:
+    """Of a budget of the whole house a key knows whether anything is left, and no more."""
+    told = over_budget(BudgetRefusal(scope, 10**10, room, 0, 1_796_083_200_000_000), bound)
+    assert words in told.message
+    assert ("is left" in told.message) == ("and $" in words)
+    assert told.message.endswith("UTC.") == (words == "UTC.")
+
+
 @pytest.mark.parametrize(("bound", "retry_after_s"), [(7, 1.0), (8, None), (None, None)])
 def test_a_budget_that_is_held_and_not_spent_may_be_tried_again(bound, retry_after_s) -> None:
     refusal = BudgetRefusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000, unspent_pusd=7)
@@ -224,6 +241,24 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
     assert "`response_format`, `store`" in two.message
 
 
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ({Feature.MEDIA_URLS}, "`data:` address in Base64, name a model"),
+        ({Feature.IMAGES, Feature.MEDIA_URLS}, "pictures or sound in `messages`"),
+        ({Feature.FILES}, "documents in `messages`"),
+        ({Feature.MEDIA_URLS, Feature.TOOLS}, "Leave `messages`, `tools` out"),
+    ],
+)
+def test_of_media_the_way_round_is_told(features, words) -> None:
+    """The messages of a chat cannot be left out, and nothing said what of them was meant."""
+    lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
+    decision = Decision("p", (), (lacking,), Reason.FEATURE, InfeasibleAction.REJECT)
+    request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset(features))
+    plan = SimpleNamespace(decision=decision, model="m", request=request, asked=PLAIN)
+    assert words in infeasible(plan).message
+
+
 def test_every_feature_has_a_member_that_asks_for_it() -> None:
     for feature in Feature:
         lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
@@ -262,7 +297,9 @@ def test_what_only_its_own_dialect_says_is_refused_as_chat_refuses_it() -> None:
 def test_the_first_limit_with_room_again_is_named() -> None:
     def lost(reason: Reason, wait_s: float | None) -> SimpleNamespace:
         api = None if wait_s is None else SimpleNamespace(retry_after_s=wait_s)
-        return SimpleNamespace(reason=reason, candidate=SimpleNamespace(name="x", api=api))
+        return SimpleNamespace(
+            reason=reason, candidate=SimpleNamespace(name="x", api=api), detail=""
+        )
 
     def told(*verdicts: SimpleNamespace):
         decision = Decision("p", (), verdicts, Reason.RATE_LIMIT, InfeasibleAction.REJECT)
@@ -285,11 +322,15 @@ def test_the_first_limit_with_room_again_is_named() -> None:
     ],
 )
 def test_what_is_too_dear_names_the_member_that_makes_it_so(kind: RequestKind, param: str) -> None:
-    lost = SimpleNamespace(reason=Reason.PRICE_CAP, candidate=None)
+    candidate = SimpleNamespace(name="x")
+    lost = SimpleNamespace(reason=Reason.PRICE_CAP, candidate=candidate, detail="$2 > $1")
     decision = Decision("p", (), (lost,), Reason.PRICE_CAP, InfeasibleAction.REJECT)
     request = SimpleNamespace(kind=kind, features=frozenset())
     error = infeasible(SimpleNamespace(decision=decision, model="m", request=request))
     assert (error.param, error.retry) == (param, False)
+    assert "x: " in error.message
+    assert "(price_cap: $2 > $1). " in error.message
+    assert "otherwise" not in error.message
 
 
 def test_a_price_that_is_partly_known_is_named_with_the_fix() -> None:

@@ -342,7 +342,7 @@ async def test_an_answer_whose_client_left_is_settled_as_read_on_and_sent_to_nob
     )
     attempt = SimpleNamespace(
         plan=SimpleNamespace(asked=asked, route=ROUTE), own=False, events=0, relay=None,
-        booked=None, prefill=None, leads_to_stage=lambda _: False,
+        booked=None, record=None, prefill=None, leads_to_stage=lambda _: False,
         observe_content=lambda *_: None, start_answer=lambda: None, first_token_s=None,
         dispatched_s=0.0,
     )  # fmt: skip

@@ -4,7 +4,12 @@ import httpx
 import pytest
 
 from gateway.request.inference_api import HOT
-from gateway.worker.unserved_paths import UNSERVED, reason_of_method, reason_unserved
+from gateway.worker.unserved_paths import (
+    UNSERVED,
+    reason_of_method,
+    reason_unserved,
+    unknown_path_text,
+)
 
 NOT_SERVED = [
     "/v1/assistants", "/v1/assistants/asst_1", "/v1/threads/t/runs", "/v1/vector_stores",
@@ -19,6 +24,11 @@ NOT_SERVED = [
     "/v1/sessions/s/events", "/v1/memory_stores", "/v1/organizations/users", "/v1/vaults/v",
     "/v1/organization/audit_logs", "/v1/organization/projects/p/users", "/v1/projects/p/roles",
     "/v1/organization/usage/vector_stores", "/v1/webhook_endpoints", "/v1/live/sessions",
+    "/v1/ocr", "/ocr", "/v1/search", "/search/perplexity", "/v1/rag/query", "/interactions/i_1",
+    "/assistants/asst_1", "/vector_store/list", "/engines/m/evals", "/openai/v1/realtime/calls",
+    "/openai/deployments/org/m/assistants", "/openai/deployments", "/openai/deployments/m/nothing",
+    "/openai/ingestion/jobs", "/anthropic/v1/messages", "/health/liveliness", "/model/new",
+    "/global/spend/report", "/guardrails/apply_guardrail", "/get_model_info", "/version",
 ]  # fmt: skip
 
 
@@ -41,10 +51,17 @@ def test_a_path_of_a_known_api_has_a_reason(path: str) -> None:
         "/v1/organization/usage/completions",
         "/v1/organization/keys",
         "/v1/organization/projects",
+        "/health",
     ],
 )
 def test_no_served_path_has_one(path: str) -> None:
     assert reason_unserved(path) is None
+
+
+@pytest.mark.parametrize("root", ["/v1", "", "/openai", "/openai/v1", "/openai/deployments/m"])
+def test_a_reason_is_the_same_at_each_address_of_an_api(root: str) -> None:
+    for name in ("assistants", "ocr", "search", "realtime", "images/variations"):
+        assert reason_unserved(f"{root}/{name}") == reason_unserved(f"/v1/{name}")
 
 
 def test_what_is_served_below_an_organization_is_not_hidden(stack) -> None:
@@ -56,6 +73,21 @@ def test_what_is_served_below_an_organization_is_not_hidden(stack) -> None:
 @pytest.mark.parametrize("path", ["/", "/nothing", "/v1/nothing", "/v1/chat/nothing", "/healthz"])
 def test_nor_does_an_unknown_path(path: str) -> None:
     assert reason_unserved(path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/v1/chat/completion", "did you mean `/v1/chat/completions`?"),
+        ("/v1/embedding", "did you mean `/v1/embeddings`?"),
+        ("/v1/v1/chat/completions", "`/v1` stands twice, so leave it out"),
+        ("/nothing", "`/docs` lists"),
+    ],
+)
+def test_an_unknown_path_is_told_what_was_probably_meant(path: str, words: str) -> None:
+    text = unknown_path_text("POST", path)
+    assert text.startswith(f"There is no path `POST {path}` here")
+    assert words in text
 
 
 def test_every_entry_is_reached() -> None:

@@ -90,7 +90,9 @@ def test_models_residency_and_tags_of_the_maker_bind_what_it_makes(stack, ask) -
     assert stack.chat("api", made).status_code == 403
     assert stack.chat("own", made, max_tokens=2).status_code == 200
     assert ask("narrow", name="app", models=["chat"]).status_code == 403
-    assert ask("narrow", name="app", models=["own"], internal_only=False).status_code == 200
+    wider = ask("narrow", name="app", models=["own"], internal_only=False)
+    assert (wider.status_code, wider.json()["error"]["param"]) == (403, "internal_only")
+    assert ask("narrow", name="app", models=["own"], internal_only=True).status_code == 200
     tagged = ask("lead", name="app").json()["key_id"]
     with stack.database.connect() as connection:
         row = connection.exec_driver_sql(f"SELECT tags FROM keys WHERE id = '{tagged}'").scalar()

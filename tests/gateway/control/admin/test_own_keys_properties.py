@@ -69,7 +69,7 @@ MAKERS = st.fixed_dictionaries(
 REQUESTS = st.fixed_dictionaries(
     {
         "of": st.integers(0, 5), "turn": st.booleans(), "scopes": COMMON | SCOPES, "models": MODELS,
-        "internal": st.booleans(), "days": DAYS,
+        "internal": st.none() | st.booleans(), "days": DAYS,
     }
 )  # fmt: skip
 

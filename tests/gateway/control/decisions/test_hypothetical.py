@@ -171,3 +171,25 @@ def test_content_that_is_supposed_is_kept_inside_as_its_rule_says(tmp_path: Path
         (decision,) = explain(settings, question, None, prices) or ()
         reasons[content] = decision.verdicts[0].reason is Reason.CONTENT
     assert reasons == {(): False, ("email",): False, ("email", "card"): True}
+
+
+def test_a_prompt_beyond_the_stated_context_of_an_api_is_told(tmp_path: Path) -> None:
+    """The decision stays: the provider refuses it, and a later stage may be asked for that."""
+    text = f"""
+    state_dir: {tmp_path / "state"}
+    models: {{m: {{targets: [openai/gpt-4o-mini]}}}}
+    providers: {{openai: {{}}}}
+    """
+    settings = parse(text, name="t")
+
+    def told(tokens: int) -> str:
+        question = HypotheticalRequest("m", "t", tokens, 10)
+        (decision,) = explain(settings, question, None, prices_of(settings, None)) or ()
+        assert decision.order == decision.verdicts
+        return decision.order[0].detail
+
+    assert told(100_000) == ""
+    assert told(127_990) == ""
+    assert told(127_991) == (
+        "127991 prompt + 10 answer tokens exceed its stated context of 128000: it may refuse"
+    )
