@@ -73,7 +73,16 @@ def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
         return []
     ops = survey.standing.fixed.ops_pusd
     figure = formatting.money(ops) if ops else "not entered"
-    return [(f"Ops of own {own_hardware(survey)}", figure, theme.OPS)]
+    bare = pools_without_ops(survey) if ops else ()
+    lacking = f" (not entered for {', '.join(bare)})" if bare else ""
+    return [(f"Ops of own {own_hardware(survey)}{lacking}", figure, theme.OPS)]
+
+
+def pools_without_ops(survey: Survey) -> list[str]:
+    """Return the pools whose ops nobody has entered, as the verdict's sheet has them."""
+    if survey.verdict is None:
+        return []
+    return [pool.pool for pool in survey.verdict.sheet.pools if pool.ops_pusd_per_week is None]
 
 
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:
