@@ -265,9 +265,9 @@ def _differing_days(days: Mapping[date, Sequence[ReconciliationLine]]) -> list[s
     if not more and not less:
         return [f"All {formatting.plural(len(days), 'day')} agree."] if days else []
     parts = [
-        f"{formatting.money(sum(found), sign=True)} on {formatting.plural(len(found), 'day')}"
-        for found in (more, less)
-        if found
+        f"{formatting.money(sum(pusd), sign=True)} on {formatting.plural(len(pusd), 'day')}"
+        for pusd in (more, less)
+        if pusd
     ]
     agree = len(days) - len(more) - len(less)
     verb = "agrees" if agree == 1 else "agree"
