@@ -79,10 +79,13 @@ def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
 
 
 def pools_without_ops(survey: Survey) -> list[str]:
-    """Return the pools whose ops nobody has entered, as the verdict's sheet has them."""
-    if survey.verdict is None:
-        return []
-    return [pool.pool for pool in survey.verdict.sheet.pools if pool.ops_pusd_per_week is None]
+    """Return the pools of whose ops the latest contract says nothing that makes a cost."""
+    latest = {contract.pool: contract for contract in survey.contracts}
+    return [
+        pool
+        for pool, contract in sorted(latest.items())
+        if not contract.ops_seconds_per_week * contract.ops_pusd_per_hour
+    ]
 
 
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:

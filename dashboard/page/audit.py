@@ -248,7 +248,9 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
     with tabs[0]:
         listed = [(day, row) for day, rows in days.items() for row in rows]
         listed.sort(key=lambda pair: -abs(pair[1].difference_pusd))  # equal ones stay by day
-        _rows([{"day": day, **_line_row(row, "model")} for day, row in listed])
+        # What decides stands where a phone shows it.
+        rows = [(day, _line_row(row, "model")) for day, row in listed]
+        _rows([{"day": day, "difference": row["difference"], **row} for day, row in rows])
     for tab, name, keys in (
         (tabs[1], "model", (_model_of_line, _model_of_booked)),
         (tabs[2], "project", (_project_of_line, _project_of_booked)),
