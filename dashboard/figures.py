@@ -79,13 +79,9 @@ def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
 
 
 def pools_without_ops(survey: Survey) -> list[str]:
-    """Return the pools of whose ops the latest contract says nothing that makes a cost."""
-    latest = {contract.pool: contract for contract in survey.contracts}
-    return [
-        pool
-        for pool, contract in sorted(latest.items())
-        if not contract.ops_seconds_per_week * contract.ops_pusd_per_hour
-    ]
+    """Return the pools with a rate and without ops in the period: nobody entered them."""
+    bills = survey.standing.bills
+    return [bill.pool for bill in bills if bill.is_rated and not bill.ops_pusd]
 
 
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:
