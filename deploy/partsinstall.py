@@ -251,6 +251,10 @@ def install_engine(python: Path) -> str:
     return ""
 
 
+# Newer ones refuse a lock that lacks packages of other platforms, which a registry may not have.
+NPM = "npm@10.9.9"
+
+
 def install_node(name: str) -> str:
     if shutil.which("npm") is None:
         return "Node is missing: sudo apt-get install nodejs npm"
@@ -259,7 +263,7 @@ def install_node(name: str) -> str:
     for file in ("package.json", "package-lock.json"):
         shutil.copyfile(ROOT / "tests" / "sdk" / name / file, folder / file)
     answer = subprocess.run(
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        ["npx", "--yes", NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
         cwd=folder, check=False, capture_output=True, text=True,
     )  # fmt: skip
     return answer.stderr[-2000:] if answer.returncode else ""

@@ -119,7 +119,7 @@ class RoutingRequest:
     beginning: PromptPrefix = PromptPrefix()  # where an own engine may have it in its prefix cache
     has_sound: bool = False  # in the prompt, or asked for: it has prices of its own
     without_pictures: bool = False  # its answer shall have none, which have prices of their own
-    service_tier: str = ""  # that is asked for, in the words of price lists; "": the standard one
+    service_tier: str = ""  # that the client names, in the words of price lists; "": it names none
     text_prompt: bool = False  # no part of the prompt can be sound
     asks_to_think: bool = False  # its thoughts may be billed beside its limit
     searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit

@@ -129,15 +129,19 @@ def _forecast_apart(
 ) -> Forecast | None:
     """Forecast one engine reading, another answering; `None`: that one cannot read it now.
 
-    Nobody's next token waits for the one that reads, so no time per token is asked of it. The one
+    A time per token is asked of the one that reads only for answers that it has itself. The one
     that answers computes the prompt's last token itself.
     """
     reader = option.engine
     if not reader.ready:
         return None
-    read = forecast_engine(_reading(work), candidate, replace(reader, tightest_tpot_ms=None))
+    reading = _reading(work, reader)
+    read = forecast_engine(reading, candidate, reader)
     floor = policy.kv_headroom_floor
     if floor is not None and read.kv_free < floor * reader.kv_capacity_tokens:
+        return None
+    pace = read.tpot_limit_ms
+    if pace is not None and read.tpot_ms is not None and read.tpot_ms > pace:
         return None
     known = max(engine.prefix_hit_tokens, work.prompt - 1)
     answer = forecast_engine(work, candidate, replace(engine, prefix_hit_tokens=known))
@@ -159,7 +163,7 @@ def _forecast_apart(
     prefill = PrefillForecast(
         option.name,
         read.ttft_ms,
-        _felt(_reading(work), reader, read.load or 0.0, read.ttft_ms),
+        _felt(reading, reader, read.load or 0.0, read.ttft_ms),
         read_s,
         read.kv_promise,
         transfer_s,
@@ -174,10 +178,10 @@ def _forecast_apart(
     )
 
 
-def _reading(work: RequestWork) -> RequestWork:
+def _reading(work: RequestWork, reader: EngineState) -> RequestWork:
     """Return the part of a request that its prompt is: one token of answer, nothing decoded."""
-    prompt = work.prompt
+    prompt, beside_answers = work.prompt, reader.tightest_tpot_ms is not None
     return RequestWork(
-        prompt, 1, prompt + 1, 1.0, float(prompt), float(prompt), False, work.ttft_ms, None,
-        work.kv_scale,
+        prompt, 1, prompt + 1, 1.0, float(prompt), float(prompt), beside_answers, work.ttft_ms,
+        None, work.kv_scale,
     )  # fmt: skip

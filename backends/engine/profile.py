@@ -38,6 +38,7 @@ _MOST_IN_FIRST = 2  # tokens in the first read; more, and the first came earlier
 _FIRST_WORDS = 256  # whose tokens are counted: a small vocabulary spells a word in four or five
 _MOST_TOKENS_A_WORD = 8  # of a context that is short
 _LONGER = 1.2  # a word may be than those were
+_NOISE = 0.05  # of the longest prompt's time: by more it is never forecast too early
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,9 @@ class FitLimits:
 
     Fuller batches are many short prompts, then long ones: the most streams that are expected to
     take half of `fuller_s`. Without them an H200 with an 8B model was taken for 40 % slower than
-    it is (2026-11-21).
+    it is (2026-11-21). `lone` are words of prompts that are read alone. An engine that launches
+    kernels one by one reads the first thousands of tokens in the time that the launches take:
+    without long prompts an H200 was taken to read them three times faster than it can (2026-11-29).
     """
 
     budget_s: float = 8.0
@@ -54,6 +57,7 @@ class FitLimits:
     many: tuple[int, ...] = (48, 32, 24)
     long: tuple[int, ...] = (16, 12, 8, 6)
     long_prompt: int = 4096
+    lone: tuple[int, ...] = (4096, 7168)
     rounds: int = 3
     concurrencies: tuple[int, ...] = (2, 4, 8, 16)
     prompts: tuple[int, ...] = (16, 128, 512, 1536)
@@ -61,7 +65,9 @@ class FitLimits:
 
 
 # For an engine that belongs to somebody else: about a tenth of the tokens, and short prompts.
-SMALL = FitLimits(budget_s=4.0, many=(), long=(), rounds=1, concurrencies=(2, 6), prompts=(16, 256))
+SMALL = FitLimits(
+    budget_s=4.0, many=(), long=(), lone=(), rounds=1, concurrencies=(2, 6), prompts=(16, 256)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,14 @@ def fit(observations: Sequence[ProfiledRun], *, seconds: float = 0.0) -> StepFit
         most = _max_parameter(observations, index)
         bound = min(value + deviation, most) if math.isfinite(deviation) else most
         careful[name] = max(value, bound)
+    longest = max(
+        (each for each in observations if each.first_token), key=lambda each: each.prefill_tokens
+    )
+    late_s = longest.seconds - longest.predicted_s(FittedStepModel(**careful))
+    if late_s > _NOISE * longest.seconds:
+        careful["d_s"] += late_s / longest.prefill_tokens
+        if "d_s" not in raised:
+            raised.append("d_s")
     errors = [abs(each.predicted_s(fitted) / each.seconds - 1.0) for each in observations]
     return StepFit(
         FittedStepModel(**careful),
@@ -230,10 +244,13 @@ def fuller_points(
         return []
     step = fit(found).fitted
     points: list[tuple[int, int]] = []
-    for counts, length in ((limits.many, short), (limits.long, limits.long_prompt)):
+    batches = [(limits.many, short), (limits.long, limits.long_prompt)]
+    for counts, length in (*batches, *(((1,), length) for length in limits.lone)):
         for count in counts:
             tokens = _tokens(count, limits)
             words = min(length, int((room.context_tokens - tokens) / room.tokens_a_word))
+            if count == 1 and words < length:
+                break  # shorter ones were read alone before
             prompts = math.ceil(count * words * room.tokens_a_word)
             held = prompts + count * tokens
             seconds = step.step_s(sequences=0, context_tokens=0, prefill_tokens=prompts)

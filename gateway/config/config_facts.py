@@ -24,7 +24,7 @@ from gateway.config.pool_seats import started_count
 from gateway.config.schema import Settings
 from gateway.config.step_promises import PoolSteps, promise_faults
 from ledger.prices.bands import PriceBands
-from ledger.prices.book import PriceBook
+from ledger.prices.book import PriceBook, lists_tier, tier_of
 from ledger.prices.drafts import BUNDLED_RANK
 
 SMALLEST = "models: {chat: {targets: [openai/gpt-4o-mini]}}, providers: {openai: {api_key_env: OPENAI_API_KEY}}"  # noqa: E501  (one line to copy)
@@ -130,10 +130,11 @@ def check_target_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Conf
     for model, definition in logical_models(settings):
         for inside, target in definition.placed_targets():
             provider = settings.providers.get(target.partition("/")[0])
-            if provider is not None and provider.prices_as is None:
-                yield from _check_priced(facts, ("models", model, *inside), target, result)
+            if provider is not None and "/" not in (provider.prices_as or ""):
+                name = provider.price_name(target)
+                yield from _check_priced(facts, ("models", model, *inside), name, result)
     for name, provider in settings.providers.items():
-        if provider.prices_as is not None:
+        if provider.prices_as is not None and "/" in provider.prices_as:
             yield from _check_priced(
                 facts, ("providers", name, "prices_as"), provider.prices_as, result
             )
@@ -147,7 +148,7 @@ def check_batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Confi
             provider = settings.providers.get(name)
             if provider is None or not provider.batch or facts.prices is None:
                 continue
-            price = facts.prices.find(provider.prices_as or target, facts.at_us)
+            price = facts.prices.find(provider.price_name(target), facts.at_us)
             if price is None or any(schedule.tier == "batch" for schedule in price.terms.schedules):
                 continue
             words = (
@@ -156,6 +157,24 @@ def check_batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Confi
             )
             place: Place = ("models", model, *inside)
             yield warning(place, words, upon=(*PRICED_BY, ("providers", name)))
+
+
+def check_tier_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    """Yield models whose price does not list the tier that they are asked for."""
+    for model, definition in logical_models(settings):
+        for inside, target in definition.placed_targets():
+            provider = settings.providers.get(target.partition("/")[0])
+            if provider is None or provider.tier is None or facts.prices is None:
+                continue
+            price = facts.prices.find(provider.price_name(target), facts.at_us)
+            if price is None or lists_tier(price, tier_of(provider.tier)):
+                continue
+            words = (
+                f"the price of `{target}` has no `{provider.tier}` rates: it is expected to cost "
+                "the standard ones, and refused to keys under a hard budget; list the tier under "
+                "`tiers` in a price file"
+            )
+            yield warning(("models", model, *inside), words, upon=(*PRICED_BY, ("providers",)))
 
 
 def check_comparator_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
@@ -236,6 +255,7 @@ PLAUSIBLE: tuple[Check, ...] = (
     check_named_paths,
     check_target_prices,
     check_batch_prices,
+    check_tier_prices,
     check_comparator_prices,
     check_odd_prices,
     check_variables,

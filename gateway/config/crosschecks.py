@@ -8,6 +8,7 @@ what needs facts from outside the file.
 from collections.abc import Callable, Iterable, Iterator
 
 from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.checks.provider_names import wire_of_provider
 from gateway.config.checks.roles import check_roles
 from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
@@ -104,8 +105,16 @@ def check_extra_bodies(settings: Settings) -> Iterator[ConfigFault]:
     ]
     for place, members in stated:
         for member in sorted(MANAGED_MEMBERS.intersection(members)):
-            words = f"`{member}` is stated by the gateway, or changes what a request may cost"
+            cure = "; write `tier`" if member == "service_tier" else ""
+            words = f"`{member}` is stated by the gateway, or changes what a request may cost{cure}"
             yield ConfigFault((*place, member), words)
+
+
+def check_tiers(settings: Settings) -> Iterator[ConfigFault]:
+    for name, provider in settings.providers.items():
+        if provider.tier is not None and wire_of_provider(name, provider).speaks_messages:
+            words = "Anthropic's Messages have no tier to ask for: leave `tier` out"
+            yield ConfigFault(("providers", name, "tier"), words)
 
 
 def check_comparators(settings: Settings) -> Iterator[ConfigFault]:
@@ -156,6 +165,7 @@ CHECKS: tuple[Check, ...] = (
     check_targets,
     check_stages,
     check_extra_bodies,
+    check_tiers,
     check_comparators,
     check_confinement,
     check_retirements,

@@ -97,7 +97,7 @@ def _is_api(target: str) -> bool:
 
 def _api(settings: Settings, model: ModelSection, target: str) -> RouteApi:
     provider = settings.providers.get(target.partition("/")[0])
-    price = (provider.prices_as if provider is not None else None) or target
+    price = target if provider is None else provider.price_name(target)
     loss = model.quality_loss.get(target)
     return RouteApi(
         target, price, None if loss is None else round(loss * PPM), price in model.compare_with[1:]

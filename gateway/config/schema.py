@@ -271,10 +271,17 @@ class ProviderSection(ConfigSection):
         "refused",
     )
     prices_as: str | None = Field(
-        None, description="price this provider's models as `provider/model` of the price book"
+        None,
+        description="price this provider's models as `provider/model` of the price book, or as the "
+        "models of the same names of another `provider`",
     )
     litellm_prefix: str | None = Field(
         None, description="LiteLLM's name of the provider, when it differs from ours"
+    )
+    tier: Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,31}$")] | None = Field(
+        None,
+        description="service tier that requests ask for there (`flex`, `priority`), unless their "
+        "client names one; its prices and latencies are its own",
     )
     simulated: bool = Field(
         False, description="whether the provider is a stand-in, which is labelled wherever it shows"
@@ -326,6 +333,12 @@ class ProviderSection(ConfigSection):
         description="the time zone of the days of its invoices that are imported from now on, as "
         "`-08:00`; default: the one that alone explains an invoice, else UTC",
     )
+
+    def price_name(self, target: str) -> str:
+        """Return what the price book calls one of its models, `PROVIDER/MODEL`."""
+        if self.prices_as is None or "/" in self.prices_as:
+            return self.prices_as or target
+        return f"{self.prices_as}/{target.partition('/')[2]}"
 
     @property
     def names_a_key(self) -> bool:

@@ -43,6 +43,11 @@ EngineRole = Annotated[
 class RolesSection(ConfigSection):
     prefill: EngineRole = EngineRoleSection()
     decode: EngineRole = EngineRoleSection()
+    prefill_answers: bool = Field(
+        False,
+        description="`prefill` engines also answer requests whose promise they keep; else only"
+        " where no other engine of the pool can",
+    )
     whole_budget_tokens: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="tokens in one step of each of `engine.replicas`, in order: unlike sizes"
     )

@@ -230,7 +230,7 @@ class DemoFleet:
             for target in model.reachable:
                 provider, _, upstream = target.partition("/")
                 if provider in settings.providers:
-                    name = settings.providers[provider].prices_as or target
+                    name = settings.providers[provider].price_name(target)
                     self.apis[target] = DemoApi(
                         target, provider, upstream, prices.find(name, at_us)
                     )

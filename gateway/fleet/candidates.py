@@ -55,7 +55,7 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, lists_tier
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.quotes import PriceQuote
-from ledger.prices.rates import ReachableMedia
+from ledger.prices.rates import STANDARD, ReachableMedia
 from router.filters import counted_tokens
 from router.target_output import TargetOutput
 from router.target_prompts import TargetPrompts
@@ -78,7 +78,8 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     # Names of charges that the price does not say: without some of them this request has no bound.
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
-    unlisted_tier: str = ""  # that the request asks for, and the price does not list
+    asked_tier: str = ""  # service tier that it is sent with; "": the standard one
+    unlisted_tier: str = ""  # that it would be sent with, and the price does not list
     limits: ModelLimits | None = None  # of the model, where they are stated
     told_twice: bool = False  # its target does not know the newer name of the limit
     prompt_tokens_bound: int | None = None  # that its bound was made of, where not the request's
@@ -297,7 +298,8 @@ class CandidateBuilder:
             told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
-        quote = self._quotes.quote_for(request, target.price_name or target.name)
+        tier = request.service_tier or target.tier
+        quote = self._quotes.quote_for(request, target.price_name or target.name, tier)
         if quote is not None:
             price, limits = quote.price, quote.limits
             allowance = allowed_overrun(allowance, limits) if allowance else 0
@@ -311,8 +313,8 @@ class CandidateBuilder:
                 stated = stated_overrun(price.terms, limits, likely_prompt_tokens(request))
                 allowance = max(allowance, stated)
             allowance += asked.predicted
-            if request.service_tier and not lists_tier(price, request.service_tier):
-                unlisted = request.service_tier
+            if tier and not lists_tier(price, tier):
+                unlisted, tier = tier, ""
             if asked.units is None:
                 expected = quote.cost_pusd(asked.tokens)
                 if self._cached is not None and request.beginning.marks:
@@ -350,8 +352,8 @@ class CandidateBuilder:
         )
         return CandidateSnapshot(
             target, price, candidate, open_end, hit.readable,  # by place: names cost as much again
-            allowance, unread, unlimited, unlisted, limits, told_twice,
-            request.prompt_tokens_bound, prompt,
+            allowance, unread, unlimited, "" if tier == STANDARD else tier, unlisted, limits,
+            told_twice, request.prompt_tokens_bound, prompt,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

@@ -23,6 +23,7 @@ from gateway.fleet.kv_transfers import TransferTimes
 from gateway.http.body import encode_raw
 from gateway.runtime import EngineReplica, Runtime
 from ledger.money import usd_to_pusd
+from ledger.prices.book import tier_of
 from router.request_kinds import RequestKind
 from router.types import Feature
 
@@ -59,11 +60,13 @@ class Target:
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
     speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
     tells_users: bool = False  # and it is told who its user is
+    tier: str = ""  # service tier of requests whose client names none, in the words of price lists
     role: SeatRole = "whole"
     is_apart: bool = False  # its pool has engines in roles
     # Of one that answers, who may read prompts for it; of one that reads, who can answer.
     partners: tuple["Target", ...] = field(default=(), hash=False, compare=False, repr=False)
     transfers: TransferTimes | None = field(default=None, hash=False, compare=False)
+    answers_too: bool = False  # it reads prompts for others, and answers where that pays
     lease_s: float = 0.0  # after which KV that it read and nobody fetched is freed
     # Members that each body has there.
     extra: Mapping[str, Raw] = field(default_factory=dict, hash=False)
@@ -232,14 +235,15 @@ class Fleet:
             kinds=frozenset(RequestKind(kind) for kind in provider.kinds if wire.can_serve(kind)),
             context_tokens=None,
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
-            price_name=provider.prices_as or name,
+            price_name=provider.price_name(name),
             takes_marks=_takes_marks(provider, provider_name),
             shares_row=name not in self._api_rows,
             on_disconnect=_on_disconnect(provider, provider_name),
             speaks_messages=wire.speaks_messages,
             tells_users=provider.tells_users,
             template_arguments=provider.template_arguments,
-            extra=_members(provider.extra_body),
+            tier=tier_of(provider.tier) if provider.tier else "",
+            extra=_members(_sent_beside(provider)),
         )
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
@@ -267,7 +271,9 @@ def pair_roles(pool: PoolSection, targets: Sequence[Target]) -> list[Target]:
     times = TransferTimes(roles.setup_ms / 1e3, bytes_of_token / (roles.gb_per_s * 1e9))
     answering = tuple(target for target in targets if target.role != "prefill")
     reading = {
-        target.name: replace(target, partners=answering, transfers=times)
+        target.name: replace(
+            target, partners=answering, transfers=times, answers_too=roles.prefill_answers
+        )
         for target in targets
         if target.role == "prefill"
     }
@@ -317,6 +323,11 @@ def _on_disconnect(provider: ProviderSection, name: str) -> OnDisconnect:
 
 def _takes_marks(provider: ProviderSection, name: str) -> bool:
     return wire_of_provider(name, provider).marks_cache(prefix_of(name, provider))
+
+
+def _sent_beside(provider: ProviderSection) -> dict[str, Any]:
+    tier = {} if provider.tier is None else {"service_tier": provider.tier}
+    return {**provider.extra_body, **tier}
 
 
 def _members(stated: Mapping[str, Any]) -> dict[str, Raw]:

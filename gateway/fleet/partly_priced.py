@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from gateway.fleet.candidates import CandidateSnapshot
 from router.reasons import Reason, Rejection
 from router.types import RoutingRequest
-
-_unlimited = attrgetter("unlimited")
 
 
 def bar_partly_priced(
@@ -18,14 +15,14 @@ def bar_partly_priced(
 
     Only where a limit on money applies: a hard budget, or the policy's cap.
     """
-    if not (request.service_tier or any(map(_unlimited, frozen))):
-        return request  # as nearly always: whole prices, and no tier is asked for
+    unknown = [entry for entry in frozen if entry.unlimited or entry.unlisted_tier]
+    if not unknown:
+        return request  # as nearly always
     barred: dict[str, Rejection] = {}
-    for entry in frozen:
-        if entry.unlimited or entry.unlisted_tier:
-            candidate = entry.candidate
-            if candidate.budget_room_pusd is not None or ceiling_pusd is not None:
-                barred[candidate.name] = Reason.PARTLY_PRICED, _partly_known(entry)
+    for entry in unknown:
+        candidate = entry.candidate
+        if candidate.budget_room_pusd is not None or ceiling_pusd is not None:
+            barred[candidate.name] = Reason.PARTLY_PRICED, _partly_known(entry)
     if not barred:
         return request
     return replace(request, barred={**barred, **(request.barred or {})})

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from ledger.prices.book import PriceBook
+from ledger.prices.book import PriceBook, lists_tier
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
+from ledger.prices.rates import STANDARD
 from router.types import RoutingRequest
 
 PRICED_LIMIT = 4096  # names whose price is remembered
@@ -15,7 +16,7 @@ class QuoteMemory:
 
     def __init__(self, prices: PriceBook, limits: Mapping[str, ModelLimits]) -> None:
         self._prices, self._limits = prices, limits
-        self._quoted: dict[str, PriceQuote | None] = {}
+        self._quoted: dict[tuple[str, str], PriceQuote | None] = {}
         self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
         self._version = ""  # the name of what holds; made when it is asked for
@@ -46,17 +47,21 @@ class QuoteMemory:
                 self._compared[key] = compared
         return compared
 
-    def quote_for(self, request: RoutingRequest, name: str) -> PriceQuote | None:
+    def quote_for(self, request: RoutingRequest, name: str, tier: str = "") -> PriceQuote | None:
         """Return the quote of a name, of no more searches than the request lets its target make."""
-        quote = self.quote(name)
+        quote = self.quote(name, tier)
         if quote is None or not request.searches_limit:
             return quote
         return quote.limit_searches(request.searches_limit)
 
-    def quote(self, name: str) -> PriceQuote | None:
-        """Return the quote of a name at the instant of the last `quotes_at`; None: no price."""
-        if name in self._quoted:
-            return self._quoted[name]
+    def quote(self, name: str, tier: str = "") -> PriceQuote | None:
+        """Return the quote of a name at the instant of the last `quotes_at`; None: no price.
+
+        `tier`: the service tier whose costs are expected; without rates it is the standard one.
+        """
+        key = name, tier
+        if key in self._quoted:
+            return self._quoted[key]
         price = self._prices.find(name, self._quoted_us[0])
         quote = None
         if price is not None:
@@ -64,7 +69,8 @@ class QuoteMemory:
                 price,
                 self._prices.unread_terms(price, self._quoted_us[0]),
                 self._limits.get(price.name.partition("#")[0]),
+                tier if tier and lists_tier(price, tier) else STANDARD,
             )
         if len(self._quoted) < PRICED_LIMIT:
-            self._quoted[name] = quote
+            self._quoted[key] = quote
         return quote

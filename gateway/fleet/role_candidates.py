@@ -33,14 +33,15 @@ class PartnerViews(msgspec.Struct, frozen=True):
 def with_roles(candidate: Candidate, target: Target, views: PartnerViews) -> Candidate:
     """Return the candidate of an engine in a pool with roles."""
     if target.role == "prefill":
-        return replace(candidate, is_apart=True, is_spare=_is_spare(target, views))
+        is_spare = not target.answers_too and _others_answer(target, views)
+        return replace(candidate, is_apart=True, is_spare=is_spare)
     if target.role == "decode":
         options = tuple([_option(partner, views) for partner in target.partners])
         return replace(candidate, is_apart=True, prefillers=options)
     return replace(candidate, is_apart=True)
 
 
-def _is_spare(target: Target, views: PartnerViews) -> bool:
+def _others_answer(target: Target, views: PartnerViews) -> bool:
     """Whether another engine of the pool can answer."""
     states = (views.state(partner)[0] for partner in target.partners)
     return any(state.health is TargetHealth.HEALTHY for state in states)

@@ -16,7 +16,7 @@ TIER_LIMIT: Final = 32  # characters of a tier's word that are kept
 
 
 def asked_tier(members: Members) -> str:
-    """Return the tier in the words of price lists, or "" where it is the standard one.
+    """Return the tier in the words of price lists; "": the request leaves it to its target.
 
     A value that is no string is returned as its JSON: no price lists it. Raises `RequestError` for
     what cannot be read.
@@ -25,8 +25,7 @@ def asked_tier(members: Members) -> str:
     if value is None:
         return ""
     word = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    tier = tier_of("".join(filter(str.isprintable, word)))[:TIER_LIMIT]
-    return "" if tier == STANDARD else tier
+    return tier_of("".join(filter(str.isprintable, word)))[:TIER_LIMIT]
 
 
 def told_tier(told: object, usage: Mapping[str, Any], *, regional: bool) -> str | None:

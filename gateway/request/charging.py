@@ -190,7 +190,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
     if price is not None and units is not None and units.tier is not None:
         form = units.tier_of(price, attempt.plan.request, outcome.usage)
         tier = None if form == STANDARD else form
-    asked_tier = "" if frozen.unlisted_tier else attempt.plan.request.service_tier
+    asked_tier = frozen.asked_tier
     if price is not None and has_depths(price.terms):
         asked_tier, depth = "", asked_depth(attempt.plan.asked.members)
         tier = charged_depth(price.terms, figures_of(outcome.usage or {}), depth)

@@ -35,7 +35,7 @@ from gateway.whatif.replay_views import ReplayViews
 from gateway.whatif.stickiness_cost import StickinessCost
 from gateway.whatif.traffic import Arrival
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, cost_pusd
+from ledger.prices.book import Price, tier_cost_pusd
 from ledger.prices.modellimits import model_limits
 from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
 from router.decide import decide
@@ -71,6 +71,7 @@ class ReplayDecision(NamedTuple):
     request: RoutingRequest | None = None
     hit: CachedPrompt = NOTHING_CACHED  # what an API charges as cached and written
     comparators: tuple[Comparator, ...] = ()
+    tier: str = ""  # service tier that an API is asked for; "": the standard one
 
 
 class StageDecision(NamedTuple):
@@ -299,6 +300,7 @@ class PolicyReplay:
         told = ReplayDecision(
             policy.name, candidate.name, verdict.reason, entry.price, held, own,
             None if candidate.internal else candidate.expected_pusd, request, hit,
+            tier=entry.asked_tier,
         )  # fmt: skip
         limits = [
             number for number in (request.max_tokens, candidate.output_cap) if number is not None
@@ -389,4 +391,5 @@ def charged_pusd(outcome: ReplayOutcome, told: ReplayDecision) -> int | None:
         return None
     arrival = outcome.arrival
     tokens = TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens)
-    return cost_pusd(told.hit.split(tokens, for_an_hour=False), told.price)
+    split = told.hit.split(tokens, for_an_hour=False)
+    return tier_cost_pusd(split, told.price, told.tier)[0]

@@ -138,8 +138,8 @@ class ReplayFleet:
     def api_price(self, target: str) -> Price | None:
         """Return what an API's model costs, by the name that its price has in the book."""
         provider = self.settings.providers.get(target.partition("/")[0])
-        borrowed = None if provider is None else provider.prices_as
-        return self.prices.find(borrowed or target, self.start_us)
+        name = target if provider is None else provider.price_name(target)
+        return self.prices.find(name, self.start_us)
 
     def fixed_pusd_per_hour(self) -> tuple[int, list[str]]:
         """All replicas of the pools in use, and the pools whose rate nobody entered.

@@ -1,4 +1,4 @@
-"""The price of a request before it is sent: text in, text out, in the standard tier.
+"""The price of a request before it is sent: text in, text out, in the service tier it asks for.
 
 The same amounts as `cost_pusd` and `bound_pusd`, asked again and again: where one pair of rates
 holds for every prompt (no schedule, no uplift), which is the usual price, they are found once.
@@ -11,6 +11,7 @@ from ledger.prices.modellimits import ModelLimits
 from ledger.prices.picture_tokens import rule_of_model
 from ledger.prices.prompt_caches import PromptCacheRule, cache_rule_of
 from ledger.prices.rates import (
+    STANDARD,
     WITHOUT_SOUND,
     Price,
     ReachableMedia,
@@ -27,18 +28,24 @@ class PriceQuote:
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
-        "_input", "_model", "_output", "_picture_rule", "_request", "_unread", "cache_rule",
-        "charges_writes", "context_tokens", "limits", "price", "unread",
+        "_input", "_model", "_output", "_picture_rule", "_request", "_tier", "_unread",
+        "cache_rule", "charges_writes", "context_tokens", "limits", "price", "unread",
     )  # fmt: skip
 
     def __init__(
-        self, price: Price, unread: tuple[str, ...] = (), limits: ModelLimits | None = None
+        self,
+        price: Price,
+        unread: tuple[str, ...] = (),
+        limits: ModelLimits | None = None,
+        tier: str = STANDARD,
     ) -> None:
         """`unread`: names of charges that the price does not say (`PriceBook.unread_terms`).
 
-        `limits` are its model's, None where nobody states them.
+        `limits` are its model's, None where nobody states them. Costs are those of the `tier`,
+        which the price must list; bounds are of any tier.
         """
         self.price = price
+        self._tier = tier
         self.limits = limits
         self._picture_rule = picture_rule_of(price)
         self._model = _model_of(price)
@@ -66,17 +73,17 @@ class PriceQuote:
             return self
         limited = replace(terms, searches_limit=most)
         unread = tuple(name for name in self.unread if name not in OF_COUNTED_SEARCHES)
-        return PriceQuote(replace(self.price, terms=limited), unread, self.limits)
+        return PriceQuote(replace(self.price, terms=limited), unread, self.limits, self._tier)
 
     def cost_pusd(self, tokens: TokenCounts) -> int:
         """Return the cost of input and output tokens in pico-USD; other kinds are left out."""
         if self._any_prompt:
             return tokens.input * self._input + tokens.output * self._output + self._request
-        return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
+        return self.cached_cost_pusd(TokenCounts(input=tokens.input, output=tokens.output))
 
     def cached_cost_pusd(self, tokens: TokenCounts) -> int:
         """Return the cost of a prompt with cached and written tokens, and of its output."""
-        return cost_pusd(tokens, self.price)
+        return cost_pusd(tokens, self.price, tier=self._tier)
 
     def bound_pusd(
         self,

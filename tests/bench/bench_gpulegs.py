@@ -33,6 +33,7 @@ from gpuserve import Serve, metrics_page
 from ours import ROOT
 
 from backends.engine.environment import Environment, vllm_version
+from backends.engine.gpus import gpu_ids
 from backends.engine.profiles import hardware
 
 SIMULATED = "h200-llama-3.1-8b-fp8"
@@ -43,6 +44,7 @@ SETTLED_S = 10.0  # after a death: requests before it have ended
 PROMPT = {"8b": 4000, "1b": 2000, "tiny": 600}  # tokens of a long prompt
 CONTEXT = {"8b": 8192, "1b": 4096, "tiny": 2048}
 GPU_FLAGS = ("--compilation-config", '{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY"}')
+SHARED = ["--gpu-memory-utilization", "0.42"]  # of both engines on one GPU
 MOVED = ("xfer_time_seconds", "post_time_seconds", "bytes_transferred", "num_descriptors")
 STEPS = ("apart", "straight", "hangups", "decoder", "prefiller", "again", "ledger")
 LEGS = (
@@ -76,6 +78,7 @@ class Bench:
             model = gpumodel.make(self.folder / "model", options.shape)
             flags = ["--load-format", "dummy", "--max-model-len", str(CONTEXT[options.shape])]
             flags += [] if options.cpu else list(GPU_FLAGS)
+            flags += SHARED if len(gpu_ids()) == 1 else []
             engine = {"kind": "vllm", "environment": str(options.engine), "model": str(model),
                       "flags": [*flags, *options.flags]}  # fmt: skip
         gpu = {"type": "CPU", "billing": "owned"} if options.cpu else {"type": "H200"}

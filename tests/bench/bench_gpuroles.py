@@ -7,7 +7,8 @@ Layouts, each started as a person starts it (`breakeven serve`):
 * `whole 512`, `whole 2048`, `whole 8192`: two replicas that read in steps of so many tokens;
 * `unlike`: one of 512 and one of 8192, in a pool each;
 * `apart`: one reads, one answers, always (the time of who answers is dear);
-* `chosen`: the same two engines, and the router chooses for each request.
+* `chosen`: the same two engines, and the router chooses for each request;
+* `shared`: who reads may answer as well (`roles.prefill_answers`, steps of 2,048 tokens).
 
 Mixes are of two classes, `soon` (first token in 0.5 s, then 30 ms) and `steady` (2 s, 12 ms), in
 Poisson arrivals at `--rate`. Each run is a line of `--log`: the same command goes on where it
@@ -65,14 +66,18 @@ def pools_of(layout: str, engine: Mapping[str, Any]) -> dict[str, Any]:
             for name, port, tokens in (("a", 8100, 512), ("b", 8110, 8192))
         }
     price = DEAR if kind == "apart" else USUAL
-    roles = {
+    roles: dict[str, Any] = {
         "prefill": {"replicas": 1, "bid_price_usd_per_s": USUAL},
         "decode": {"replicas": 1, "prefill_budget_tokens": 2048, "bid_price_usd_per_s": price},
     }
+    if kind == "shared":
+        roles |= {"prefill_answers": True}
+        roles["prefill"] |= {"prefill_budget_tokens": 2048}
+        roles["decode"] |= {"prefill_budget_tokens": 512}
     return {"a": {"engine": dict(engine), "gpu": gpu, "roles": roles}}
 
 
-LAYOUTS = ("whole 512", "whole 2048", "whole 8192", "unlike", "apart", "chosen")
+LAYOUTS = ("whole 512", "whole 2048", "whole 8192", "unlike", "apart", "chosen", "shared")
 
 
 def document(layout: str, engine: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,18 +139,34 @@ def figures(found: list[tuple[str, Answer | None]]) -> dict[str, Any]:
             and 1e3 * answer.tpot_s <= tpot
         )
     every = [is_kept for values in kept.values() for is_kept in values]
+    whole = [(name, answer) for name, answer in found if answer is not None and answer.ok]
+    times = {
+        f"{name}_{what}_ms": _spread(
+            [1e3 * getattr(answer, f"{what}_s") for other, answer in whole if other == name]
+        )
+        for name in CLASSES
+        for what in ("ttft", "tpot")
+    }
     return {
         "requests": len(every),
         "failed": sum(answer is None or not answer.ok for _, answer in found),
         "goodput": round(mean(every), 4) if every else None,
         **{name: round(mean(values), 4) if values else None for name, values in kept.items()},
+        **times,
     }
 
 
-WAYS = (
-    "SELECT count(*) AS attempts, (SELECT count(*) FROM attempt_legs WHERE role = 'prefill' AND"
+def _spread(values: list[float]) -> list[float]:
+    """The median, the 95th and 99th percentile; nothing of nothing."""
+    values.sort()
+    return [round(values[int(share * len(values))], 1) for share in (0.5, 0.95, 0.99) if values]
+
+
+WAYS = "SELECT engine, count(*) AS attempts FROM attempts GROUP BY engine ORDER BY engine"
+LEGS = (
+    "SELECT (SELECT count(*) FROM attempt_legs WHERE role = 'prefill' AND"
     " outcome = 'done') AS apart, (SELECT count(*) FROM attempt_legs WHERE outcome = 'failed') AS"
-    " failed_legs, (SELECT avg(transfer_us) FROM attempt_legs) AS transfer_us FROM attempts"
+    " failed_legs, (SELECT avg(transfer_us) FROM attempt_legs) AS transfer_us"
 )
 
 
@@ -170,8 +191,10 @@ def measure(options: argparse.Namespace, engine: Mapping[str, Any], log: WorkLog
                     play(serve, MIXES[mix], options.rate, options.seconds, 11 + run)
                 )
                 serve.settle()
-                (ways,) = serve.rows(WAYS)
-                entry = log.add(f"{layout}/{mix}/{run}", {**figures(found), "ways_so_far": ways})
+                (legs,) = serve.rows(LEGS)
+                ways = {row["engine"]: row["attempts"] for row in serve.rows(WAYS)}
+                told = {**figures(found), "engines_so_far": ways, "legs_so_far": legs}
+                entry = log.add(f"{layout}/{mix}/{run}", told)
                 print(layout, mix, run, entry, flush=True)
             print(serve.verify(), flush=True)
         except SystemExit as error:  # the next layout is tried all the same

@@ -121,6 +121,19 @@ def test_a_promise_of_pace_sends_prompts_elsewhere() -> None:
     assert decision.first_choice.candidate.name == "pool:a/2"
 
 
+def test_one_that_reads_keeps_the_pace_of_answers_that_it_has_itself() -> None:
+    """Reading beside answers slows them: it is refused where their promise would break."""
+    prices = {"whole": 1e8, "answer": 1e8}
+    answers = {"running": 8, "context_tokens": 20_000.0, "prefill_rate_tokens_per_s": 20_000.0}
+    free = decide(asked(), PLAIN, house(reader=answers, **prices))
+    assert way(free) == "1>2", "the control: nobody there has a promise"
+    loose = {**answers, "tightest_tpot_ms": 200.0}
+    assert way(decide(asked(), PLAIN, house(reader=loose, **prices))) == "1>2"
+    tight = {**answers, "tightest_tpot_ms": 8.0}
+    decision = decide(asked(), PLAIN, house(reader=tight, **prices))
+    assert all(verdict.prefill is None for verdict in decision.verdicts)
+
+
 def test_a_promise_of_the_first_token_chooses_whatever_the_price() -> None:
     """One that answers reads in small steps; with the promise its own reading comes too late."""
     small = {"prefill_budget_tokens": 128}

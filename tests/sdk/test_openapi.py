@@ -111,6 +111,7 @@ def test_it_is_kept_to_without_a_key(gateway, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(LIMIT_S)
 def test_the_document_is_kept_to_in_many_cases(gateway, tmp_path: Path) -> None:
     """More and more of them until the time is over; of each part it prints what it had."""
     words = (*with_key(gateway), "--max-time", LONG_S)

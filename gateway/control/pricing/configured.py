@@ -34,7 +34,7 @@ def names_in_use(settings: Settings) -> list[str]:
         for target in model.reachable:
             provider = settings.providers.get(target.partition("/")[0])
             if provider is not None:
-                names.add(provider.prices_as or target)
+                names.add(provider.price_name(target))
     return sorted(names)
 
 

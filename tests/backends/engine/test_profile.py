@@ -161,8 +161,8 @@ def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
     points = fuller_points(
         measured(USUAL, 1), FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16
     )
-    assert points == [(48, 16), (16, 4096)]
-    seen = [(count, count * (words + 32 + 2 * count)) for count, words in points]
+    assert points == [(48, 16), (16, 4096), (1, 4096), (1, 7168)]
+    seen = [(count, count * (words + 32 + 2 * count)) for count, words in points[:2]]
     assert worst_miss([*USUAL, *seen, *seen]) < 0.12
     assert worst_miss(USUAL) > 0.25  # the negative control: the usual points alone
 
@@ -171,7 +171,8 @@ def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
     ("change", "expected"),
     [
         ({"kv_tokens": 3000}, []),  # half of it is for others; nothing fits
-        ({"kv_tokens": 60_000}, [(48, 16), (6, 4096)]),
+        ({"kv_tokens": 60_000}, [(48, 16), (6, 4096), (1, 4096), (1, 7168)]),
+        ({"kv_tokens": 9_000}, [(24, 16), (1, 4096)]),
         ({"context_tokens": 1024}, [(48, 16), (16, 928)]),
         ({"tokens_a_word": 5.0}, [(48, 16), (12, 1622)]),
         ({"context_tokens": 40}, []),
@@ -185,9 +186,25 @@ def test_fuller_batches_are_as_full_as_context_and_cache_allow(change, expected)
     assert fuller_points(measured(USUAL, 1), FitLimits(), room, short=16) == expected
 
 
+def test_long_prompts_tell_what_reading_takes_where_launches_hide_it():
+    """Short prompts are read in the time that launching kernels takes: their rate says nothing.
+
+    34 ms of launches beside 20 us a token, as an H200 with an 8B model and eager prefill.
+    """
+
+    def forecast_ms(prompts: tuple[int, ...]) -> float:
+        steps = [each for each in measured(USUAL, 1) if not each.first_token]
+        firsts = [ProfiledRun(max(0.034, 0.005 + 2e-5 * n), 1, 0.0, n, True) for n in prompts]
+        step = fit([*steps, *firsts]).step
+        return 1e3 * (step.t0_s + step.step_s(sequences=1, context_tokens=0, prefill_tokens=7000))
+
+    assert forecast_ms(FitLimits().prompts) < 0.6 * 145.0, "the negative control"
+    assert forecast_ms((*FitLimits().prompts, *FitLimits().lone)) == pytest.approx(145.0, rel=0.08)
+
+
 def test_a_slow_engine_is_not_held_up_by_fuller_batches():
     slow = [
-        ProfiledRun(9 * each.seconds, *[getattr(each, name) for name in FIELDS])
+        ProfiledRun(99 * each.seconds, *[getattr(each, name) for name in FIELDS])
         for each in measured(USUAL, 1)
     ]
     assert fuller_points(slow, FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16) == []

@@ -10,6 +10,7 @@ from gateway.config.draft import draft_settings
 from gateway.config.settings import parse
 from ledger.prices.book import PriceBook, PriceTerms, rates_from
 from ledger.prices.drafts import PriceDraft, diff
+from ledger.prices.rates import TierRates
 
 NAMES = ("openai/gpt-4o-mini", "deepinfra/llama")
 GOOD = """
@@ -80,6 +81,23 @@ def test_a_fault_is_said_at_its_place(before, after, said):
         assert faults == []
     else:
         assert len([fault for fault in faults if said in fault]) == 1, faults
+
+
+def test_a_tier_that_its_price_does_not_list_is_told():
+    def said(listed: str) -> list[str]:
+        tiers = (TierRates(listed, 0, rates_from({"input": 50_000, "output": 50_000})),)
+        terms = PriceTerms(rates_from({"input": 100_000, "output": 100_000}), schedules=tiers)
+        draft = PriceDraft(name="openai/gpt-4o-mini", book="x", terms=terms)
+        facts = ConfigFacts(date(2026, 11, 21), 10, PriceBook(diff((), [draft], at_us=1).prices(1)))
+        text = """
+models: {chat: {targets: [cheap/gpt-4o-mini]}}
+providers: {cheap: {base_url: "https://a.example/v1", prices_as: openai, tier: flex}}
+"""
+        return found(text, facts)
+
+    assert said("flex") == []
+    (fault,) = said("priority")
+    assert "models.chat.targets[0]: the price of `cheap/gpt-4o-mini` has no `flex` rates" in fault
 
 
 def test_without_a_hard_budget_the_unpriced_are_flagged_and_served():

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from published_cells import NOW_S, PUBLISHED
 
 from gateway.clock import Clock
-from gateway.fleet.attempt_bounds import OUTPUT_BOUND_TOKENS, api_bound_pusd, own_bound_pusd
+from gateway.fleet.attempt_bounds import (
+    OUTPUT_BOUND_TOKENS,
+    api_bound_pusd,
+    expected_tokens,
+    own_bound_pusd,
+)
 from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, PromptCaches
 from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target
@@ -482,6 +487,36 @@ def test_what_a_policy_says_of_a_target_itself_comes_first(board: SharedLoadTabl
     asked = replace(request(), barred=said)
     frozen = frozen_within(board, 10**12, None, asked, with_unread("page_cost"))
     assert bar_partly_priced(asked, frozen, None).barred == said
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "sent", "rate"),
+    [
+        ("", "", "", 2),
+        ("flex", "", "flex", 1),
+        ("flex", "standard", "", 2),  # the client says so
+        ("flex", "priority", "priority", 4),
+        ("", "flex", "flex", 1),
+        ("scale", "", "", 2),  # the price does not list it: at least the standard rates
+    ],
+)
+def test_what_is_expected_is_of_the_tier_that_is_sent(
+    board: SharedLoadTable, own, asked, sent, rate
+) -> None:
+    tiers = [TierRates(name, 0, rates_from({"input": each, "output": each}))
+             for name, each in (("flex", 1), ("priority", 4))]  # fmt: skip
+    terms = PriceTerms(rates_from({"input": 2, "output": 2}), schedules=tuple(tiers))
+    wanted = replace(request(), service_tier=asked)
+    (found,) = CandidateBuilder(
+        board, PriceBook([Price(1, "x/m", "test", 0, terms)]), stale_s=10.0
+    ).build(
+        [replace(target(own=False), tier=own)], wanted, [], rooms_pusd=[None], ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )  # fmt: skip
+    tokens = expected_tokens(wanted)
+    assert found.candidate.expected_pusd == rate * (tokens.input + tokens.output)
+    assert found.candidate.bound_pusd == 4 * (wanted.prompt_tokens_bound + 100)
+    assert (found.asked_tier, found.unlisted_tier) == (sent, "scale" if own == "scale" else "")
 
 
 @pytest.mark.parametrize(

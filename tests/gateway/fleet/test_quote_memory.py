@@ -21,7 +21,10 @@ def test_prices_of_so_many_names_are_remembered_and_no_more(monkeypatch) -> None
     for names in (["x/m"], ["a"], ["b"], ["x/m", "c"], ["x/m"]):
         found = memory.quotes_at(names, AT_US)
         assert [quote.price.name for quote in found] == ["x/m"] * ("x/m" in names)
-    assert (set(memory._compared), set(memory._quoted)) == ({("x/m",), ("a",)}, {"x/m", "a"})
+    assert (set(memory._compared), set(memory._quoted)) == (
+        {("x/m",), ("a",)},
+        {("x/m", ""), ("a", "")},
+    )
     memory.reprice(PriceBook([]))
     assert memory.quotes_at(["x/m"], AT_US) == ()
 

@@ -24,7 +24,7 @@ def views(states, marks=(), hits=0) -> PartnerViews:
 
 
 def target(role, row, partners=(), **more):
-    values = {"bid_price_pusd_per_s": 0, "transfers": None, **more}
+    values = {"bid_price_pusd_per_s": 0, "transfers": None, "answers_too": False, **more}
     return SimpleNamespace(name=f"pool:a/{row}", role=role, row=row, partners=partners, **values)
 
 
@@ -62,6 +62,12 @@ def test_one_that_reads_is_spared_while_another_can_answer(healths, spare) -> No
     partners = tuple(target("decode", row) for row in range(len(healths)))
     made = with_roles(own(9), target("prefill", 9, partners), views([known(h) for h in healths]))
     assert (made.is_apart, made.is_spare, made.prefillers) == (True, spare, ())
+
+
+def test_one_that_reads_and_answers_too_is_not_spared() -> None:
+    partners = (target("decode", 0),)
+    made = with_roles(own(9), target("prefill", 9, partners, answers_too=True), views([known()]))
+    assert (made.is_apart, made.is_spare) == (True, False)
 
 
 def test_a_whole_replica_beside_them_is_compared_by_its_way() -> None:

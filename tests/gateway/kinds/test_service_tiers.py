@@ -13,9 +13,9 @@ from gateway.kinds.service_tiers import TIER_LIMIT, asked_tier, told_tier
     ("stated", "tier"),
     [
         (None, ""),
-        ("auto", ""),
-        ("default", ""),
-        ("standard_only", ""),
+        ("auto", "standard"),
+        ("default", "standard"),
+        ("standard_only", "standard"),
         ("flex", "flex"),
         ("Priority", "priority"),
         ("fast", "priority"),

@@ -191,7 +191,7 @@ def test_a_prompt_that_cannot_be_is_estimated():
 def test_an_answer_that_names_no_tier_ran_in_the_one_that_was_asked_for(asked, said, rates, tier):
     """It was booked at half the price of `priority`, and at twice that of `flex`."""
     usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-    found = api(ended(usage, tier=said), service_tier=asked)
+    found = api(ended(usage, tier=said), asked_tier=asked)
     assert (found.cost_pusd, found.tier) == (100 * rates[0] + 10 * rates[1], tier)
     assert not found.unknown_tier
 

@@ -469,7 +469,7 @@ def test_a_search_is_charged_by_the_depth_that_usage_tells(told, asked, tier, fe
     options = msgspec.Raw(b'{"search_context_size":"%b"}' % (asked or b""))
     members = {} if asked is None else {"web_search_options": options}
     price = msgspec.structs.replace(PRICE, terms=SEARCHED)
-    found = api(outcome, price, members=members, service_tier="search-low")
+    found = api(outcome, price, members=members, asked_tier="search-low")
     assert (found.tier, found.cost_pusd, found.unknown_tier) == (tier, 2400 + fee, False)
 
 

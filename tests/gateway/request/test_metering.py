@@ -102,7 +102,8 @@ def attempt(price: Price) -> Attempt:
     frozen = SimpleNamespace(
         prompt=None,
         target=target, price=price, open_end=None, allowance_tokens=0, unread=(),
-        unlisted_tier="", limits=None, prompt_bound=lambda request: request.prompt_tokens_bound,
+        asked_tier="", unlisted_tier="", limits=None,
+        prompt_bound=lambda request: request.prompt_tokens_bound,
         candidate=SimpleNamespace(engine=None, bound_pusd=0, output_cap=None),
     )  # fmt: skip
     plan = SimpleNamespace(

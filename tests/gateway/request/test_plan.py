@@ -193,6 +193,33 @@ def test_a_tier_without_a_price_is_refused_where_a_hard_budget_counts(run_stack,
         assert row["flag"] == "unknown_tier"
 
 
+def test_a_target_in_a_cheaper_tier_is_chosen_where_no_deadline_speaks_against_it(
+    run_stack, tmp_path
+) -> None:
+    """Two names of one model: `beta` asks for the tier `flex` at half the price, `alpha` for none.
+
+    A client that names a tier itself is sent with it, and is charged for it, wherever it goes.
+    """
+    file = tmp_path / "ours.yaml"
+    flex = "tiers: {flex: {input: 1, output: 2}}"
+    prices = f"usd_per_million: {{input: 2, output: 4}}, complete: true, {flex}"
+    file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {{x/m: {{{prices}}}}}")
+
+    def adjust(document, _ports) -> None:
+        document["providers"]["alpha"] |= {"prices_as": "x"}
+        document["providers"]["beta"] |= {"prices_as": "x", "tier": "flex"}
+
+    with run_stack(adjust=adjust, prices=[str(file)]) as stack:
+        (cheap,) = stack.settled(stack.chat("pair", max_tokens=5))
+        assert (cheap["target"], cheap["tier"]) == ("beta/m", "flex")
+        assert cheap["cost_pusd"] == (cheap["input_tokens"] + 2 * cheap["output_tokens"]) * 10**6
+        (usual,) = stack.settled(stack.chat("pair", max_tokens=5, service_tier="default"))
+        assert usual["tier"] in (None, "standard")
+        assert (
+            usual["cost_pusd"] == 2 * (usual["input_tokens"] + 2 * usual["output_tokens"]) * 10**6
+        )
+
+
 def test_sound_that_was_decoded_is_held_by_its_length(identity, stack) -> None:
     """Its bytes are no tokens; what they hold was counted where it was decoded."""
     planner = stack.planner

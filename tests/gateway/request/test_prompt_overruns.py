@@ -45,7 +45,8 @@ def attempt(prompt, *, kind=RequestKind.CHAT, features=frozenset(), held_pusd=0)
         target=SimpleNamespace(own=False, name="p/m", goes_on=True, features=frozenset()),
         price=PRICE,
         candidate=SimpleNamespace(engine=None, bound_pusd=held_pusd, output_cap=None),
-        open_end=None, allowance_tokens=0, unread=(), unlisted_tier="", limits=None,
+        open_end=None, allowance_tokens=0, unread=(), asked_tier="", unlisted_tier="",
+        limits=None,
     )  # fmt: skip
     plan = SimpleNamespace(request_id="r", request=request, asked=asked, learning_key=("m", "t"))
     return Attempt(plan, SimpleNamespace(frozen=frozen), 1, 10.0, holds=())
