@@ -14,6 +14,8 @@ from fractions import Fraction
 from ledger.csvtable import read_table
 
 COLUMNS = ("day", "value")
+MOST_UNITS, DECIMALS = 10**15, 9
+COUNTED = f"is a number from 0 on, at most {MOST_UNITS:,}, with at most {DECIMALS} decimals"
 
 
 class MetricFileError(ValueError):
@@ -73,8 +75,8 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
             faults.append(f"{at} `day`: `{line.cells.get('day')}` is no day: write 2026-11-02")
         try:
             value = Decimal(line.cells.get("value", ""))
-            if not value.is_finite() or value < 0:
-                faults.append(f"{at} `value`: is a number from 0 on")
+            if not is_count(value):
+                faults.append(f"{at} `value`: {COUNTED}")
         except InvalidOperation:
             faults.append(f"{at} `value`: `{line.cells.get('value')}` is no number")
         group = group_of(line.cells.get("team"), line.cells.get("tag"))
@@ -91,8 +93,18 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
     return list(found.values())
 
 
+def is_count(value: Decimal) -> bool:
+    """Return whether a day can have so many units; more digits than these are nobody's count."""
+    if not value.is_finite() or not 0 <= value <= MOST_UNITS:
+        return False
+    exponent = value.normalize().as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -DECIMALS
+
+
 def group_of(team: str | None, tag: str | None) -> Group | MetricFileError:
     """Return whose a line is, or what is wrong with what it says."""
+    if not f"{team or ''}{tag or ''}".isprintable():
+        return MetricFileError("a team's or tag's name has characters that no page shows")
     if not tag:
         return team or None
     if team:

@@ -17,7 +17,14 @@ from gateway.control.admin.verb import (
     verb,
 )
 from ledger.manual_entries import ManualEntry, enter
-from ledger.reports.business_metric import MetricDay, MetricFileError, TagGroup, group_of
+from ledger.reports.business_metric import (
+    COUNTED,
+    MetricDay,
+    MetricFileError,
+    TagGroup,
+    group_of,
+    is_count,
+)
 from ledger.reports.stored_metrics import stored_metrics, subject_of
 
 MOST_LINES = 2_000
@@ -80,8 +87,8 @@ def metrics_enter(place: OperationContext, given: EnterMetricInput) -> dict[str,
         group = group_of(line.team, line.tag)
         if isinstance(group, MetricFileError):
             raise OperationRefused(f"`lines`: line {number}: {group}", param="lines")
-        if not line.value.is_finite() or line.value < 0:
-            words = f"`lines`: line {number}: `value` is a number from 0 on"
+        if not is_count(line.value):
+            words = f"`lines`: line {number}: `value` {COUNTED}"
             raise OperationRefused(words, param="lines")
         subject = subject_of(given.name, line.day, group)
         if subject in entered:

@@ -27,6 +27,7 @@ def test_a_virtual_tag_is_entered_and_withdrawn(stack, finance) -> None:
     ("given", "param", "said"),
     [
         ({"name": "a b", "rules": ["x: team=a"]}, "name", "letters, digits"),
+        ({"name": "a", "rules": ["x: team=a\0"]}, "rules", ""),
         ({"name": "a", "rules": ["x team=a"]}, "rules", "rule 1, `x team=a`"),
     ],
 )
