@@ -73,7 +73,15 @@ def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
         return []
     ops = survey.standing.fixed.ops_pusd
     figure = formatting.money(ops) if ops else "not entered"
-    return [(f"Ops of own {own_hardware(survey)}", figure, theme.OPS)]
+    bare = pools_without_ops(survey) if ops else ()
+    lacking = f" (not entered for {', '.join(bare)})" if bare else ""
+    return [(f"Ops of own {own_hardware(survey)}{lacking}", figure, theme.OPS)]
+
+
+def pools_without_ops(survey: Survey) -> list[str]:
+    """Return the pools with a rate and without ops in the period: nobody entered them."""
+    bills = survey.standing.bills
+    return [bill.pool for bill in bills if bill.is_rated and not bill.ops_pusd]
 
 
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:

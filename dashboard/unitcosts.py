@@ -31,9 +31,10 @@ def unit_costs(survey: Survey) -> list[UnitCost]:
     found = []
     if own and survey.scope.team is None:
         whole = Fraction(standing.fixed.total_pusd) if rated else None
+        ops = "idle and ops in it" if standing.fixed.ops_pusd else "idle in it; ops not entered"
         used = Fraction(sum(bill.used_pusd for bill in standing.bills)) if rated else None
         found += [
-            UnitCost("Own, allocation basis (whole bill, idle and ops in it)", _both(own, whole)),
+            UnitCost(f"Own, allocation basis (whole bill, {ops})", _both(own, whole)),
             UnitCost("Own, usage basis (busy time alone; never to compare)", _both(own, used)),
         ]
     if api:

@@ -3,8 +3,9 @@
 `-- --access FILE` (or `BREAKEVEN_DASHBOARD_ACCESS`) names the file of people, as
 `ledger.identity.people` reads it. With `[auth]` in it people sign in by Streamlit's own
 `st.login`; with `[proxy]` a proxy says who they are in a header, believed only beside a secret
-that the proxy alone knows. Without a file the dashboard is open, and then it answers on this
-machine alone, unless `--open` says that the address is nobody else's.
+that the proxy alone knows. With `here` in it whoever opens a dashboard of this machine is that
+person. Without a file the dashboard is open. Both then answer on this machine alone; an open one
+elsewhere, too, if `--open` says that the address is nobody else's.
 """
 
 import hmac
@@ -55,7 +56,9 @@ def identify_viewer() -> Who:
     if file is None:
         return _open()
     access = _read(file)
-    if access.proxy is not None:
+    if access.here is not None:
+        name, since_s = _name_of_this_machine(access.here), None
+    elif access.proxy is not None:
         name, since_s = _proxied_name(file, access), None
     else:
         name, since_s = signed_in_name(st.user.to_dict(), access)
@@ -87,6 +90,15 @@ def signed_in_name(user: Mapping[str, Any], access: AccessDocument) -> tuple[str
         return access.name_of_sign_in(user)
     except UnnamedPerson as error:
         raise NotAllowed(str(error)) from error
+
+
+def _name_of_this_machine(name: str) -> str:
+    if st.get_option("server.address") not in LOOPBACK:
+        raise NotAllowed(
+            f"`here` of the access file lets everyone in as {name}: such a dashboard listens on "
+            "127.0.0.1 alone. Give it [auth] or [proxy], or set `dashboard.host` to 127.0.0.1."
+        )
+    return name
 
 
 def _proxied_name(file: AccessFile, access: AccessDocument) -> str:

@@ -6,8 +6,9 @@ the last `ledger verify` is shown as it was kept, and the checks can be run from
 books hold.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import streamlit as st
@@ -219,6 +220,7 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
         theme.card(
             "Difference",
             theme.big(formatting.money(difference, sign=True), size="mid"),
+            theme.small(*_differing_days(days)),
             about="bill",
         )
     if (
@@ -244,15 +246,34 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
         theme.chart(bills.compare_chart(records), about="bill")
     tabs = st.tabs(["By day and model", "By model", "By project or team"])
     with tabs[0]:
-        _rows(
-            [{"day": day, **_line_row(row, "model")} for day, rows in days.items() for row in rows]
-        )
+        listed = [(day, row) for day, rows in days.items() for row in rows]
+        listed.sort(key=lambda pair: -abs(pair[1].difference_pusd))  # equal ones stay by day
+        # What decides stands where a phone shows it.
+        rows = [(day, _line_row(row, "model")) for day, row in listed]
+        _rows([{"day": day, "difference": row["difference"], **row} for day, row in rows])
     for tab, name, keys in (
         (tabs[1], "model", (_model_of_line, _model_of_booked)),
         (tabs[2], "project", (_project_of_line, _project_of_booked)),
     ):
         with tab:
             _rows(_keyed_rows(found, name, keys))
+
+
+def _differing_days(days: Mapping[date, Sequence[ReconciliationLine]]) -> list[str]:
+    """Say what the sum may hide: days that differ one way and days that differ the other."""
+    differences = [sum(row.difference_pusd for row in rows) for rows in days.values()]
+    more = [pusd for pusd in differences if pusd > 0]
+    less = [pusd for pusd in differences if pusd < 0]
+    if not more and not less:
+        return [f"All {formatting.plural(len(days), 'day')} agree."] if days else []
+    parts = [
+        f"{formatting.money(sum(pusd), sign=True)} on {formatting.plural(len(pusd), 'day')}"
+        for pusd in (more, less)
+        if pusd
+    ]
+    agree = len(days) - len(more) - len(less)
+    verb = "agrees" if agree == 1 else "agree"
+    return [f"{', '.join(parts)}; {formatting.plural(agree, 'day')} {verb}."]
 
 
 def _keyed_rows(

@@ -40,7 +40,9 @@ def show(view: DashboardView) -> None:
             more = f" The {DRAWN} nearest to their limits of {len(spent)}; all are in the table."
         st.caption(
             "Each bar is a budget's present window; the line is its limit, the amber tick where "
-            f"the window ends if the rest goes as it went so far.{more}"
+            f"the window ends if the rest goes as it went so far.{more} Budgets count what "
+            "requests cost: APIs as booked, own engines by their seconds. Idle time and ops of own "
+            "hardware are in no budget; Spend's total has them."
         )
         _table(spent, view.now_us, budget_form.entered(view))
     _defaults([state for state in found if state.is_default])

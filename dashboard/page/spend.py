@@ -8,13 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 import streamlit as st
 
-from dashboard import downloads, facets, formatting, theme
-from dashboard.charts import plots, spend, timeline
+from dashboard import downloads, formatting, theme
+from dashboard.charts import plots, spend
 from dashboard.data import reads, tags
-from dashboard.data.claims import claimed
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
     dollars,
@@ -26,30 +24,25 @@ from dashboard.figures import (
     own_hardware,
     shown_amount,
     spent_over_time,
-    time_column,
 )
 from dashboard.sections import (
-    attempt_table,
     beside_sums,
     business_metric,
     drill,
     month,
     movement,
+    single_requests,
     team,
+    virtual_tags,
 )
-from ledger.queries.claims import ClaimTotal
-from ledger.queries.reads import AttemptCell, AttemptDetail
+from ledger.queries.reads import AttemptCell
 from ledger.reports.showback import IdleShare, share_idle
 from ledger.reports.survey import Survey
-from ledger.writing.rows import DISPUTED
 
-ROWS, FILTERS, BARS = 200, 3, 12  # filters: beside each other
-ANY = "any"
-MONEY_WIDTH = 100  # pixels: `$0.00051234` is not cut
+BARS = 12
 EMPTY = "No requests in this period. Choose a longer one, or send a request."
 SHARE = "idle-share"
 IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table alone
-BIND: Any = "query-params"
 Sums = dict[str, dict[str, int]]
 GROUPS: dict[str, Callable[[AttemptCell], str]] = {
     "team": lambda cell: cell.team,
@@ -92,7 +85,7 @@ def show(view: DashboardView) -> None:
     business_metric.show(view, survey)
     _movement(view)
     st.subheader("Single requests", anchor="requests")
-    _requests(view, survey)
+    single_requests.show(view, survey)
     st.subheader("As files", anchor=False)
     downloads.offer(view, survey)
 
@@ -108,6 +101,7 @@ def _movement(view: DashboardView) -> None:
     st.subheader("By hour and by tag", anchor=False)
     movement.by_hour(view)
     movement.by_tag(view)
+    virtual_tags.show(view)
 
 
 def _totals(survey: Survey) -> None:
@@ -252,149 +246,3 @@ def _charge_basis(survey: Survey, name: str) -> str:
     if not survey.hours:
         return "their share of the running hour, provisional until it is closed"
     return "their share of closed hours, and provisionally of the running one"
-
-
-def _requests(view: DashboardView, survey: Survey) -> None:
-    asked = st.text_input(
-        "Request id",
-        key="request",
-        bind=BIND,
-        placeholder="x-request-id of an answer, or choose below",
-    )
-    if asked:
-        _show_request(view, asked.strip())
-        return
-    marks = reads.flagged(view)
-    chosen = {
-        name: value
-        for name in facets.FACETS
-        if (value := st.session_state.get(f"only-{name}", ANY)) != ANY
-    }
-    choices = facets.offered_values(survey.cells, chosen)
-    choices["flag"] = sorted({mark.flag for mark in marks})
-    choices["key"] = _keys(view, chosen.get("team"))
-    labels = tags.labels(view)
-    where = {}
-    for place, (field, values) in enumerate(choices.items()):
-        if place % FILTERS == 0:
-            columns = st.columns(FILTERS)
-        value = columns[place % FILTERS].selectbox(
-            field, [ANY, *values], key=f"only-{field}",
-            format_func=lambda item: labels.get(item, item),
-        )  # fmt: skip
-        if value != ANY:
-            where[field.replace(" ", "_")] = value
-    if disputed := sum(mark.attempts for mark in marks if mark.flag == DISPUTED):
-        answers = formatting.plural(disputed, "answer")
-        st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
-    _show_claims(claimed(view))
-    key = where.pop("key", None)
-    found: list[AttemptDetail] = []
-    if facets.is_present(survey.cells, chosen):
-        which = tuple(where.items())
-        found = (
-            reads.attempts(view, which, ROWS)
-            if key is None
-            else tags.attempts_of_key(view, key, which, ROWS)
-        )
-    if not found:
-        st.caption("No request matches.")
-        return
-    frame = attempt_table.attempt_rows(found)
-    paid = [name for name in attempt_table.MONEY if name in frame[0]]
-    event = theme.table(
-        frame,
-        about="attempt",
-        height=320,
-        on_select="rerun",
-        selection_mode="single-row",
-        key="requests",
-        column_config={
-            formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
-            **money_columns(frame, paid, width=MONEY_WIDTH),
-            **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
-        },
-    )
-    st.caption(
-        f"The latest {len(found)}, newest first. Select a row to see why it went there; "
-        "`spend?request=ID` links to one request and its decision."
-    )
-    if (chosen_rows := event["selection"]["rows"]) and chosen_rows[0] < len(found):
-        _detail(view, found[chosen_rows[0]])
-
-
-def _show_claims(total: ClaimTotal) -> None:
-    """Show what providers claim beyond what is booked; the sum is no part of spend or bill."""
-    if total.attempts:
-        answers = formatting.plural(total.attempts, "answer")
-        st.warning(
-            f"Of {answers} providers claim {formatting.money(total.surplus_pusd)} beyond what is "
-            "booked: in dispute, and no part of the spend above.".replace("$", r"\$")
-        )
-
-
-def _keys(view: DashboardView, team: str | None) -> list[str]:
-    """Those that asked for anything in the period, of one team or of all; what is chosen stays."""
-    kept = st.session_state.get("only-key", ANY)
-    asked = {use.key_id for use in tags.keyed(view) if team in (None, use.team)}
-    return sorted((asked | {kept}) - {ANY})
-
-
-def _show_request(view: DashboardView, request_id: str) -> None:
-    """A single request with all its tries; the address links to it and so to its decisions."""
-    found = reads.attempts_of(view, request_id)
-    if not found:
-        st.info(
-            f"No attempt of {formatting.quote(request_id)} is in this period and team. Choose a "
-            "longer "
-            "period; single attempts that were retired are gone.",
-            icon=":material/search_off:",
-        )
-        return
-    st.caption("Every try of this request. The address of this page links to it.")
-    for row in found:
-        _detail(view, row)
-
-
-def _detail(view: DashboardView, row: AttemptDetail) -> None:
-    compared, blob = reads.details(view, row.attempt_id)
-    cost = "unpriced" if row.cost_pusd is None else formatting.money(row.cost_pusd)
-    with st.container(border=True):
-        left, right = st.columns(2)
-        with left:
-            theme.card(
-                f"Attempt {row.attempt_id}",
-                theme.big(f"{cost} at {row.target}", size="mid"),
-                theme.rows(
-                    ("Chosen because", formatting.reason(row.reason), None),
-                    ("Not on an own engine because", formatting.reason(row.spill_reason), None),
-                    *formatting.stage_rows(blob),
-                    (
-                        "Asked for with key",
-                        tags.labels(view).get(row.key_id, row.key_id),
-                        None,
-                    ),
-                    ("Tokens counted", row.basis or "not settled", None),
-                    *(
-                        [("Its provider claims", formatting.money(row.claimed_pusd), None)]
-                        if row.claimed_pusd is not None
-                        else []
-                    ),
-                    ("Cached input tokens", formatting.count(row.cached_tokens), None),
-                    *(
-                        (
-                            f"Would cost at {comparison.comparator}",
-                            formatting.comparison(comparison),
-                            None,
-                        )
-                        for comparison in compared
-                    ),
-                ),
-                about="attempt",
-            )
-        with right:
-            if blob:
-                st.json(msgspec.msgpack.decode(blob), expanded=2)
-            else:
-                st.caption("The frozen decision of this request is not kept any more.")
-        timeline.show(reads.tries(view, row.request_id))

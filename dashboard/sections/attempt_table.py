@@ -20,11 +20,11 @@ def attempt_rows(found: list[AttemptDetail]) -> list[dict[str, Any]]:
         {
             formatting.zoned("at"): formatting.instant(row.opened_us),
             "team": row.team,
+            "cost": _amount(row.cost_pusd),
             "model": row.model,
             "went to": row.target,
             "input": row.input_tokens,
             "output": row.output_tokens,
-            "cost": _amount(row.cost_pusd),
             "at the comparator": _amount(row.compared_pusd),
             "why": formatting.reason(row.spill_reason or row.reason),
             "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,

@@ -12,9 +12,15 @@ import streamlit as st
 from dashboard import display, formatting, theme
 from dashboard.charts import purchase
 from dashboard.figures import dollars, money_columns
-from ledger.economics.assumptions import ModelAssumption, ModelResidency, PoolAssumptions
+from ledger.economics.assumptions import (
+    AssumptionSheet,
+    ModelAssumption,
+    ModelResidency,
+    PoolAssumptions,
+)
 from ledger.economics.cost import Exact
 from ledger.economics.fleet_verdict import FleetVerdict, PoolVerdict, VerdictAction, VerdictOption
+from ledger.economics.reserved_capacity import ReservedPlan
 from ledger.economics.verdict_text import count_text, dollars_and_cents, sentence, shift_text
 from ledger.exports.verdict import verdict_csv
 
@@ -115,7 +121,7 @@ def show_options(verdict: FleetVerdict) -> None:
         theme.card(
             f"{name}, cost a month",
             theme.rows(*(_option_row(pool, option) for option in pool.options)),
-            theme.small(*_below(pool)),
+            theme.small(*_below(pool), *_reserved(pool, verdict.sheet)),
             about="options",
         )
 
@@ -201,11 +207,31 @@ def _option_row(verdict: PoolVerdict, option: VerdictOption) -> tuple[str, str, 
     ops = "ops not entered" if option.ops_pusd is None else f"ops {read_money(option.ops_pusd)}"
     own = verdict.assumptions.noun[1]
     parts = f"{own} {read_money(option.gpu_pusd)}, {ops}, APIs {read_money(option.api_pusd or 0)}"
+    units = "; ".join(_plan_text(plan) for plan in option.reserved)
+    parts += f" ({units})" if units else ""
     ends = ""
     if option.pro_rata_pusd is not None and option.pro_rata_pusd != option.total_pusd:
         ends = f" (pro rata {read_money(option.pro_rata_pusd)})"
     best = verdict.best is not None and verdict.best.engines == option.engines
     return f"{name}: {parts}", f"{read_money(option.total_pusd)}{ends}", theme.OWN if best else None
+
+
+def _plan_text(plan: ReservedPlan) -> str:
+    units = formatting.plural(plan.units, "reserved unit")
+    used = formatting.percent(float(plan.utilisation))
+    return f"in it {units} of {plan.offer.target} at {read_money(plan.rent_pusd)}, {used} used"
+
+
+def _reserved(verdict: PoolVerdict, sheet: AssumptionSheet) -> list[str]:
+    """Name entered units that no number of GPUs makes worth their rent: they are not forgotten."""
+    pays = {plan.offer.target for option in verdict.options for plan in option.reserved}
+    idle = sorted({offer.target for offer in sheet.reserved} - pays)
+    leaves = any(
+        model.residency is ModelResidency.MAY_LEAVE for model in verdict.assumptions.models
+    )
+    if not idle or not leaves:
+        return []
+    return [f"Reserved units of {', '.join(idle)}: tokens one by one are cheaper in every option."]
 
 
 def _below(verdict: PoolVerdict) -> list[str]:
@@ -216,8 +242,9 @@ def _below(verdict: PoolVerdict) -> list[str]:
         own = verdict.assumptions.noun[1]
         notes.append(f"Need own {own}, because they may not leave: {', '.join(verdict.stays)}.")
     notes.append(
-        f"With fewer {verdict.assumptions.noun[1]}, requests that avoid the fewest dollars per "
-        "second of engine time leave first, as the router decides. Pro rata: the same share of all "
-        "requests that may leave."
+        f"APIs: what models that these {verdict.assumptions.noun[1]} serve cost there; other "
+        f"models change nothing here. With fewer {verdict.assumptions.noun[1]}, requests that "
+        "avoid the fewest dollars per second of engine time leave first, as the router decides. "
+        "Pro rata: the same share of all requests that may leave."
     )
     return notes

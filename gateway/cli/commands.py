@@ -112,6 +112,16 @@ _ANOMALIES = {
     "mute": "anomalies:mute",
     "unmute": "anomalies:unmute",
 }
+_TAGS = {
+    "list": "virtualtags:list_tags",
+    "enter": "virtualtags:enter",
+    "withdraw": "virtualtags:withdraw",
+}
+_METRICS = {
+    "list": "businessmetrics:list_metrics",
+    "import": "businessmetrics:import_metric",
+    "withdraw": "businessmetrics:withdraw",
+}
 _CONFIG = {
     "import": "configuration:import_command",
     "schema": "configuration:schema_command",
@@ -140,5 +150,7 @@ COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "rates": CommandGroupSpec("Rates of own GPUs and of currencies.", _RATES),
     "budgets": CommandGroupSpec("Limits of what may be spent.", _BUDGETS),
     "anomalies": CommandGroupSpec("Series whose unusual days are told to nobody.", _ANOMALIES),
+    "tags": CommandGroupSpec("Virtual tags: values that rules give to requests.", _TAGS),
+    "metrics": CommandGroupSpec("Customers, tickets or orders that cost is divided by.", _METRICS),
     "config": CommandGroupSpec("Configuration files: import, schema.", _CONFIG),
 }

@@ -29,6 +29,8 @@ CHANGING = frozenset(
         *("offers:gpus", "offers:reserve"),
         *("budgets:enter", "budgets:end", "budgets:withdraw"),
         *("anomalies:mute", "anomalies:unmute"),
+        *("virtualtags:enter", "virtualtags:withdraw"),
+        *("businessmetrics:import_metric", "businessmetrics:withdraw"),
     }
 )
 

@@ -11,6 +11,7 @@ from gateway.control.access import OTHER_ROUTES
 from gateway.control.admin import (
     books,
     budgets,
+    businessmetrics,
     engines,
     entries,
     estimates,
@@ -28,6 +29,7 @@ from gateway.control.admin import (
     prices,
     rates,
     verdict,
+    virtualtags,
     whatifs,
 )
 from gateway.control.admin.verb import PREFIX, AdminOperation
@@ -52,6 +54,8 @@ OPERATIONS: Final[tuple[AdminOperation[Any], ...]] = (
     *offers.VERBS,
     *books.VERBS,
     *muting.VERBS,
+    *virtualtags.VERBS,
+    *businessmetrics.VERBS,
     *journal_findings.VERBS,
 )
 # By `METHOD /path`, the scope of every route there may be.

@@ -49,6 +49,11 @@ from ledger.writing.repository import LedgerRepository
 SEED = 20
 ORGANISATION = "demo"
 JOURNAL = "replayed"
+ACCESS = """# Whoever opens the demo's dashboard on this machine is its finance person.
+here = "finance@demo"
+[people."finance@demo"]
+role = "finance"
+"""
 
 
 class StartAborted(Exception):
@@ -160,6 +165,7 @@ def fresh_state(ports: StarterPorts) -> Path:
     held = hold(settings)  # a demo that is running keeps its ledger
     shutil.rmtree(settings.state, ignore_errors=True)
     held.release()
+    draft.with_name("demo-access.toml").write_text(ACCESS, encoding="utf-8")
     return draft
 
 

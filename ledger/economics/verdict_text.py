@@ -72,11 +72,20 @@ def count_text(gpus: int, assumptions: PoolAssumptions) -> str:
 
 def reserved_text(option: VerdictOption) -> str:
     """` and reserve 3 units of openai/gpt-4o`, or nothing."""
-    units = [
+    units = _units_text(option)
+    return f" and reserve {units}" if units else ""
+
+
+def _units_text(option: VerdictOption) -> str:
+    return " and ".join(
         f"{plan.units} {'unit' if plan.units == 1 else 'units'} of {plan.offer.target}"
         for plan in option.reserved
-    ]
-    return f" and reserve {' and '.join(units)}" if units else ""
+    )
+
+
+def _with_units(option: VerdictOption) -> str:
+    units = _units_text(option)
+    return f" with {units} reserved" if units else ""
 
 
 def usd_cents(pusd: Exact) -> str:
@@ -253,7 +262,7 @@ def _fleet(verdict: FleetVerdict, money: MoneyText) -> str:
         if ends is not None and money(ends[0]) != money(ends[1]):
             text += f" ({money(ends[0])} to {money(ends[1])} by what leaves first)"
     moves = [
-        f"pool {pool.pool} {_move(pool)}{reserved_text(pool.best)}"
+        f"pool {pool.pool} {_move(pool)}{_with_units(pool.best)}"
         for pool in judged
         if pool.moves and pool.best is not None
     ] or [f"pool {pool.pool} stays at {pool.now.gpus}" for pool in judged if pool.now]

@@ -13,7 +13,9 @@
 Names are compared without regard to case (`strauß` is not `strauss`); a whole name comes before a
 pattern. The file is read again when it changes, so that who is struck out is out with the next
 read. One that cannot be read lets nobody in. `[oidc]` says how the house's sign-in names people, to
-the dashboard and to the gateway alike; `[auth]` and `[proxy]` are the dashboard's ways in.
+the dashboard and to the gateway alike; `[auth]` and `[proxy]` are the dashboard's ways in. Where
+one person alone uses the machine, `here = "ada@example.com"` at the top takes their place: whoever
+opens a dashboard that listens on this machine alone is she.
 """
 
 import tomllib
@@ -98,6 +100,7 @@ class ProxyAccess(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     people: dict[str, AccessEntry]
+    here: str | None = None
     auth: dict[str, Any] | None = None  # Streamlit's own section
     oidc: OidcAccess = OidcAccess()
     proxy: ProxyAccess | None = None
@@ -181,8 +184,13 @@ def parse(text: str) -> AccessDocument:
 
 def _faults(found: AccessDocument) -> list[str]:
     faults = []
-    if (found.auth is None) == (found.proxy is None):
-        faults.append("it has either [auth], for a sign-in, or [proxy], for a proxy's")
+    if [found.auth, found.proxy, found.here].count(None) != 2:
+        faults.append(
+            "it has either [auth], for a sign-in, or [proxy], for a proxy's, or `here`, for the "
+            "one person of this machine"
+        )
+    if found.here is not None and found.find(found.here) is None:
+        faults.append(f"here: `{found.here}` is nobody of `people`")
     if found.oidc.hours <= 0:
         faults.append("oidc.hours is more than 0")
     names = [name.lower() for name in found.people]

@@ -62,8 +62,8 @@ class BillingZone(NamedTuple):
             zones = ", ".join(offset_text(offset) for offset in self.fitting)
             return f"Its days are not UTC's. It fits {zones}: set {setting} and import it again."
         return (
-            "Under no time zone does it have all that was booked, day by day. If its days are not "
-            f"UTC's, set {setting} and import it again."
+            "Its days were compared as UTC's; in no other time zone do all of them agree with the "
+            f"books either. If you know its zone, set {setting} and import it again."
         )
 
 

@@ -46,7 +46,7 @@ class TagSpend:
 
 def tagged(connection: Connection, scope: Scope) -> list[TagSpend]:
     """The dearest first."""
-    found = read_consistently(connection, partial(_by_tags, connection, scope))
+    found = sums_by_tags(connection, scope, _BY_TAGS)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for (_, text), (attempts, given, answered, high, low) in found.items():
         for name, value in msgspec.json.decode(text, type=dict[str, str]).items():
@@ -71,7 +71,7 @@ class KeySpend:
 
 def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
     """By team, key and backend."""
-    found = read_consistently(connection, partial(_by_key, connection, scope, _BY_KEY))
+    found = sums_by_key(connection, scope, _BY_KEY)
     return [
         KeySpend(
             team, key, backend, items[0], items[1], items[2], items[3] * LIMB + items[4], items[5]
@@ -83,11 +83,21 @@ def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
 def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[SpendPoint]:
     """By bucket and key, in time order."""
     ask = SumQuery(("key_id",), bucket_us, measures=("cost_high", "cost_low"))
-    found = read_consistently(connection, partial(_by_key, connection, scope, ask))
+    found = sums_by_key(connection, scope, ask)
     return [
         SpendPoint(start_us, key, high * LIMB + low)
         for (start_us, key), (high, low) in sorted(found.items())
     ]
+
+
+def sums_by_key(connection: Connection, scope: Scope, ask: SumQuery) -> Sums:
+    """Return the requested sums by dimensions of `KEYED`, of one state."""
+    return read_consistently(connection, partial(_by_key, connection, scope, ask))
+
+
+def sums_by_tags(connection: Connection, scope: Scope, ask: SumQuery) -> Sums:
+    """Return the requested sums by team and tags (JSON text), of one state."""
+    return read_consistently(connection, partial(_by_tags, connection, scope, ask))
 
 
 def own_tokens_of_keys(
@@ -112,7 +122,7 @@ def attempts_of_key(
     No index has keys. Sums tell a key's team and its hours, so that no more of the rows is read.
     """
     ask = SumQuery(("team_id",), HOUR_US, lambda of: [of.key_id == key_id], ("attempts",))
-    found = read_consistently(connection, partial(_by_key, connection, scope, ask))
+    found = sums_by_key(connection, scope, ask)
     start_us = end_us = 0
     seen = 0
     for (hour_us, _), (count,) in sorted(found.items(), reverse=True):
@@ -157,8 +167,10 @@ def spent_by_hour(connection: Connection, scope: Scope) -> dict[int, int]:
     return {start_us: high * LIMB + low for (start_us,), (high, low) in found.items()}
 
 
-def _by_tags(connection: Connection, scope: Scope, here: RollupProgress | None) -> Sums:
-    return sums_at(connection, TAGGED, scope, _BY_TAGS, _tagged_to(connection, scope, here))
+def _by_tags(
+    connection: Connection, scope: Scope, ask: SumQuery, here: RollupProgress | None
+) -> Sums:
+    return sums_at(connection, TAGGED, scope, ask, _tagged_to(connection, scope, here))
 
 
 def _by_key(

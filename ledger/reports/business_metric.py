@@ -1,7 +1,8 @@
 """Divides what was spent by customers, tickets or orders: a metric of the business by day.
 
-A file has `day,value` and, where a line is of one team, `team`. Only days of which both are known
-are divided; the others are named. Pure.
+A file has `day,value` and, where a line is of a part of the house, `team` or `tag`: a request's tag
+or a virtual one, as `product=support`. Only days of which both are known are divided; the others
+are named. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,8 @@ from fractions import Fraction
 from ledger.csvtable import read_table
 
 COLUMNS = ("day", "value")
+MOST_UNITS, DECIMALS = 10**15, 9
+COUNTED = f"is a number from 0 on, at most {MOST_UNITS:,}, with at most {DECIMALS} decimals"
 
 
 class MetricFileError(ValueError):
@@ -20,19 +23,29 @@ class MetricFileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class TagGroup:
+    """All requests with one tag, written `NAME=VALUE`."""
+
+    text: str
+
+
+Group = str | TagGroup | None  # a team, a tag, or the whole house
+
+
+@dataclass(frozen=True, slots=True)
 class MetricDay:
-    """`team` is None for the whole house."""
+    """A day's units of a group."""
 
     day: date
     value: Decimal
-    team: str | None = None
+    group: Group = None
 
 
 @dataclass(frozen=True, slots=True)
 class MetricUnitCost:
     """Cost per unit over the days that count. `pusd_per_unit` is None without any unit."""
 
-    team: str | None
+    group: Group
     units: Fraction
     pusd: int
     days: int
@@ -52,7 +65,7 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
     faults += [
         f"{prefix}line {table.header}: the column `{column}` is missing" for column in missing
     ]
-    found: dict[tuple[date, str | None], MetricDay] = {}
+    found: dict[tuple[date, Group], MetricDay] = {}
     for line in table.lines if not missing else ():
         at = f"{prefix}line {line.number}, column"
         day = value = None
@@ -62,15 +75,17 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
             faults.append(f"{at} `day`: `{line.cells.get('day')}` is no day: write 2026-11-02")
         try:
             value = Decimal(line.cells.get("value", ""))
-            if not value.is_finite() or value < 0:
-                faults.append(f"{at} `value`: is a number from 0 on")
+            if not is_count(value):
+                faults.append(f"{at} `value`: {COUNTED}")
         except InvalidOperation:
             faults.append(f"{at} `value`: `{line.cells.get('value')}` is no number")
-        team = line.cells.get("team") or None
-        if day is not None and value is not None:
-            if (day, team) in found:
+        group = group_of(line.cells.get("team"), line.cells.get("tag"))
+        if isinstance(group, MetricFileError):
+            faults.append(f"{at} `tag`: {group}")
+        elif day is not None and value is not None:
+            if (day, group) in found:
                 faults.append(f"{at} `day`: {day} stands there twice")
-            found[day, team] = MetricDay(day, value, team)
+            found[day, group] = MetricDay(day, value, group)
     if not found and not faults:
         faults.append(f"{prefix}the file has no day")
     if faults:
@@ -78,23 +93,50 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
     return list(found.values())
 
 
+def is_count(value: Decimal) -> bool:
+    """Return whether a day can have so many units; more digits than these are nobody's count."""
+    if not value.is_finite() or not 0 <= value <= MOST_UNITS:
+        return False
+    exponent = value.normalize().as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -DECIMALS
+
+
+def group_of(team: str | None, tag: str | None) -> Group | MetricFileError:
+    """Return whose a line is, or what is wrong with what it says."""
+    if not f"{team or ''}{tag or ''}".isprintable():
+        return MetricFileError("a team's or tag's name has characters that no page shows")
+    if not tag:
+        return team or None
+    if team:
+        return MetricFileError("a line is of a team or of a tag, not of both")
+    name, equals, value = tag.partition("=")
+    if not (name and equals and value):
+        return MetricFileError(f"`{tag}` is no tag: write NAME=VALUE, as `product=support`")
+    return TagGroup(tag)
+
+
+def label_of(group: Group, house: str) -> str:
+    """Return a group's name; `house`: of the whole house."""
+    return group.text if isinstance(group, TagGroup) else group or house
+
+
 def unit_costs(
-    metric: Iterable[MetricDay], spent: Mapping[tuple[date, str | None], int]
+    metric: Iterable[MetricDay], spent: Mapping[tuple[date, Group], int]
 ) -> list[MetricUnitCost]:
-    """Divide; `spent` is by day and team, of the house under None, of whole days alone."""
-    groups: dict[str | None, list[MetricDay]] = {}
+    """Divide; `spent` is by day and group, of the house under None, of whole days alone."""
+    groups: dict[Group, list[MetricDay]] = {}
     for item in metric:
-        groups.setdefault(item.team, []).append(item)
+        groups.setdefault(item.group, []).append(item)
     found = []
-    for team, items in sorted(groups.items(), key=lambda pair: pair[0] or ""):
-        known = [item for item in items if (item.day, team) in spent]
+    for group, items in sorted(groups.items(), key=lambda pair: label_of(pair[0], "")):
+        known = [item for item in items if (item.day, group) in spent]
         found.append(
             MetricUnitCost(
-                team,
+                group,
                 sum((Fraction(item.value) for item in known), Fraction(0)),
-                sum(spent[item.day, team] for item in known),
+                sum(spent[item.day, group] for item in known),
                 len(known),
-                tuple(sorted(item.day for item in items if (item.day, team) not in spent)),
+                tuple(sorted(item.day for item in items if (item.day, group) not in spent)),
             )
         )
     return found

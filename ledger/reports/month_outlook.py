@@ -64,6 +64,7 @@ def month_text(outlook: MonthOutlook, money: Callable[[int], str]) -> str:
     found = outlook.forecast
     if found is None:
         return f"{spent}; its end is told once {LEAST_DAYS} whole days are in the books."
-    ends = f"{money(found.low_pusd)} to {money(found.high_pusd)}"
+    low, high = money(found.low_pusd), money(found.high_pusd)
+    ends = "" if low == high else f" ({low} to {high})"
     days = "1 day is" if found.days_left == 1 else f"{found.days_left} days are"
-    return f"{spent}; about {money(found.expected_pusd)} at its end ({ends}), {days} to come."
+    return f"{spent}; about {money(found.expected_pusd)} at its end{ends}, {days} to come."

@@ -22,7 +22,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from dashboard import downloads, navigation, viewer_identity
-from dashboard.data import claims, days, entries, fleet, invoices, reads, tags
+from dashboard.data import allocation, claims, days, entries, fleet, invoices, reads, tags
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope
 from ledger.database import make_engine
 from ledger.identity.people import DashboardRole
@@ -252,13 +252,14 @@ def test_control_a_download_of_all_tells_of_it(two) -> None:
 
 READS = {
     name: variable
-    for module in (reads, claims, days, entries, fleet, invoices, tags)
+    for module in (allocation, reads, claims, days, entries, fleet, invoices, tags)
     for name, variable in vars(module).items()
     if hasattr(variable, "reach")
 }
 GIVEN = {
     "attempts": ((), 5), "attempts_of": ("canary0",), "bill": (1,), "changes": (5,),
     "charged_by": (("pool:none",),), "mutes": ("team",),
+    "spend_of_tag": ("product",), "spend_of_groups": ((f"app={CANARY}",),),
     "details": ("canary0.1",), "newest_policy_sets": (5,), "recent": (5,),
     "attempts_of_key": ("kc", (), 5), "spent": ("team", HOUR), "spent_by_key": (HOUR,),
     "tries": ("canary0",), "streamed": (5,), "ttft_pairs": (5,),
@@ -348,7 +349,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     }  # fmt: skip
     own = {
         name
-        for module in (reads, claims, days, entries, fleet, invoices, tags)
+        for module in (allocation, reads, claims, days, entries, fleet, invoices, tags)
         for name, variable in vars(module).items()
         if not name.startswith("_") and getattr(variable, "__module__", "") == module.__name__
     }

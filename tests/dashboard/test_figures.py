@@ -1,5 +1,7 @@
 """Sums for charts and tables agree with the survey that they come from."""
 
+from dataclasses import replace
+
 import pytest
 
 from dashboard import figures
@@ -96,3 +98,13 @@ def test_a_column_of_money_shows_its_least_amount(amounts, form) -> None:
 
 def test_nothing_simulated_needs_no_label(look) -> None:
     assert figures.labels(look) == []
+
+
+def test_pools_without_ops_are_named_beside_those_of_others(look) -> None:
+    (row,) = figures.ops_rows(look)
+    assert row[0] == "Ops of own GPUs"
+    bill = look.standing.bills[0]
+    bare = replace(bill, pool="vault", ops_pusd=0)
+    standing = replace(look.standing, bills=(*look.standing.bills, bare))
+    (row,) = figures.ops_rows(replace(look, standing=standing))
+    assert row[0] == "Ops of own GPUs (not entered for vault)"

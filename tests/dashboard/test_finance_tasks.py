@@ -1,30 +1,35 @@
 """What a person of finance does by clicking, in a browser, signed in over a gateway.
 
 The tasks are those of a house's month: a period, a day that cost more, a filter, rows behind a
-figure, showback, the cost of a ticket, the verdict and what would change it, a budget, an anomaly.
+figure, showback, the cost of a ticket and of a product, the verdict and what would change it, a
+rate, a budget, an anomaly. Each is done on a laptop, a phone and a wide screen; muting on a phone
+stands for all where time is short.
 """
 
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Locator, Page, expect
 from signed_house import FAY, House, gives, open_house, presses, shows, types
-from sqlalchemy import text
+from sqlalchemy import text as sql_text
 
-from ledger.manual_entries import BUDGET, MUTE
+from ledger.manual_entries import BUDGET, METRIC, MUTE, VIRTUAL_TAG, enter, standing_entries
 
-SIZES = {"laptop": (1366, 768)}
+SIZES = {"phone": (390, 844), "laptop": (1366, 768), "wide": (1920, 1080)}
 DRAWN = """() => {
   const ends = [...document.querySelectorAll('[data-testid=stCaptionContainer]')];
   return !!document.querySelector('[data-test-script-state=notRunning]')
     && ends.some(end => end.innerText.startsWith('As of '))
     && !document.querySelector('[data-stale=true]');
 }"""
+Task = Callable[[Page, House], None]
+WIDEST = 1_366  # on more pixels a bar begins elsewhere
 BURST_DAYS = 4  # ago: one team's API answers of that day cost as no other day's
 
 
@@ -36,7 +41,7 @@ def house(books, serving, chromium: Path, tmp_path_factory) -> Iterator[House]:
     start_us = filled.now_us // day_us * day_us - BURST_DAYS * day_us
     with gateway.engine.begin() as connection:
         found = connection.execute(
-            text(
+            sql_text(
                 "UPDATE attempts SET cost_pusd = 4000000000000 WHERE backend = 'api' AND "
                 "opened_us >= :since AND opened_us < :until AND cost_pusd IS NOT NULL"
             ),
@@ -47,7 +52,7 @@ def house(books, serving, chromium: Path, tmp_path_factory) -> Iterator[House]:
         yield opened
 
 
-@pytest.fixture(scope="module", params=SIZES)
+@pytest.fixture(scope="module")
 def seen(request: pytest.FixtureRequest, house: House) -> Iterator[Page]:
     """A page of somebody of finance who has signed in, at one of the sizes."""
     width, height = SIZES[request.param]
@@ -91,6 +96,14 @@ def sidebar(page: Page) -> Locator:
     return page.get_by_test_id("stSidebar")
 
 
+def folds(page: Page) -> None:
+    """Take the sidebar off a phone's page; beside a wider one it stays."""
+    if page.viewport_size["width"] < page.viewport_size["height"]:
+        sidebar(page).hover()
+        page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
+        expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
+
+
 def chooses(page: Page, label: str, option: str) -> None:
     box = page.get_by_role("combobox", name=label).first
     box.scroll_into_view_if_needed()
@@ -107,22 +120,21 @@ def no_sideways_scroll(page: Page) -> None:
     assert found <= 0
 
 
-@pytest.mark.long
-def test_a_period_is_chosen_kept_in_the_address_and_taken_back(seen, house) -> None:
+def a_period_is_chosen_kept_in_the_address_and_taken_back(seen: Page, house: House) -> None:
     turns(seen, house, "spend")
     sidebar(seen).get_by_text("month", exact=True).click()
     expect(seen).to_have_url(re.compile("period=month"))
     turns(seen, house, "spend", period="month")
+    folds(seen)
     expect(chip(seen, "period")).to_be_visible()
     no_sideways_scroll(seen)
     chip(seen, "period").click()
     expect(chip(seen, "period")).to_have_count(0)
 
 
-@pytest.mark.long
-def test_a_day_leads_to_its_hours_and_to_its_requests(seen, house) -> None:
+def a_day_leads_to_its_hours_and_to_its_requests(seen: Page, house: House) -> None:
     turns(seen, house, "spend")
-    clicks(seen, 0, 0.6, y=0.75 * 360)
+    clicks(seen, 0, 0.613 if seen.viewport_size["width"] > WIDEST else 0.6, y=0.75 * 360)
     expect(chip(seen, "period")).to_be_visible()
     drawn(seen)
     shows(seen, "By team, key, model and backend")
@@ -136,8 +148,7 @@ def test_a_day_leads_to_its_hours_and_to_its_requests(seen, house) -> None:
     expect(chip(seen, "period")).to_have_count(0)
 
 
-@pytest.mark.long
-def test_a_click_on_a_bar_narrows_to_its_team(seen, house) -> None:
+def a_click_on_a_bar_narrows_to_its_team(seen: Page, house: House) -> None:
     turns(seen, house, "spend")
     clicks(seen, 1, 0.3, y=56.0)
     expect(chip(seen, "team")).to_be_visible()
@@ -145,8 +156,7 @@ def test_a_click_on_a_bar_narrows_to_its_team(seen, house) -> None:
     expect(chip(seen, "team")).to_have_count(0)
 
 
-@pytest.mark.long
-def test_a_figure_leads_to_exactly_its_rows(seen, house) -> None:
+def a_figure_leads_to_exactly_its_rows(seen: Page, house: House) -> None:
     turns(seen, house, "spend", period="7+d")
     told = seen.get_by_text(re.compile(r"Of this period: [\d,]+ attempts")).first.inner_text()
     count = int(re.search(r"Of this period: ([\d,]+)", told).group(1).replace(",", ""))
@@ -156,15 +166,13 @@ def test_a_figure_leads_to_exactly_its_rows(seen, house) -> None:
     assert len(rows) == count > 0
 
 
-@pytest.mark.long
-def test_idle_time_is_shared_over_teams(seen, house) -> None:
+def idle_time_is_shared_over_teams(seen: Page, house: House) -> None:
     turns(seen, house, "spend")
     chooses(seen, "Idle time", "shared by use")
     shows(seen, "and their part of idle time")
 
 
-@pytest.mark.long
-def test_the_cost_of_a_ticket_is_told(seen, house) -> None:
+def the_cost_of_a_ticket_is_told(seen: Page, house: House) -> None:
     turns(seen, house, "spend")
     today = datetime.now(UTC).date()
     lines = [f"{today - timedelta(days=day)},{100 + day}," for day in range(2, 9)]
@@ -175,8 +183,7 @@ def test_the_cost_of_a_ticket_is_told(seen, house) -> None:
     no_sideways_scroll(seen)
 
 
-@pytest.mark.long
-def test_the_sentence_leads_to_its_options_and_to_what_if(seen, house) -> None:
+def the_sentence_leads_to_its_options_and_to_what_if(seen: Page, house: House) -> None:
     turns(seen, house, "")
     sentence = seen.locator(".be-answer .a").first
     expect(sentence).to_have_text(re.compile("^(Keep|Reduce|Add|Leave)"))
@@ -187,6 +194,7 @@ def test_the_sentence_leads_to_its_options_and_to_what_if(seen, house) -> None:
     before = sentence.inner_text()
     sidebar(seen).get_by_test_id("stSidebarNav").get_by_text("Break-even", exact=True).click()
     drawn(seen)
+    folds(seen)
     expect(seen.locator(".be-answer .a").first).to_have_text(before)
     types(seen, GPU_rate="0.01")
     expect(seen.locator(".be-answer .a")).to_have_count(2)
@@ -194,8 +202,7 @@ def test_the_sentence_leads_to_its_options_and_to_what_if(seen, house) -> None:
     no_sideways_scroll(seen)
 
 
-@pytest.mark.long
-def test_a_budget_is_entered_and_ended(seen, house) -> None:
+def a_budget_is_entered_and_ended(seen: Page, house: House) -> None:
     turns(seen, house, "budgets")
     types(seen, **{"Who_or_what_it_limits": "team:search", "Limit,_USD": "750"})
     presses(seen, "Enter it")
@@ -210,8 +217,7 @@ def test_a_budget_is_entered_and_ended(seen, house) -> None:
     shows(seen, f"The budget team:search@month is ended, by {FAY}.")
 
 
-@pytest.mark.long
-def test_an_anomaly_is_muted_and_heard_again(seen, house) -> None:
+def an_anomaly_is_muted_and_heard_again(seen: Page, house: House) -> None:
     turns(seen, house, "spend")
     shows(seen, "Far above their usual day")
     muter = "Mute or unmute a series"
@@ -222,3 +228,71 @@ def test_an_anomaly_is_muted_and_heard_again(seen, house) -> None:
     chooses(seen, muter, "search")
     presses(seen, "Unmute")
     shows(seen, "team search is not muted any more")
+
+
+def a_rate_moves_every_place_of_the_verdict(seen: Page, house: House) -> None:
+    turns(seen, house, "rates")
+    cents = 50 + seen.viewport_size["width"] % 49
+    types(seen, USD_an_hour_of_one_GPU=f"0.{cents}", Where_the_rate_comes_from="contract 2026-19")
+    presses(seen, "Enter it")
+    no_sideways_scroll(seen)
+    presses(seen, "Yes, enter it")
+    shows(seen, f"The rate of llama-70b is entered, at once, by {FAY}.")
+    for path in ("", "breakeven", "plan"):
+        turns(seen, house, path)
+        shows(seen, f"$0.{cents} per GPU-hour")
+
+
+def a_virtual_tag_is_entered_and_divided(seen: Page, house: House) -> None:
+    turns(seen, house, "spend")
+    seen.get_by_text("Enter, change or withdraw a virtual tag").click()
+    for label, text in (("^Name$", "product"), ("^Rules", "work: team=search|support")):
+        field = seen.get_by_role("textbox", name=re.compile(label))
+        field.fill(text)
+        field.press("Tab")
+    presses(seen, "Enter the tag")
+    shows(seen, "The virtual tag product counts for all requests of the books.")
+    assert f"product by {FAY}" in house.entered(VIRTUAL_TAG)
+    today = datetime.now(UTC).date()
+    lines = [f"{today - timedelta(days=day)},{100 + day},product=work" for day in range(2, 5)]
+    gives(seen, "tickets.csv", "\n".join(["day,value,tag", *lines]).encode())
+    types(seen, Keep_it_under_the_name="tickets")
+    presses(seen, "Keep it")
+    shows(seen, "tickets is kept with 3 values.")
+    expect(seen.get_by_role("combobox", name="Divide by")).to_be_visible()
+    no_sideways_scroll(seen)
+    with house.gateway.engine.begin() as connection:  # as the next size finds it
+        for kind in (VIRTUAL_TAG, METRIC):
+            for name, entry in standing_entries(connection, kind, 2**62).items():
+                enter(connection, replace(entry, subject=kind + name, says=None))
+
+
+TASKS = (
+    an_anomaly_is_muted_and_heard_again,  # first: it stands for all where time is short
+    a_period_is_chosen_kept_in_the_address_and_taken_back,
+    a_day_leads_to_its_hours_and_to_its_requests,
+    a_click_on_a_bar_narrows_to_its_team,
+    a_figure_leads_to_exactly_its_rows,
+    idle_time_is_shared_over_teams,
+    the_cost_of_a_ticket_is_told,
+    the_sentence_leads_to_its_options_and_to_what_if,
+    a_budget_is_entered_and_ended,
+    a_virtual_tag_is_entered_and_divided,
+    a_rate_moves_every_place_of_the_verdict,
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "task"),
+    [
+        pytest.param(
+            size, task, id=f"{task.__name__}-{size}",
+            marks=() if (size, task) == ("phone", TASKS[0]) else pytest.mark.long,
+        )
+        for size in SIZES
+        for task in TASKS
+    ],
+    indirect=["seen"],
+)  # fmt: skip
+def test_a_task_is_done_by_clicking(seen: Page, house: House, task: Task) -> None:
+    task(seen, house)

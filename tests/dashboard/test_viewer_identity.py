@@ -112,3 +112,21 @@ def test_without_a_file_it_is_open_on_this_machine_alone(
     else:
         with pytest.raises(NotAllowed, match="nobody says who may look"):
             viewer_identity.identify_viewer()
+
+
+@pytest.mark.parametrize(("address", "let_in"), [("127.0.0.1", True), ("0.0.0.0", False)])
+def test_the_one_person_of_this_machine_is_whoever_looks_from_it(
+    tmp_path, monkeypatch, address: str, let_in: bool
+) -> None:
+    path = tmp_path / "access.toml"
+    path.write_text("here = 'ada@example.com'\n[people.'ada@example.com']\nrole = 'finance'\n")
+    monkeypatch.setenv(viewer_identity.FILE_VARIABLE, str(path))
+    monkeypatch.setattr(viewer_identity.sys, "argv", ["app.py", "--open"])
+    monkeypatch.setattr(st, "get_option", lambda name: address)
+    if let_in:
+        assert viewer_identity.identify_viewer()() == Viewer(
+            "ada@example.com", DashboardRole.FINANCE
+        )
+        return
+    with pytest.raises(NotAllowed, match="listens on 127"):
+        viewer_identity.identify_viewer()

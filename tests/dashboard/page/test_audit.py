@@ -1,18 +1,18 @@
 """Bills beside the books, the last verification, adjustments, who changed what; and their lack."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
 import streamlit as st
 
 from dashboard import formatting
-from dashboard.page.audit import CAUSES, CHECKS, change_row, invoice_name
+from dashboard.page.audit import CAUSES, CHECKS, _differing_days, change_row, invoice_name
 from ledger.database import make_engine, migrate
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
-from ledger.invoices.reconcile import DifferenceCause, model_of
+from ledger.invoices.reconcile import DifferenceCause, ReconciliationLine, model_of
 from ledger.seals.audit_log import AuditEntry, AuditLog
 from ledger.verify.checks import CHECKS as EVERY_CHECK
 from ledger.verify.checks import Finding, VerifyResult, verify
@@ -60,8 +60,18 @@ def test_a_difference_stands_where_it_is(page, billed, text_of) -> None:
     table = test.dataframe[0].value
     differing = table[table["difference"] != 0]
     assert len(differing) == 1
+    assert differing.index[0] == 0, "what differs comes first"
     assert differing.iloc[0]["difference"] == pytest.approx(1.25)
+    assert "+$1.25 on 1 day; " in shown
     assert len(test.get("vega_lite_chart")) == 1
+
+
+def test_days_that_differ_both_ways_do_not_hide_each_other() -> None:
+    days = {
+        date(2026, 11, n + 1): [ReconciliationLine("m", USD + pusd, USD, 1)]
+        for n, pusd in enumerate((5 * USD, -5 * USD, 0))
+    }
+    assert _differing_days(days) == ["+$5.00 on 1 day, -$5.00 on 1 day; 1 day agrees."]
 
 
 def test_posting_it_is_an_adjustment_of_nobody(page, billed, text_of) -> None:

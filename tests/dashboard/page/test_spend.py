@@ -174,13 +174,6 @@ def test_what_providers_claim_is_a_sum_beside_what_is_booked(page, books, text_o
     assert sum(row["claimed"] > 0 for row in tables(test)[4]) == 2
 
 
-def test_what_a_request_cost_stands_before_what_explains_it(page, month) -> None:
-    columns = list(page("spend", month.url).dataframe[4].value.columns)
-    assert columns[3:8] == ["went to", "input", "output", "cost", "at the comparator"]
-    assert columns[-1] == "request", "the widest, and the least read"
-    assert "claimed" not in columns, "nobody claims anything: the others have its room"
-
-
 @pytest.mark.parametrize(("day", "closed"), [(None, False), (30, True)])
 def test_closed_hours_are_named_when_there_are_some(
     page, books, month, text_of, day: int | None, closed: bool

@@ -5,10 +5,24 @@ from datetime import date
 from fractions import Fraction
 
 from dashboard import display
-from dashboard.sections.verdict import best_text, noun, option_records, read_money, sheet_line
+from dashboard.sections.verdict import (
+    _option_row,
+    _reserved,
+    best_text,
+    noun,
+    option_records,
+    read_money,
+    sheet_line,
+)
 from ledger.currencies import Currency
-from ledger.economics.assumptions import AssumptionSheet, PoolAssumptions
+from ledger.economics.assumptions import (
+    AssumptionSheet,
+    ModelAssumption,
+    ModelResidency,
+    PoolAssumptions,
+)
 from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.reserved_capacity import ReservedOffer
 from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
 from ledger.economics.verdict_text import sentence
 from ledger.money import PUSD_PER_USD
@@ -66,3 +80,17 @@ def test_bars_have_what_is_known_of_each_allowed_option() -> None:
     records = option_records(pool)
     assert {record["kind"] for record in records} == {"GPUs", "APIs"}, "ops are unknown: no bar"
     assert {record["name"] for record in records} == {"1 GPU (best)", "2 GPUs (now)", "3 GPUs"}
+
+
+def test_reserved_units_are_named_where_they_pay_and_where_they_never_do() -> None:
+    models = (
+        ModelAssumption("chat", ModelResidency.MAY_LEAVE, "a/chat", Fraction(2_000_000)),
+        ModelAssumption("inside", ModelResidency.MAY_NOT_LEAVE, None, None),
+    )
+    for usd, named in ((0.01, "in it 1 reserved unit of a/chat at $7.20, "), (90, None)):
+        offer = ReservedOffer("a/chat", 20_000, round(usd * PUSD_PER_USD))
+        sheet = AssumptionSheet((replace(POOL, models=models),), reserved=(offer,))
+        (pool,) = judge(sheet, {"p": CURVE}).pools
+        rows = [_option_row(pool, option)[0] for option in pool.options]
+        assert any(named in row for row in rows) if named else not any("unit" in r for r in rows)
+        assert bool(_reserved(pool, sheet)) is (named is None)

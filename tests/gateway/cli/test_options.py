@@ -25,6 +25,7 @@ READING = frozenset(
         *("enginebench:bench", "enginefit:fit", "engineplan:plan", "engineprobe:probe"),
         *("engineprofile:profile", "engineladder:ladder", "enginetune:tune"),
         *("enginequantize:quantize", "fleetplay:play", "budgets:list_budgets", "anomalies:muted"),
+        *("virtualtags:list_tags", "businessmetrics:list_metrics"),
         *("engineops:status", "engineops:logs", "engineeval:evaluate", "engine:list_gpus"),
         *("policysets:show", "policysets:check", "policysets:diff", "policysets:history"),
         *("simulate:simulate", "policy:explain_command"),

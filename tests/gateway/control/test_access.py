@@ -96,8 +96,9 @@ def test_every_role_on_every_route(stack, tokens) -> None:
     assert {"yes", "no"} == {said for (_, role), said in told.items() if role == "developer"}
 
 
+ALLOCATED = {"virtual-tags", "business-metrics"}
 SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes", "engines"}
-READ = {"prices", "currencies", "scenarios", "budgets", "anomalies"}
+READ = {"prices", "currencies", "scenarios", "budgets", "anomalies", *ALLOCATED}
 OFFERS = {"gpu-prices", "reserved"}
 PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes", "verdict", "fleet"}
 SEES = {
@@ -119,6 +120,7 @@ CHANGES = {
         "scenarios",
         "budgets",
         "anomalies",
+        *ALLOCATED,
         *OFFERS,
     },
     KeyRole.DEVELOPER: set(),

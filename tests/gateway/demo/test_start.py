@@ -1,6 +1,7 @@
 """`breakeven demo`: a replayed month, then live traffic, and nothing left when it ends."""
 
 import re
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from gateway.config.statedir import hold
 from gateway.demo.start import fresh_state
 from gateway.errors import ConfigError
 from ledger.database import open_readonly, sqlite_url
+from ledger.identity.people import AccessFile, DashboardRole
 
 
 @pytest.fixture
@@ -25,6 +27,14 @@ def test_the_demos_engines_move_with_its_ports(tmp_path, monkeypatch):
     settings = load(fresh_state(StarterPorts(9000, 9001, 9002)))
     (pool,) = settings.pools.values()
     assert (settings.server.port, settings.dashboard.port, pool.engine.port) == (9000, 9001, 9002)
+
+
+def test_whoever_opens_the_demo_here_is_its_finance_person(ports, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = load(fresh_state(ports))
+    access = AccessFile(Path(settings.dashboard.access_file)).read()
+    assert access.find(access.here).role is DashboardRole.FINANCE
+    assert settings.dashboard.host == "127.0.0.1"
 
 
 def test_ctrl_c_ends_a_demo_that_is_still_replaying(run_command, ports):

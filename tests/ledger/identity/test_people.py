@@ -21,6 +21,7 @@ role = "admin"
 role = "viewer"
 teams = ["search"]
 """
+HERE = "here = 'ada@example.com'\n[people.'ada@example.com']\nrole = 'finance'\n"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,8 @@ def test_who_is_found(name: str, found: Person | None) -> None:
         (FILE.replace('"viewer"', '"finance"'), "a finance sees every team"),
         (FILE.replace('[auth]\nclient_id = "c"', ""), "either [auth]"),
         (FILE + "[proxy]\nsecret_file='s'", "either [auth]"),
+        ("here = 'ada@example.com'" + FILE, "either [auth]"),
+        (HERE.replace("here = 'ada", "here = 'joe"), "`joe@example.com` is nobody"),
         (FILE + "[oidc]\nhours=0", "more than 0"),
         ("people = 1", "people"),
         ("[", "the access file"),

@@ -181,7 +181,7 @@ def test_a_claim_that_depends_on_the_zone_waits_for_it(engine, opened, settled, 
         (BillingZone(OffsetBasis.UTC, 0, (0, 60)), None),
         (BillingZone(OffsetBasis.FOUND, 480, (480,)), "UTC+08:00, which alone explains it"),
         (BillingZone(OffsetBasis.UNKNOWN, 0, (60, 120)), "It fits UTC+01:00, UTC+02:00"),
-        (BillingZone(OffsetBasis.UNKNOWN, 0), "Under no time zone"),
+        (BillingZone(OffsetBasis.UNKNOWN, 0), "in no other time zone"),
     ],
 )
 def test_what_is_not_known_of_a_zone_is_told(found, words) -> None:

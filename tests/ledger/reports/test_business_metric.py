@@ -10,6 +10,7 @@ from ledger.reports.business_metric import (
     MetricDay,
     MetricFileError,
     MetricUnitCost,
+    TagGroup,
     parse_metric,
     unit_costs,
 )
@@ -22,9 +23,11 @@ def test_a_file_by_day_and_team() -> None:
     with pytest.raises(MetricFileError, match="is no number"):
         parse_metric(text)
     found = parse_metric(b"day,value,team\n2026-11-01,1200.5,\n2026-11-01,7,search\n")
-    assert [(item.day, str(item.value), item.team) for item in found] == [
+    assert [(item.day, str(item.value), item.group) for item in found] == [
         (D1, "1200.5", None), (D1, "7", "search"),
     ]  # fmt: skip
+    (tagged,) = parse_metric(b"day,value,team,tag\n2026-11-01,7,,product=support\n")
+    assert tagged == MetricDay(D1, 7, TagGroup("product=support"))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,11 @@ def test_a_file_by_day_and_team() -> None:
         (b"day,value\n1 Nov,2\n", "m.csv: line 2, column `day`: `1 Nov` is no day"),
         (b"day,value\n2026-11-01,-2\n", "a number from 0 on"),
         (b"day,value\n2026-11-01,nan\n", "a number from 0 on"),
+        (b"day,value\n2026-11-01,1e-99999\n", "at most 9 decimals"),
+        (b"day,value\n2026-11-01,1e16\n", "at most 1,000,000,000,000,000,"),
         (b"day,value\n2026-11-01,2\n2026-11-01,3\n", "stands there twice"),
+        (b"day,value,tag\n2026-11-01,2,product\n", "`product` is no tag: write NAME=VALUE"),
+        (b"day,value,team,tag\n2026-11-01,2,a,b=c\n", "of a team or of a tag, not of both"),
     ],
 )
 def test_faults_name_line_and_column(text, said) -> None:
@@ -50,7 +57,7 @@ def test_only_days_of_which_both_are_known_are_divided() -> None:
     house, team = unit_costs(metric, spent)
     assert house == MetricUnitCost(None, Fraction(10), 50, 2, (D3,))
     assert house.pusd_per_unit == 5
-    assert (team.team, team.pusd_per_unit) == ("search", Fraction(5, 2))
+    assert (team.group, team.pusd_per_unit) == ("search", Fraction(5, 2))
 
 
 def test_no_unit_has_no_cost_and_not_zero() -> None:

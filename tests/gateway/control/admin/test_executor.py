@@ -44,6 +44,7 @@ LEAST = {
     "policies": "policies: []", "name": "x", "target": "alpha", "to": "own", "engine": "pool:main",
     "key_id": "none", "source": "a.csv", "content": "YQ==", "invoice": 1, "approves": "x",
     "pool": "main", "usd_per_hour": "2", "provider": "up", "project": "p", "page": "plan",
+    "rules": ["x: team=x"], "lines": [{"day": "2026-01-02", "value": 1}],
     "turned": {}, "currency": "EUR", "per_usd": "0.9", "day": "2026-01-02",
     "scope": "team:x", "usd": "5", "by": "team", "attempts": ["none"], "tokens_per_minute": 1_000,
     "prices": [{"gpu": "L4", "usd_per_hour": "1", "day": "2026-01-02", "source": "a list"}],

@@ -1,0 +1,64 @@
+"""Reads of virtual tags and business metrics, which are the house's: their rules name teams."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from dashboard.data.reads import DashboardView, query
+from dashboard.viewer import ViewerScope
+from ledger.manual_entries import VIRTUAL_TAG, ManualEntry, standing_entries
+from ledger.reporting_zone import reporting_zone
+from ledger.reports.business_metric import MetricDay
+from ledger.reports.stored_metrics import stored_metrics as read_metrics
+from ledger.reports.virtual_tags import (
+    TagRule,
+    VirtualSpend,
+    VirtualTag,
+    parse_tag,
+    rule_lines,
+    virtual_spend,
+    virtual_spend_by_day,
+)
+from ledger.reports.virtual_tags import virtual_tags as read_virtual_tags
+
+
+@query(ViewerScope.HOUSE, entries=4, teams=False)
+def tag_entries(connection: Connection, view: DashboardView) -> Mapping[str, ManualEntry]:
+    """Return the entries of virtual tags that count now, by name."""
+    found = standing_entries(connection, VIRTUAL_TAG, view.now_us)
+    return {name: entry for name, entry in sorted(found.items()) if entry.says is not None}
+
+
+@query(ViewerScope.HOUSE, entries=8)
+def spend_of_tag(connection: Connection, view: DashboardView, name: str) -> list[VirtualSpend]:
+    """Return what each value of a virtual tag cost in the period, the dearest first."""
+    entry = standing_entries(connection, VIRTUAL_TAG, view.now_us).get(name)
+    if entry is None or entry.says is None:
+        return []
+    return virtual_spend(connection, view.scope, parse_tag(name, rule_lines(entry.says)))
+
+
+@query(ViewerScope.HOUSE, entries=8)
+def spend_of_groups(
+    connection: Connection, view: DashboardView, groups: Sequence[str]
+) -> dict[tuple[int, str], int]:
+    """Return pico-USD by the start of each day and by group; a group is `NAME=VALUE`.
+
+    `NAME` is a virtual tag's, else a tag's of requests.
+    """
+    zone, known = reporting_zone(connection), read_virtual_tags(connection, view.now_us)
+    found: dict[tuple[int, str], int] = {}
+    for group in groups:
+        name, _, value = group.partition("=")
+        tag = known.get(name) or VirtualTag(name, (TagRule(value, {f"tag:{name}": (value,)}),))
+        days = virtual_spend_by_day(connection, view.scope, zone, tag)
+        found |= {
+            (start_us, group): pusd for (start_us, told), pusd in days.items() if told == value
+        }
+    return found
+
+
+@query(ViewerScope.HOUSE, entries=4, teams=False)
+def metrics(connection: Connection, view: DashboardView) -> dict[str, list[MetricDay]]:
+    """Return the stored metrics by name."""
+    return read_metrics(connection, view.now_us)

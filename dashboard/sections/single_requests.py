@@ -1,0 +1,171 @@
+"""Single requests of a period: chosen by what they share, or by id, down to the decision."""
+
+from typing import Any
+
+import msgspec
+import streamlit as st
+
+from dashboard import facets, formatting, theme
+from dashboard.charts import timeline
+from dashboard.data import reads, tags
+from dashboard.data.claims import claimed
+from dashboard.data.reads import DashboardView
+from dashboard.figures import money_columns, time_column
+from dashboard.sections import attempt_table
+from ledger.queries.claims import ClaimTotal
+from ledger.queries.reads import AttemptDetail
+from ledger.reports.survey import Survey
+from ledger.writing.rows import DISPUTED
+
+ROWS, FILTERS = 200, 3  # filters: beside each other
+ANY = "any"
+MONEY_WIDTH = 100  # pixels: `$0.00051234` is not cut
+BIND: Any = "query-params"
+NUMBER = st.column_config.NumberColumn
+
+
+def show(view: DashboardView, survey: Survey) -> None:
+    """Draw the filters and the latest requests that match, or one request with its tries."""
+    asked = st.text_input(
+        "Request id",
+        key="request",
+        bind=BIND,
+        placeholder="x-request-id of an answer, or choose below",
+    )
+    if asked:
+        _show_request(view, asked.strip())
+        return
+    marks = reads.flagged(view)
+    chosen = {
+        name: value
+        for name in facets.FACETS
+        if (value := st.session_state.get(f"only-{name}", ANY)) != ANY
+    }
+    choices = facets.offered_values(survey.cells, chosen)
+    choices["flag"] = sorted({mark.flag for mark in marks})
+    choices["key"] = _keys(view, chosen.get("team"))
+    labels = tags.labels(view)
+    where = {}
+    for place, (field, values) in enumerate(choices.items()):
+        if place % FILTERS == 0:
+            columns = st.columns(FILTERS)
+        value = columns[place % FILTERS].selectbox(
+            field, [ANY, *values], key=f"only-{field}",
+            format_func=lambda item: labels.get(item, item),
+        )  # fmt: skip
+        if value != ANY:
+            where[field.replace(" ", "_")] = value
+    if disputed := sum(mark.attempts for mark in marks if mark.flag == DISPUTED):
+        answers = formatting.plural(disputed, "answer")
+        st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
+    _show_claims(claimed(view))
+    key = where.pop("key", None)
+    found: list[AttemptDetail] = []
+    if facets.is_present(survey.cells, chosen):
+        which = tuple(where.items())
+        found = (
+            reads.attempts(view, which, ROWS)
+            if key is None
+            else tags.attempts_of_key(view, key, which, ROWS)
+        )
+    if not found:
+        st.caption("No request matches.")
+        return
+    frame = attempt_table.attempt_rows(found)
+    paid = [name for name in attempt_table.MONEY if name in frame[0]]
+    event = theme.table(
+        frame,
+        about="attempt",
+        height=320,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="requests",
+        column_config={
+            formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
+            **money_columns(frame, paid, width=MONEY_WIDTH),
+            **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
+        },
+    )
+    st.caption(
+        f"The latest {len(found)}, newest first. Select a row to see why it went there; "
+        "`spend?request=ID` links to one request and its decision."
+    )
+    if (chosen_rows := event["selection"]["rows"]) and chosen_rows[0] < len(found):
+        _detail(view, found[chosen_rows[0]])
+
+
+def _show_claims(total: ClaimTotal) -> None:
+    """Show what providers claim beyond what is booked; the sum is no part of spend or bill."""
+    if total.attempts:
+        answers = formatting.plural(total.attempts, "answer")
+        st.warning(
+            f"Of {answers} providers claim {formatting.money(total.surplus_pusd)} beyond what is "
+            "booked: in dispute, and no part of the spend above.".replace("$", r"\$")
+        )
+
+
+def _keys(view: DashboardView, team: str | None) -> list[str]:
+    """Those that asked for anything in the period, of one team or of all; what is chosen stays."""
+    kept = st.session_state.get("only-key", ANY)
+    asked = {use.key_id for use in tags.keyed(view) if team in (None, use.team)}
+    return sorted((asked | {kept}) - {ANY})
+
+
+def _show_request(view: DashboardView, request_id: str) -> None:
+    """A single request with all its tries; the address links to it and so to its decisions."""
+    found = reads.attempts_of(view, request_id)
+    if not found:
+        st.info(
+            f"No attempt of {formatting.quote(request_id)} is in this period and team. Choose a "
+            "longer "
+            "period; single attempts that were retired are gone.",
+            icon=":material/search_off:",
+        )
+        return
+    st.caption("Every try of this request. The address of this page links to it.")
+    for row in found:
+        _detail(view, row)
+
+
+def _detail(view: DashboardView, row: AttemptDetail) -> None:
+    compared, blob = reads.details(view, row.attempt_id)
+    cost = "unpriced" if row.cost_pusd is None else formatting.money(row.cost_pusd)
+    with st.container(border=True):
+        left, right = st.columns(2)
+        with left:
+            theme.card(
+                f"Attempt {row.attempt_id}",
+                theme.big(f"{cost} at {row.target}", size="mid"),
+                theme.rows(
+                    ("Chosen because", formatting.reason(row.reason), None),
+                    ("Not on an own engine because", formatting.reason(row.spill_reason), None),
+                    *formatting.stage_rows(blob),
+                    (
+                        "Asked for with key",
+                        tags.labels(view).get(row.key_id, row.key_id),
+                        None,
+                    ),
+                    ("Tokens counted", row.basis or "not settled", None),
+                    *(
+                        [("Its provider claims", formatting.money(row.claimed_pusd), None)]
+                        if row.claimed_pusd is not None
+                        else []
+                    ),
+                    ("Cached input tokens", formatting.count(row.cached_tokens), None),
+                    *(
+                        (
+                            f"Would cost at {comparison.comparator}",
+                            formatting.comparison(comparison),
+                            None,
+                        )
+                        for comparison in compared
+                    ),
+                ),
+                about="attempt",
+            )
+        with right:
+            if blob:
+                st.json(msgspec.msgpack.decode(blob), expanded=2)
+            else:
+                st.caption("The frozen decision of this request is not kept any more.")
+        timeline.show(reads.tries(view, row.request_id))

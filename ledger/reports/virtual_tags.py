@@ -1,0 +1,202 @@
+"""Virtual tags: values that a rule gives to requests of the past and the future alike.
+
+A virtual tag has a name, as `product`, and rules in order, each one line of text:
+
+    support: team=support|helpdesk
+    search: team=search, model=chat
+
+The first rule that holds gives the value; where none does the request is `UNASSIGNED`. So each
+attempt counts once, and the values of a tag add up to what all attempts cost. Beside `team` the
+rules of one tag look at one more dimension, for sums are kept by team and one other: `model`, `key`
+(an id), or `tag:NAME` (a tag of the request or its key).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from ledger.manual_entries import VIRTUAL_TAG, standing_entries
+from ledger.queries.attempts import SpendPoint
+from ledger.queries.rollups import SumQuery, sums
+from ledger.queries.tags import sums_by_key, sums_by_tags
+from ledger.reporting_zone import ReportingZone
+from ledger.reports.zone_days import day_spent
+from ledger.spans import Scope
+from ledger.sums.rollup import ATTEMPTS, LIMB
+
+UNASSIGNED = "(no rule)"
+MOST_RULES = 100
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_FIELDS = ("team", "model", "key")
+_COSTS = ("attempts", "input_tokens", "output_tokens", "cost_high", "cost_low")
+
+
+class VirtualTagError(ValueError):
+    """Faults of a virtual tag, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagRule:
+    """`matches` are the values of each dimension that the rule takes, `tag:NAME` among them."""
+
+    value: str
+    matches: Mapping[str, tuple[str, ...]]
+
+    def holds(self, found: Mapping[str, str]) -> bool:
+        return all(found.get(name) in wanted for name, wanted in self.matches.items())
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTag:
+    """`by`: the dimension beside the team: `model`, `key`, `tags`, or None."""
+
+    name: str
+    rules: tuple[TagRule, ...]
+
+    @property
+    def by(self) -> str | None:
+        return next(iter(_beside_team(self.rules)), None)
+
+    def value_of(self, found: Mapping[str, str]) -> str:
+        return next((rule.value for rule in self.rules if rule.holds(found)), UNASSIGNED)
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualSpend:
+    """Attempts of one value; own ones at their provisional charge, unpriced ones at nothing."""
+
+    value: str
+    attempts: int
+    input_tokens: int
+    output_tokens: int
+    cost_pusd: int
+
+
+def parse_tag(name: str, lines: Sequence[str]) -> VirtualTag:
+    """Return the virtual tag of these rules. Raises `VirtualTagError`, which names each line."""
+    faults = []
+    if not _NAME.fullmatch(name):
+        faults.append("name: letters, digits and _.- only, at most 60, as `product`")
+    rules = []
+    for number, line in enumerate((line for line in lines if line.strip()), 1):
+        rule = _parse_rule(line)
+        if isinstance(rule, str):
+            faults.append(f"rule {number}, `{line.strip()[:80]}`: {rule}")
+        else:
+            rules.append(rule)
+    if not rules and not faults:
+        faults.append("rules: at least one, as `support: team=support|helpdesk`")
+    if len(rules) > MOST_RULES:
+        faults.append(f"rules: at most {MOST_RULES}")
+    if len(_beside_team(rules)) > 1:
+        beside = ", ".join(sorted(_beside_team(rules)))
+        faults.append(f"rules: beside `team` one dimension in all, not {beside}")
+    if faults:
+        raise VirtualTagError("\n".join(faults))
+    return VirtualTag(name, tuple(rules))
+
+
+def _parse_rule(line: str) -> TagRule | str:
+    """Return the rule, or what is wrong with its line."""
+    value, colon, rest = (part.strip() for part in line.partition(": "))
+    if not (value and colon and rest):
+        return "write `VALUE: team=A|B, model=C`, with a blank after the first colon"
+    if value == UNASSIGNED:
+        return f"`{UNASSIGNED}` is what no rule takes: choose another value"
+    matches: dict[str, tuple[str, ...]] = {}
+    for part in rest.split(","):
+        name, equals, wanted = (piece.strip() for piece in part.partition("="))
+        values = tuple(item.strip() for item in wanted.split("|"))
+        if not equals or not all(values):
+            return f"`{part.strip()}`: write `team=A` or `team=A|B`"
+        if name in matches:
+            return f"`{name}` stands there twice: write `{name}=A|B`"
+        matches[name] = values
+    unknown = [name for name in matches if name not in _FIELDS and not name.removeprefix("tag:")]
+    unknown += [name for name in matches if name not in _FIELDS and not name.startswith("tag:")]
+    return (
+        f"`{unknown[0]}` is none of team, model, key, tag:NAME"
+        if unknown
+        else TagRule(value, matches)
+    )
+
+
+def _beside_team(rules: Iterable[TagRule]) -> set[str]:
+    names = {name.partition(":")[0] for rule in rules for name in rule.matches}
+    return {"tags" if name == "tag" else name for name in names} - {"team"}
+
+
+def rule_lines(says: Mapping[str, Any]) -> list[str]:
+    """Return the rules of an entry as they were written."""
+    return [str(line) for line in says["rules"]]
+
+
+def virtual_tags(connection: Connection, at_us: int) -> dict[str, VirtualTag]:
+    """Return the virtual tags in force, by name."""
+    standing = standing_entries(connection, VIRTUAL_TAG, at_us)
+    return {
+        name: parse_tag(name, rule_lines(entry.says))
+        for name, entry in sorted(standing.items())
+        if entry.says is not None
+    }
+
+
+def virtual_spend(connection: Connection, scope: Scope, tag: VirtualTag) -> list[VirtualSpend]:
+    """Return what each value cost, the dearest first; what no rule takes is one of them."""
+    added: dict[str, list[int]] = {}
+    for _, names, figures in _cells(connection, scope, tag, None):
+        attempts, given, answered, high, low = figures
+        row = added.setdefault(tag.value_of(names), [0, 0, 0, 0])
+        for place, figure in enumerate((attempts, given, answered, high * LIMB + low)):
+            row[place] += figure
+    rows = [VirtualSpend(value, *figures) for value, figures in added.items()]
+    return sorted(rows, key=lambda row: (-row.cost_pusd, row.value))
+
+
+def virtual_spend_by_day(
+    connection: Connection, scope: Scope, zone: ReportingZone, tag: VirtualTag
+) -> dict[tuple[int, str], int]:
+    """Return pico-USD by the start of each day of the zone and by value."""
+    found = Counter[tuple[int, str]]()
+    for point in day_spent(connection, scope, zone, partial(_points, tag)):
+        found[point.start_us, point.name] += point.cost_pusd
+    return dict(found)
+
+
+def _points(
+    tag: VirtualTag, connection: Connection, scope: Scope, width_us: int
+) -> list[SpendPoint]:
+    return [
+        SpendPoint(start_us, tag.value_of(names), figures[3] * LIMB + figures[4])
+        for start_us, names, figures in _cells(connection, scope, tag, width_us)
+    ]
+
+
+def _cells(
+    connection: Connection, scope: Scope, tag: VirtualTag, bucket_us: int | None
+) -> Iterable[tuple[int, dict[str, str], list[int]]]:
+    """Yield sums by bucket, team and the tag's other dimension, the dimensions by name."""
+    by = {"key": ("team_id", "key_id"), "tags": ("team_id", "tags")}.get(
+        tag.by or "", ("team_id", "model")
+    )
+    ask = SumQuery(by, bucket_us, measures=_COSTS)
+    if tag.by == "key":
+        found = sums_by_key(connection, scope, ask)
+    elif tag.by == "tags":
+        found = sums_by_tags(connection, scope, ask)
+    else:
+        found = sums(connection, ATTEMPTS, scope, ask)
+    for (start_us, team, other), figures in found.items():
+        names = {"team": team}
+        if tag.by == "tags":
+            said = msgspec.json.decode(other, type=dict[str, str])
+            names |= {f"tag:{name}": value for name, value in said.items()}
+        else:
+            names[tag.by or "model"] = other
+        yield start_us, names, figures
