@@ -20,6 +20,7 @@ from backends.address_policy import LOCALHOST, parse_address
 FLAG = "--kv-transfer-config"
 CONNECTOR = "NixlConnector"
 HOST_VARIABLE, PORT_VARIABLE = "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"
+_TOO_LITTLE = "Free memory on device"  # vLLM's words
 DIRECT_READS = ("UCX_CUDA_IPC_ENABLE_GET_ZCOPY", "on")
 
 
@@ -45,6 +46,19 @@ def transfer_environ(address: str, told: Mapping[str, str]) -> tuple[tuple[str, 
         raise ValueError(f"{host} is no private address: whoever reaches it can read KV")
     direct = () if DIRECT_READS[0] in told else (DIRECT_READS,)
     return (HOST_VARIABLE, host), (PORT_VARIABLE, str(int(port))), *direct
+
+
+def explain_memory(reason: str, readers: Sequence[str]) -> str:
+    """Return why an engine that hands KV on cannot start, with the cure where readers hold it up.
+
+    `readers`: engines that fetch KV from it. Memory that they have mapped is not freed when the
+    engine is killed, and its successor finds too little. Seen with NIXL 1.5.1 on an H200, with and
+    without UCX's cache of mappings (`UCX_CUDA_IPC_CACHE`).
+    """
+    if not readers or _TOO_LITTLE not in reason:
+        return reason
+    words = "engines that read KV from it may still hold the memory of the one before"
+    return f"{reason} ({words}: `breakeven engine restart {' '.join(readers)}`)"
 
 
 def is_private_host(host: str) -> bool:

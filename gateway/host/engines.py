@@ -19,7 +19,7 @@ from pathlib import Path
 from backends.engine import gpus, ports
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, EngineLaunch
-from backends.engine.kvtransfer import transfer_environ, transfer_flags
+from backends.engine.kvtransfer import explain_memory, transfer_environ, transfer_flags
 from backends.engine.load_order import GpuLoadQueue
 from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 from backends.engine.tasks import task_of
@@ -192,11 +192,16 @@ class EngineSupervision:
     def _publish(self, row: int, status: EngineStatus) -> None:
         life = status.restarts + 1 if status.phase is EnginePhase.SERVING else 0
         self._board.publish_stage(row, status.phase.value, life)
-        detail = f": {status.reason}" if status.reason else ""
-        if status.reason or status.phase not in _ON_ITS_WAY or not status.crashes_in_a_row:
-            self._words.publish(
-                status.name, status.reason
-            )  # else why it crashed before is still news
+        seat = self._runtime.engines[row]
+        readers = [
+            other.name
+            for other in self._runtime.engines
+            if seat.role == "prefill" and other.role == "decode" and other.pool == seat.pool
+        ]
+        reason = explain_memory(status.reason, readers)
+        detail = f": {reason}" if reason else ""
+        if reason or status.phase not in _ON_ITS_WAY or not status.crashes_in_a_row:
+            self._words.publish(status.name, reason)  # else why it crashed before is still news
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
 
     def _waits(self, row: int) -> bool:

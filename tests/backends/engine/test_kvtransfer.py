@@ -4,6 +4,7 @@ import pytest
 
 from backends.engine.kvtransfer import (
     FLAG,
+    explain_memory,
     is_private_host,
     names_transfer,
     transfer_environ,
@@ -48,3 +49,12 @@ def test_a_persons_own_flag_is_seen() -> None:
     assert names_transfer(["--kv-transfer-config", "{}"])
     assert names_transfer(["--kv_transfer_config={}"])
     assert not names_transfer(["--kv-events-config", "{}"])
+
+
+def test_who_holds_the_memory_of_an_ended_engine_is_named() -> None:
+    said = "exited with 1: ValueError: Free memory on device cuda:0 (36.37/139.8 GiB) on startup"
+    told = explain_memory(said, ["pool:a/1"])
+    assert told.startswith(said)
+    assert "`breakeven engine restart pool:a/1`" in told
+    assert explain_memory(said, []) == said
+    assert explain_memory("exited with 1", ["pool:a/1"]) == "exited with 1"
