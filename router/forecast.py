@@ -28,10 +28,8 @@ EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bound
 OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
 BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt makes others late
 STEPS_BREAK = 0.65  # margin of steps so low that a lower mean does not help: single steps count
-ONE_STEP_AHEAD, AHEAD_HALVES = (
-    0.55,
-    0.05,
-)  # margin that lets one step wait ahead, and for half of it
+ONE_STEP_AHEAD = 0.55  # margin of steps at which tokens of one full step may wait ahead of a prompt
+AHEAD_HALVES = 0.05  # by which it is lower where half of them may
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
