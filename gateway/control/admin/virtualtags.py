@@ -8,7 +8,6 @@ from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, USAGE
 from gateway.control.admin.entries import current_entries, enter_entry, entries_document
 from gateway.control.admin.verb import NoInput, Note, OperationContext, OperationRefused, verb
 from ledger.manual_entries import VIRTUAL_TAG
-from ledger.reports.virtual_tags import VirtualTagError, parse_tag
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=60, description="as `product`")]
 _Rule = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
@@ -41,6 +40,11 @@ def tags_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     EnterTagInput,
 )
 def tags_enter(place: OperationContext, given: EnterTagInput) -> dict[str, Any]:
+    from ledger.reports.virtual_tags import (  # noqa: PLC0415  (most starts never need its queries)
+        VirtualTagError,
+        parse_tag,
+    )
+
     try:
         parse_tag(given.name, given.rules)
     except VirtualTagError as error:
