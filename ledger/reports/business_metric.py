@@ -94,10 +94,13 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
 
 
 def is_count(value: Decimal) -> bool:
-    """Return whether a day can have so many units; more digits than these are nobody's count."""
+    """Return whether a day can have so many units; more digits than these are nobody's count.
+
+    Zeros behind the last decimal count too: as text, which is how it is stored, `0e-9999` has all.
+    """
     if not value.is_finite() or not 0 <= value <= MOST_UNITS:
         return False
-    exponent = value.normalize().as_tuple().exponent
+    exponent = value.as_tuple().exponent
     return isinstance(exponent, int) and exponent >= -DECIMALS
 
 

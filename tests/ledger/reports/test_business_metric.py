@@ -39,6 +39,8 @@ def test_a_file_by_day_and_team() -> None:
         (b"day,value\n2026-11-01,-2\n", "a number from 0 on"),
         (b"day,value\n2026-11-01,nan\n", "a number from 0 on"),
         (b"day,value\n2026-11-01,1e-99999\n", "at most 9 decimals"),
+        (b"day,value\n2026-11-01,0e-99999\n", "at most 9 decimals"),
+        (b"day,value\n2026-11-01,0.1" + b"0" * 40 + b"1\n", "at most 9 decimals"),
         (b"day,value\n2026-11-01,1e16\n", "at most 1,000,000,000,000,000,"),
         (b"day,value\n2026-11-01,2\n2026-11-01,3\n", "stands there twice"),
         (b"day,value,tag\n2026-11-01,2,product\n", "`product` is no tag: write NAME=VALUE"),
