@@ -96,7 +96,7 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
 def is_count(value: Decimal) -> bool:
     """Return whether a day can have so many units; more digits than these are nobody's count.
 
-    Zeros behind the last decimal count too: as text, which is how it is stored, `0e-9999` has all.
+    Zeros behind the last decimal count, too: a value is stored as text, which has all of them.
     """
     if not value.is_finite() or not 0 <= value <= MOST_UNITS:
         return False
