@@ -36,7 +36,7 @@ def test_a_file_by_day_and_team() -> None:
         (b"day\n2026-11-01\n", "the column `value` is missing"),
         (b"day,value\n", "the file has no day"),
         (b"day,value\n1 Nov,2\n", "m.csv: line 2, column `day`: `1 Nov` is no day"),
-        (b"day,value\n2026-11-01,-2\n", "a number from 0 on"),
+        (b"day,value\n2026-11-01,-2\n", "column `value` must be a number from 0 on"),
         (b"day,value\n2026-11-01,nan\n", "a number from 0 on"),
         (b"day,value\n2026-11-01,1e-99999\n", "at most 9 decimals"),
         (b"day,value\n2026-11-01,0e-99999\n", "at most 9 decimals"),
