@@ -18,5 +18,6 @@ class ElapsedTime:
         self._first_us, self._first_ns = now_us(), elapsed_ns()
 
     def at_most_us(self) -> int:
+        """Return the time now, or an earlier one where the wall clock ran ahead."""
         passed_us = (self._elapsed_ns() - self._first_ns) // 1000
         return min(self._now_us(), self._first_us + passed_us)

@@ -350,7 +350,7 @@ def emptied(engine: EngineState) -> EngineState:
         queued_hit_tokens=0.0, kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(),
         head_tokens=0.0, head_since_s=0.0, prefill_rate_tokens_per_s=0.0, tightest_ttft_ms=None,
         tightest_tpot_ms=None, step_feedback=min(1.0, engine.step_feedback), spare_misses=0.0,
-        safety_ttft=1.0, safety_tpot=1.0,
+        spare_brief_misses=0.0, safety_ttft=1.0, safety_tpot=1.0,
     )  # fmt: skip
 
 

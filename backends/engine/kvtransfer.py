@@ -53,7 +53,7 @@ def explain_memory(reason: str, readers: Sequence[str]) -> str:
 
     `readers`: engines that fetch KV from it. Memory that they have mapped is not freed when the
     engine is killed, and its successor finds too little. Seen with NIXL 1.5.1 on an H200, with and
-    without UCX's cache of mappings (`UCX_CUDA_IPC_CACHE`).
+    without UCX's cache of mappings.
     """
     if not readers or _TOO_LITTLE not in reason:
         return reason

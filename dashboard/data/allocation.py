@@ -1,5 +1,6 @@
 """Reads of virtual tags and business metrics, which are the house's: their rules name teams."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
@@ -44,16 +45,22 @@ def spend_of_groups(
 ) -> dict[tuple[int, str], int]:
     """Return pico-USD by the start of each day and by group; a group is `NAME=VALUE`.
 
-    `NAME` is a virtual tag's, else a tag's of requests.
+    `NAME` is a virtual tag's, else a tag's of requests. All values of a name are read at once.
     """
     zone, known = reporting_zone(connection), read_virtual_tags(connection, view.now_us)
-    found: dict[tuple[int, str], int] = {}
+    values: dict[str, list[str]] = defaultdict(list)
     for group in groups:
         name, _, value = group.partition("=")
-        tag = known.get(name) or VirtualTag(name, (TagRule(value, {f"tag:{name}": (value,)}),))
+        values[name].append(value)
+    found: dict[tuple[int, str], int] = {}
+    for name, wanted in values.items():
+        rules = tuple(TagRule(value, {f"tag:{name}": (value,)}) for value in wanted)
+        tag = known.get(name) or VirtualTag(name, rules)
         days = virtual_spend_by_day(connection, view.scope, zone, tag)
         found |= {
-            (start_us, group): pusd for (start_us, told), pusd in days.items() if told == value
+            (start_us, f"{name}={value}"): pusd
+            for (start_us, value), pusd in days.items()
+            if value in wanted
         }
     return found
 

@@ -43,14 +43,13 @@ from ledger.budgets.spending import (
 from ledger.budgets.under_way import BookedChange, apply_booked
 from ledger.budgets.window_sums import AccountFilter, total_windows
 from ledger.budgets.windows import CalendarWindow
+from ledger.database import in_groups
 from ledger.journals.records import HoldState
 from ledger.orm.base import Stored
 from ledger.orm.books import LOST, AttemptRow
 from ledger.orm.budgets import BOOKED, HoldRow
 from ledger.orm.types import exact_sum
 from ledger.upserts import insert_of
-
-IDS_PER_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +134,8 @@ def backfill(connection: Connection, sweep: BudgetSweep, counted: Counted | None
         else:
             since = replace(part, where=and_(part.where, AttemptRow.seq > known.until))
             _add_missed(connection, sweep.window, since)
-            for first in range(0, len(known.changing), IDS_PER_QUERY):
-                some = AttemptRow.attempt_id.in_(known.changing[first : first + IDS_PER_QUERY])
-                changed = replace(part, where=and_(part.where, some))
+            for some in in_groups(known.changing):
+                changed = replace(part, where=and_(part.where, AttemptRow.attempt_id.in_(some)))
                 _add_missed(connection, sweep.window, changed)
         _add_open(connection, sweep.window, part, hard=sweep.line.hard)
     prefix = sweep.line.scope.removesuffix(EACH)

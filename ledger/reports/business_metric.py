@@ -15,7 +15,7 @@ from ledger.csvtable import read_table
 
 COLUMNS = ("day", "value")
 MOST_UNITS, DECIMALS = 10**15, 9
-COUNTED = f"is a number from 0 on, at most {MOST_UNITS:,}, with at most {DECIMALS} decimals"
+COUNTED = f"must be a number from 0 on, at most {MOST_UNITS:,}, with at most {DECIMALS} decimals"
 
 
 class MetricFileError(ValueError):
@@ -76,7 +76,7 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
         try:
             value = Decimal(line.cells.get("value", ""))
             if not is_count(value):
-                faults.append(f"{at} `value`: {COUNTED}")
+                faults.append(f"{at} `value` {COUNTED}")
         except InvalidOperation:
             faults.append(f"{at} `value`: `{line.cells.get('value')}` is no number")
         group = group_of(line.cells.get("team"), line.cells.get("tag"))
@@ -94,10 +94,13 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
 
 
 def is_count(value: Decimal) -> bool:
-    """Return whether a day can have so many units; more digits than these are nobody's count."""
+    """Return whether a day can have so many units; more digits than these are nobody's count.
+
+    Zeros behind the last decimal count, too: a value is stored as text, which has all of them.
+    """
     if not value.is_finite() or not 0 <= value <= MOST_UNITS:
         return False
-    exponent = value.normalize().as_tuple().exponent
+    exponent = value.as_tuple().exponent
     return isinstance(exponent, int) and exponent >= -DECIMALS
 
 

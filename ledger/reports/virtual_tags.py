@@ -34,6 +34,7 @@ UNASSIGNED = "(no rule)"
 MOST_RULES = 100
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _FIELDS = ("team", "model", "key")
+_TAG = re.compile("tag:.+")
 _COSTS = ("attempts", "input_tokens", "output_tokens", "cost_high", "cost_low")
 
 
@@ -118,13 +119,10 @@ def _parse_rule(line: str) -> TagRule | str:
         if name in matches:
             return f"`{name}` stands there twice: write `{name}=A|B`"
         matches[name] = values
-    unknown = [name for name in matches if name not in _FIELDS and not name.removeprefix("tag:")]
-    unknown += [name for name in matches if name not in _FIELDS and not name.startswith("tag:")]
-    return (
-        f"`{unknown[0]}` is none of team, model, key, tag:NAME"
-        if unknown
-        else TagRule(value, matches)
-    )
+    for name in matches:
+        if name not in _FIELDS and not _TAG.fullmatch(name):
+            return f"`{name}` is none of team, model, key, tag:NAME"
+    return TagRule(value, matches)
 
 
 def _beside_team(rules: Iterable[TagRule]) -> set[str]:

@@ -118,9 +118,7 @@ def record_json(record: PriceRecord) -> dict[str, Any]:
         "version": price.version,
         "book": price.book,
         "from": beginning(price),
-        "until": None
-        if price.effective_until_us is None
-        else moment_text(price.effective_until_us),
+        "until": ending(price),
         "withdrawn": price.withdrawn,
         "recorded": moment_text(record.recorded_us),
         "by": record.actor,

@@ -37,3 +37,16 @@ def test_a_value_costs_what_its_teams_cost_and_an_unknown_group_is_not_there(vie
     assert by_value["work"] == work
     assert allocation.spend_of_tag(view, "none") == []
     assert allocation.metrics(view) == {}
+
+
+def test_all_values_of_a_name_are_read_at_once(view, monkeypatch) -> None:
+    """A metric of two thousand values read the sums of the period two thousand times."""
+    read, names = allocation.virtual_spend_by_day, []
+
+    def spy(connection, scope, zone, tag):
+        names.append(tag.name)
+        return read(connection, scope, zone, tag)
+
+    monkeypatch.setattr(allocation, "virtual_spend_by_day", spy)
+    allocation.spend_of_groups(view, ("product=work", "app=a", "product=rest", "app=b"))
+    assert names == ["product", "app"]

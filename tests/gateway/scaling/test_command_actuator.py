@@ -79,8 +79,11 @@ def test_what_a_program_leaves_behind_ends_with_it(program, tmp_path):
 
 
 def test_what_holds_the_output_of_a_program_that_has_ended_is_not_waited_for(program, tmp_path):
-    program(f"setsid sleep 30 & echo $! > {tmp_path}/pid", timeout_s=20.0).start("chat.0.k", 0)
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # it left the group, so it runs
+    """The program ends only when its child has left the group: else both would end together."""
+    child = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 30' &"
+    wait = f"while [ ! -s {tmp_path}/pid ]; do sleep 0.01; done"
+    program(f"{child}\n{wait}", timeout_s=20.0).start("chat.0.k", 0)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_only_named_variables_are_seen_and_nothing_printed_is_kept(program, tmp_path):

@@ -221,8 +221,8 @@ def test_whatever_is_refused_leaves_engines_as_they_are(server, actuator, status
 def test_an_answer_without_an_end_is_given_up(server, actuator):
     server.trickles = True
     try:
-        with pytest.raises(ActuatorError, match=r"did not end within 0\.2 s"):
-            actuator(timeout_s=0.2).list()
+        with pytest.raises(ActuatorError, match="did not end within 1 s"):
+            actuator(timeout_s=1.0).list()
     finally:
         server.trickles = False
 

@@ -35,6 +35,7 @@ def test_a_metric_is_entered_corrected_and_withdrawn(stack, finance) -> None:
         ({"name": "a", "lines": [{**LINE, "tag": "x"}]}, "lines", "NAME=VALUE"),
         ({"name": "a", "lines": [{**LINE, "value": -1}]}, "lines", "a number from 0 on"),
         ({"name": "a", "lines": [{**LINE, "value": "1e-99999"}]}, "lines", "9 decimals"),
+        ({"name": "a", "lines": [{**LINE, "value": "0e-99999"}]}, "lines", "9 decimals"),
         ({"name": "a", "lines": [{**LINE, "value": "1e16"}]}, "lines", "at most 1,000"),
         ({"name": "a", "lines": [{**LINE, "team": "a\0"}]}, "lines", ""),
         ({"name": "a", "lines": [LINE, LINE]}, "lines", "line 2: 2026-11-02 stands there twice"),
