@@ -9,10 +9,21 @@ from backends.chunks import printable_text
 from gateway.http.body import Members, decode_member
 from ledger.prices.book import tier_of
 from ledger.prices.rates import STANDARD
+from router.request_kinds import DECODED_KINDS
+from router.types import RoutingRequest
 
 # What an answer names where it is served as usual, by speed and by place.
 _USUAL: Final = frozenset(("", "standard", "default", "global", "not_available"))
+TIER_MEMBER: Final = "service_tier"
 TIER_LIMIT: Final = 32  # characters of a tier's word that are kept
+
+
+def own_tier(request: RoutingRequest, tier: str) -> str:
+    """Return the tier of a target that a request is sent with; "": its client's, or none.
+
+    Tiers are of text that is decoded: other kinds are sent none, and no provider sells them so.
+    """
+    return tier if request.kind in DECODED_KINDS and not request.service_tier else ""
 
 
 def asked_tier(members: Members) -> str:
@@ -21,7 +32,7 @@ def asked_tier(members: Members) -> str:
     A value that is no string is returned as its JSON: no price lists it. Raises `RequestError` for
     what cannot be read.
     """
-    value = decode_member(members, "service_tier", Any)
+    value = decode_member(members, TIER_MEMBER, Any)
     if value is None:
         return ""
     word = value if isinstance(value, str) else msgspec.json.encode(value).decode()
