@@ -29,14 +29,15 @@ def own_tier(request: RoutingRequest, tier: str) -> str:
 def asked_tier(members: Members) -> str:
     """Return the tier in the words of price lists; "": the request leaves it to its target.
 
-    A value that is no string is returned as its JSON: no price lists it. Raises `RequestError` for
-    what cannot be read.
+    A value that is no string is returned as its JSON: no price lists it. Nor does one list a word
+    with a mark for each character that nobody sees: its target may read it as another. Raises
+    `RequestError` for what cannot be read.
     """
     value = decode_member(members, TIER_MEMBER, Any)
     if value is None:
         return ""
     word = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return tier_of("".join(filter(str.isprintable, word)))[:TIER_LIMIT]
+    return tier_of(printable_text(word))[:TIER_LIMIT]
 
 
 def told_tier(told: object, usage: Mapping[str, Any], *, regional: bool) -> str | None:
