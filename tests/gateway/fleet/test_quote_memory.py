@@ -33,7 +33,9 @@ def test_prices_of_so_many_names_are_remembered_and_no_more(monkeypatch) -> None
 
 def test_a_clients_word_for_a_tier_is_not_remembered() -> None:
     """Red before: 4,096 words, and no price was remembered until the next reload."""
-    tiers = tuple(TierRates(name, 0, rates_from({"input": 3, "output": 3})) for name in ("batch", "flex"))
+    tiers = tuple(
+        TierRates(name, 0, rates_from({"input": 3, "output": 3})) for name in ("batch", "flex")
+    )
     terms = PriceTerms(rates_from({"input": 1, "output": 2}), schedules=tiers)
     memory = QuoteMemory(PriceBook([Price(1, "x/m", "test", 0, terms)]), {})
     memory.quotes_at([], AT_US)
