@@ -5,11 +5,13 @@
 `st.login`; with `[proxy]` a proxy says who they are in a header, believed only beside a secret
 that the proxy alone knows. With `here` in it whoever opens a dashboard of this machine is that
 person. Without a file the dashboard is open. Both then answer on this machine alone; an open one
-elsewhere, too, if `--open` says that the address is nobody else's.
+elsewhere, too, if `--open` says that the address is nobody else's. A page of another site whose
+name leads to this machine (DNS rebinding) is not this machine's browser: it names another host.
 """
 
 import hmac
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -30,6 +32,8 @@ from ledger.identity.people import (
 
 FILE_VARIABLE = "BREAKEVEN_DASHBOARD_ACCESS"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_THIS_MACHINE = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?", re.IGNORECASE)
+FORWARDED = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip")
 AT_THIS_MACHINE = Viewer(None, DashboardRole.ADMIN)
 
 
@@ -98,7 +102,23 @@ def _name_of_this_machine(name: str) -> str:
             f"`here` of the access file lets everyone in as {name}: such a dashboard listens on "
             "127.0.0.1 alone. Give it [auth] or [proxy], or set `dashboard.host` to 127.0.0.1."
         )
+    if _is_forwarded() or not _names_this_machine():
+        raise NotAllowed(
+            f"`here` of the access file lets in as {name} who opens http://127.0.0.1 or "
+            "http://localhost on this machine. A proxy needs [proxy] in that file."
+        )
     return name
+
+
+def _names_this_machine() -> bool:
+    """Whether the browser was asked for this machine by name; none is what no browser sends."""
+    host = st.context.headers.get("Host")
+    return host is None or _THIS_MACHINE.fullmatch(host) is not None
+
+
+def _is_forwarded() -> bool:
+    """Whether a proxy passed the browser's word on: no page can make its browser say so."""
+    return any(name in st.context.headers for name in FORWARDED)
 
 
 def _proxied_name(file: AccessFile, access: AccessDocument) -> str:
@@ -131,6 +151,11 @@ def _open() -> Who:
         raise NotAllowed(
             "This dashboard can be reached from elsewhere and nobody says who may look. Name an "
             "access file (`dashboard.access_file`), or have it listen on 127.0.0.1."
+        )
+    if "--open" not in sys.argv[1:] and not (_names_this_machine() or _is_forwarded()):
+        raise NotAllowed(
+            "This dashboard is this machine's alone: open it as http://127.0.0.1 or "
+            "http://localhost, or name an access file (`dashboard.access_file`)."
         )
     return _here
 

@@ -120,7 +120,7 @@ def spent_by_day(
         *((point.name, point.start_us, point.cost_pusd) for point in teams),
     ]
     named: set[Group] = {None, *(point.name for point in teams)}
-    if view.viewer.sees_house and tags:
+    if view.viewer.sees_house and tags and view.team is None:  # a tag's units are of all teams
         of_tags = allocation.spend_of_groups(view, tuple(tags))
         points += [(TagGroup(text), start_us, pusd) for (start_us, text), pusd in of_tags.items()]
         named |= {TagGroup(text) for _, text in of_tags}  # of others nothing is known

@@ -19,7 +19,6 @@ from backends.refusal import openai_refusal
 from backends.secret import Secret
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.line_usage import LineHold, line_overrun, line_usage, most_usage, refused_usage
-from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, LineResponse, answered_line, unanswered_line
 from gateway.kinds.outcome import REFUSED
 from gateway.request.booked_usage import NO_TOKENS, BookedUsage
@@ -27,7 +26,7 @@ from gateway.request.limit_overruns import LimitOverrun
 from gateway.request.usage_bill import BillTerms, bill_usage
 from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
 from ledger.journals.records import AttemptSettled, ComparedCost, Status, TokenCounts
-from ledger.prices.book import Price, cost_pusd
+from ledger.prices.book import BATCH, Price, cost_pusd
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 
@@ -247,14 +246,14 @@ class LineSettlement:
             ttft_us=None,
             duration_us=max(0, self.now_us - opening.opened_us),
             error=ending.error,
-            tier=BATCH_TIER,
+            tier=BATCH,
             disputed=booked.disputed,
             unseen=booked.unseen,
         )
         if used is None:
             return settled
         if price is not None:
-            terms = BillTerms(price, BATCH_TIER, "", opening.bound_pusd, usage)
+            terms = BillTerms(price, BATCH, "", opening.bound_pusd, usage)
             settled = self._priced(settled, line, used, terms, opening.team_id)
         compared = self._compared_costs(line, settled.tokens)
         return msgspec.structs.replace(settled, compared=compared)

@@ -19,6 +19,7 @@ from gateway.fleet.candidates import CandidateSnapshot
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import BATCH_PATHS
 from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.service_tiers import TIER_MEMBER
 from gateway.request.attempt import Attempt
 from gateway.request.client_response import ClientResponse
 from gateway.request.dispatch import Dispatcher
@@ -32,16 +33,15 @@ from gateway.request.stage_turns import StageTurn
 from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened
-from ledger.prices.book import Price
+from ledger.prices.book import BATCH, Price
+from ledger.prices.rates import STANDARD
 from router.reasons import Reason
 from router.stages import StageCause
 from router.types import Decision, InfeasibleAction, RoutingRequest, Verdict
 
-BATCH_TIER = "batch"
 PACKED = (b"content-type", b"application/msgpack")
 _SERVED = frozenset(path.removeprefix("/v1") for path in BATCH_PATHS)
 
-TIER_MEMBER: Final = "service_tier"  # a batch is one
 _NO_TIER: Final = frozenset((b"null", b'"auto"', b'"default"', b'"batch"'))
 
 
@@ -108,7 +108,8 @@ class ProviderLinePlanner(Dispatcher):
             name: member for name, member in plan.asked.members.items() if name != TIER_MEMBER
         }
         asked = msgspec.structs.replace(plan.asked, members=members)
-        body = attempt_body(msgspec.structs.replace(plan, asked=asked), step)
+        standard = replace(plan.request, service_tier=STANDARD)  # a batch is a tier itself
+        body = attempt_body(msgspec.structs.replace(plan, asked=asked, request=standard), step)
         left_out: tuple[str, ...] = ()
         if isinstance(target.backend, OpenAIBackend):
             body, left_out = target.backend.words_of(asked.path, body)
@@ -139,7 +140,7 @@ class ProviderLinePlanner(Dispatcher):
 
 
 def has_batch_rates(price: Price) -> bool:
-    return any(schedule.tier == BATCH_TIER for schedule in price.terms.schedules)
+    return any(schedule.tier == BATCH for schedule in price.terms.schedules)
 
 
 def _decide_for(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
@@ -173,7 +174,7 @@ def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | Non
         replace(request, prompt_tokens_bound=frozen.prompt_bound(request)),
         _output(request, frozen),
         allowance_tokens=frozen.allowance_tokens,
-        tiers=(BATCH_TIER,),
+        tiers=(BATCH,),
     )
 
 

@@ -50,9 +50,10 @@ from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
 from gateway.kinds.prompt_media import PromptMedia
+from gateway.kinds.service_tiers import own_tier
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceBook, lists_tier
+from ledger.prices.book import Price, PriceBook, lists_tier, tier_of
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import STANDARD, ReachableMedia
@@ -298,7 +299,7 @@ class CandidateBuilder:
             told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
-        tier = request.service_tier or target.tier
+        tier = request.service_tier or (target.tier and tier_of(own_tier(request, target.tier)))
         quote = self._quotes.quote_for(request, target.price_name or target.name, tier)
         if quote is not None:
             price, limits = quote.price, quote.limits
@@ -326,7 +327,7 @@ class CandidateBuilder:
                     media=asked.media,
                 )
             else:
-                expected = asked.units.cost_pusd(asked.tokens, price, request)
+                tier, expected = "", asked.units.cost_pusd(asked.tokens, price, request)
                 bound = asked.units.bound_pusd(price, request, asked.output)
             if request.max_tokens is None:
                 likely = likely_prompt_tokens(request)

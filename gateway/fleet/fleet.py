@@ -23,7 +23,6 @@ from gateway.fleet.kv_transfers import TransferTimes
 from gateway.http.body import encode_raw
 from gateway.runtime import EngineReplica, Runtime
 from ledger.money import usd_to_pusd
-from ledger.prices.book import tier_of
 from router.request_kinds import RequestKind
 from router.types import Feature
 
@@ -60,7 +59,7 @@ class Target:
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
     speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
     tells_users: bool = False  # and it is told who its user is
-    tier: str = ""  # service tier of requests whose client names none, in the words of price lists
+    tier: str = ""  # service tier of requests whose client names none, in the provider's word
     role: SeatRole = "whole"
     is_apart: bool = False  # its pool has engines in roles
     # Of one that answers, who may read prompts for it; of one that reads, who can answer.
@@ -242,8 +241,8 @@ class Fleet:
             speaks_messages=wire.speaks_messages,
             tells_users=provider.tells_users,
             template_arguments=provider.template_arguments,
-            tier=tier_of(provider.tier) if provider.tier else "",
-            extra=_members(_sent_beside(provider)),
+            tier=provider.tier or "",
+            extra=_members(provider.extra_body),
         )
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
@@ -323,11 +322,6 @@ def _on_disconnect(provider: ProviderSection, name: str) -> OnDisconnect:
 
 def _takes_marks(provider: ProviderSection, name: str) -> bool:
     return wire_of_provider(name, provider).marks_cache(prefix_of(name, provider))
-
-
-def _sent_beside(provider: ProviderSection) -> dict[str, Any]:
-    tier = {} if provider.tier is None else {"service_tier": provider.tier}
-    return {**provider.extra_body, **tier}
 
 
 def _members(stated: Mapping[str, Any]) -> dict[str, Raw]:

@@ -59,6 +59,10 @@ class QuoteMemory:
 
         `tier`: the service tier whose costs are expected; without rates it is the standard one.
         """
+        if tier:  # a client's word is no key: its values have no end
+            usual = self.quote(name)
+            if usual is None or not lists_tier(usual.price, tier):
+                return usual
         key = name, tier
         if key in self._quoted:
             return self._quoted[key]
@@ -69,7 +73,7 @@ class QuoteMemory:
                 price,
                 self._prices.unread_terms(price, self._quoted_us[0]),
                 self._limits.get(price.name.partition("#")[0]),
-                tier if tier and lists_tier(price, tier) else STANDARD,
+                tier or STANDARD,
             )
         if len(self._quoted) < PRICED_LIMIT:
             self._quoted[key] = quote

@@ -9,23 +9,35 @@ from backends.chunks import printable_text
 from gateway.http.body import Members, decode_member
 from ledger.prices.book import tier_of
 from ledger.prices.rates import STANDARD
+from router.request_kinds import DECODED_KINDS
+from router.types import RoutingRequest
 
 # What an answer names where it is served as usual, by speed and by place.
 _USUAL: Final = frozenset(("", "standard", "default", "global", "not_available"))
+TIER_MEMBER: Final = "service_tier"
 TIER_LIMIT: Final = 32  # characters of a tier's word that are kept
+
+
+def own_tier(request: RoutingRequest, tier: str) -> str:
+    """Return the tier of a target that a request is sent with; "": its client's, or none.
+
+    Tiers are of text that is decoded: other kinds are sent none, and no provider sells them so.
+    """
+    return tier if request.kind in DECODED_KINDS and not request.service_tier else ""
 
 
 def asked_tier(members: Members) -> str:
     """Return the tier in the words of price lists; "": the request leaves it to its target.
 
-    A value that is no string is returned as its JSON: no price lists it. Raises `RequestError` for
-    what cannot be read.
+    A value that is no string is returned as its JSON: no price lists it. Nor does one list a word
+    with a mark for each character that nobody sees: its target may read it as another. Raises
+    `RequestError` for what cannot be read.
     """
-    value = decode_member(members, "service_tier", Any)
+    value = decode_member(members, TIER_MEMBER, Any)
     if value is None:
         return ""
     word = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return tier_of("".join(filter(str.isprintable, word)))[:TIER_LIMIT]
+    return tier_of(printable_text(word))[:TIER_LIMIT]
 
 
 def told_tier(told: object, usage: Mapping[str, Any], *, regional: bool) -> str | None:

@@ -1,6 +1,6 @@
 """Errors to clients that get no answer: cause and fix, without a provider's secrets."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil
 from typing import NamedTuple
@@ -20,7 +20,9 @@ from backends.errors import (
 from gateway.errors import RequestError
 from gateway.kinds import KINDS, hosted_tools
 from gateway.request.plan import RoutingPlan
+from ledger.budgets.binding import scope_of
 from ledger.budgets.budget_refusal import BudgetRefusal
+from ledger.budgets.scopes import BudgetReader, prefixes
 from ledger.journals.records import Status
 from ledger.money import usd_text
 from router.reasons import REASONS, Outlook, Reason, with_outlook
@@ -105,7 +107,7 @@ _UNNAMED = Failure("failed", "failed")
 
 
 # Budgets of which a key may know how much is left; of others it is told whether anything is.
-_OWN_SCOPES = ("key:", "team:", "user:", "tag:")
+_TOLD = frozenset(prefixes(lambda kind: kind.told_to is not BudgetReader.NOBODY))
 HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
@@ -116,8 +118,13 @@ class BudgetShortfall(NamedTuple):
     bound_pusd: int | None
 
 
-def over_budget(refusal: BudgetRefusal, bound_pusd: int | None = None) -> RequestError:
+def over_budget(
+    refusal: BudgetRefusal, bound_pusd: int | None = None, *, named: Collection[str] = ()
+) -> RequestError:
     """The 429 that names the budget and its reset; SDKs must not hammer it.
+
+    `named`: tags that the request named itself. Their values may be others', and what those have
+    left is not told.
 
     Where a bound of `bound_pusd` fits beside what is spent, and holds alone are in its way (of
     requests under way when the budget was declared, too), another try is worth it.
@@ -132,7 +139,8 @@ def over_budget(refusal: BudgetRefusal, bound_pusd: int | None = None) -> Reques
     )
     if bound_pusd is not None and 0 < refusal.room_pusd < bound_pusd:
         message += f" It may cost up to {usd_text(bound_pusd)}"
-        if refusal.scope.startswith(_OWN_SCOPES):
+        kind, _, name = scope_of(refusal.scope).partition(":")
+        if kind in _TOLD and (kind != "tag" or name.partition("=")[0] not in named):
             message += f", and {usd_text(refusal.room_pusd)} is left"
         message += ": a lower `max_tokens` or a shorter prompt may fit."
     return RequestError("budget", message, retry=False)

@@ -9,6 +9,7 @@ from gateway.fleet.fleet import Target
 from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
 from gateway.kinds.late_instructions import move_instructions
+from gateway.kinds.service_tiers import TIER_MEMBER, own_tier
 from gateway.kinds.text_members import stream_options
 from gateway.request.plan import AttemptPlan, RoutingPlan
 
@@ -55,6 +56,9 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
         asked = asked.without_template_arguments()
     if target.extra and asked.form is None:
         asked = replace(asked, members={**target.extra, **asked.members})
+    if target.tier and own_tier(plan.request, target.tier):
+        tier = encode_raw(target.tier)
+        asked = replace(asked, members={**asked.members, TIER_MEMBER: tier})
     if step.frozen.told_twice:
         asked = asked.with_older_limit()
     return body_for(

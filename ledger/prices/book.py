@@ -10,6 +10,7 @@ names this module passes on.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -43,6 +44,7 @@ from ledger.prices.rates import (
 )
 
 __all__ = [
+    "BATCH",
     "STANDARD",
     "Price",
     "PriceBook",
@@ -67,6 +69,7 @@ __all__ = [
 ]
 
 MARKET_RANK = 0  # price lists of the market; files that are configured count from 1
+BATCH: Final = "batch"  # the tier of a batch's rates
 _SAME_TIER = {"fast": "priority"}  # OpenAI's newer word for it
 _STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard", "standard_only"})
 
@@ -203,8 +206,13 @@ def tier_of(service_tier: str | None) -> str:
 
 
 def lists_tier(price: Price, tier: str) -> bool:
-    """Return whether the price has rates of this service tier."""
-    return tier == STANDARD or any(schedule.tier == tier for schedule in price.terms.schedules)
+    """Return whether the price has rates of this service tier of a request.
+
+    A batch is no tier of a request: whoever asks for it is served, and charged, as usual.
+    """
+    if tier in (STANDARD, BATCH):
+        return tier == STANDARD
+    return any(schedule.tier == tier for schedule in price.terms.schedules)
 
 
 def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) -> tuple[int, bool]:

@@ -1,5 +1,7 @@
 """Ways in: what is believed, what is not, and that it is asked again each time."""
 
+from types import SimpleNamespace
+
 import pytest
 import streamlit as st
 
@@ -130,3 +132,39 @@ def test_the_one_person_of_this_machine_is_whoever_looks_from_it(
         return
     with pytest.raises(NotAllowed, match="listens on 127"):
         viewer_identity.identify_viewer()
+
+
+@pytest.mark.parametrize(
+    ("headers", "as_person", "as_anybody"),
+    [
+        ({"Host": "127.0.0.1:8501"}, True, True),
+        ({"Host": "LocalHost:8501"}, True, True),
+        ({"Host": "[::1]:8501"}, True, True),
+        ({}, True, True),
+        ({"Host": "rebound.example:8501", "Origin": "http://rebound.example:8501"}, False, False),
+        ({"Host": "127.0.0.1.rebound.example:8501"}, False, False),
+        ({"Host": "localhost@rebound.example"}, False, False),
+        ({"Host": "[::1"}, False, False),
+        ({"Host": ""}, False, False),
+        ({"Host": "127.0.0.1:8501", "X-Forwarded-For": "192.0.2.7"}, False, True),
+        ({"Host": "costs.example.com", "Forwarded": "for=192.0.2.7"}, False, True),
+    ],
+)  # fmt: skip
+def test_a_page_of_another_site_is_nobody_at_this_machine(
+    tmp_path, monkeypatch, headers: dict[str, str], as_person: bool, as_anybody: bool
+) -> None:
+    """Streamlit takes a socket whose `Origin` is its `Host`, so a name that leads here passed."""
+    path = tmp_path / "access.toml"
+    path.write_text("here = 'ada@example.com'\n[people.'ada@example.com']\nrole = 'finance'\n")
+    monkeypatch.setattr(viewer_identity.sys, "argv", ["app.py"])
+    monkeypatch.setattr(st, "get_option", lambda name: "127.0.0.1")
+    monkeypatch.setattr(st, "context", SimpleNamespace(headers=headers))
+    for file, let_in in ((str(path), as_person), ("", as_anybody)):
+        monkeypatch.setenv(viewer_identity.FILE_VARIABLE, file)
+        if let_in:
+            assert viewer_identity.identify_viewer()().role in (
+                DashboardRole.FINANCE, DashboardRole.ADMIN
+            )  # fmt: skip
+            continue
+        with pytest.raises(NotAllowed, match=r"http://127\.0\.0\.1"):
+            viewer_identity.identify_viewer()

@@ -10,7 +10,7 @@ from dashboard import viewer_identity
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
 from dashboard.sections import business_metric
-from ledger.reports.business_metric import MetricDay, MetricUnitCost, unit_costs
+from ledger.reports.business_metric import MetricDay, MetricUnitCost, TagGroup, unit_costs
 from ledger.reports.series import spend
 from ledger.spans import DAY_US
 
@@ -34,6 +34,22 @@ def test_days_add_up_to_what_the_page_shows(month) -> None:
     assert {day: found[day, None] for day in days} == {day: bars.get(day, 0) for day in days}
     (cost,) = unit_costs([MetricDay(days[3], 8)], found)
     assert cost.pusd_per_unit == Fraction(bars[days[3]], 8)
+    st.cache_resource.clear()
+
+
+def test_a_tags_units_are_of_all_teams_and_so_is_what_is_divided(month, monkeypatch) -> None:
+    """Red before: with a team chosen, that team's part of a tag was divided by all its tickets."""
+    read = business_metric.allocation
+    monkeypatch.setattr(read, "spend_of_groups", lambda _, tags: {(0, text): 5 for text in tags})
+    team = month.opened[0].team_id
+    who = viewer_identity.AT_THIS_MACHINE
+    found = {}
+    for chosen in (None, team):
+        view = DashboardView(month.url, "30 d", chosen, month.now_us, who=lambda: who)
+        spent = business_metric.spent_by_day(view, reads.spending(view), ["product=work"])
+        found[chosen] = {group for _, group in spent}
+    assert TagGroup("product=work") in found[None]
+    assert found[team] == {team}
     st.cache_resource.clear()
 
 

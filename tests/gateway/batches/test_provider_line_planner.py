@@ -19,7 +19,7 @@ def batching(found: dict[str, Any], _: dict[str, int]) -> None:
     """`beta` costs more than `alpha`, and `late` takes no batches."""
     for name in ("alpha", "beta"):
         found["providers"][name]["batch"] = True
-    found["providers"]["alpha"]["extra_body"] = {"safe_prompt": True}
+    found["providers"]["alpha"] |= {"extra_body": {"safe_prompt": True}, "tier": "flex"}
     at_home = {"name": "home", "match": {"models": ["own"]}, "residency": "internal_only"}
     found["models"]["read"] = found["models"]["api"]
     late = {"url": "http://127.0.0.1:9/", "stage": "after", "address_residency": "internal_only"}
@@ -69,6 +69,14 @@ def test_the_plan_is_told_and_nobody_is_asked(stack, ask) -> None:
     assert {"team:owners", "provider:alpha"} <= set(handed.scopes)
     assert len(stack.entries("alpha")) == served
     assert stack.rows("request_id = :id", id=opened.request_id) == []
+
+
+@pytest.mark.parametrize("asked", [{}, {"service_tier": None}, {"service_tier": "batch"}])
+def test_a_provider_that_asks_for_a_tier_asks_for_none_in_its_batch(ask, asked) -> None:
+    """Red before: its own tier was in each line of its batch."""
+    handed = msgspec.msgpack.decode(ask("pair", **asked).content, type=ProviderLine)
+    assert "service_tier" not in msgspec.json.decode(handed.body)
+    assert handed.terms.ignored == ""
 
 
 def test_a_line_has_the_words_that_its_provider_reads(stack, ask, monkeypatch) -> None:

@@ -25,6 +25,7 @@ from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.prompt_bound import likely_prompt_tokens
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_state
+from gateway.kinds import KINDS
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
@@ -32,7 +33,7 @@ from ledger.prices.rates import TierRates, dearest_input
 from router.decide import decide
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
-from router.request_kinds import RequestKind
+from router.request_kinds import DECODED_KINDS, RequestKind
 from router.types import (
     Feature,
     OutputMoments,
@@ -517,6 +518,26 @@ def test_what_is_expected_is_of_the_tier_that_is_sent(
     assert found.candidate.expected_pusd == rate * (tokens.input + tokens.output)
     assert found.candidate.bound_pusd == 4 * (wanted.prompt_tokens_bound + 100)
     assert (found.asked_tier, found.unlisted_tier) == (sent, "scale" if own == "scale" else "")
+
+
+@pytest.mark.parametrize("kind", [*RequestKind])
+def test_a_target_asks_for_its_tier_where_text_is_decoded_and_nowhere_else(
+    board: SharedLoadTable, kind: RequestKind
+) -> None:
+    """Red before: sound and pictures are sent no member, and were booked at the tier's rates."""
+    flex = TierRates("flex", 0, rates_from({"input": 1, "output": 1}))
+    terms = PriceTerms(rates_from({"input": 2, "output": 2}), schedules=(flex,))
+    book = PriceBook([Price(1, "x/m", "test", 0, terms)])
+    found = [
+        CandidateBuilder(board, book, stale_s=10.0).build(
+            [replace(target(own=False), tier="flex")],
+            replace(request(), kind=kind, service_tier=asked), [], rooms_pusd=[None],
+            ceiling_pusd=None, clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+        )[0].asked_tier
+        for asked in ("", "flex")
+    ]  # fmt: skip
+    decoded, has_units = kind in DECODED_KINDS, KINDS[kind].units is not None
+    assert found == ["flex" if decoded else "", "" if has_units else "flex"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from gateway.clock import Clock
 from gateway.fleet import quote_memory
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.quote_memory import QuoteMemory
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
+from ledger.prices.rates import TierRates
 from router.request_kinds import RequestKind
 from router.types import OutputMoments, RoutingRequest
 
@@ -27,6 +29,24 @@ def test_prices_of_so_many_names_are_remembered_and_no_more(monkeypatch) -> None
     )
     memory.reprice(PriceBook([]))
     assert memory.quotes_at(["x/m"], AT_US) == ()
+
+
+def test_a_clients_word_for_a_tier_is_not_remembered() -> None:
+    """Red before: 4,096 words, and no price was remembered until the next reload."""
+    tiers = tuple(
+        TierRates(name, 0, rates_from({"input": 3, "output": 3})) for name in ("batch", "flex")
+    )
+    terms = PriceTerms(rates_from({"input": 1, "output": 2}), schedules=tiers)
+    memory = QuoteMemory(PriceBook([Price(1, "x/m", "test", 0, terms)]), {})
+    memory.quotes_at([], AT_US)
+    one = TokenCounts(input=1)
+    found = {tier: memory.quote("x/m", tier) for tier in ("flex", "batch", "a", "b", "standard")}
+    costs = {tier: quote and quote.cost_pusd(one) for tier, quote in found.items()}
+    assert costs == {"flex": 3, "batch": 1, "a": 1, "b": 1, "standard": 1}
+    assert memory.quote("y/m", "flex") is None
+    assert set(memory._quoted) <= {
+        ("x/m", ""), ("x/m", "flex"), ("x/m", "standard"), ("y/m", "")
+    }  # fmt: skip
 
 
 def test_requests_with_pictures_share_what_was_looked_up(monkeypatch) -> None:

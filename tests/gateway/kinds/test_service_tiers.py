@@ -20,7 +20,9 @@ from gateway.kinds.service_tiers import TIER_LIMIT, asked_tier, told_tier
         ("Priority", "priority"),
         ("fast", "priority"),
         ("scale", "scale"),
-        ("a\nb", "ab"),
+        ("a\nb", "a?b"),
+        ("flex\0", "flex?"),  # booked as `flex`, and no such word where it was sent
+        ("fl\u200bex", "fl?ex"),
         ("x" * 99, "x" * 32),
         (7, "7"),
         (["flex"], '["flex"]'),

@@ -134,6 +134,16 @@ def test_a_request_that_could_be_smaller_is_told_what_would_fit(scope, room, bou
     assert told.message.endswith("UTC.") == (words == "UTC.")
 
 
+@pytest.mark.parametrize("scope", ["tag:run=r1@day", "tag:run@day", "tag:app=web@day"])
+def test_what_is_left_of_a_value_that_the_request_named_is_not_told(scope) -> None:
+    """Red before: whoever named another team's run was told what that had left."""
+    refusal = BudgetRefusal(scope, 10**10, 2 * 10**9, 0, 1_796_083_200_000_000)
+    assert "is left" in over_budget(refusal, 9 * 10**9).message
+    told = over_budget(refusal, 9 * 10**9, named=frozenset(("run",)))
+    assert ("is left" in told.message) == ("app" in scope)
+    assert "It may cost up to $0.009" in told.message
+
+
 @pytest.mark.parametrize(("bound", "retry_after_s"), [(7, 1.0), (8, None), (None, None)])
 def test_a_budget_that_is_held_and_not_spent_may_be_tried_again(bound, retry_after_s) -> None:
     refusal = BudgetRefusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000, unspent_pusd=7)

@@ -1,6 +1,7 @@
 """The body that a target gets of what a client asked for."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from gateway.http.body import decode_members
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
-from gateway.request.request_parser import body_for
+from gateway.kinds.service_tiers import asked_tier
+from gateway.request.request_parser import attempt_body, body_for
 
 OLDER, NEWER = "max_tokens", "max_completion_tokens"
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -79,6 +81,37 @@ def test_a_target_that_does_not_know_the_newer_name_is_told_by_both(given, told)
     body = body_for(request, upstream_model="u", own=False, max_tokens_cap=None, salt=None)
     limits = {name: value for name, value in json.loads(body).items() if "max_" in name}
     assert limits == told
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "sent"),
+    [
+        ("/v1/chat/completions", {}, "Flex"),
+        ("/v1/chat/completions", {"service_tier": None}, "Flex"),
+        ("/v1/chat/completions", {"service_tier": "auto"}, "auto"),
+        ("/v1/completions", {"prompt": "hello"}, "Flex"),
+        ("/v1/embeddings", {"input": "hello"}, None),
+        ("/v1/moderations", {"input": "hello"}, None),
+    ],
+)
+def test_a_targets_tier_is_sent_where_the_client_names_none(path, given, sent) -> None:
+    """Red before: `null` was sent in its place, and booked at the tier's rates; others refused."""
+    request = asked(path, **given)
+    tier = asked_tier(request.members)
+    target = SimpleNamespace(
+        tier="Flex", extra={}, speaks_messages=False, takes_marks=False, by_priority=False,
+        template_arguments=True, upstream_model="u", own=False, provider="x",
+    )  # fmt: skip
+    step = SimpleNamespace(
+        frozen=SimpleNamespace(
+            target=target, told_twice=False, candidate=SimpleNamespace(output_cap=None)
+        )
+    )
+    plan = SimpleNamespace(
+        asked=request, request=SimpleNamespace(kind=request.kind, service_tier=tier)
+    )
+    body: dict[str, Any] = json.loads(attempt_body(plan, step))  # type: ignore[arg-type]
+    assert body.get("service_tier") == sent
 
 
 def test_an_own_engine_is_asked_for_running_usage() -> None:

@@ -307,6 +307,13 @@ def test_a_price_lists_its_schedules_tiers_and_the_standard_one() -> None:
     assert listed == [True, True, False]
 
 
+def test_a_batch_is_no_tier_that_a_request_can_ask_for() -> None:
+    """Red before: a client that named it was booked at a batch's rates, and served as usual."""
+    batch = TierRates("batch", 0, rates_from({"input": 1, "output": 1}))
+    terms = PriceTerms(rates_from({"input": 2, "output": 2}), (batch,))
+    assert not lists_tier(price(1, terms=terms), "batch")
+
+
 @pytest.mark.parametrize(
     ("outside", "limit", "is_fault"), [(False, 0, 0), (True, 9, 0), (False, 9, 1), (True, 10**9, 1)]
 )
