@@ -135,7 +135,7 @@ class Dispatcher(StagePlanner):
             attempt = await self._fit_attempt(tries.plan, tries.plan.step(verdict), number + 1)
             if isinstance(attempt, BudgetRefusal):
                 bound_pusd = verdict.candidate.bound_pusd
-                refusal = refusal or over_budget(attempt, bound_pusd)
+                refusal = refusal or over_budget(attempt, bound_pusd, asked.kind)
                 short = short or BudgetShortfall(attempt, bound_pusd)
                 tries.record_cause(StageCause.ANY)
                 continue

@@ -24,6 +24,7 @@ from ledger.budgets.budget_refusal import BudgetRefusal
 from ledger.journals.records import Status
 from ledger.money import usd_text
 from router.reasons import REASONS, Outlook, Reason, with_outlook
+from router.request_kinds import RequestKind
 from router.types import Feature, Verdict
 
 RETRY_AFTER_S = 1.0
@@ -106,6 +107,7 @@ _UNNAMED = Failure("failed", "failed")
 
 # Budgets of which a key may know how much is left; of others it is told whether anything is.
 _OWN_SCOPES = ("key:", "team:", "user:", "tag:")
+_MAX_TOKENS = (RequestKind.CHAT, RequestKind.COMPLETION)  # kinds that have the member
 HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
@@ -116,7 +118,9 @@ class BudgetShortfall(NamedTuple):
     bound_pusd: int | None
 
 
-def over_budget(refusal: BudgetRefusal, bound_pusd: int | None = None) -> RequestError:
+def over_budget(
+    refusal: BudgetRefusal, bound_pusd: int | None = None, kind: RequestKind = RequestKind.CHAT
+) -> RequestError:
     """The 429 that names the budget and its reset; SDKs must not hammer it.
 
     Where a bound of `bound_pusd` fits beside what is spent, and holds alone are in its way (of
@@ -134,7 +138,8 @@ def over_budget(refusal: BudgetRefusal, bound_pusd: int | None = None) -> Reques
         message += f" It may cost up to {usd_text(bound_pusd)}"
         if refusal.scope.startswith(_OWN_SCOPES):
             message += f", and {usd_text(refusal.room_pusd)} is left"
-        message += ": a lower `max_tokens` or a shorter prompt may fit."
+        smaller = "a lower `max_tokens` or a shorter prompt"
+        message += f": {smaller if kind in _MAX_TOKENS else 'a smaller request'} may fit."
     return RequestError("budget", message, retry=False)
 
 

@@ -203,7 +203,7 @@ class StagePlanner:
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(plan.identity, plan.model, plan.unaffordable)
             bound_pusd = plan.min_bound_pusd
-            error = over_budget(tightest, bound_pusd)
+            error = over_budget(tightest, bound_pusd, plan.request.kind)
             short = BudgetShortfall(tightest, bound_pusd)
         else:
             error = infeasible(plan)
