@@ -53,8 +53,8 @@ def show(view: DashboardView) -> None:
         _show_spilling(view)
     _show_verdict(view, survey)
     _rates(view, survey.standing)
+    st.subheader(formatting.sentence(view.words), anchor=False)
     if survey.standing.verdicts:
-        st.subheader(formatting.sentence(view.words), anchor=False)
         columns = st.columns(len(survey.standing.verdicts))
         for column, comparator in zip(columns, survey.standing.verdicts, strict=True):
             with column:

@@ -247,6 +247,7 @@ class CandidateBuilder:
         known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
         request = at_engine(request, asked.prompt_media, known)
+        works = asked.units is None or asked.units.engine_work
         open_end = None
         if request.max_tokens is None:
             open_end = OutputCapRule(
@@ -263,7 +264,7 @@ class CandidateBuilder:
             context if known or state.health is _HEALTHY else API_CONTEXT_TOKENS,
             True,  # internal; all by place, as names cost as much again
             0,
-            own_bound_pusd(target.rate_pusd_per_hour, state, request, asked.output),
+            own_bound_pusd(target.rate_pusd_per_hour, state, request, asked.output) * works,
             asked.avoided_pusd,
             room,
             target.bid_price_pusd_per_s or bid,  # a fixed one is the operator's word

@@ -117,7 +117,8 @@ def _count_pictures(form: FormRequest) -> int:
 def _number(form: FormRequest, name: str, default: int) -> int:
     value = form.field(name)
     if value is not None and not _NUMBER(value):
-        raise RequestError("bad_request", f"`{name}` must be a whole number.", param=name)
+        words = f"`{name}` must be a whole number of one or two digits."
+        raise RequestError("bad_request", words, param=name)
     return default if value is None else int(value)
 
 

@@ -32,6 +32,7 @@ _LISTS: Final[Mapping[str, int]] = {
     "token_ids_logprob": WORDS,
 }
 _ELSEWHERE = "Name the one that shall answer in `model`."
+_ADAPTER = "adapters are models of the configuration. " + _ELSEWHERE
 # A target's own words for `max_tokens` and `n`, and what holds them: llama.cpp's, Ollama's, Hugging
 # Face's, Gemini's, Bedrock's. LiteLLM hands on what it does not know.
 _LIMITS = (
@@ -61,10 +62,10 @@ REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(_LIMITS, "it is not what is held for. Send `max_tokens`."),
     **dict.fromkeys(CHOICES, "it is not what is held for. Send `n`."),
     **dict.fromkeys(_SERVICES, "it changes what tokens cost. Send `service_tier`."),
-    "lora_path": _ELSEWHERE,
-    "lora_request": _ELSEWHERE,
-    "lora": _ELSEWHERE,
-    "adapter_id": _ELSEWHERE,
+    "lora_path": _ADAPTER,
+    "lora_request": _ADAPTER,
+    "lora": _ADAPTER,
+    "adapter_id": _ADAPTER,
     "models": "prices and budgets are of one model. " + _ELSEWHERE,
     "fallbacks": "prices and budgets are of one model. " + _ELSEWHERE,
 }

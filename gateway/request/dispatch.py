@@ -135,7 +135,9 @@ class Dispatcher(StagePlanner):
             attempt = await self._fit_attempt(tries.plan, tries.plan.step(verdict), number + 1)
             if isinstance(attempt, BudgetRefusal):
                 bound_pusd = verdict.candidate.bound_pusd
-                refusal = refusal or over_budget(attempt, bound_pusd, named=identity.named_tags)
+                refusal = refusal or over_budget(
+                    attempt, bound_pusd, asked.kind, named=identity.named_tags
+                )
                 short = short or BudgetShortfall(attempt, bound_pusd)
                 tries.record_cause(StageCause.ANY)
                 continue

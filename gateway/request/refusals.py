@@ -26,6 +26,7 @@ from ledger.budgets.scopes import BudgetReader, prefixes
 from ledger.journals.records import Status
 from ledger.money import usd_text
 from router.reasons import REASONS, Outlook, Reason, with_outlook
+from router.request_kinds import RequestKind
 from router.types import Feature, Verdict
 
 RETRY_AFTER_S = 1.0
@@ -108,6 +109,7 @@ _UNNAMED = Failure("failed", "failed")
 
 # Budgets of which a key may know how much is left; of others it is told whether anything is.
 _TOLD = frozenset(prefixes(lambda kind: kind.told_to is not BudgetReader.NOBODY))
+_MAX_TOKENS = (RequestKind.CHAT, RequestKind.COMPLETION)  # kinds that have the member
 HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
@@ -119,7 +121,11 @@ class BudgetShortfall(NamedTuple):
 
 
 def over_budget(
-    refusal: BudgetRefusal, bound_pusd: int | None = None, *, named: Collection[str] = ()
+    refusal: BudgetRefusal,
+    bound_pusd: int | None = None,
+    kind: RequestKind = RequestKind.CHAT,
+    *,
+    named: Collection[str] = (),
 ) -> RequestError:
     """The 429 that names the budget and its reset; SDKs must not hammer it.
 
@@ -139,10 +145,11 @@ def over_budget(
     )
     if bound_pusd is not None and 0 < refusal.room_pusd < bound_pusd:
         message += f" It may cost up to {usd_text(bound_pusd)}"
-        kind, _, name = scope_of(refusal.scope).partition(":")
-        if kind in _TOLD and (kind != "tag" or name.partition("=")[0] not in named):
+        of, _, name = scope_of(refusal.scope).partition(":")
+        if of in _TOLD and (of != "tag" or name.partition("=")[0] not in named):
             message += f", and {usd_text(refusal.room_pusd)} is left"
-        message += ": a lower `max_tokens` or a shorter prompt may fit."
+        smaller = "a lower `max_tokens` or a shorter prompt"
+        message += f": {smaller if kind in _MAX_TOKENS else 'a smaller request'} may fit."
     return RequestError("budget", message, retry=False)
 
 

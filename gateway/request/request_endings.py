@@ -43,6 +43,18 @@ async def send_ending(
         connection.abort()  # closing would wait for a client that takes nothing
 
 
+def error_headers(error: RequestError) -> list[Header]:
+    """Return whose fault it is, which target failed, whether to try again, and when."""
+    headers: list[Header] = [fault_header(error.fault)]
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
+    if error.retry is not None:
+        headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
+    if error.backend is not None:
+        headers.append((b"x-breakeven-backend", error.backend.encode("latin-1", "replace")))
+    return headers
+
+
 async def refuse(
     reply: ClientResponse, error: RequestError, *, last: bool = False, methods: bytes = b"POST"
 ) -> None:
@@ -52,13 +64,7 @@ async def refuse(
     """
     if reply.started:
         return
-    headers: list[Header] = [JSON, fault_header(error.fault)]
-    if error.retry_after_s is not None:
-        headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
-    if error.retry is not None:
-        headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
-    if error.backend is not None:
-        headers.append((b"x-breakeven-backend", error.backend.encode("latin-1", "replace")))
+    headers: list[Header] = [JSON, *error_headers(error)]
     if error.row.status == 405:
         headers.append((b"allow", methods))
     if error.row.status == 401:

@@ -203,7 +203,8 @@ class StagePlanner:
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(plan.identity, plan.model, plan.unaffordable)
             bound_pusd = plan.min_bound_pusd
-            error = over_budget(tightest, bound_pusd, named=plan.identity.named_tags)
+            named, kind = plan.identity.named_tags, plan.request.kind
+            error = over_budget(tightest, bound_pusd, kind, named=named)
             short = BudgetShortfall(tightest, bound_pusd)
         else:
             error = infeasible(plan)

@@ -12,7 +12,9 @@ from loop_upstream import LoopUpstream
 
 
 @contextmanager
-def opened_gateway(models: dict[str, Any]) -> Iterator[tuple[Any, Path]]:
+def opened_gateway(
+    models: dict[str, Any], providers: dict[str, Any] | None = None
+) -> Iterator[tuple[Any, Path]]:
     """A gateway in front of the upstream that makes clients run a tool, and a folder."""
     place = Path(__file__).parent.parent / "conftest.py"
     spec = importlib.util.spec_from_file_location("shared", place)
@@ -22,6 +24,7 @@ def opened_gateway(models: dict[str, Any]) -> Iterator[tuple[Any, Path]]:
     with LoopUpstream() as upstream, tempfile.TemporaryDirectory() as folder:
         config = config_of(upstream.port)
         config["models"] |= models
+        config["providers"] |= providers or {}
         gateway = shared.Gateway(Path(folder), config, {KEY_VARIABLE: "any"})
         try:
             yield gateway, Path(folder)

@@ -175,18 +175,33 @@ def count_keys(found: list[KnownKey], maker: KeyMaker, now_us: int) -> tuple[int
         key.is_in_force(now_us) and (key.origin.root == root or key.state(now_us) == "ending")
         for key in found
     )
-    lately = [key for key in found if key.origin.root == root or key.line is not None]
-    return live, sum(key.created_us > now_us - team_keys.DAY_US for key in lately)
+    return live, len(times_made(found, maker, now_us))
+
+
+def times_made(found: list[KnownKey], maker: KeyMaker, now_us: int) -> list[int]:
+    """Return when keys that came from the first maker were made within a day, oldest first."""
+    root, since_us = maker.origin.root, now_us - team_keys.DAY_US
+    return sorted(
+        key.created_us
+        for key in found
+        if (key.origin.root == root or key.line is not None) and key.created_us > since_us
+    )
 
 
 def refuse_too_many(
     place: OperationContext, connection: Connection, maker: KeyMaker, more: int
 ) -> None:
     limits = place.settings.self_service
-    live, lately = count_keys(keys_of_root(connection, maker), maker, place.now_us)
+    found = keys_of_root(connection, maker)
+    live, lately = count_keys(found, maker, place.now_us)
     if live + more > limits.keys:
         words = f"{live} keys are in force, of {limits.keys} that one may have: revoke one first"
         raise OperationRefused(words, kind="forbidden")
     if lately >= limits.keys_per_day:
-        words = f"{lately} keys were made within a day, and no more are: try again tomorrow"
-        raise OperationRefused(words, kind="rate")
+        next_us = times_made(found, maker, place.now_us)[-limits.keys_per_day] + team_keys.DAY_US
+        words = (
+            f"{lately} keys were made within 24 hours, of {limits.keys_per_day} that one may make: "
+            f"the next may be made at {moment_text(next_us)}"
+        )
+        wait_s = (next_us - place.now_us) / 1_000_000
+        raise OperationRefused(words, kind="rate", retry_after_s=wait_s)

@@ -13,6 +13,7 @@ from ledger.invoices.files import InvoiceError
 from ledger.prices.book import PriceError
 from ledger.prices.stored import BookMovedError
 
+SDK_WAIT_S = 60.0  # longest `retry-after` that OpenAI's and Anthropic's SDKs obey
 KINDS: dict[type[Exception], str] = {
     PolicyConflict: "policies_moved",
     PolicyChangeError: "bad_request",
@@ -29,7 +30,11 @@ def request_error_of(error: Exception) -> RequestError | None:
     """Return what a client is told of a verb's own error; None for any other."""
     words = f"{error}".removesuffix(".") + "."
     if isinstance(error, OperationRefused):
-        return RequestError(error.kind, words, param=error.param)
+        # SDKs wait at most a minute: a longer wait is the caller's own to plan.
+        retry = False if (error.retry_after_s or 0.0) > SDK_WAIT_S else None
+        return RequestError(
+            error.kind, words, param=error.param, retry_after_s=error.retry_after_s, retry=retry
+        )
     for known, kind in KINDS.items():
         if isinstance(error, known):
             return RequestError(kind, words)

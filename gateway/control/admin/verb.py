@@ -28,12 +28,23 @@ G = TypeVar("G", bound=msgspec.Struct)
 
 
 class OperationRefused(Exception):
-    """A refused operation. `kind`: of `gateway.errors`; `param`: the wrong member."""
+    """A refused operation. `kind`: of `gateway.errors`; `param`: the wrong member.
 
-    def __init__(self, words: str, *, kind: str = "bad_request", param: str | None = None) -> None:
+    `retry_after_s`: seconds after which the same operation may be accepted.
+    """
+
+    def __init__(
+        self,
+        words: str,
+        *,
+        kind: str = "bad_request",
+        param: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(words)
         self.kind = kind
         self.param = param
+        self.retry_after_s = retry_after_s
 
 
 @dataclass(frozen=True, slots=True)

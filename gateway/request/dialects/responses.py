@@ -22,6 +22,7 @@ from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
     mapping,
+    metadata_of,
     optional_text,
     refuse_members,
 )
@@ -101,6 +102,7 @@ class ResponsesDialect:
 
     def decode_request(self, members: Members) -> DecodedRequest:
         refuse_members(members, _REFUSED)
+        metadata_of({"metadata": decode_whole_member(members, "metadata")})  # the answer repeats it
         left_out = _READ | _ADVICE | _REFUSED.keys()
         heard = {name: value for name, value in members.items() if name not in left_out}
         instructions = optional_text(decode_whole_member(members, "instructions"), "instructions")

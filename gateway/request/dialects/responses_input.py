@@ -118,6 +118,7 @@ def _first_new(items: Sequence[Mapping[str, Any]], *, refused_before: bool) -> i
 
     What comes beside a tool's output was not: an agent sends it, and would send it again. Nor was
     what stands up to an earlier message of the user: it was refused, and is in the history now.
+    Items without a role that stand between a model's and the user's words are the model's.
     """
     number = len(items)
     while number and not _is_models(items[number - 1]):
@@ -126,6 +127,8 @@ def _first_new(items: Sequence[Mapping[str, Any]], *, refused_before: bool) -> i
     if any(outputs):
         return len(items)
     users = [i for i in range(number, len(items)) if items[i].get("role") == "user"]
+    if number and users:
+        number = next(i for i in range(number, users[0] + 1) if "role" in items[i])
     return users[-2] + 1 if refused_before and len(users) > 1 else number
 
 

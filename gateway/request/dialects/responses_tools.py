@@ -130,6 +130,12 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
                 )
     elif _is_needless(tool):
         return
+    elif _runs_in_a_container(tool):
+        raise unsupported(
+            f"{place}.environment",
+            "a container is one of OpenAI's own service, which does not serve this request. Say "
+            '`{"type": "local"}` and run the calls at the client, or leave the tool out.',
+        )
     elif kind == CUSTOM or kind in CLIENT_TOOLS:
         function = function_of(tool, place)
         called = CalledTool(str(kind), function["name"])
@@ -143,6 +149,13 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
 def _is_needless(tool: Mapping[str, Any]) -> bool:
     """Whether it is OpenAI's search for tools: every tool is declared to a target."""
     return tool.get("type") == "tool_search" and tool.get("execution") != "client"
+
+
+def _runs_in_a_container(tool: Mapping[str, Any]) -> bool:
+    """Whether OpenAI runs a shell's calls: its client would wait and run none of them."""
+    where = tool.get("environment")
+    kind = where.get("type") if isinstance(where, Mapping) else None
+    return tool.get("type") == "shell" and str(kind).startswith("container")
 
 
 def _untold(tool: Mapping[str, Any], where: str, read: Container[str] = _READ) -> tuple[str, ...]:

@@ -15,20 +15,21 @@ from typing import Final
 from gateway.auth import INFERENCE, KeyLookup, authenticate, require_token
 from gateway.clock import Clock, next_tick
 from gateway.config.schema_server import ServerSection
-from gateway.errors import RequestError, fault_header
+from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.http.fields import read_fields
 from gateway.logs import REQUEST
 from gateway.request.client_paths import canonical_path
 from gateway.request.client_response import JSON
 from gateway.request.inference_api import STORAGE, InferenceApi, Message, Receive, SendMessage
-from gateway.request.request_endings import CHALLENGE
+from gateway.request.request_endings import CHALLENGE, error_headers
 from gateway.request.sockets.responses_socket import BROKEN_RULE, ResponsesSocket, SocketEnd
 from gateway.request.sockets.socket_memory import SocketMemory, SocketStorage
 from gateway.request.sockets.socket_turn import (
     RESPONSES_PATH,
     SocketTurn,
     read_turn,
+    refusal_event,
 )
 
 LOOK_S: Final = 0.5  # from one look at keys and times to the next
@@ -96,11 +97,10 @@ class ResponsesSockets:
     async def _serve_turn(self, socket: ResponsesSocket, text: str | bytes) -> None:
         """Answer one message."""
         hot = self._hot()
-        turn = SocketTurn(socket.line, b"", socket.send_text)
         try:
             asked = read_turn(text)
         except RequestError as error:
-            await turn.tell_error(error.row.status, error_body(error))
+            await socket.send_text(refusal_event(error))
             return
         turn = SocketTurn(socket.line, asked.body, socket.send_text)
         socket.turn = turn
@@ -150,13 +150,11 @@ async def _refuse(send: SendMessage, error: RequestError, request_id: str) -> No
     with suppress(OSError):
         data = error_body(error)
         headers = [
-            JSON, (b"x-request-id", request_id.encode()), fault_header(error.fault),
+            JSON, (b"x-request-id", request_id.encode()), *error_headers(error),
             (b"content-length", str(len(data)).encode()),
         ]  # fmt: skip
         if error.row.status == 401:
             headers.append(CHALLENGE)
-        if error.retry_after_s is not None:
-            headers.append((b"retry-after", b"1"))
         start = {"type": "websocket.http.response.start", "status": error.row.status}
         await send({**start, "headers": headers})
         await send({"type": "websocket.http.response.body", "body": data})

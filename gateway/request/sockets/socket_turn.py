@@ -17,6 +17,7 @@ from gateway.http.body import Members, decode_member, decode_members, encode, en
 from gateway.http.connection import CONNECTION, Header
 from gateway.http.socket_protocol import SocketLine
 from gateway.request.dialects.fields import unsupported
+from gateway.request.request_endings import error_headers
 
 RESPONSES_PATH: Final = "/v1/responses"
 CREATE: Final = "response.create"
@@ -193,7 +194,8 @@ def error_event(status: int, body: bytes, headers: Mapping[str, str] | None = No
 
 def refusal_event(error: RequestError) -> str:
     """Return the event of a refusal that no request came to."""
-    return error_event(error.row.status, error_body(error))
+    headers = _told_headers(error_headers(error))
+    return error_event(error.row.status, error_body(error), headers)
 
 
 def _told_headers(headers: Sequence[Header]) -> dict[str, str]:

@@ -173,6 +173,20 @@ def test_what_a_ranking_avoids_is_its_searches(board: SharedLoadTable) -> None:
     assert own.candidate.avoided_pusd == 21
 
 
+def test_an_engine_is_held_for_nothing_where_its_gpu_does_nothing(board: SharedLoadTable) -> None:
+    """Texts become tokens on a processor: a budget that is spent refuses none of it."""
+    clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
+    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
+    bounds = {}
+    for kind in (RequestKind.TOKENIZE, RequestKind.EMBEDDING):
+        (own,) = candidates.build(
+            [target(own=True)], replace(request(0), kind=kind), [], rooms_pusd=[0],
+            ceiling_pusd=None, clock=clock,
+        )  # fmt: skip
+        bounds[kind] = own.candidate.bound_pusd
+    assert bounds[RequestKind.TOKENIZE] == 0 < bounds[RequestKind.EMBEDDING]
+
+
 def test_an_unpriced_api_stays_unpriced(board: SharedLoadTable) -> None:
     candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)

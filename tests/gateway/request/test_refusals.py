@@ -144,6 +144,15 @@ def test_what_is_left_of_a_value_that_the_request_named_is_not_told(scope) -> No
     assert "It may cost up to $0.009" in told.message
 
 
+@pytest.mark.parametrize("kind", RequestKind)
+def test_a_smaller_request_is_one_of_its_own_members(kind: RequestKind) -> None:
+    refusal = BudgetRefusal("team:a@day", 10**10, 2 * 10**9, 0, 1_796_083_200_000_000)
+    told = over_budget(refusal, 9 * 10**9, kind).message
+    answers = (RequestKind.CHAT, RequestKind.COMPLETION)
+    assert ("`max_tokens`" in told) == (kind in answers)
+    assert told.endswith(" may fit.")
+
+
 @pytest.mark.parametrize(("bound", "retry_after_s"), [(7, 1.0), (8, None), (None, None)])
 def test_a_budget_that_is_held_and_not_spent_may_be_tried_again(bound, retry_after_s) -> None:
     refusal = BudgetRefusal("team:search@month", 10, 0, 0, 1_796_083_200_000_000, unspent_pusd=7)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from gateway.control.admin.key_makers import KeyMaker, count_keys
+from gateway.control.admin.key_makers import KeyMaker, count_keys, times_made
 from ledger.identity.keychanges import KnownKey
 from ledger.identity.lineage import KeyOrigin
 
@@ -46,3 +46,6 @@ def test_rotated_keys_count_while_they_go_on() -> None:
         key("old", makers=["one"], created_us=NOW_US - 2 * DAY_US),
     ]
     assert count_keys(found, mine, NOW_US) == (3, 3)
+    assert times_made([*found, key("new", makers=["one"], created_us=NOW_US)], mine, NOW_US) == [
+        NOW_US - 1, NOW_US - 1, NOW_US - 1, NOW_US,
+    ]  # fmt: skip

@@ -181,7 +181,10 @@ def test_how_many_and_how_often_counts_keys_of_keys(stack) -> None:
             raise AssertionError(answer.text)
     last = [key for key in stack.get(OWN, root).json()["data"] if key["state"] == "active"][-1]
     stack.post(f"{OWN}/revoke", {"key_id": last["key_id"]}, root)
-    assert make(stack, root).status_code == 429
+    refused = make(stack, root)
+    assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")
+    assert 86_000 < int(refused.headers["retry-after"]) <= 86_400
+    assert "12 keys were made within 24 hours, of 12" in refused.text
 
 
 def test_what_a_key_made_ends_with_it(stack, patiently) -> None:

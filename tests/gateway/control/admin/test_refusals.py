@@ -13,6 +13,13 @@ def test_a_verbs_own_errors_have_a_kind_and_end_in_one_point() -> None:
     assert request_error_of(OverrideError("no target")).message == "no target."
 
 
+def test_a_wait_that_no_sdk_sits_through_is_not_tried_again() -> None:
+    soon = request_error_of(OperationRefused("x", kind="rate", retry_after_s=30.0))
+    assert (soon.retry_after_s, soon.retry) == (30.0, None)
+    late = request_error_of(OperationRefused("x", kind="rate", retry_after_s=3600.0))
+    assert (late.retry_after_s, late.retry) == (3600.0, False)
+
+
 def test_any_other_error_is_none_of_theirs() -> None:
     assert request_error_of(ValueError("a fault of ours")) is None
     assert not is_refused(ValueError("a fault of ours"))

@@ -103,6 +103,9 @@ def test_members(asked: dict, expected: dict) -> None:
         ({"reasoning": {"effort": 5}}, "reasoning.effort"),
         ({"instructions": ["x"]}, "instructions"),
         ({"input": None}, "input"),
+        ({"metadata": "x"}, "metadata"),
+        ({"metadata": {"a": 1}}, "metadata"),
+        ({"metadata": {"a": "x" * 513}}, "metadata"),
     ],
 )
 def test_refused(asked: dict, place: str) -> None:

@@ -216,3 +216,15 @@ def test_what_no_target_gets_is_named() -> None:
 def test_a_file_that_cannot_be_read_is_refused_with_the_way_round(member, said) -> None:
     with pytest.raises(RequestError, match=re.escape(said)):
         read_conversation(None, [message("user", part("input_file", **{member: "u"}))])
+
+
+def test_what_a_model_left_before_the_users_words_is_not_the_users() -> None:
+    """An unknown kind of a model's items stays in a history whatever the user says next."""
+    answer = [user("what?"), message("assistant", part("output_text", text="this"))]
+    new = part("a_kind_of_tomorrow", id="x", status="completed")
+    found = read_conversation(None, [*answer, new, user("next")])
+    assert "a kind of tomorrow" in str(found.turns.messages())
+    assert "input.a_kind_of_tomorrow" in found.left_out
+    for sent in ([*answer, new], [*answer, user("next"), new], [new, user("next")]):
+        with pytest.raises(RequestError, match="a_kind_of_tomorrow"):
+            read_conversation(None, sent)

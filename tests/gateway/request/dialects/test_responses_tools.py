@@ -151,6 +151,19 @@ def test_what_a_declaration_says_and_no_target_gets_is_named() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["container_auto", "container_reference"])
+@pytest.mark.parametrize("where", ["tools", "input"])
+def test_a_shell_in_a_container_of_openais_is_not_the_clients(kind: str, where: str) -> None:
+    """Its client waits for output that OpenAI makes, and would run none of the calls."""
+    shell = {"type": "shell", "environment": {"type": kind}}
+    brought = [{**BROUGHT, "tools": [LOOK, shell]}]
+    asked = members(tools=[LOOK, shell]) if where == "tools" else members()
+    with pytest.raises(RequestError, match="OpenAI's own service") as raised:
+        declared_tools(asked, brought if where == "input" else None)
+    place = "tools[1]" if where == "tools" else "input[0].tools[1]"
+    assert raised.value.param == f"{place}.environment"
+
+
 def test_a_model_is_told_the_size_of_the_screen() -> None:
     screen = {"type": "computer_use_preview", "display_width": 1024, "display_height": 768}
     (tool,) = declared_tools(members(tools=[screen]), None)

@@ -115,6 +115,13 @@ def test_every_error_event_has_a_code() -> None:
     assert (told["status"], told["error"]["param"]) == (400, "input")
 
 
+def test_a_refusal_that_no_request_came_to_says_whose_fault_it_is_and_when_to_try_again() -> None:
+    told = json.loads(refusal_event(RequestError("overloaded", "later", retry_after_s=1.2)))
+    assert told["headers"] == {"x-breakeven-fault": "capacity", "retry-after": "2"}
+    told = json.loads(refusal_event(RequestError("bad_request", "no", retry=False)))
+    assert told["headers"] == {"x-breakeven-fault": "request", "x-should-retry": "false"}
+
+
 async def test_whoever_left_hears_nothing_and_ends_the_request() -> None:
     told, left = ToldEvents(), []
     turn = SocketTurn(None, b"", told)
