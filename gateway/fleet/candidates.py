@@ -291,8 +291,7 @@ class CandidateBuilder:
         row, request, open_end = target.row, asked.request, None
         sight = self._apis.get(row) or self._apis.setdefault(row, self._sights.api(row))
         price = expected = bound = limits = prompt = None
-        allowance, told_twice = 0, False
-        hit, saves = NOTHING_CACHED, 0
+        allowance, told_twice, hit, saves = 0, False, NOTHING_CACHED, 0
         if asked.overruns is not None:
             allowance = asked.overruns.allowance(
                 target.name, request.team, thinks=request.asks_to_think

@@ -26,7 +26,7 @@ from ledger.budgets.scopes import BudgetReader, prefixes
 from ledger.journals.records import Status
 from ledger.money import usd_text
 from router.reasons import REASONS, Outlook, Reason, with_outlook
-from router.request_kinds import RequestKind
+from router.request_kinds import KIND_TRAITS, RequestKind
 from router.types import Feature, Verdict
 
 RETRY_AFTER_S = 1.0
@@ -109,7 +109,6 @@ _UNNAMED = Failure("failed", "failed")
 
 # Budgets of which a key may know how much is left; of others it is told whether anything is.
 _TOLD = frozenset(prefixes(lambda kind: kind.told_to is not BudgetReader.NOBODY))
-_MAX_TOKENS = (RequestKind.CHAT, RequestKind.COMPLETION)  # kinds that have the member
 HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
@@ -148,8 +147,9 @@ def over_budget(
         of, _, name = scope_of(refusal.scope).partition(":")
         if of in _TOLD and (of != "tag" or name.partition("=")[0] not in named):
             message += f", and {usd_text(refusal.room_pusd)} is left"
-        smaller = "a lower `max_tokens` or a shorter prompt"
-        message += f": {smaller if kind in _MAX_TOKENS else 'a smaller request'} may fit."
+        has_limit = KIND_TRAITS[kind].decoded
+        smaller = "lower `max_tokens` or a shorter prompt" if has_limit else "smaller request"
+        message += f": a {smaller} may fit."
     return RequestError("budget", message, retry=False)
 
 
