@@ -107,7 +107,6 @@ _UNNAMED = Failure("failed", "failed")
 
 # Budgets of which a key may know how much is left; of others it is told whether anything is.
 _OWN_SCOPES = ("key:", "team:", "user:", "tag:")
-_MAX_TOKENS = (RequestKind.CHAT, RequestKind.COMPLETION)  # kinds that have the member
 HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
@@ -138,8 +137,9 @@ def over_budget(
         message += f" It may cost up to {usd_text(bound_pusd)}"
         if refusal.scope.startswith(_OWN_SCOPES):
             message += f", and {usd_text(refusal.room_pusd)} is left"
-        smaller = "a lower `max_tokens` or a shorter prompt"
-        message += f": {smaller if kind in _MAX_TOKENS else 'a smaller request'} may fit."
+        as_chats = KINDS[kind].shorten is None
+        smaller = "a lower `max_tokens` or a shorter prompt" if as_chats else "a smaller request"
+        message += f": {smaller} may fit."
     return RequestError("budget", message, retry=False)
 
 
