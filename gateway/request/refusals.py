@@ -26,7 +26,7 @@ from ledger.budgets.scopes import BudgetReader, prefixes
 from ledger.journals.records import Status
 from ledger.money import usd_text
 from router.reasons import REASONS, Outlook, Reason, with_outlook
-from router.request_kinds import KIND_TRAITS, RequestKind
+from router.request_kinds import RequestKind
 from router.types import Feature, Verdict
 
 RETRY_AFTER_S = 1.0
@@ -147,9 +147,9 @@ def over_budget(
         of, _, name = scope_of(refusal.scope).partition(":")
         if of in _TOLD and (of != "tag" or name.partition("=")[0] not in named):
             message += f", and {usd_text(refusal.room_pusd)} is left"
-        has_limit = KIND_TRAITS[kind].decoded
-        smaller = "lower `max_tokens` or a shorter prompt" if has_limit else "smaller request"
-        message += f": a {smaller} may fit."
+        as_chats = KINDS[kind].shorten is None
+        smaller = "a lower `max_tokens` or a shorter prompt" if as_chats else "a smaller request"
+        message += f": {smaller} may fit."
     return RequestError("budget", message, retry=False)
 
 

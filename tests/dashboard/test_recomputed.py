@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import streamlit as st
 from demo_ledger import DemoLedger, close_reads, make_demo_ledger, other_surfaces
-from plain_books import ANSWERED, GOOD, MILLION, USD, PlainBooks
+from plain_books import ANSWERED, DAY_US, GOOD, MILLION, USD, PlainBooks
 from shown_figures import ShownPage, number_of
 
 from deploy import parts
@@ -255,7 +255,10 @@ def engine_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:
 
 def plan_figures(shown: ShownPage, books: PlainBooks) -> Iterator[Figure]:
     api = f"backend = 'api' AND {ANSWERED}"
-    minutes = (books.now_us - books.start_us) // (60 * MILLION)  # of the page's period
+    # Of the page's period, from the day of its first request on: a quiet weekend may begin it.
+    first_us = books.of_attempts("min(opened_us)")
+    start_us = max(books.start_us, first_us - first_us % DAY_US)
+    minutes = (books.now_us - start_us) // (60 * MILLION)
     month = Fraction(730 * 60, minutes)
     count, paid = books.tokens(api), books.paid(api)
     yield Figure("tokens a month", shown.big("Tokens a month"), count * month)
