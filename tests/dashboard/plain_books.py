@@ -131,7 +131,12 @@ class PlainBooks:
 
     @property
     def open_used_pusd(self) -> int:
-        return self.paid(f"backend = 'own' AND settled_us >= {self.open_from_us}")
+        return self.paid(f"backend = 'own' AND {self._ended_since_closed}")
+
+    @property
+    def _ended_since_closed(self) -> str:
+        """Of the open hour; the demo's last requests may end after the instant it was made at."""
+        return f"settled_us >= {self.open_from_us} AND settled_us < {self.now_us}"
 
     @property
     def used_pusd(self) -> int:
@@ -173,7 +178,7 @@ class PlainBooks:
         )
         ((busy_us,),) = self.rows(
             "SELECT sum(engine_us) FROM attempts WHERE backend = 'own' AND team_id = ?"
-            " AND settled_us >= ?", team, self.open_from_us,
+            f" AND {self._ended_since_closed}", team,
         )  # fmt: skip
         rate = int(self.contract["pusd_per_hour"]) * int(self.contract["gpus_per_replica"])
         return int(closed or 0) + Fraction(int(busy_us or 0) * rate, HOUR_US)
