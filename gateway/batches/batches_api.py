@@ -17,7 +17,7 @@ from gateway.config.settings import ServerSection
 from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
-from gateway.http.body import EMPTY
+from gateway.http.body import EMPTY, decode_object
 from gateway.ids import BatchIds
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
@@ -147,7 +147,7 @@ def batches_router(
 
 def _read(text: bytes) -> BatchCreate:
     try:
-        asked = msgspec.json.decode(text, type=BatchCreate)
+        asked: BatchCreate = decode_object(text, BatchCreate)
     except msgspec.ValidationError as error:
         raise RequestError("bad_request", f"The body: {error}.", param=_member_of(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -219,7 +219,18 @@ def _type_fault(words: str) -> str:
     return f" must be {wanted}{given}{words[found.end() :]}"
 
 
-def _with_integers(given: msgspec.Raw, kind: Any) -> Any:
+def decode_object(text: bytes, kind: Any) -> Any:
+    """Return a whole body as `kind`, with `5.0` as 5. Raises what msgspec's decoder raises."""
+    try:
+        return _decoder(kind)(text)
+    except msgspec.ValidationError:
+        found = _with_integers(text, kind)
+        if found is None:
+            raise
+        return found
+
+
+def _with_integers(given: bytes | msgspec.Raw, kind: Any) -> Any:
     """The value as `kind`, with `5.0` as 5; None when that is not what is wrong."""
     try:
         return _decoder(kind)(encode(_whole(msgspec.json.decode(given))))
@@ -233,6 +244,9 @@ def _whole(value: Any) -> Any:
     if isinstance(value, list):
         for place, item in enumerate(value):  # in place: a list of many small ones is large
             value[place] = _whole(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            value[name] = _whole(item)
     return value
 
 

@@ -106,7 +106,10 @@ def _path(
         "required": ["model", "tokens"],
         "properties": {
             "model": MODEL,
-            "tokens": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+            "tokens": {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 0, "maximum": TOKEN_NUMBER_LIMIT - 1},
+            },
         },
         "additionalProperties": True,
     }

@@ -21,7 +21,7 @@ from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.refusals import request_error_of
 from gateway.control.admin.verb import AdminOperation, OperationContext
 from gateway.errors import RequestError
-from gateway.http.body import encode
+from gateway.http.body import decode_object, encode
 from ledger.identity.keys import Identity
 
 AT_ONCE = 8  # in work and waiting
@@ -97,7 +97,7 @@ class AdminExecutor:
             if verb.in_query:
                 return _storable(msgspec.convert(_query(request), verb.given, strict=False))
             body = await self._body(request, verb.largest)
-            return _storable(msgspec.json.decode(body, type=verb.given))
+            return _storable(decode_object(body, verb.given))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             found = _AT_FAULT.search(str(error))
             where = "The query" if verb.in_query else "The body"

@@ -38,6 +38,13 @@ def test_what_is_wrong_is_named(client, file_id, changes, param) -> None:
     assert refused(client.ask("POST", "/batches", json=asked)) == (400, None, param)
 
 
+def test_seconds_may_be_written_with_a_point(client, file_id) -> None:
+    """JSON Schema counts `3600.0` as an integer, so the document allows it. Red before: 400."""
+    expiry = {"anchor": "created_at", "seconds": 3600.0}
+    asked = {"input_file_id": file_id, **GOOD, "output_expires_after": expiry}
+    assert client.ask("POST", "/batches", json=asked).status_code == 200
+
+
 def test_what_is_no_json_and_what_is_missing(client) -> None:
     assert refused(client.ask("POST", "/batches", content=b"{")) == (400, None, None)
     assert refused(client.ask("POST", "/batches", json=GOOD)) == (400, None, "input_file_id")

@@ -14,6 +14,7 @@ from gateway.http.body import (
     SEARCHED_BYTES,
     decode_member,
     decode_members,
+    decode_object,
     encode,
     encode_raw,
 )
@@ -175,3 +176,10 @@ def test_integers_may_be_written_with_a_point() -> None:
     for name in ("x", "s"):
         with pytest.raises(RequestError, match=name):
             decode_member(members, name, int)
+
+
+def test_integers_inside_a_whole_body_may_be_written_with_a_point() -> None:
+    kind = dict[str, dict[str, int]]
+    assert decode_object(b'{"kept": {"seconds": 3600.0}}', kind) == {"kept": {"seconds": 3600}}
+    with pytest.raises(msgspec.ValidationError, match="seconds"):
+        decode_object(b'{"kept": {"seconds": 3600.5}}', kind)
