@@ -181,5 +181,5 @@ def test_integers_may_be_written_with_a_point() -> None:
 def test_integers_inside_a_whole_body_may_be_written_with_a_point() -> None:
     kind = dict[str, dict[str, int]]
     assert decode_object(b'{"kept": {"seconds": 3600.0}}', kind) == {"kept": {"seconds": 3600}}
-    with pytest.raises(msgspec.ValidationError, match="seconds"):
+    with pytest.raises(msgspec.ValidationError, match="float"):
         decode_object(b'{"kept": {"seconds": 3600.5}}', kind)
