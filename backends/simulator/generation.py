@@ -158,7 +158,10 @@ class Generation:
         return sum(progress.cached_tokens for progress in self._running[:: self._ask.n])
 
     def _fresh(self) -> bytes:
-        """Return events for what was generated since the last look."""
+        """Return events for what was generated since the last look.
+
+        The first token has an event of its own, so that a stream is one however late its reader is.
+        """
         parts: list[bytes] = []
         for place, (choice, progress) in enumerate(
             zip(self._ask.choices, self._running, strict=True)
@@ -167,6 +170,9 @@ class Generation:
             if generated > first:
                 if first == 0:
                     parts.append(self._answer.opening_event(choice))
+                    if generated > 1:
+                        parts.append(self._answer.tokens(choice, 0, 1))
+                        first = 1
                 parts.append(self._answer.tokens(choice, first, generated))
                 self._sent[place] = generated
         return b"".join(parts)

@@ -64,7 +64,7 @@ def test_messages_call_tools(messages_told: dict, check: str) -> None:
     (call,) = seen["calls"]
     assert (seen["stop"], call["name"]) == ("tool_use", "weather")
     assert call["input"].keys() == {"town", "days"}
-    assert seen.get("parts", 1) >= 1  # what comes at once from a busy target is one delta
+    assert seen.get("parts", 2) > 1
     assert messages_told["results"]["text"].startswith(LABEL)
 
 
@@ -168,7 +168,7 @@ def test_responses_call_functions(responses_told: dict, check: str) -> None:
     (call,) = seen["calls"]
     assert (seen["status"], call["name"]) == ("completed", "weather")
     assert call["arguments"].keys() == {"town", "days"}
-    assert seen.get("parts", 1) >= 1
+    assert seen.get("parts", 2) > 1
     assert responses_told["outputs"]["text"].startswith(LABEL)
 
 

@@ -129,7 +129,7 @@ def test_a_response_is_whole_and_the_books_have_its_usage(stack, model: str, str
     assert text == chat.json()["choices"][0]["message"]["content"]
     if stream:
         assert "".join(event["delta"] for event in events if "delta" in event) == text
-        assert any(event["type"] == "response.output_text.delta" for event in events)
+        assert sum(event["type"] == "response.output_text.delta" for event in events) > 1
     row = booked(stack, answer)
     usage = counted_inside(response["usage"])
     assert usage == {name: row[name] for name in usage}
@@ -147,7 +147,7 @@ def test_a_function_is_called_and_its_output_sent_back(stack, stream: bool) -> N
     assert (call["type"], call["name"]) == ("function_call", "weather")
     assert json.loads(call["arguments"]) == {"city": "simulated"}
     if stream:
-        assert deltas  # one or more: a busy reader finds several tokens at once
+        assert len(deltas) > 1
         assert "".join(deltas) == call["arguments"]
     output = {"type": "function_call_output", "call_id": call["call_id"], "output": "rain"}
     again = stack.post(RESPONSES, {**asked, "input": [*turn, call, output]})
@@ -162,7 +162,7 @@ def test_tools_are_called(stack, stream: bool) -> None:
     parts = [event["delta"] for event in events if event["type"] == "content_block_delta"]
     if stream:
         starts = [event for event in events if event["type"] == "content_block_start"]
-        assert parts
+        assert len(parts) > 1
         block = starts[-1]["content_block"]
         block["input"] = json.loads("".join(part["partial_json"] for part in parts))
         reason = events[-2]["delta"]["stop_reason"]
