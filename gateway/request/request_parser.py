@@ -68,7 +68,7 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
         # Where money is limited, an open-ended request gets the limit its hold was sized for.
         max_tokens_cap=step.frozen.candidate.output_cap,
         salt=plan.route.salt if target.own and target.accepts_salt else None,
-        cap_name=CAP_NAMES.get(target.provider or "", OLDER_LIMIT),
+        cap_name=CAP_NAMES.get(target.api or "", OLDER_LIMIT),
     )
 
 

@@ -42,7 +42,7 @@ def invoice(stack, finance) -> dict:
 def test_an_invoice_keeps_the_offset_that_its_provider_has(monkeypatch, content, offset_min):
     kept = []
     monkeypatch.setattr(books, "store", lambda _, file, **__: kept.append(file) or 7)
-    provider = SimpleNamespace(billing_utc_offset="-08:00")
+    provider = SimpleNamespace(billing_utc_offset="-08:00", sends_bills=lambda name: name)
     place = SimpleNamespace(
         settings=SimpleNamespace(providers={"a": provider}), ledger=None, by="ann", now_us=1
     )
