@@ -107,7 +107,7 @@ class ProviderLinePlanner(Dispatcher):
         members = {
             name: member for name, member in plan.asked.members.items() if name != TIER_MEMBER
         }
-        asked = msgspec.structs.replace(plan.asked, members=members)
+        asked = msgspec.structs.replace(plan.asked, members=members, standard_tier=False)
         standard = replace(plan.request, service_tier=STANDARD)  # a batch is a tier itself
         body = attempt_body(msgspec.structs.replace(plan, asked=asked, request=standard), step)
         left_out: tuple[str, ...] = ()
