@@ -129,7 +129,7 @@ def named(root: Path, words: Sequence[str]) -> Iterator[tuple[Mutant, str]]:
                 yield Mutant(file, each), file
 
 
-class Asked(NamedTuple):
+class MutantTrial(NamedTuple):
     """What is asked about each mutant, and the time in seconds that each of them has."""
 
     python: str
@@ -141,7 +141,9 @@ class _TooLongError(Exception):
     """A run did not end within its time."""
 
 
-def judge(tree: Path, file: str, mutation: Mutation, asked: Asked) -> tuple[str | None, float]:
+def judge(
+    tree: Path, file: str, mutation: Mutation, trial: MutantTrial
+) -> tuple[str | None, float]:
     """Who finds it in a copy of the tree, if anybody, and how many seconds it took."""
     path = tree / file
     whole = path.read_text(encoding="utf-8")
@@ -150,13 +152,13 @@ def judge(tree: Path, file: str, mutation: Mutation, asked: Asked) -> tuple[str 
     began, finder = os.times().elapsed, None
     near = [test for test in tests_near(tree, file) if test not in tests_of(tree, file)]
     try:
-        if asked.adversary == "first" and not _plays(tree, asked):
+        if trial.adversary == "first" and not _plays(tree, trial):
             finder = "adversary"
-        elif not _passes(tree, tests_of(tree, file), asked):
+        elif not _passes(tree, tests_of(tree, file), trial):
             finder = "tests"
-        elif any(_differs(tree, path, (changed, whole), [test], asked) for test in near):
+        elif any(_differs(tree, path, (changed, whole), [test], trial) for test in near):
             finder = "tests near"
-        elif asked.adversary == "last" and not _plays(tree, asked):
+        elif trial.adversary == "last" and not _plays(tree, trial):
             finder = "adversary"
     except _TooLongError:
         finder = "time"
@@ -166,23 +168,23 @@ def judge(tree: Path, file: str, mutation: Mutation, asked: Asked) -> tuple[str 
 
 
 def _differs(
-    tree: Path, path: Path, texts: tuple[str, str], tests: list[str], asked: Asked
+    tree: Path, path: Path, texts: tuple[str, str], tests: list[str], trial: MutantTrial
 ) -> bool:
     """Whether tests fail with the first text of a file, and pass with the second."""
     path.write_text(texts[0], encoding="utf-8")
-    if _passes(tree, tests, asked):
+    if _passes(tree, tests, trial):
         return False
     path.write_text(texts[1], encoding="utf-8")
-    return _passes(tree, tests, asked)
+    return _passes(tree, tests, trial)
 
 
-def _plays(tree: Path, asked: Asked) -> bool:
-    return _ends_well(tree, [asked.python, *ADVERSARY], asked.limit_s)
+def _plays(tree: Path, trial: MutantTrial) -> bool:
+    return _ends_well(tree, [trial.python, *ADVERSARY], trial.limit_s)
 
 
-def _passes(tree: Path, tests: list[str], asked: Asked) -> bool:
-    command = [asked.python, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
-    return _ends_well(tree, command, asked.limit_s)
+def _passes(tree: Path, tests: list[str], trial: MutantTrial) -> bool:
+    command = [trial.python, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
+    return _ends_well(tree, command, trial.limit_s)
 
 
 def _ends_well(tree: Path, command: list[str], limit_s: float) -> bool:
@@ -244,7 +246,7 @@ def main() -> None:
     done = json.loads(state.read_text()) if state.exists() else {}
     chosen = _choose(options)
     when = ("last" if options.adversary_last else "first") if options.money else ""
-    asked = Asked(sys.executable, when, options.limit)
+    trial = MutantTrial(sys.executable, when, options.limit)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(options.jobs):
@@ -256,7 +258,7 @@ def main() -> None:
         def is_fit(file: str) -> bool:
             copy = trees.get()
             try:
-                return _passes(copy, tests_of(copy, file), asked)
+                return _passes(copy, tests_of(copy, file), trial)
             except _TooLongError:
                 return False
             finally:
@@ -274,7 +276,7 @@ def main() -> None:
             copy = trees.get()
             try:
                 file = file_of(mutant, where)
-                finder, seconds = judge(copy, file, mutant.mutation, asked)
+                finder, seconds = judge(copy, file, mutant.mutation, trial)
             finally:
                 trees.put(copy)
             line, what = mutant.mutation.line, mutant.mutation.what
