@@ -127,7 +127,7 @@ class ModelCatalog:
             "key": target.upstream_model,
             "db_model": False,
             "mode": mode_of(target.kinds, quote),
-            "litellm_provider": target.api or f"pool:{target.pool}",
+            "litellm_provider": target.provider or f"pool:{target.pool}",
             "max_tokens": longest,
             "max_input_tokens": context,
             "max_output_tokens": longest,

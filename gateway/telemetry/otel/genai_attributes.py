@@ -37,7 +37,7 @@ def provider(target: Target) -> str:
     """Return the name of a target's provider."""
     if target.own:
         return OWN_ENGINE
-    name = target.api or target.name
+    name = target.provider or target.name
     return PROVIDERS.get(name, name)
 
 

@@ -47,7 +47,7 @@ def _openinference_attempt(plan: RoutingPlan, step: AttemptPlan) -> Attributes:
         name: target.upstream_model,
         "llm.request.model_name": plan.model,
         "llm.system": genai_attributes.provider(target),
-        "llm.provider": target.api or genai_attributes.OWN_ENGINE,
+        "llm.provider": target.provider or genai_attributes.OWN_ENGINE,
         **_asker(plan, "tag.tags"),
     }
 
