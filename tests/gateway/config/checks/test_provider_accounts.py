@@ -38,7 +38,7 @@ def test_the_one_that_is_named_sends_the_bills_of_both() -> None:
     [
         ({"billed_with": "flex"}, "billed_with", "names the provider itself"),
         ({"billed_with": "opnai"}, "billed_with", "no provider named `opnai`; did you mean"),
-        ({"billed_with": "eu"}, "billed_with", "`eu` is billed with `openai` itself: name the last"),
+        ({"billed_with": "eu"}, "billed_with", "`eu` is billed with `openai` itself: name"),
         ({"billed_with": "openai", "simulated": True}, "simulated", "no bill has stand-ins and"),
         ({"billed_with": "openai", "billing_utc_offset": "-08:00"}, "billing_utc_offset",
          "is of the bills of `openai`"),
