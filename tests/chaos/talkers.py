@@ -65,9 +65,7 @@ class Talkers:
 
 
 class Talker(threading.Thread):
-    def __init__(
-        self, hosts: list[Any], token: str, seed: int, stopped: threading.Event
-    ) -> None:
+    def __init__(self, hosts: list[Any], token: str, seed: int, stopped: threading.Event) -> None:
         super().__init__(daemon=True)
         self._hosts, self._token, self._turn = hosts, token, seed
         self._rng, self._stopped = random.Random(seed), stopped

@@ -42,7 +42,8 @@ SDKS = [pytest.param(sdk, marks=pytest.mark.part(part)) for sdk, part in PARTS.i
 USED = {  # the gateway does it itself, before or beside the request
     r"/v1/responses(#beta|/compact)? (conversation|previous_response_id|truncation)":
         "The conversation that it goes on from is put into the input; its oldest part is cut.",
-    r"/v1/responses(#beta)? (background|store)": "Answers are stored and made in the background here.",
+    r"/v1/responses(#beta)? (background|store)":
+        "Answers are stored and made in the background here.",
     r"/v1/responses(#beta)? metadata": "It is stored with the answer and told again.",
     r"/v1/messages(#beta)? (messages\[\]\.content|tools\[\]\.type)":
         "A text alone and a list with it are the same, and so are a tool with its default type.",
@@ -50,7 +51,7 @@ USED = {  # the gateway does it itself, before or beside the request
         "A text alone and a list with it are the same; a result's call has its name.",
 }  # fmt: skip
 HISTORY = {  # of the client's own copy of an earlier answer: no model reads it
-    r"/v1/responses(#beta|/compact)? input\[\]\.(id|status|phase|caller|async|execution)":
+    r"/v1/responses(#beta|/compact)? input\[\]\.(id|status|phase|caller|async|execution|agent)":
         "Labels of items of an earlier answer.",
     r"/v1/responses(#beta|/compact)? input\[\]\.pending_safety_checks\[\]\..+":
         "Checks of a computer's action that was done.",

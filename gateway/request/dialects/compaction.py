@@ -60,7 +60,8 @@ class CompactionDialect(ResponsesDialect):
         unused = {
             name for name in _UNUSED if bytes(members.get(name, b"null")).strip() not in _UNSAID
         }
-        unused |= {"tools"} & heard.members.keys()  # an item of the input may bring them
+        if "tools" in heard.members and "tools" not in unused:
+            unused.add("input.additional_tools")
         return _summarized(heard, partial(CompactionEncoder, kept=kept), unused)
 
 
