@@ -182,12 +182,6 @@ async def store(self, documents, **how):
 ObjectStore.store = store
 """
 
-NOTHING_MAKES_ROOM = """
-from ledger import stored_objects
-
-stored_objects._evict = lambda *_: 0
-"""
-
 SETTLED_MUCH_LATER = SETTLED_LATER.replace("call_later(0.5,", "call_later(5.0,")
 
 TEXTS = {
@@ -198,7 +192,6 @@ TEXTS = {
     "peers believed for ever": BELIEVED_FOR_EVER,
     "limits apart": LIMITS_APART,
     "stored later": STORED_LATER,
-    "nothing makes room": NOTHING_MAKES_ROOM,
     "": "",
     "settled later": SETTLED_LATER,
     "ends at once": ENDS_AT_ONCE,
