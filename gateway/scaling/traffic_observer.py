@@ -1,8 +1,8 @@
 """Feeds a planner with minutes of traffic out of the books, each once, and scores them.
 
 A minute is read when the books have it whole. A request counts where it arrived, and its engine
-time in the minutes that it ran in, by its usual time while it runs. The day before a pool is first sized is learned from
-and not scored, because no advice was given then.
+time in the minutes that it ran in, by its usual time while it runs. The day before a pool is first
+sized is learned from and not scored, because no advice was given then.
 """
 
 from collections.abc import Mapping, Sequence

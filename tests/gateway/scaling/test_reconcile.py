@@ -165,7 +165,7 @@ def test_an_end_is_when_an_engine_was_first_missed_and_not_when_that_is_believed
     """Never before its rent began, however long lists have lacked its token."""
     told = {"stop_us": NOW - 90 * S, "told_us": NOW - 80 * S}
     stranger = replace(row(1), token="p!i-1", place=None, owned=False)
-    missing = {item: NOW - missed_s * S for item in ("p.0.t", "p!i-1")}
+    missing = dict.fromkeys(("p.0.t", "p!i-1"), NOW - missed_s * S)
     seen = view(served(0, **told), stranger, listed=(), serving=frozenset(), missing_us=missing)
     actions = reconcile(seen, FleetWish(0), RULES, NONCES).actions
     assert [(action.verb, action.at_us) for action in actions] == [
