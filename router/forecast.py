@@ -30,6 +30,7 @@ BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt m
 STEPS_BREAK = 0.65  # margin of steps so low that a lower mean does not help: single steps count
 ONE_STEP_AHEAD = 0.55  # margin of steps at which tokens of one full step may wait ahead of a prompt
 AHEAD_HALVES = 0.05  # by which it is lower where half of them may
+LIKELY_BRIEF, HARDLY_BRIEF = 1.5, 0.5  # odds of a brief answer: it may be one; it is none
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
@@ -42,7 +43,7 @@ class RequestWork:
     `promise` is the context of one choice at its longest (`None`: up to the context limit),
     `growth` its context half-way through, `held` the sum of context tokens over its decode steps.
     `kv_scale` turns a KV ratio into a share of what the policy's floor leaves. `brief`: its answer
-    is known to be of a few tokens.
+    is known to be of a few tokens. `brief_odds` as learned (`OutputMoments`).
     """
 
     prompt: int
@@ -56,6 +57,7 @@ class RequestWork:
     tpot_ms: float | None
     kv_scale: float
     brief: bool = False
+    brief_odds: float = 1.0
 
 
 class Forecast(NamedTuple):
@@ -110,8 +112,9 @@ def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
     if promise is not None:
         promise += prompt
     return RequestWork(
-        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale, brief
-    )
+        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale, brief,
+        moments.brief_odds,
+    )  # fmt: skip
 
 
 def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineState) -> int:
@@ -258,7 +261,9 @@ def _by_steps_ms(
         return tpot, limit
     if tpot > limit:
         return _surely_ms(work, engine, tpot, limit)
-    if engine.safety_tpot < STEPS_BREAK:
+    if work.brief_odds >= LIKELY_BRIEF:
+        return _never_long_ms(work, engine, tpot, limit)
+    if engine.safety_tpot < STEPS_BREAK and work.brief_odds > HARDLY_BRIEF:
         return _behind_others_ms(work, engine, queued, tpot, limit)
     return tpot, limit
 
@@ -270,6 +275,19 @@ def _surely_ms(
     longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
     promised = limit / max(engine.safety_tpot, SAFETY_TPOT)
     return (longest, promised) if longest <= promised and longest < tpot else (tpot, limit)
+
+
+def _never_long_ms(
+    work: RequestWork, engine: EngineState, tpot: float, limit: float
+) -> tuple[float, float]:
+    """Return TPOT and its limit, ms: of a full step, where that is longer than promised.
+
+    The answer is likely to be of a few tokens, and who comes behind it is not known. Prompts that
+    hardly have such answers need not wait for each other then, and these are worth more.
+    """
+    longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
+    promised = limit / engine.safety_tpot
+    return (longest, promised) if longest > promised else (tpot, limit)
 
 
 def _behind_others_ms(

@@ -86,12 +86,15 @@ class OutputMoments:
     """Running moments of output length for this (tenant, model, prompt size): tokens.
 
     `p95` is infinite when limits ended too many answers to know how long they would have become.
+    `brief_odds`: how much commoner answers of a few tokens are after prompts of this size than
+    after all of this tenant and model; 1 where nothing tells them apart.
     """
 
     count: int
     mean: float
     mean_square: float
     p95: float
+    brief_odds: float = 1.0
 
 
 @value(frozen=True, slots=True)
