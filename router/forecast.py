@@ -30,7 +30,7 @@ BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt m
 STEPS_BREAK = 0.65  # margin of steps so low that a lower mean does not help: single steps count
 ONE_STEP_AHEAD = 0.55  # margin of steps at which tokens of one full step may wait ahead of a prompt
 AHEAD_HALVES = 0.05  # by which it is lower where half of them may
-LIKELY_BRIEF, HARDLY_BRIEF = 1.5, 0.5  # odds of a brief answer: it may be one; it is none
+LIKELY_BRIEF, HARDLY_BRIEF = 1.5, 0.8  # odds of a brief answer: it may be one; it is none
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time

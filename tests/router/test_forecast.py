@@ -110,6 +110,31 @@ def test_few_wait_ahead_where_long_steps_break_brief_answers(
         assert numbers.tpot_limit_ms == pytest.approx(50.0)
 
 
+def _odds(odds):
+    return OutputMoments(count=100, mean=200.0, mean_square=60_000.0, p95=500.0, brief_odds=odds)
+
+
+@pytest.mark.parametrize(
+    ("state", "odds", "limit_ms"),
+    [
+        ({}, 2.0, 50.0),  # the step that reads what is queued is short: a full one counts
+        ({"spare_brief_misses": 0.0}, 2.0, None),  # the SLO leaves a few
+        ({"prefill_budget_tokens": 960}, 2.0, None),  # no step is longer than is promised
+        ({}, 1.0, None),
+        ({"queued_prefill_tokens": 3000.0}, 1.0, 50.0),  # nothing tells them: prompts wait
+        ({"queued_prefill_tokens": 3000.0}, 0.3, None),  # told, and no brief one: it need not
+    ],
+)
+def test_likely_brief_answers_leave_before_others_wait(ask, rule, own, state, odds, limit_ms):
+    busy = own({"step": FULL, "running": 1, "queued_prefill_tokens": 100.0, "safety_tpot": 0.45,
+                "spare_brief_misses": -0.1, **state})  # fmt: skip
+    policy = rule(slo=Slo(ttft_ms=5e3, tpot_ms=50.0))
+    numbers = forecast(ask(prompt_tokens=600, output=_odds(odds)), policy, busy)
+    assert (numbers.tpot_ms > numbers.tpot_limit_ms) == (limit_ms is not None)
+    if limit_ms is not None:
+        assert numbers.tpot_limit_ms == pytest.approx(limit_ms)
+
+
 def test_what_the_engine_has_read_of_its_queue_waits_no_more(ask, rule, own):
     """By the clock since the queue moved, and never more than one prompt of it."""
     busy = {"step": SIMPLE, "running": 10, "context_tokens": 5000.0, "step_feedback": 2.0,
