@@ -28,7 +28,7 @@ Plan = dict[int, float]  # how long each request waits that goes to the engines
 
 @dataclass
 class Planned:
-    """Sends whom a plan names to the engine with the fewest in flight, everybody else to the API."""
+    """Sends whom a plan names to the engine with the fewest in flight, the rest to the API."""
 
     plan: Plan
     _numbers: dict[int, int] = field(default_factory=dict)  # by the identity of an arrival
@@ -92,9 +92,7 @@ class Search:
                 del self.plan[index]
             outcomes = self._played(self.plan)
 
-    def _moves(
-        self, rng: random.Random, moved: Plan, number: int
-    ) -> list[tuple[float, list[int]]]:
+    def _moves(self, rng: random.Random, moved: Plan, number: int) -> list[tuple[float, list[int]]]:
         """One in every second stretch: who comes, who leaves, who waits; or two of these."""
         shift_s = rng.uniform(0.0, 2.0 * STRETCH_S)
         stretches: dict[int, list[int]] = {}

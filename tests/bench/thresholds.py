@@ -106,7 +106,7 @@ class Below(Baseline):
 
 
 class Point(NamedTuple):
-    """One limit: dollars avoided, share of own answers that kept their promises, who was refused."""
+    """One limit: dollars avoided, share of own answers inside their promises, who was refused."""
 
     limit: float
     avoided_usd: float
@@ -116,7 +116,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Swept:
-    """All limits of a signal, and the best of those that keep the attainment (`None`: none does)."""
+    """All limits of a signal, and the best that keeps the attainment (`None`: none does)."""
 
     points: list[Point]
     best: Point | None
