@@ -7,12 +7,12 @@ Source of the formulas: reference simulation on real traces, 2026-11-20. What is
 pessimistic: an optimistic model collapses, a pessimistic one loses a little.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
 from typing import NamedTuple
 
 from router.feedback import BRIEF_TOKENS, SAFETY_TPOT
+from router.kv_peak import kv_peak_tokens, kv_rounded
 from router.request_kinds import KIND_TRAITS
 from router.types import (
     Candidate,
@@ -24,7 +24,6 @@ from router.types import (
 )
 from router.value import value
 
-EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
 OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
 BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt makes others late
 STEPS_BREAK = 0.65  # margin of steps so low that a lower mean does not help: single steps count
@@ -155,32 +154,6 @@ def kv_free_tokens(
     return engine.kv_capacity_tokens - max(0.0, taken - followed) - peak
 
 
-def kv_peak_tokens(residents: Sequence[tuple[float, float, float]], block: int) -> float:
-    """Return the most tokens that (held, final, slack) sequences hold at once, in whole blocks.
-
-    The sum only falls where a sequence ends, so the peak lies at one of the ends. Where a sequence
-    is not known exactly, it holds the more and ends the later of what is possible.
-    """
-    ends = sorted((max(0.0, final - held), held + slack, final) for held, final, slack in residents)
-    most = 0.0
-    if len(ends) <= EXACT_RESIDENTS:
-        for place, (steps, _, _) in enumerate(ends):
-            rest = ends[place:]
-            held_then = sum(kv_rounded(min(held + steps, final), block) for _, held, final in rest)
-            most = max(most, held_then)
-        return most
-    held_by_rest = sum(held for _, held, _ in ends)
-    for place, (steps, held, _) in enumerate(ends):
-        rest_count = len(ends) - place
-        most = max(most, held_by_rest + rest_count * (steps + block - 1))
-        held_by_rest -= held
-    return most
-
-
-def kv_rounded(tokens: float, block: int) -> float:
-    return (tokens + block - 1) // block * block
-
-
 def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
@@ -224,7 +197,11 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     queued = others - engine.read_tokens + fresh
     now, room = engine.step_s, engine.prefill_budget_tokens - sequences
     steps = 1.0 if queued <= room else ceil(queued / room) if room > 0 else queued
+    own_s = d * fresh
     wait = d * queued + steps * now
+    if step.q_s:
+        own_s, others_s = _attending_s(step, engine, fresh / choices, choices)
+        wait += own_s + others_s - d * fresh
     if sequences:  # the step under way is half done on average
         wait += 0.5 * now
     if sequences + choices > most > 0:  # waits for others to end, one every `output` / `most` steps
@@ -237,13 +214,13 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     if tpot_limit is not None and (tpot > tpot_limit or engine.spare_brief_misses < 0.0):
         tpot, tpot_limit = _by_steps_ms(work, engine, queued, tpot, tpot_limit)
-    seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
+    seconds = feedback * (own_s + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late, in_time = ttft, deadline * engine.safety_ttft
         if deadline != work.ttft_ms:
-            late += 1000.0 * feedback * d * fresh
+            late += 1000.0 * feedback * own_s
         elif ttft > 0.5 * deadline:
-            ttft_limit = in_time = in_time + _sure_ms(feedback * d * fresh, deadline, engine)
+            ttft_limit = in_time = in_time + _sure_ms(feedback * own_s, deadline, engine)
         if late > full * in_time:
             full = late / in_time
     if tpot_limit is not None and tpot > full * tpot_limit:
@@ -251,6 +228,20 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     told = tpot if work.decodes else None
     found = ttft, told, kv_ratio, full, None, seconds, promise, free, None, ttft_limit, tpot_limit
     return _new(Forecast, found)
+
+
+def _attending_s(
+    step: StepModel, engine: EngineState, tokens: float, choices: int
+) -> tuple[float, float]:
+    """Return how long reading these prompts takes with attention, and that of the queued ones.
+
+    Of a queue its tokens and their mean weighted by size are known, whose product is the sum of
+    squares. What was read of the first prompt lies at its beginning, where it costs least.
+    """
+    own = choices * tokens * (engine.prefix_hit_tokens + 0.5 * tokens)
+    queued, read = engine.queued_prefill_tokens, engine.read_tokens
+    others = 0.5 * (engine.head_tokens * queued - read * read)
+    return step.d_s * choices * tokens + step.q_s * own, step.q_s * max(0.0, others)
 
 
 def _by_steps_ms(
@@ -388,4 +379,5 @@ def engine_seconds(
     if kv_capacity_tokens > 0:
         hold += step.a_s / kv_capacity_tokens
     held = output_mean * prompt_tokens + 0.5 * output_mean_square
-    return step.d_s * prompt_tokens + step.b_s * output_mean + hold * held
+    read_s = step.d_s * prompt_tokens + 0.5 * step.q_s * prompt_tokens * prompt_tokens
+    return read_s + step.b_s * output_mean + hold * held

@@ -136,8 +136,8 @@ class RoutingRequest:
 class StepModel:
     """`step = a + b*sequences + c*context_tokens + d*prefill_tokens`, seconds, fitted per engine.
 
-    `t0_s` is the constant part of TTFT outside the steps. Source: reference measurements, fitted
-    at warm-up by `backends.engine.profile`.
+    `t0_s` is the constant part of TTFT outside the steps, `q_s` what a prompt's token adds for each
+    earlier one that it attends to. Fitted at warm-up by `backends.engine.profile`.
     """
 
     a_s: float
@@ -145,6 +145,7 @@ class StepModel:
     c_s: float
     d_s: float
     t0_s: float
+    q_s: float = 0.0
 
 
 @value(frozen=True, slots=True)
