@@ -160,14 +160,11 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     """Return the forecast: TTFT, TPOT, KV, load `z` and engine-seconds `r`.
 
     `z` is the worst ratio of a prediction to its limit: sequences, KV, TTFT at the tightest class's
-    deadline (of a looser class: that of one like it behind this), TPOT at the tightest resident's.
+    deadline, TPOT at the tightest resident's. For a request of a looser class that TTFT is that of
+    one like it that came next: whether the tightest were still in time behind it.
     """
-    choices, output, sequences, ttft_limit = (
-        work.choices,
-        work.output,
-        engine.sequences,
-        work.ttft_ms,
-    )
+    choices, output, sequences = work.choices, work.output, engine.sequences
+    ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
     capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
     most, hit, prompts = engine.max_num_seqs, engine.prefix_hit_tokens, choices * work.prompt
     fresh = prompts if hit <= 0 else choices * max(1, work.prompt - hit)
@@ -184,10 +181,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         kv_ratio = (used + 0.25 * sequences * output / choices + prompts + output) / capacity
         kv_full = kv_ratio * work.kv_scale
         full = kv_full if kv_full > full else full  # noqa: FURB136  (a call costs more)
-    resident, tpot_limit = engine.tightest_tpot_ms, work.tpot_ms
+    resident, deadline = engine.tightest_tpot_ms, engine.tightest_ttft_ms
     if work.decodes and resident is not None and (tpot_limit is None or resident < tpot_limit):
         tpot_limit = resident
-    deadline = engine.tightest_ttft_ms
     if deadline is None or (ttft_limit is not None and ttft_limit < deadline):
         deadline = ttft_limit
     ttft_limit = None if ttft_limit is None else ttft_limit * engine.safety_ttft
@@ -200,9 +196,11 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     queued = others - engine.read_tokens + fresh
     now, room = engine.step_s, engine.prefill_budget_tokens - sequences
     steps = 1.0 if queued <= room else ceil(queued / room) if room > 0 else queued
-    wait, own_s = d * queued + steps * now, d * fresh
+    own_s = d * fresh
+    wait = d * queued + steps * now
     if step.q_s:
-        own_s, wait = _attending_s(step, engine, fresh / choices, choices, wait)
+        own_s, others_s = _attending_s(step, engine, fresh / choices, choices)
+        wait += own_s + others_s - d * fresh
     if sequences:  # the step under way is half done on average
         wait += 0.5 * now
     if sequences + choices > most > 0:  # waits for others to end, one every `output` / `most` steps
@@ -232,9 +230,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
 
 
 def _attending_s(
-    step: StepModel, engine: EngineState, tokens: float, choices: int, wait: float
+    step: StepModel, engine: EngineState, tokens: float, choices: int
 ) -> tuple[float, float]:
-    """Return how long reading these prompts takes with attention, and the wait with all of it.
+    """Return how long reading these prompts takes with attention, and that of the queued ones.
 
     Of a queue its tokens and their mean weighted by size are known, whose product is the sum of
     squares. What was read of the first prompt lies at its beginning, where it costs least.
@@ -242,8 +240,7 @@ def _attending_s(
     own = choices * tokens * (engine.prefix_hit_tokens + 0.5 * tokens)
     queued, read = engine.queued_prefill_tokens, engine.read_tokens
     others = 0.5 * (engine.head_tokens * queued - read * read)
-    own_s = step.d_s * choices * tokens + step.q_s * own
-    return own_s, wait + step.q_s * (own + max(0.0, others))
+    return step.d_s * choices * tokens + step.q_s * own, step.q_s * max(0.0, others)
 
 
 def _by_steps_ms(
