@@ -168,11 +168,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
     most, hit, prompts = engine.max_num_seqs, engine.prefix_hit_tokens, choices * work.prompt
     fresh = prompts if hit <= 0 else choices * max(1, work.prompt - hit)
-    if work.promise is not None:
-        block = engine.kv_block_tokens
-        promise = (work.promise + block - 1) // block * block * choices
-    else:
-        promise = kv_promise_tokens(work, candidate, engine)
+    block, longest = engine.kv_block_tokens, work.promise
+    longest = max_kv_tokens(work, candidate) if longest is None else longest
+    promise = (longest + block - 1) // block * block * choices
     free = capacity - engine.kv_taken_tokens - promise
     if engine.residents:
         free = kv_free_tokens(work, candidate, engine, promise)
@@ -224,9 +222,8 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
             full = late / in_time
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
-    told = tpot if work.decodes else None
-    found = ttft, told, kv_ratio, full, None, seconds, promise, free, None, ttft_limit, tpot_limit
-    return _new(Forecast, found)
+    told = (ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds, promise, free)
+    return _new(Forecast, (*told, None, ttft_limit, tpot_limit))
 
 
 def _attending_s(
