@@ -52,7 +52,8 @@ FLAGS = ("--load-format", "dummy", "--no-enable-prefix-caching", "--max-model-le
 
 def pools_of(layout: str, engine: Mapping[str, Any]) -> dict[str, Any]:
     """The pools of a layout, two engines in all."""
-    gpu = {"type": "H100", "usd_per_hour": "2.50", "source": "bench"}
+    gpu = {"type": "H200" if "H200" in hardware() else "H100", "usd_per_hour": "2.50",
+           "source": "bench"}  # fmt: skip
     kind, _, size = layout.partition(" ")
     if kind == "whole":
         said = {**engine, "replicas": 2, "prefill_budget_tokens": int(size)}
@@ -201,6 +202,9 @@ def measure(options: argparse.Namespace, engine: Mapping[str, Any], log: WorkLog
             print(layout, "failed:", str(error)[-3000:], flush=True)
         finally:
             serve.interrupt()
+            if options.books:
+                options.books.mkdir(parents=True, exist_ok=True)
+                shutil.copy(serve.state / "ledger.db", options.books / f"{layout}.db")
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -252,6 +256,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
     parser.add_argument("--mixes", nargs="+", choices=sorted(MIXES), default=sorted(MIXES))
+    parser.add_argument("--books", type=Path, help="a folder that keeps each layout's ledger")
     parser.add_argument("--log", type=Path, default=ROOT / "build" / "bench-gpuroles.jsonl")
     return parser.parse_args()
 
