@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near test-pythons screenshots test-long soak adversary journals chaos hosts security check format settings docs first-hour dist sbom lock clean
+.PHONY: help install run demo parts test tidy near test-pythons screenshots test-long soak adversary journals chaos hosts security check format settings docs first-hour dist release-check sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,11 @@ first-hour:  ## the tutorials' blocks in order, from an empty folder with the wh
 dist:  ## wheel and source archive in dist/, installed and run in an empty folder
 	@$(BOOTSTRAP) tools
 	@$(VENV)/python -m deploy.dist
+
+release-check:  ## one version everywhere, then dist, sbom, docs, chart and image file, Pythons, the first hour (ARGS="versions dist")
+	@$(BOOTSTRAP) tools
+	@$(BOOTSTRAP) parts docs helm crds
+	@$(VENV)/python -m deploy.release_check $(ARGS)
 
 sbom:  ## what each locked environment may hold, with hashes and licences: build/sbom/*.cdx.json (CycloneDX)
 	@$(BOOTSTRAP) tools

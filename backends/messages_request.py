@@ -31,10 +31,12 @@ _READ: Final = frozenset((
     *_SAME, "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "stop",
     "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_effort",
     "stream_options", "web_search_options", "n", "logprobs", "top_logprobs", "modalities", "store",
+    "service_tier",
 ))  # fmt: skip
 _REFUSED: Final = ("functions", "function_call", "audio", "container")
 _ALLOWED: Final = "allowed_tools"
 _NOTHING: Final[tuple[Any, ...]] = (None, False, [], {}, "")
+_TIERS: Final = {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?=$|[-@:])")
 _EFFORT_SINCE: Final = (4, 6)  # models that choose their thinking's length themselves
 
@@ -66,9 +68,19 @@ def messages_request(body: bytes) -> MessagesBody:
     stops = asked.get("stop")
     if stops:
         made["stop_sequences"] = [stops] if isinstance(stops, str) else stops
-    for part in (_temperature, _format, _thinking):
+    for part in (_temperature, _format, _thinking, _tier):
         left.update(part(asked, made))
     return MessagesBody(msgspec.json.encode(made), tuple(sorted(left)))
+
+
+def _tier(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
+    """Set the service tier, and yield its member where Messages have no such tier to ask for."""
+    tier = asked.get("service_tier")
+    word = _TIERS.get(tier) if isinstance(tier, str) else None
+    if word is not None:
+        made["service_tier"] = word
+    elif tier not in _NOTHING:
+        yield "service_tier"
 
 
 def _refuse(asked: Mapping[str, Any]) -> None:

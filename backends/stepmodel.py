@@ -1,6 +1,8 @@
 """The step-time model of a continuous-batching engine, as fitted, simulated and published.
 
 `step = a + b*sequences + c*context_tokens + d*prefill_tokens`; TTFT adds the constant `t0`.
+Where a prompt is long, its tokens attend to thousands before them: `q` is the time of one such
+pair, so a prompt that is read from its beginning adds `q * tokens**2 / 2` over all its steps.
 Source of the form: fits of published vLLM measurements (throughput, TTFT and TPOT medians).
 """
 
@@ -9,16 +11,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FittedStepModel:
-    """Seconds per step, per sequence, per context token, per prefill token, and constant TTFT."""
+    """Seconds per step, per sequence, per context token, per prefill token, and constant TTFT.
+
+    `q_s`: seconds for each token of a prompt and each earlier one that it attends to; 0 is unknown.
+    """
 
     a_s: float
     b_s: float
     c_s: float
     d_s: float
     t0_s: float
+    q_s: float = 0.0
 
-    def step_s(self, *, sequences: int, context_tokens: float, prefill_tokens: float) -> float:
-        """Duration of one engine step in seconds."""
-        return (
+    def step_s(
+        self,
+        *,
+        sequences: int,
+        context_tokens: float,
+        prefill_tokens: float,
+        attended_tokens: float = 0.0,
+    ) -> float:
+        """Duration of one engine step in seconds; `attended_tokens` by all that it reads."""
+        linear_s = (
             self.a_s + self.b_s * sequences + self.c_s * context_tokens + self.d_s * prefill_tokens
         )
+        return linear_s + self.q_s * attended_tokens
+
+
+def attended_tokens(before: float, tokens: float) -> float:
+    """Return pairs of a read token and an earlier one, of tokens behind so many that are cached."""
+    return tokens * (before + 0.5 * tokens)

@@ -183,7 +183,8 @@ def break_even_of(traffic: PlanTraffic, figures: PlanInputs) -> BreakEven | None
         1, figures.pusd_per_hour, HOURS_OF_A_MONTH, Volume(each, BASIS), figures.ops_pusd,
         spares=figures.spares,
     )  # fmt: skip
-    return assess(configuration, traffic.average)
+    served = Volume(traffic.per_month, BASIS)
+    return assess(configuration, traffic.average, served=served)
 
 
 def _engine(figures: PlanInputs, pusd_per_hour: int) -> EngineOffer:

@@ -19,6 +19,8 @@ LatencyState = tuple[tuple[CellKey, tuple[float, float, float], tuple[float, flo
 
 PRIOR_OUTPUT_TOKENS = 150.0  # mean before any observation: reference simulation, 2026-11-20
 OUTPUTS_IN_BUCKET = 30  # from which a prompt-size bucket's own p95 is believed
+BRIEF_LEAST = 0.2  # of a bucket's answers, from which its next one is to be taken for one
+BRIEF_OVERALL = 0.02  # of a key's answers, below which no prompt size tells anything
 FADE_LENGTHS = 2000.0
 FADE_LATENCIES = 200.0
 FORGOTTEN = 0.5  # observations: a cell with less is dropped, and its key begins anew
@@ -98,7 +100,8 @@ class OutputLengths:
         known = lengths.weight >= OUTPUTS_IN_BUCKET
         p95 = lengths.p95() if known else max(lengths.p95(), all_lengths.p95())
         count = int((cell if known else whole).weight)
-        return OutputMoments(count, mean, max(square, mean * mean), p95)
+        odds = _brief_odds(lengths, all_lengths) if known else 1.0
+        return OutputMoments(count, mean, max(square, mean * mean), p95, odds)
 
     def export(self) -> LengthState:
         return tuple(
@@ -153,6 +156,15 @@ class LatencyTracker:
 
 def prompt_bucket(prompt_tokens: int) -> int:
     return int(1.5 * log2(prompt_tokens)) if prompt_tokens > 1 else 0
+
+
+def _brief_odds(bucket: LogHistogram, whole: LogHistogram) -> float:
+    """Return the bucket's share of brief answers to the key's, at most 1 where it is small."""
+    share, overall = bucket.brief_share(), whole.brief_share()
+    if overall < BRIEF_OVERALL:
+        return 1.0
+    odds = share / overall
+    return odds if share >= BRIEF_LEAST else min(1.0, odds)
 
 
 def _leaned(cell: RunningMoments, mean: float, square: float) -> tuple[float, float]:

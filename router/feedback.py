@@ -273,8 +273,18 @@ def _within(value: float, bounds: tuple[float, float]) -> float:
 
 
 def predicted_s(
-    model: StepModel, *, steps: float, sequences: float, context: float, prefilled: float
+    model: StepModel,
+    *,
+    steps: float,
+    sequences: float,
+    context: float,
+    prefilled: float,
+    attended: float = 0.0,
 ) -> float:
-    """Return the predicted seconds of these steps at mean loads, with this much prefill in them."""
+    """Return the predicted seconds of these steps at mean loads, with this much prefill in them.
+
+    `attended`: pairs of a prompt's token and an earlier one, of what was read meanwhile.
+    """
     decode_s = model.a_s + model.b_s * sequences + model.c_s * context
-    return steps * decode_s + model.d_s * max(0.0, prefilled)
+    read_s = model.d_s * max(0.0, prefilled) + model.q_s * max(0.0, attended)
+    return steps * decode_s + read_s

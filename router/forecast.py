@@ -7,12 +7,12 @@ Source of the formulas: reference simulation on real traces, 2026-11-20. What is
 pessimistic: an optimistic model collapses, a pessimistic one loses a little.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
 from typing import NamedTuple
 
 from router.feedback import BRIEF_TOKENS, SAFETY_TPOT
+from router.kv_peak import kv_peak_tokens, kv_rounded
 from router.request_kinds import KIND_TRAITS
 from router.types import (
     Candidate,
@@ -24,12 +24,12 @@ from router.types import (
 )
 from router.value import value
 
-EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
 OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
 BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt makes others late
 STEPS_BREAK = 0.65  # margin of steps so low that a lower mean does not help: single steps count
 ONE_STEP_AHEAD = 0.55  # margin of steps at which tokens of one full step may wait ahead of a prompt
 AHEAD_HALVES = 0.05  # by which it is lower where half of them may
+LIKELY_BRIEF, HARDLY_BRIEF = 1.5, 0.8  # odds of a brief answer: it may be one; it is none
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
@@ -42,7 +42,7 @@ class RequestWork:
     `promise` is the context of one choice at its longest (`None`: up to the context limit),
     `growth` its context half-way through, `held` the sum of context tokens over its decode steps.
     `kv_scale` turns a KV ratio into a share of what the policy's floor leaves. `brief`: its answer
-    is known to be of a few tokens.
+    is known to be of a few tokens. `brief_odds` as learned (`OutputMoments`).
     """
 
     prompt: int
@@ -56,6 +56,7 @@ class RequestWork:
     tpot_ms: float | None
     kv_scale: float
     brief: bool = False
+    brief_odds: float = 1.0
 
 
 class Forecast(NamedTuple):
@@ -110,8 +111,9 @@ def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
     if promise is not None:
         promise += prompt
     return RequestWork(
-        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale, brief
-    )
+        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale, brief,
+        moments.brief_odds,
+    )  # fmt: skip
 
 
 def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineState) -> int:
@@ -152,32 +154,6 @@ def kv_free_tokens(
     return engine.kv_capacity_tokens - max(0.0, taken - followed) - peak
 
 
-def kv_peak_tokens(residents: Sequence[tuple[float, float, float]], block: int) -> float:
-    """Return the most tokens that (held, final, slack) sequences hold at once, in whole blocks.
-
-    The sum only falls where a sequence ends, so the peak lies at one of the ends. Where a sequence
-    is not known exactly, it holds the more and ends the later of what is possible.
-    """
-    ends = sorted((max(0.0, final - held), held + slack, final) for held, final, slack in residents)
-    most = 0.0
-    if len(ends) <= EXACT_RESIDENTS:
-        for place, (steps, _, _) in enumerate(ends):
-            rest = ends[place:]
-            held_then = sum(kv_rounded(min(held + steps, final), block) for _, held, final in rest)
-            most = max(most, held_then)
-        return most
-    held_by_rest = sum(held for _, held, _ in ends)
-    for place, (steps, held, _) in enumerate(ends):
-        rest_count = len(ends) - place
-        most = max(most, held_by_rest + rest_count * (steps + block - 1))
-        held_by_rest -= held
-    return most
-
-
-def kv_rounded(tokens: float, block: int) -> float:
-    return (tokens + block - 1) // block * block
-
-
 def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
@@ -192,11 +168,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
     most, hit, prompts = engine.max_num_seqs, engine.prefix_hit_tokens, choices * work.prompt
     fresh = prompts if hit <= 0 else choices * max(1, work.prompt - hit)
-    if work.promise is not None:
-        block = engine.kv_block_tokens
-        promise = (work.promise + block - 1) // block * block * choices
-    else:
-        promise = kv_promise_tokens(work, candidate, engine)
+    block, longest = engine.kv_block_tokens, work.promise
+    longest = max_kv_tokens(work, candidate) if longest is None else longest
+    promise = (longest + block - 1) // block * block * choices
     free = capacity - engine.kv_taken_tokens - promise
     if engine.residents:
         free = kv_free_tokens(work, candidate, engine, promise)
@@ -205,10 +179,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         kv_ratio = (used + 0.25 * sequences * output / choices + prompts + output) / capacity
         kv_full = kv_ratio * work.kv_scale
         full = kv_full if kv_full > full else full  # noqa: FURB136  (a call costs more)
-    resident = engine.tightest_tpot_ms
+    resident, deadline = engine.tightest_tpot_ms, engine.tightest_ttft_ms
     if work.decodes and resident is not None and (tpot_limit is None or resident < tpot_limit):
         tpot_limit = resident
-    deadline = engine.tightest_ttft_ms
     if deadline is None or (ttft_limit is not None and ttft_limit < deadline):
         deadline = ttft_limit
     ttft_limit = None if ttft_limit is None else ttft_limit * engine.safety_ttft
@@ -221,7 +194,11 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     queued = others - engine.read_tokens + fresh
     now, room = engine.step_s, engine.prefill_budget_tokens - sequences
     steps = 1.0 if queued <= room else ceil(queued / room) if room > 0 else queued
+    own_s = d * fresh
     wait = d * queued + steps * now
+    if step.q_s:
+        own_s, others_s = _attending_s(step, engine, fresh / choices, choices)
+        wait += own_s + others_s - d * fresh
     if sequences:  # the step under way is half done on average
         wait += 0.5 * now
     if sequences + choices > most > 0:  # waits for others to end, one every `output` / `most` steps
@@ -234,20 +211,33 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     if tpot_limit is not None and (tpot > tpot_limit or engine.spare_brief_misses < 0.0):
         tpot, tpot_limit = _by_steps_ms(work, engine, queued, tpot, tpot_limit)
-    seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
+    seconds = feedback * (own_s + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late, in_time = ttft, deadline * engine.safety_ttft
         if deadline != work.ttft_ms:
-            late += 1000.0 * feedback * d * fresh
+            late += 1000.0 * feedback * own_s
         elif ttft > 0.5 * deadline:
-            ttft_limit = in_time = in_time + _sure_ms(feedback * d * fresh, deadline, engine)
+            ttft_limit = in_time = in_time + _sure_ms(feedback * own_s, deadline, engine)
         if late > full * in_time:
             full = late / in_time
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
-    told = tpot if work.decodes else None
-    found = ttft, told, kv_ratio, full, None, seconds, promise, free, None, ttft_limit, tpot_limit
-    return _new(Forecast, found)
+    told = (ttft, tpot if work.decodes else None, kv_ratio, full, None, seconds, promise, free)
+    return _new(Forecast, (*told, None, ttft_limit, tpot_limit))
+
+
+def _attending_s(
+    step: StepModel, engine: EngineState, tokens: float, choices: int
+) -> tuple[float, float]:
+    """Return how long reading these prompts takes with attention, and that of the queued ones.
+
+    Of a queue its tokens and their mean weighted by size are known, whose product is the sum of
+    squares. What was read of the first prompt lies at its beginning, where it costs least.
+    """
+    own = choices * tokens * (engine.prefix_hit_tokens + 0.5 * tokens)
+    queued, read = engine.queued_prefill_tokens, engine.read_tokens
+    others = 0.5 * (engine.head_tokens * queued - read * read)
+    return step.d_s * choices * tokens + step.q_s * own, step.q_s * max(0.0, others)
 
 
 def _by_steps_ms(
@@ -258,7 +248,9 @@ def _by_steps_ms(
         return tpot, limit
     if tpot > limit:
         return _surely_ms(work, engine, tpot, limit)
-    if engine.safety_tpot < STEPS_BREAK:
+    if work.brief_odds >= LIKELY_BRIEF:
+        return _never_long_ms(work, engine, tpot, limit)
+    if engine.safety_tpot < STEPS_BREAK and work.brief_odds > HARDLY_BRIEF:
         return _behind_others_ms(work, engine, queued, tpot, limit)
     return tpot, limit
 
@@ -270,6 +262,19 @@ def _surely_ms(
     longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
     promised = limit / max(engine.safety_tpot, SAFETY_TPOT)
     return (longest, promised) if longest <= promised and longest < tpot else (tpot, limit)
+
+
+def _never_long_ms(
+    work: RequestWork, engine: EngineState, tpot: float, limit: float
+) -> tuple[float, float]:
+    """Return TPOT and its limit, ms: of a full step, where that is longer than promised.
+
+    The answer is likely to be of a few tokens, and who comes behind it is not known. Prompts that
+    hardly have such answers need not wait for each other then, and these are worth more.
+    """
+    longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
+    promised = limit / engine.safety_tpot
+    return (longest, promised) if longest > promised else (tpot, limit)
 
 
 def _behind_others_ms(
@@ -370,4 +375,5 @@ def engine_seconds(
     if kv_capacity_tokens > 0:
         hold += step.a_s / kv_capacity_tokens
     held = output_mean * prompt_tokens + 0.5 * output_mean_square
-    return step.d_s * prompt_tokens + step.b_s * output_mean + hold * held
+    read_s = step.d_s * prompt_tokens + 0.5 * step.q_s * prompt_tokens * prompt_tokens
+    return read_s + step.b_s * output_mean + hold * held

@@ -9,11 +9,14 @@ from collections.abc import Callable, Hashable, ItemsView
 from math import ceil, inf, log2
 from typing import Generic, TypeVar
 
+from router.feedback import BRIEF_TOKENS
+
 SHRINK = 20.0  # observations at which a cell weighs as much as the wider one
 BINS_PER_OCTAVE = 8  # a quantile is at most 9 % too long, never too short
 QUANTILE = 0.95
 REFRESH = 0.05  # a quantile is computed again when the cell grew by this share
 NEGLIGIBLE = 0.01  # a bin that faded below this weight is dropped
+_BRIEF_BINS = range(1, ceil(BINS_PER_OCTAVE * log2(BRIEF_TOKENS)) + 1)  # one token has no gap
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Cell = TypeVar("_Cell")
@@ -56,13 +59,13 @@ class LogHistogram:
     and says nothing of those beyond (the product-limit estimate of Kaplan and Meier, 1958).
     """
 
-    __slots__ = ("_grown", "_p95", "bins", "cuts", "fade", "weight")
+    __slots__ = ("_brief", "_grown", "_p95", "bins", "cuts", "fade", "weight")
 
     def __init__(self, fade: float) -> None:
         self.fade, self.weight = fade, 0.0
         self.bins: dict[int, float] = {}
         self.cuts: dict[int, float] = {}  # of `bins`, what was cut off there
-        self._p95, self._grown = 0.0, 0.0
+        self._p95 = self._brief = self._grown = 0.0
 
     def add(self, number: float, *, cut: bool = False) -> None:
         place = ceil(BINS_PER_OCTAVE * log2(number)) if number > 1 else 0
@@ -95,10 +98,20 @@ class LogHistogram:
 
         Infinite when too much was cut off before so many ended: how long they get is not known.
         """
+        self._refresh()
+        return self._p95
+
+    def brief_share(self) -> float:
+        """Return the share of answers of 2 to `BRIEF_TOKENS` tokens; 0 when nothing was seen."""
+        self._refresh()
+        return self._brief
+
+    def _refresh(self) -> None:
         if self._grown and self._grown >= REFRESH * self.weight:
             self._grown = 0.0
             self._p95 = self._quantile()
-        return self._p95
+            brief = sum(self.bins.get(index, 0.0) for index in _BRIEF_BINS)
+            self._brief = brief / self.weight
 
     def _quantile(self) -> float:
         longer, at_risk = 1.0, self.weight

@@ -86,12 +86,15 @@ class OutputMoments:
     """Running moments of output length for this (tenant, model, prompt size): tokens.
 
     `p95` is infinite when limits ended too many answers to know how long they would have become.
+    `brief_odds`: how much commoner answers of a few tokens are after prompts of this size than
+    after all of this tenant and model; 1 where nothing tells them apart.
     """
 
     count: int
     mean: float
     mean_square: float
     p95: float
+    brief_odds: float = 1.0
 
 
 @value(frozen=True, slots=True)
@@ -133,8 +136,8 @@ class RoutingRequest:
 class StepModel:
     """`step = a + b*sequences + c*context_tokens + d*prefill_tokens`, seconds, fitted per engine.
 
-    `t0_s` is the constant part of TTFT outside the steps. Source: reference measurements, fitted
-    at warm-up by `backends.engine.profile`.
+    `t0_s` is the constant part of TTFT outside the steps, `q_s` what a prompt's token adds for each
+    earlier one that it attends to. Fitted at warm-up by `backends.engine.profile`.
     """
 
     a_s: float
@@ -142,6 +145,7 @@ class StepModel:
     c_s: float
     d_s: float
     t0_s: float
+    q_s: float = 0.0
 
 
 @value(frozen=True, slots=True)

@@ -131,11 +131,12 @@ class DecodingBatch:
         extra = sum(fills[(start + i) % self._size] for i in range(rest))
         return rounds * len(self._members) + extra
 
-    def step_s(self, prefill_tokens: int) -> float:
+    def step_s(self, prefill_tokens: int, attended_tokens: float = 0.0) -> float:
         return self._pace.step_s(
             sequences=len(self._members),
             context_tokens=self.context_tokens,
             prefill_tokens=prefill_tokens,
+            attended_tokens=attended_tokens,
         )
 
     def reserve(self, steps: int) -> None:

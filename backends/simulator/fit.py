@@ -18,6 +18,8 @@ from backends.simulator.simplex import Cost, Vector, nelder_mead
 from backends.stepmodel import FittedStepModel
 
 Runs = Mapping[str, Sequence[MeasuredRequest]]
+LONG_PROMPT = 8_000  # tokens, from which a run tells what attention adds: a quarter of a step
+ATTENDED_START = 1 / 25_000  # of the time per prompt token, for each that it attends to (H200)
 QUEUED = 0.25  # of a request's time before its first token: the engine does not keep up
 PACE_START = StepTiming(
     FittedStepModel(a_s=3e-3, b_s=4e-5, c_s=3e-8, d_s=1e-5, t0_s=1.5e-2),
@@ -99,9 +101,11 @@ def is_keeping_up(observed: MeasurementSummary, requests: Sequence[MeasuredReque
 def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepTiming:
     """Fit the duration of iterations, launches and streams, from the shape's own pace on."""
     start = shape.pace or PACE_START
-    point = (
+    point: Vector = (
         *_linear(start.step), start.captured_s, start.eager_s, start.stream_s, start.stream_power,
     )  # fmt: skip
+    if any(request.prompt_tokens >= LONG_PROMPT for run in runs.values() for request in run):
+        point = *point, start.step.q_s or ATTENDED_START * start.step.d_s
 
     def cost(values: Vector) -> float:
         return loss(replace(shape, pace=_pace(start, values)), runs)
@@ -134,10 +138,10 @@ def _values(point: Vector) -> Vector:
 
 
 def _pace(start: StepTiming, point: Vector) -> StepTiming:
-    a, b, c, d, t0, captured, eager, stream, power = _values(point)
+    a, b, c, d, t0, captured, eager, stream, power, *attended = _values(point)
     return replace(
         start,
-        step=FittedStepModel(a, b, c, d, t0),
+        step=FittedStepModel(a, b, c, d, t0, *(attended or (start.step.q_s,))),
         captured_s=captured,
         eager_s=eager,
         stream_s=stream,

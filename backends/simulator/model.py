@@ -22,6 +22,7 @@ from backends.simulator.shape import (
     SequenceTotals,
     TooLargeError,
 )
+from backends.stepmodel import attended_tokens
 
 GOLDEN = 0.618_033_988_749_895  # its multiples lie evenly in a round, whatever their number
 
@@ -183,7 +184,8 @@ class SimulatedEngine:
         if self._chunks:
             self._batch.reserve(1)
             prefill = sum(tokens for _, tokens in self._chunks)
-            self._end_s = self._boundary_s + self._batch.step_s(prefill)
+            attended = sum(attended_tokens(job.computed, tokens) for job, tokens in self._chunks)
+            self._end_s = self._boundary_s + self._batch.step_s(prefill, attended)
             return True
         horizon_s = self._arriving[0].visible_s if self._arriving else None
         limit = 1 if self._tokens else None

@@ -45,10 +45,20 @@ class StepTiming:
     stream_s: float = 0.0
     stream_power: float = 1.0
 
-    def step_s(self, *, sequences: int, context_tokens: float, prefill_tokens: float) -> float:
+    def step_s(
+        self,
+        *,
+        sequences: int,
+        context_tokens: float,
+        prefill_tokens: float,
+        attended_tokens: float = 0.0,
+    ) -> float:
         """Duration of one iteration in seconds."""
         linear_s = self.step.step_s(
-            sequences=sequences, context_tokens=context_tokens, prefill_tokens=prefill_tokens
+            sequences=sequences,
+            context_tokens=context_tokens,
+            prefill_tokens=prefill_tokens,
+            attended_tokens=attended_tokens,
         )
         if not prefill_tokens:
             return linear_s

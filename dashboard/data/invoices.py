@@ -12,6 +12,7 @@ from ledger.invoices.bookings import PROVIDER, booked_costs
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import BookedCost, map_projects
 from ledger.manual_entries import project_teams
+from ledger.queries.attempts import senders_of_bills
 from ledger.spans import DAY_US, Scope
 
 _US = 10**6
@@ -31,6 +32,12 @@ class InvoiceDetail:
 def bills(connection: Connection, _view: DashboardView) -> list[invoices.ImportedInvoice]:
     """Return every imported invoice, the latest first."""
     return invoices.list_invoices(connection)
+
+
+@query(ViewerScope.BOOKS)
+def senders(connection: Connection, _view: DashboardView, targets: tuple[str, ...]) -> list[str]:
+    """Return the providers whose bills have these APIs."""
+    return senders_of_bills(connection, targets)
 
 
 @query(ViewerScope.BOOKS)

@@ -282,9 +282,13 @@ def hardware(connection: Connection, _view: DashboardView) -> formatting.Hardwar
 
 @query(ViewerScope.TEAM)
 def attempts(
-    connection: Connection, view: DashboardView, where: tuple[tuple[str, str], ...], limit: int
+    connection: Connection,
+    view: DashboardView,
+    where: tuple[tuple[str, str], ...],
+    limit: int,
+    dearest: bool = False,
 ) -> list[queries.AttemptDetail]:
-    return queries.attempts(connection, view.scope, where=dict(where), limit=limit)
+    return queries.attempts(connection, view.scope, where=dict(where), limit=limit, dearest=dearest)
 
 
 @read(ViewerScope.TEAM)

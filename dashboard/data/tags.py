@@ -56,8 +56,11 @@ def attempts_of_key(
     key_id: str,
     where: tuple[tuple[str, str], ...],
     limit: int,
+    dearest: bool = False,
 ) -> list[AttemptDetail]:
-    return read_attempts_of_key(connection, view.scope, key_id, where=dict(where), limit=limit)
+    return read_attempts_of_key(
+        connection, view.scope, key_id, where=dict(where), limit=limit, dearest=dearest
+    )
 
 
 @query(ViewerScope.TEAM)

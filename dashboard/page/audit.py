@@ -167,9 +167,11 @@ def _findings(findings: Sequence[Finding]) -> None:
 def _bills(view: DashboardView) -> None:
     known = invoices.bills(view)
     survey = reads.spending(view)
-    senders = {cell.provider for cell in survey.cells if cell.provider is not None}
+    apis = {cell.target for cell in survey.cells if cell.backend == "api"}
     billing.show_import_form(
-        view, sorted(senders), [contract.pool for contract in survey.contracts]
+        view,
+        invoices.senders(view, tuple(sorted(apis))),
+        [contract.pool for contract in survey.contracts],
     )
     if not known:
         st.info(

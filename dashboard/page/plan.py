@@ -43,7 +43,7 @@ from dashboard.sections.planform import (
 )
 from dashboard.sections.saved_scenarios import scenarios
 from dashboard.verdictreport import verdict_page
-from ledger.economics.breakeven import CostDriver
+from ledger.economics.breakeven import BreakEvenFix, CostDriver
 from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.economics.purchase import HOURS_OF_A_MONTH, Commitment, PurchaseKind
@@ -308,19 +308,22 @@ def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
     needs = formatting.tokens(found.volume.tokens)
     notes = [
         (
-            f"A month of one {gpu} at {formatting.money(rate)} an hour, with ops, divided by the "
-            f"API's price per token ({BASIS})."
+            f"A month of one {gpu} at {formatting.money(rate)} an hour, {_ops_text(figures)}, "
+            f"divided by the API's price per token ({BASIS})."
         ),
         (
-            f"It can serve **{can}** a month inside the promise; this traffic is "
-            f"**{formatting.tokens(traffic.per_month)}**."
+            f"With {formatting.percent(figures.duty)} hours in use it can serve **{can}** a month "
+            f"inside the promise; this traffic is **{formatting.tokens(traffic.per_month)}**."
         ),
     ]
     if not found.feasible:
         notes.append("**One cannot break even against this API.** What alone could change that:")
-        notes += [
-            text for cure in found.cures if (text := _cure(cure.lever, cure.needed)) is not None
-        ]
+        notes += [text for cure in found.cures if (text := _cure(cure, figures)) is not None]
+        today = found.served_pusd_per_hour
+        pays = (
+            "no rate" if today is None else f"a rate of at most {formatting.money(today)} an hour"
+        )
+        notes.append(f"This traffic alone pays for {pays}.")
     theme.card(
         "Break-even of one GPU",
         theme.big(f"{needs} tokens a month", size="mid"),
@@ -329,19 +332,25 @@ def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
     )
 
 
-def _cure(lever: CostDriver, needed: Any) -> str | None:
-    if needed is None:
+def _ops_text(figures: PlanInputs) -> str:
+    """Return whether the cost of a month has ops in it."""
+    known = figures.ops_hours_per_week is not None and figures.ops_pusd_per_hour is not None
+    return "with ops" if known else "ops not entered"
+
+
+def _cure(cure: BreakEvenFix, figures: PlanInputs) -> str | None:
+    """Return one change as the form above takes it; `None` where none of its kind suffices."""
+    lever, needed = cure.lever, cure.needed
+    if needed is None or (lever is CostDriver.OPS and not figures.ops_pusd):
         return None
     if lever is CostDriver.GPU_RATE:
-        return f"a rate of at most **{formatting.money(needed)}** an hour"
+        return f"a rate of at most **{formatting.money(needed)}** an hour, if the GPU is full"
     if lever is CostDriver.API_PRICE:
-        return (
-            f"an API price of at least **{formatting.money(Fraction(needed) * 10**6)}** per 1M "
-            "tokens"
-        )
+        price = formatting.money(Fraction(needed) * 10**6)
+        return f"an API price of at least **{price}** per 1M tokens, if the GPU is full"
     if lever is CostDriver.GPUS:
         return f"**{needed}** GPUs, if the traffic is there"
     if lever is CostDriver.CAPACITY:
-        per_s = Fraction(needed) / HOURS_OF_A_MONTH / SECONDS_PER_HOUR
-        return f"**{formatting.tokens(per_s)}** tokens a second of one GPU"
+        per_s = Fraction(needed) / HOURS_OF_A_MONTH / SECONDS_PER_HOUR / figures.duty
+        return f"**{formatting.tokens(per_s)}** tokens a second of one GPU, if the traffic is there"
     return f"ops of at most **{formatting.money(needed)}** a month"

@@ -10,11 +10,15 @@ def show(view: DashboardView) -> None:
     """Draw one card; the interval is in it, or why there is none."""
     outlook = days.month_outlook(view)
     theme.card(
-        f"This month, days of {outlook.timezone}",
+        f"This month, days of {outlook.timezone}: {_what(outlook)}",
         theme.big(figure(outlook), size="mid"),
         theme.small(month_text(outlook, formatting.money)),
         about="month",
     )
+
+
+def _what(outlook: MonthOutlook) -> str:
+    return "spent so far" if outlook.forecast is None else "forecast for its end"
 
 
 def figure(outlook: MonthOutlook) -> str:

@@ -7,7 +7,7 @@ the figures: a floor under the capacity is called one, and a date needs two week
 from fractions import Fraction
 
 from dashboard import formatting
-from ledger.economics.breakeven import CostDriver
+from ledger.economics.breakeven import BreakEven, CostDriver
 from ledger.economics.trend import TrendResult, crossing
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
@@ -15,8 +15,8 @@ from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
 from ledger.reports.survey import Survey
 
 _LEVERS = {
-    CostDriver.GPU_RATE: "a {single} rate of at most {} an hour",
-    CostDriver.API_PRICE: "traffic that avoids at least {} per 1M tokens",
+    CostDriver.GPU_RATE: "a {single} rate of at most {} an hour at full capacity",
+    CostDriver.API_PRICE: "traffic that avoids at least {} per 1M tokens at full capacity",
     CostDriver.CAPACITY: "an engine that serves {} tokens per {single} in this period",
     CostDriver.GPUS: "{} {many}, if the traffic is there",
     CostDriver.OPS: "ops of at most {}",
@@ -59,8 +59,18 @@ def break_even_hints(standing: FleetEconomics, verdict: ComparatorResult) -> lis
     takes = f"it takes {formatting.factor_text(share)} {limit}"
     return [
         f"**Cannot break even against this API as configured:** {takes}.",
-        f"What could: {'; '.join(ways)}.",
+        f"What could: {'; '.join(ways)}. {_rate_of_today(standing, even)}",
     ]
+
+
+def _rate_of_today(standing: FleetEconomics, even: BreakEven) -> str:
+    """Return the rate that the served volume pays for: engines are seldom full."""
+    single, rate = _hardware(standing).single, even.served_pusd_per_hour
+    if rate is None:
+        return f"The served volume pays for no {single} rate."
+    return (
+        f"The served volume pays for a {single} rate of at most {formatting.money(rate)} an hour."
+    )
 
 
 def capacity(standing: FleetEconomics) -> list[str]:

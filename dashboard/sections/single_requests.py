@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import streamlit as st
 
 from dashboard import facets, formatting, theme
@@ -11,14 +10,17 @@ from dashboard.data import reads, tags
 from dashboard.data.claims import claimed
 from dashboard.data.reads import DashboardView
 from dashboard.figures import money_columns, time_column
-from dashboard.sections import attempt_table
+from dashboard.sections import attempt_table, decision_table
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptDetail
 from ledger.reports.survey import Survey
+from ledger.spans import DAY_US, HOUR_US
 from ledger.writing.rows import DISPUTED
 
 ROWS, FILTERS = 200, 3  # filters: beside each other
 ANY = "any"
+NEWEST, DEAREST = "newest first", "dearest first"
+MOST_SORTED_US = 2 * DAY_US + HOUR_US  # two days, one of them of 25 hours
 MONEY_WIDTH = 100  # pixels: `$0.00051234` is not cut
 BIND: Any = "query-params"
 NUMBER = st.column_config.NumberColumn
@@ -59,14 +61,15 @@ def show(view: DashboardView, survey: Survey) -> None:
         answers = formatting.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
     _show_claims(claimed(view))
+    dearest = _dearest_first(view)
     key = where.pop("key", None)
     found: list[AttemptDetail] = []
     if facets.is_present(survey.cells, chosen):
         which = tuple(where.items())
         found = (
-            reads.attempts(view, which, ROWS)
+            reads.attempts(view, which, ROWS, dearest)
             if key is None
-            else tags.attempts_of_key(view, key, which, ROWS)
+            else tags.attempts_of_key(view, key, which, ROWS, dearest)
         )
     if not found:
         st.caption("No request matches.")
@@ -87,11 +90,30 @@ def show(view: DashboardView, survey: Survey) -> None:
         },
     )
     st.caption(
-        f"The latest {len(found)}, newest first. Select a row to see why it went there; "
+        f"{_which(len(found), dearest=dearest)} Select a row to see why it went there; "
         "`spend?request=ID` links to one request and its decision."
     )
     if (chosen_rows := event["selection"]["rows"]) and chosen_rows[0] < len(found):
         _detail(view, found[chosen_rows[0]])
+
+
+def _dearest_first(view: DashboardView) -> bool:
+    """Offer the order by cost for periods of few days: over a long one it would read every row."""
+    if view.scope.end_us - view.scope.start_us > MOST_SORTED_US:
+        return False
+    order = st.segmented_control(
+        "Order", [NEWEST, DEAREST], default=NEWEST, required=True, key="requests-order"
+    )
+    return order == DEAREST
+
+
+def _which(number: int, *, dearest: bool) -> str:
+    if dearest:
+        return f"The dearest {number} of the period, dearest first."
+    return (
+        f"The latest {number}, newest first. A period of at most two days can list the dearest "
+        "first."
+    )
 
 
 def _show_claims(total: ClaimTotal) -> None:
@@ -125,6 +147,25 @@ def _show_request(view: DashboardView, request_id: str) -> None:
     st.caption("Every try of this request. The address of this page links to it.")
     for row in found:
         _detail(view, row)
+
+
+def _show_decision(blob: bytes | None) -> None:
+    """Show each target that the decision saw; what `breakeven policy explain` has is more."""
+    if not blob:
+        st.caption("The frozen decision of this request is not kept any more.")
+        return
+    try:
+        seen = decision_table.candidates(blob)
+    except ValueError as error:
+        st.caption(f"{formatting.sentence(str(error))}: `breakeven policy explain` reads it.")
+        return
+    theme.table(decision_table.decision_rows(seen), about="attempt", height="content")
+    more = decision_table.omitted(blob)
+    left_out = f" {more} more were seen and are not kept." if more else ""
+    st.caption(
+        "Targets in the order of the decision. The compared cost of an own engine is the value of "
+        f"its time.{left_out} `breakeven policy explain` has every figure."
+    )
 
 
 def _detail(view: DashboardView, row: AttemptDetail) -> None:
@@ -164,8 +205,5 @@ def _detail(view: DashboardView, row: AttemptDetail) -> None:
                 about="attempt",
             )
         with right:
-            if blob:
-                st.json(msgspec.msgpack.decode(blob), expanded=2)
-            else:
-                st.caption("The frozen decision of this request is not kept any more.")
+            _show_decision(blob)
         timeline.show(reads.tries(view, row.request_id))

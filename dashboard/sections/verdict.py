@@ -34,6 +34,7 @@ _COLOURS = {
     VerdictAction.LEAVE: theme.API_DEEP,
 }
 OPS, APIS = "ops", "APIs"
+_LINE_NAMES = {"gpu_rate": "GPU rate", "month_hours": "hours of the month"}
 
 
 def read_money(pusd: Exact) -> str:
@@ -121,7 +122,7 @@ def show_options(verdict: FleetVerdict) -> None:
         theme.card(
             f"{name}, cost a month",
             theme.rows(*(_option_row(pool, option) for option in pool.options)),
-            theme.small(*_below(pool), *_reserved(pool, verdict.sheet)),
+            theme.small(*_below(pool, verdict), *_reserved(pool, verdict.sheet)),
             about="options",
         )
 
@@ -154,7 +155,7 @@ def show_sheet(verdict: FleetVerdict, *, simulated: bool) -> None:
     with st.expander(f"Assumptions (sheet {verdict.sheet.version})"):
         table = [
             {
-                "assumption": line.name,
+                "assumption": _LINE_NAMES.get(line.name, line.name),
                 "pool": line.pool or "all",
                 "value": "not known" if line.value is None else line.value,
                 "unit": line.unit,
@@ -213,7 +214,25 @@ def _option_row(verdict: PoolVerdict, option: VerdictOption) -> tuple[str, str, 
     if option.pro_rata_pusd is not None and option.pro_rata_pusd != option.total_pusd:
         ends = f" (pro rata {read_money(option.pro_rata_pusd)})"
     best = verdict.best is not None and verdict.best.engines == option.engines
-    return f"{name}: {parts}", f"{read_money(option.total_pusd)}{ends}", theme.OWN if best else None
+    total = f"{read_money(option.total_pusd)}{_beside_now(verdict, option)}{ends}"
+    return f"{name}: {parts}", total, theme.OWN if best else None
+
+
+def _beside_now(verdict: PoolVerdict, option: VerdictOption) -> str:
+    """Return how much more or less than now an option costs; nothing for what runs now."""
+    beyond = verdict.beyond_now(option)
+    if not beyond:
+        return ""
+    return f", {read_money(abs(beyond))} {'more' if beyond > 0 else 'less'} than now"
+
+
+def _staying(verdict: PoolVerdict, fleet: FleetVerdict, name: str) -> str:
+    """Return a model that may not leave, with its tokens of a month."""
+    curve, hours = fleet.curves.get(verdict.pool), verdict.assumptions.hours
+    if curve is None or not hours:
+        return name
+    tokens = curve.staying_tokens(name) * Fraction(fleet.sheet.month_hours) / hours
+    return f"{name} ({formatting.tokens(tokens)} tokens a month)"
 
 
 def _plan_text(plan: ReservedPlan) -> str:
@@ -234,13 +253,14 @@ def _reserved(verdict: PoolVerdict, sheet: AssumptionSheet) -> list[str]:
     return [f"Reserved units of {', '.join(idle)}: tokens one by one are cheaper in every option."]
 
 
-def _below(verdict: PoolVerdict) -> list[str]:
-    """Return what would change it, and what the options rest on."""
+def _below(verdict: PoolVerdict, fleet: FleetVerdict) -> list[str]:
+    """Return what would change it, what may not leave, and what the options rest on."""
     lines = [shift_text(shift, verdict.assumptions, read_money) for shift in verdict.shifts]
     notes = [f"**What would change it.** {' '.join(lines)}"] if lines else []
     if verdict.stays:
         own = verdict.assumptions.noun[1]
-        notes.append(f"Need own {own}, because they may not leave: {', '.join(verdict.stays)}.")
+        names = ", ".join(_staying(verdict, fleet, name) for name in verdict.stays)
+        notes.append(f"Need own {own}, because they may not leave: {names}.")
     notes.append(
         f"APIs: what models that these {verdict.assumptions.noun[1]} serve cost there; other "
         f"models change nothing here. With fewer {verdict.assumptions.noun[1]}, requests that "

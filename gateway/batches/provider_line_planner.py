@@ -96,7 +96,7 @@ class ProviderLinePlanner(Dispatcher):
         return [
             (bound, step)
             for step in plan.steps
-            if step.frozen.target.provider in self.providers
+            if step.frozen.target.section in self.providers
             and (bound := _bound_pusd(plan.request, step.frozen)) is not None
         ]
 
@@ -107,7 +107,7 @@ class ProviderLinePlanner(Dispatcher):
         members = {
             name: member for name, member in plan.asked.members.items() if name != TIER_MEMBER
         }
-        asked = msgspec.structs.replace(plan.asked, members=members)
+        asked = msgspec.structs.replace(plan.asked, members=members, standard_tier=False)
         standard = replace(plan.request, service_tier=STANDARD)  # a batch is a tier itself
         body = attempt_body(msgspec.structs.replace(plan, asked=asked, request=standard), step)
         left_out: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class ProviderLinePlanner(Dispatcher):
             ignored += (TIER_MEMBER,)
         told = request.max_tokens is not None or frozen.candidate.output_cap is not None
         return ProviderLine(
-            provider=target.provider or "",
+            provider=target.section or "",
             upstream_model=target.upstream_model,
             body=body,
             opened=msgspec.structs.replace(opened, bound_pusd=bound),

@@ -116,9 +116,10 @@ def _show(
     out.print(table("Worst of what is judged", columns, [_row(figure) for figure in worst(found)]))
     pace = shape.step_timing
     step = pace.step
+    bent = f" + {1e12 * step.q_s:.1f} ps x prefill x tokens before it" if step.q_s else ""
     out.print(
         f"\nstep = {1e3 * step.a_s:.3f} ms + {1e6 * step.b_s:.2f} us x sequences"
-        f" + {1e9 * step.c_s:.2f} ns x context + {1e6 * step.d_s:.2f} us x prefill;"
+        f" + {1e9 * step.c_s:.2f} ns x context + {1e6 * step.d_s:.2f} us x prefill{bent};"
         f" with prefill at least {1e3 * pace.captured_s:.1f} ms, {1e3 * pace.eager_s:.1f} ms"
         f" beyond {pace.captured_tokens} tokens; intake {1e3 * step.t0_s:.1f} ms"
         f" + {1e6 * pace.stream_s:.1f} us x running ^ {pace.stream_power:.2f}",

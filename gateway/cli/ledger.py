@@ -287,7 +287,8 @@ def _parse(word: str) -> Heads:
     try:
         return parse_heads(word)
     except ValueError as error:
-        raise typer.BadParameter("NUMBER:HASH[:NUMBER:HASH], as `ledger seal` prints it") from error
+        form = "use the text NUMBER:HASH[:NUMBER:HASH] that `ledger seal` printed"
+        raise typer.BadParameter(f'{form}; of a file: --seal "$(cat FILE)"') from error
 
 
 def _short(value: object) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gateway.config.aliases import resolve_model
+from gateway.config.checks.provider_accounts import sender_of_bills
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import ModelSection, Settings
 from gateway.config.schema_limits import EACH
@@ -96,6 +97,9 @@ def _provider(settings: Settings, place: Place, name: str) -> Iterator[ConfigFau
     if name not in settings.providers:
         words = f"no provider named `{name}`{suggest(name, settings.providers)}"
         yield ConfigFault(place, words, about=("providers", name))
+    elif (other := sender_of_bills(settings, name)) != name:
+        words = f"`{name}` is billed with `{other}`: `provider:{other}` counts both"
+        yield ConfigFault(place, words)
 
 
 def _model(settings: Settings, place: Place, name: str) -> Iterator[ConfigFault]:

@@ -12,6 +12,7 @@ from backends.address_policy import AddressPolicy, is_network, parse_address
 from backends.engines import ENGINE_KINDS
 from backends.origin import Origin
 from backends.providers import ADAPTER_KIND, ANTHROPIC, DEFAULT_KIND, PROVIDER_KINDS
+from gateway.config.checks.provider_accounts import check_accounts
 from gateway.config.checks.provider_names import (
     check_adapter_names,
     prefix_of,
@@ -361,6 +362,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
     check_engines,
     check_features,
     check_providers,
+    check_accounts,
     check_adapter_names,
     check_batches,
     check_served_kinds,

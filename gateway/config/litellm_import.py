@@ -8,7 +8,7 @@ out in silence. No key of a provider is repeated, also where the file holds it i
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import count
+from itertools import count, takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -270,8 +270,10 @@ def _provider(
             "extra_body": dict(extra) or None,
         }
         stated = {key: value for key, value in stated.items() if value is not None}
-        provider = providers.setdefault(name, dict(stated))
-        if {key: value for key, value in provider.items() if key != "kinds"} == stated:
+        account = _account_of(providers, found) if name not in providers else None
+        shared = {} if account is None else {"billed_with": account}
+        provider = providers.setdefault(name, stated | shared)
+        if {key: value for key, value in provider.items() if key not in _ADDED} == stated:
             break
     only = ADAPTED_KINDS.get(found.litellm_prefix or found.name, frozenset())
     if found.serves is not None and (only or found.serves not in PROVIDER_DEFAULT):
@@ -279,6 +281,16 @@ def _provider(
         if found.serves not in kinds:
             kinds.append(found.serves)
     return found._replace(name=name)
+
+
+_ADDED = ("kinds", "billed_with")  # to what an entry states of its provider
+
+
+def _account_of(providers: Mapping[str, Mapping[str, Any]], found: Deployment) -> str | None:
+    """Return the provider that has the key of a deployment at its address: one bill has both."""
+    names = takewhile(providers.__contains__, _names(found.name))
+    keyed = (name for name in names if providers[name].get("api_key_env") == found.key)
+    return None if found.key is None else next(keyed, None)
 
 
 def _passed_through(

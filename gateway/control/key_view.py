@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection
 
 from gateway.clock import moment_text
+from gateway.config.checks.provider_accounts import separate_accounts
 from gateway.config.schema_limits import EACH
 from gateway.config.settings import Settings
 from gateway.request.model_list import usable_models
@@ -66,7 +67,9 @@ def budget_lines(
     """Every budget that binds this key's requests, in the order of the narrowest first."""
     names = usable_models(settings, identity)
     scopes = {scope for name in names or [""] for scope in request_scopes(identity, name)}
-    houses = {each for name in settings.providers for each in target_scopes(PaidTarget(name))}
+    houses = {
+        each for name in separate_accounts(settings) for each in target_scopes(PaidTarget(name))
+    }
     states = budget_states(connection, now_us, sorted(scopes))
     found = [each for each in states if not each.is_default and each.scope in scopes | houses]
     found.sort(key=lambda each: (-_kind_of(each.scope).width, each.account))

@@ -230,10 +230,10 @@ class DemoFleet:
             for target in model.reachable:
                 provider, _, upstream = target.partition("/")
                 if provider in settings.providers:
-                    name = settings.providers[provider].price_name(target)
-                    self.apis[target] = DemoApi(
-                        target, provider, upstream, prices.find(name, at_us)
-                    )
+                    section = settings.providers[provider]
+                    price = prices.find(section.price_name(target), at_us)
+                    biller = section.sends_bills(provider)
+                    self.apis[target] = DemoApi(target, biller, upstream, price)
 
     def served_name(self, candidate: Candidate) -> str:
         """Return the name of an own engine's model."""

@@ -33,8 +33,10 @@ PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
 class Target:
     """One own engine replica or one model of a provider.
 
-    `row` is its row on the board; `price_name` its name in the price book (APIs);
-    `rate_pusd_per_hour` what one replica's GPUs cost by contract (own engines; None: not entered).
+    `provider` is the one that sends the bill, as the books have it; `section` the one that is
+    configured to serve it. `row` is its row on the board; `price_name` its name in the price book
+    (APIs); `rate_pusd_per_hour` what one replica's GPUs cost by contract (own engines; None: not
+    entered).
     """
 
     name: str
@@ -59,6 +61,7 @@ class Target:
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
     speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
     tells_users: bool = False  # and it is told who its user is
+    vendor: str = ""  # its API, as LiteLLM calls it, where no address of its own is stated
     tier: str = ""  # service tier of requests whose client names none, in the provider's word
     role: SeatRole = "whole"
     is_apart: bool = False  # its pool has engines in roles
@@ -74,6 +77,16 @@ class Target:
     def goes_on(self) -> bool:
         """Whether it makes, or may make, an answer to its end after we disconnect."""
         return not self.own and self.on_disconnect != STOPS
+
+    @property
+    def section(self) -> str | None:
+        """Return the name of its provider's section in the configuration; None: an own engine."""
+        return None if self.own else self.name.partition("/")[0]
+
+    @property
+    def api(self) -> str | None:
+        """Return the name of the API that it speaks to; None: an own engine."""
+        return self.vendor or self.section
 
     @property
     def replica(self) -> str | None:
@@ -225,7 +238,7 @@ class Fleet:
             name=name,
             own=False,
             pool=None,
-            provider=provider_name,
+            provider=provider.sends_bills(provider_name),
             upstream_model=upstream,
             simulated=provider.simulated,
             backend=self._api_backends[provider_name],
@@ -241,6 +254,7 @@ class Fleet:
             speaks_messages=wire.speaks_messages,
             tells_users=provider.tells_users,
             template_arguments=provider.template_arguments,
+            vendor="" if provider.base_url else prefix_of(provider_name, provider),
             tier=provider.tier or "",
             extra=_members(provider.extra_body),
         )

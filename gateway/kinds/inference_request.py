@@ -68,6 +68,8 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     # What of it is stored with its answer, in its client's words; masked with all else. None:
     # what may be stored is not known.
     kept: Members | None = msgspec.field(default_factory=dict)
+    # No other service tier may serve it: another dialect's word, which is not among `members`.
+    standard_tier: bool = False
 
     def with_ignored(self, names: tuple[str, ...]) -> "InferenceRequest":
         """Return the request with these among the members that no target gets."""

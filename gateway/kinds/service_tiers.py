@@ -7,6 +7,7 @@ import msgspec
 
 from backends.chunks import printable_text
 from gateway.http.body import Members, decode_member
+from gateway.kinds.inference_request import InferenceRequest
 from ledger.prices.book import tier_of
 from ledger.prices.rates import STANDARD
 from router.request_kinds import DECODED_KINDS
@@ -16,6 +17,23 @@ from router.types import RoutingRequest
 _USUAL: Final = frozenset(("", "standard", "default", "global", "not_available"))
 TIER_MEMBER: Final = "service_tier"
 TIER_LIMIT: Final = 32  # characters of a tier's word that are kept
+
+
+# The word for the standard tier in chat, by who serves it: a project may have another default.
+_STANDARD_WORDS: Final = {
+    "azure": "default",
+    "groq": "on_demand",
+    "openai": "default",
+}
+MESSAGES_WORD: Final = "default"  # of chat, for a target that gets it as Messages
+
+
+def standard_word(api: str | None, *, messages: bool) -> str | None:
+    """Return the word for the standard tier at an API; None where none is known.
+
+    Without a word no tier is named there, and what the API then does is its own default.
+    """
+    return MESSAGES_WORD if messages else _STANDARD_WORDS.get(api or "")
 
 
 def own_tier(request: RoutingRequest, tier: str) -> str:
@@ -38,6 +56,13 @@ def asked_tier(members: Members) -> str:
         return ""
     word = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return tier_of(printable_text(word))[:TIER_LIMIT]
+
+
+def named_tier(asked: InferenceRequest) -> str:
+    """Return the tier that a client names in any dialect, in the words of price lists; "": none."""
+    if TIER_MEMBER in asked.members:
+        return asked_tier(asked.members)
+    return STANDARD if asked.standard_tier else ""
 
 
 def told_tier(told: object, usage: Mapping[str, Any], *, regional: bool) -> str | None:

@@ -12,6 +12,7 @@ from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
 from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.prefill_leg import PrefillLeg
+from gateway.request.request_parser import unnamed_tier
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import AttemptSettled, Hold, TokenCounts
 from router.stages import StageCause, is_due
@@ -168,6 +169,8 @@ class Attempt:
         elif asked.translated and not target.takes_marks:
             marked = [f"{name}.cache_control" for name in asked.translated]
             found += tuple(name for name in marked if name not in found)
+        if whole is None and asked.standard_tier:
+            found += unnamed_tier(asked, target)
         if asked.template_arguments and not target.template_arguments:
             found += (TEMPLATE_ARGUMENTS,)
         if self.transmission is not None and self.transmission.ignored:

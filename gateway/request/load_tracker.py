@@ -16,7 +16,8 @@ from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from router.deadlines import bearable_ms
 from router.feedback import brief_pull, predicted_s, pull
-from router.forecast import kv_rounded, max_kv_tokens, work_of
+from router.forecast import max_kv_tokens, work_of
+from router.kv_peak import kv_rounded
 from router.request_kinds import KIND_TRAITS
 from router.types import EngineState, Slo, StepModel, Verdict
 

@@ -20,7 +20,7 @@ from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import beginning_of
 from gateway.fleet.provider_caches import CacheForecast
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.kinds.service_tiers import asked_tier
+from gateway.kinds.service_tiers import named_tier
 from gateway.kinds.thinking import asks_to_think
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
@@ -358,7 +358,7 @@ class RoutePlanner:
             beginning_of(asked, route.salt),
             asked.has_sound,
             asked.without_pictures,
-            asked_tier(asked.members) if "service_tier" in asked.members else "",
+            named_tier(asked),
             asked.text_prompt,
             asks_to_think(asked.members),
             asked.searches_limit,

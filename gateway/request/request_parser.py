@@ -9,9 +9,10 @@ from gateway.fleet.fleet import Target
 from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
 from gateway.kinds.late_instructions import move_instructions
-from gateway.kinds.service_tiers import TIER_MEMBER, own_tier
+from gateway.kinds.service_tiers import TIER_MEMBER, own_tier, standard_word
 from gateway.kinds.text_members import stream_options
 from gateway.request.plan import AttemptPlan, RoutingPlan
+from router.types import RoutingRequest
 
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": NEWER_LIMIT}
@@ -32,6 +33,28 @@ def _name_limit(members: Members) -> None:
     given = members.pop(NEWER_LIMIT, None)
     if given is not None:
         members[OLDER_LIMIT] = given
+
+
+def _standard_word(target: Target) -> str | None:
+    return standard_word(target.api, messages=target.speaks_messages)
+
+
+def _with_tier(
+    asked: InferenceRequest, request: RoutingRequest, target: Target
+) -> InferenceRequest:
+    """Return the request with its target's tier, or with the standard one where that is wanted."""
+    word = own_tier(request, target.tier) if target.tier else ""
+    if asked.standard_tier and not target.own:
+        word = _standard_word(target) or ""
+    if not word:
+        return asked
+    return replace(asked, members={**asked.members, TIER_MEMBER: encode_raw(word)})
+
+
+def unnamed_tier(asked: InferenceRequest, target: Target) -> tuple[str, ...]:
+    """Return the member of a service tier that a target is not told; empty where it is."""
+    told = not asked.standard_tier or target.own or _standard_word(target) is not None
+    return () if told else (TIER_MEMBER,)
 
 
 def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
@@ -56,9 +79,7 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
         asked = asked.without_template_arguments()
     if target.extra and asked.form is None:
         asked = replace(asked, members={**target.extra, **asked.members})
-    if target.tier and own_tier(plan.request, target.tier):
-        tier = encode_raw(target.tier)
-        asked = replace(asked, members={**asked.members, TIER_MEMBER: tier})
+    asked = _with_tier(asked, plan.request, target)
     if step.frozen.told_twice:
         asked = asked.with_older_limit()
     return body_for(
@@ -68,7 +89,7 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
         # Where money is limited, an open-ended request gets the limit its hold was sized for.
         max_tokens_cap=step.frozen.candidate.output_cap,
         salt=plan.route.salt if target.own and target.accepts_salt else None,
-        cap_name=CAP_NAMES.get(target.provider or "", OLDER_LIMIT),
+        cap_name=CAP_NAMES.get(target.api or "", OLDER_LIMIT),
     )
 
 

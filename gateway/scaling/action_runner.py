@@ -113,7 +113,7 @@ class ActionRunner:
         marks: dict[ActionVerb, dict[str, int | str | None]] = {
             ActionVerb.SEEN: {"seen_us": at_us, "name": action.name},
             ActionVerb.READY: {"ready_us": at_us},
-            ActionVerb.GONE: {"gone_us": at_us},
+            ActionVerb.GONE: {"gone_us": at_us if action.at_us is None else action.at_us},
             ActionVerb.REOPEN: {"gone_us": None, "stop_us": at_us, "told_us": at_us},
             ActionVerb.REVIVE: {"stop_us": None},
         }

@@ -270,11 +270,7 @@ class PoolScaler:
             first = not has_instances(connection, self._setup.pool)
         if listed is not None:
             found = ListedMatches(self._setup.pool, rows, listed, closed)
-            self._missing = {
-                row.token: self._missing.get(row.token, now_us)
-                for row in rows
-                if not found.has(row)
-            }
+            self._missing = self._missed(found, rows, now_us)
         probe = self._place.probe
         return FleetView(
             pool=self._setup.pool,
@@ -289,6 +285,18 @@ class PoolScaler:
             is_first=first,
             unreachable=why,
         )
+
+    def _missed(
+        self, found: ListedMatches, rows: Sequence[FleetInstance], now_us: int
+    ) -> dict[str, int]:
+        """Return since when lists lack each row: what serves although it is not listed costs."""
+        listed = {row.place for row in rows if found.has(row)}
+        serving = self._place.probe.serving() - listed
+        return {
+            row.token: now_us if row.place in serving else self._missing.get(row.token, now_us)
+            for row in rows
+            if not found.has(row)
+        }
 
     def _hold(self, now_us: int) -> str | None:
         if (why := self._place.probe.paused()) is not None:

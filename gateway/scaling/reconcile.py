@@ -58,7 +58,10 @@ class ActionVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FleetAction:
-    """One step. `outcome` is how the open change of the instance ended, where this ends it."""
+    """One step. `outcome` is how the open change of the instance ended, where this ends it.
+
+    `at_us` is when it happened, where that was before now.
+    """
 
     verb: ActionVerb
     token: str
@@ -66,6 +69,7 @@ class FleetAction:
     name: str | None = None
     outcome: str | None = None
     words: str | None = None
+    at_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ def reconcile(
         if instance.owned:
             marks += _follow(view, found, rules, instance)
         elif not found.has(instance) and _is_missed(view, rules, instance):
-            marks.append(FleetAction(ActionVerb.GONE, instance.token))
+            marks.append(_gone(view, instance))
     fresh = [*_resize(view, wish, rules, nonces, marks)]
     every = (*marks, *fresh)
     return FleetSteps(
@@ -262,11 +266,25 @@ def _unlisted(
         return
     if instance.stop_us is not None:
         came = instance.ready_us is not None
-        yield FleetAction(ActionVerb.GONE, token, place, outcome="done" if came else "failed")
+        yield _gone(view, instance, outcome="done" if came else "failed")
         return
     words = f"{token} ended without being asked to"
     yield FleetFinding(FindingKind.FORGOTTEN, token, words)
-    yield FleetAction(ActionVerb.GONE, token, place, outcome="failed", words=words)
+    yield _gone(view, instance, outcome="failed", words=words)
+
+
+def _gone(
+    view: FleetView,
+    instance: FleetInstance,
+    outcome: str | None = None,
+    words: str | None = None,
+) -> FleetAction:
+    """Return the mark of an end: rent ended when the engine was first missed, not when believed."""
+    since_us = view.missing_us.get(instance.token)
+    ended_us = None if since_us is None else max(since_us, instance.asked_us)
+    return FleetAction(
+        ActionVerb.GONE, instance.token, instance.place, None, outcome, words, ended_us
+    )
 
 
 def _is_missed(view: FleetView, rules: FleetRules, instance: FleetInstance) -> bool:

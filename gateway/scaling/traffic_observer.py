@@ -1,7 +1,8 @@
 """Feeds a planner with minutes of traffic out of the books, each once, and scores them.
 
-A minute is read when the books have it whole. The day before a pool is first sized is learned from
-and not scored, because no advice was given then.
+A minute is read when the books have it whole. A request counts where it arrived, and its engine
+time in the minutes that it ran in, by its usual time while it runs. The day before a pool is first
+sized is learned from and not scored, because no advice was given then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,14 @@ from gateway.scaling.scoring import (
 )
 from ledger.economics.scaling_score import ScoredSpan
 from ledger.fleet.fleet_reads import growing_changes, instances_between
-from ledger.reports.fleet_demand import DemandedClass, arrivals, demanded_classes, first_arrival_us
+from ledger.reports.fleet_demand import (
+    DemandedClass,
+    arrivals,
+    demanded_classes,
+    first_arrival_us,
+    running_ppm,
+    usual_times,
+)
 from ledger.spans import DAY_US, Scope
 from router.scaling.plan import SizesFleet
 
@@ -47,6 +55,7 @@ class TrafficObserver:
     def __init__(self, setup: PoolSetup, ledger: Engine) -> None:
         self._setup, self._ledger = setup, ledger
         self._read_us: int | None = None
+        self._usual_us: dict[str, int] = {}
         self.classes: tuple[DemandedClass, ...] | None = None
         self.inside = self.outside = 0
         self._forecasts: list[tuple[int, float, float]] = []  # when due, rates of the band
@@ -59,13 +68,18 @@ class TrafficObserver:
         return start_us - start_us % WINDOW_US
 
     def refresh(self, now_us: int) -> None:
-        """Read prices, engine time and capacity where they are old, sooner while none is known."""
+        """Read prices, engine time and capacity where they are old, sooner while none is known.
+
+        The usual time of a request is that of the ten minutes before the last ten: most ended.
+        """
         kept_us = WINDOW_US if self.classes is None else CLASSES_US
         if self._read_us is not None and now_us - self._read_us < kept_us:
             return
         with self._ledger.connect() as connection:
             scope = Scope(now_us - DAY_US, now_us)
             found = demanded_classes(connection, self._setup.pool, scope)
+            span = (now_us - 2 * CLASSES_US, now_us - CLASSES_US)
+            self._usual_us |= usual_times(connection, self._setup.models, *span, now_us)
         self.classes = found if found is not None else self.classes
         self._read_us = now_us
 
@@ -91,9 +105,16 @@ class TrafficObserver:
         spans: list[ScoredSpan] = []
         earned: dict[int, int] = {}
         with self._ledger.connect() as connection:
-            minutes = arrivals(connection, self._setup.models, through_us, end_us)
+            models = self._setup.models
+            minutes = arrivals(connection, models, through_us, end_us)
+            running = running_ppm(connection, models, through_us, end_us, self._usual_us)
             for start_us in range(through_us, end_us, WINDOW_US):
-                window = PricedWindow(start_us, start_us + WINDOW_US, minutes.get(start_us, {}))
+                window = PricedWindow(
+                    start_us,
+                    start_us + WINDOW_US,
+                    minutes.get(start_us, {}),
+                    running.get(start_us, {}),
+                )
                 planner.observe(arrival_window(window, self.classes or ()))
                 self._check_forecasts(window)
                 if start_us < scored_from_us:

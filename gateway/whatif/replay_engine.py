@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from backends.simulator.model import SimulatedEngine
 from backends.simulator.shape import EngineShape, KvHandover, SequenceEvent, SequenceEventKind
+from backends.stepmodel import attended_tokens
 from gateway.fleet.target_views import is_crowded
 from gateway.whatif.traffic import Arrival
 from router.deadlines import bearable_ms
@@ -55,6 +56,7 @@ class ReplayRequest:
     end_s: float | None = None
     loads: tuple[float, float] = (0.0, 0.0)  # by then, over time: of the engine at its first token
     prefilled: float = 0.0
+    attended: float = 0.0
     preemptions: int = 0
     worker: int = 0
 
@@ -139,10 +141,11 @@ class ReplayEngine:
             factor * step.c_s,
             factor * knowledge.prefill_factor * step.d_s,
             step.t0_s,
+            factor * knowledge.prefill_factor * step.q_s,
         )
         self._queued = self._hits = self._promised = self._waiting = self._squares = 0
         self._moved_s = 0.0
-        self._observed = self._predicted = self._prefilled = 0.0
+        self._observed = self._predicted = self._prefilled = self._attended = 0.0
         self._integrals = _LoadIntegrals()
         self._ttft_pull = self._tpot_pull = self._brief_pull = 0.0
         self._judged = self._missed = 0
@@ -332,8 +335,9 @@ class ReplayEngine:
         self._change_load(at_s, flight.worker, sequences=0, queued=-read, held=0)
         self._moved_s = at_s
         self._prefilled += read
+        self._attended += attended_tokens(flight.hit_tokens, read)
         flight.loads = self._integrals.at(at_s)
-        flight.prefilled = self._prefilled
+        flight.prefilled, flight.attended = self._prefilled, self._attended
         limit_ms = flight.slo.ttft_ms
         if limit_ms is not None:
             kept = 1000.0 * (at_s - flight.started_s) <= limit_ms
@@ -363,6 +367,7 @@ class ReplayEngine:
             sequences=sequences / observed_s,
             context=context / observed_s,
             prefilled=self._prefilled - flight.prefilled,
+            attended=self._attended - flight.attended,
         )
         limit_ms = flight.slo.tpot_ms
         if limit_ms is not None:

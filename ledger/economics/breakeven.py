@@ -61,11 +61,17 @@ class BreakEvenFix:
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """`volume` is `None` when a token on an own engine saves nothing: no volume breaks even."""
+    """`volume` is `None` when a token on an own engine saves nothing: no volume breaks even.
+
+    `cures` hold with engines that serve all of `capacity`. `served_pusd_per_hour` is the highest
+    rate per GPU-hour that the volume of today pays for; `None` where no rate does, or where no
+    volume was given.
+    """
 
     volume: Volume | None
     capacity: Volume
     cures: tuple[BreakEvenFix, ...]
+    served_pusd_per_hour: Exact | None = None
 
     @property
     def feasible(self) -> bool:
@@ -92,9 +98,16 @@ def break_even_volume(
 
 
 def assess(
-    configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
+    configuration: FleetConfiguration,
+    avoided: UnitPrice,
+    variable: UnitPrice | None = None,
+    *,
+    served: Volume | None = None,
 ) -> BreakEven:
-    """Return V* and the capacity, and changes that would bring V* within reach if it is not."""
+    """Return V* and the capacity, and changes that would bring V* within reach if it is not.
+
+    `served` is the volume of today, which is mostly below the capacity.
+    """
     capacity = configuration.capacity
     same_basis(avoided, capacity)
     fixed = configuration.fixed.total_pusd
@@ -102,7 +115,11 @@ def assess(
     if volume is not None and volume.tokens <= capacity.tokens:
         return BreakEven(volume, capacity, ())
     saved = _saved_per_token(avoided, variable)
-    return BreakEven(volume, capacity, _cures(configuration, avoided, saved))
+    today = None
+    if served is not None:
+        same_basis(avoided, served)
+        today = _rate_paid_by(configuration, Fraction(served.tokens) * saved)
+    return BreakEven(volume, capacity, _cures(configuration, avoided, saved), today)
 
 
 def position(
@@ -142,14 +159,20 @@ def _saved_per_token(avoided: UnitPrice, variable: UnitPrice | None) -> Fraction
     return Fraction(avoided.pusd_per_token) - Fraction(variable.pusd_per_token)
 
 
+def _rate_paid_by(configuration: FleetConfiguration, earned: Fraction) -> Fraction | None:
+    """Return the rate per GPU-hour at which these earnings equal the fixed cost."""
+    fixed = configuration.fixed
+    paid_hours = (configuration.gpus + configuration.spares) * Fraction(configuration.hours)
+    left = earned - fixed.ops_pusd - fixed.overhead_pusd
+    return left / paid_hours if left > 0 and paid_hours else None
+
+
 def _cures(
     configuration: FleetConfiguration, avoided: UnitPrice, saved: Fraction
 ) -> tuple[BreakEvenFix, ...]:
     fixed = configuration.fixed
     capacity = Fraction(configuration.capacity.tokens)
     earned = capacity * saved  # the most that the period can earn
-    paid_hours = (configuration.gpus + configuration.spares) * Fraction(configuration.hours)
-    gpu_room = earned - fixed.ops_pusd - fixed.overhead_pusd
     ops_room = earned - fixed.gpu_pusd
     variable = Fraction(avoided.pusd_per_token) - saved
     needed_each = (
@@ -157,9 +180,7 @@ def _cures(
     )
     net = UnitPrice(saved, avoided.basis)
     return (
-        BreakEvenFix(
-            CostDriver.GPU_RATE, gpu_room / paid_hours if gpu_room > 0 and paid_hours else None
-        ),
+        BreakEvenFix(CostDriver.GPU_RATE, _rate_paid_by(configuration, earned)),
         BreakEvenFix(CostDriver.OPS, ops_room if ops_room >= 0 else None),
         BreakEvenFix(
             CostDriver.API_PRICE, variable + fixed.total_pusd / capacity if capacity else None

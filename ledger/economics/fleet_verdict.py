@@ -97,6 +97,12 @@ class PoolVerdict:
             return False
         return self.action is not VerdictAction.KEEP or bool(self.best.reserved)
 
+    def beyond_now(self, option: VerdictOption) -> Fraction | None:
+        """Return a month's cost of an option above what runs now (< 0: less), in pico-USD."""
+        if self.now is None or self.now.total_pusd is None or option.total_pusd is None:
+            return None
+        return option.total_pusd - self.now.total_pusd
+
     @property
     def depends(self) -> bool:
         """Return whether the two ends of the interval name different numbers."""

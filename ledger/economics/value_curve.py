@@ -99,6 +99,11 @@ class ValueCurve:
             if not traffic.leaves and any(window.kept[place] for window in self.windows)
         )
 
+    def staying_tokens(self, name: str) -> int:
+        """Return the tokens of the period that this class kept on own engines."""
+        places = [place for place, traffic in enumerate(self.classes) if traffic.name == name]
+        return sum(window.times * window.kept[place] for window in self.windows for place in places)
+
     @property
     def has_traffic(self) -> bool:
         return any(any(window.kept) or any(window.bought) for window in self.windows)

@@ -17,6 +17,7 @@ from ledger.money import PUSD_PER_USD
 
 ADJUSTED = "adjusted before"  # in a model's place: what was posted for a day
 RETIRED = "retired before"  # in a model's place: attempts of which no sums by model were kept
+ALL_MODELS = "all models"  # in a model's place: the invoice names none
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 
@@ -99,13 +100,19 @@ def by_day_and_model(
 ) -> dict[date, list[ReconciliationLine]]:
     """Every day with its rows by model, each with its causes; rows without any money are left out.
 
-    `places`: the decimal places of the invoice's amounts.
+    `places`: the decimal places of the invoice's amounts. An invoice that names no model is held
+    against all models of a day together.
     """
+    lines, booked = list(lines), list(booked)
+    whole = bool(lines) and not any(model_of(line.item) for line in lines)
     pairs: dict[tuple[date, str], _Pair] = {}
     for line in lines:
-        pairs.setdefault((line.day, model_of(line.item)), _Pair()).lines.append(line)
+        key = ALL_MODELS if whole else model_of(line.item)
+        pairs.setdefault((line.day, key), _Pair()).lines.append(line)
     for booking in booked:
-        pairs.setdefault((booking.day, model_of(booking.model)), _Pair()).booked.append(booking)
+        apart = booking.model in {ADJUSTED, RETIRED}
+        key = ALL_MODELS if whole and not apart else model_of(booking.model)
+        pairs.setdefault((booking.day, key), _Pair()).booked.append(booking)
     found: dict[date, list[ReconciliationLine]] = {}
     for (day, model), pair in sorted(pairs.items()):
         neighbours = [

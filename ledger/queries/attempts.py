@@ -4,12 +4,13 @@
 read once by `facts`. `rollups` decides whether sums or rows answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
+from ledger.orm.tables import AttemptRow
 from ledger.queries.rollups import SumQuery, sums
 from ledger.spans import Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS, CANCELLED, LIMB
@@ -159,6 +160,20 @@ def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> l
         SpendPoint(start_us=start_us, name=name, cost_pusd=high * LIMB + low)
         for (start_us, name), (_, high, low) in sorted(found.items())
     ]
+
+
+def senders_of_bills(connection: Connection, targets: Iterable[str]) -> list[str]:
+    """Return the providers whose bills have these APIs, each once.
+
+    One account may have several names of targets: the latest attempt at each tells its provider.
+    Of targets whose attempts are all retired the name tells it.
+    """
+    row, found = AttemptRow, set()
+    for target in targets:
+        latest = select(row.provider).where(row.target == target).order_by(row.opened_us.desc())
+        known = connection.execute(latest.limit(1)).scalar()
+        found.add(target.partition("/")[0] if known is None else known)
+    return sorted(found)
 
 
 def teams(connection: Connection, scope: Scope) -> list[str]:

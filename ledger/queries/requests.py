@@ -98,8 +98,13 @@ def attempts(
     *,
     where: dict[str, str] | None = None,
     limit: int = 200,
+    dearest: bool = False,
 ) -> list[AttemptDetail]:
-    """Single tries, latest first; `where` names columns of `AttemptDetail` and their value."""
+    """Single tries, latest first; `where` names columns of `AttemptDetail` and their value.
+
+    `dearest` puts the highest booked cost first and tries without a cost last. It reads every row
+    of the scope, so it is for scopes of few days.
+    """
     columns: dict[str, Any] = {
         field.name: getattr(AttemptRow, {"team": "team_id"}.get(field.name, field.name))
         for field in fields(AttemptDetail)
@@ -109,9 +114,9 @@ def attempts(
     columns["input_tokens"] = INPUT_TOKENS
     columns["output_tokens"] = OUTPUT_TOKENS
     columns["cached_tokens"] = func.coalesce(token_column("cached"), 0)
-    statement = select(*columns.values()).order_by(
-        AttemptRow.opened_us.desc(), AttemptRow.seq.desc()
-    )
+    latest = (AttemptRow.opened_us.desc(), AttemptRow.seq.desc())
+    first = (AttemptRow.cost_pusd.desc().nulls_last(),) if dearest else ()
+    statement = select(*columns.values()).order_by(*first, *latest)
     for name, value in (where or {}).items():
         statement = statement.where(columns[name] == value)
     limited = scope.narrow(statement).limit(min(limit, ROWS_LIMIT))

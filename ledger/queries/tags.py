@@ -115,9 +115,15 @@ def own_tokens_of_keys(
 
 
 def attempts_of_key(
-    connection: Connection, scope: Scope, key_id: str, *, where: dict[str, str], limit: int
+    connection: Connection,
+    scope: Scope,
+    key_id: str,
+    *,
+    where: dict[str, str],
+    limit: int,
+    dearest: bool = False,
 ) -> list[AttemptDetail]:
-    """Single tries that one key asked for, latest first; `where` as `requests.attempts` has it.
+    """Single tries that one key asked for; `where` and `dearest` as `requests.attempts` has them.
 
     No index has keys. Sums tell a key's team and its hours, so that no more of the rows is read.
     """
@@ -128,7 +134,7 @@ def attempts_of_key(
     for (hour_us, _), (count,) in sorted(found.items(), reverse=True):
         start_us, end_us = hour_us, end_us or hour_us + HOUR_US
         seen += count
-        if seen >= limit and not where:
+        if seen >= limit and not where and not dearest:
             break
     whose = {team for _, team in found}
     within = replace(
@@ -137,7 +143,8 @@ def attempts_of_key(
         end_us=min(end_us, scope.end_us),
         team=scope.team if len(whose) > 1 else min(whose, default=scope.team),
     )
-    return requests.attempts(connection, within, where={**where, "key_id": key_id}, limit=limit)
+    where = {**where, "key_id": key_id}
+    return requests.attempts(connection, within, where=where, limit=limit, dearest=dearest)
 
 
 def whole_from_us(connection: Connection) -> int:

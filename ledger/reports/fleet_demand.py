@@ -4,7 +4,7 @@ Prices elsewhere, engine time and capacity are the verdict's, of the days before
 first attempts, counted as soon as they are in the books: what was served elsewhere counts as well.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +24,7 @@ from ledger.sums.rollup import ANSWERED, ATTEMPTS
 MINUTE_US = 60_000_000
 FIRST_ATTEMPT = 1
 LONGEST_US = DAY_US  # an earlier request is not read, though it may still run
+_STILL_RUNS_US = 2**62
 _LEAVES = {ModelResidency.MAY_LEAVE, ModelResidency.DECLARED_MOVABLE}
 
 
@@ -125,7 +126,11 @@ def arrivals(
 
 
 def running_ppm(
-    connection: Connection, models: Collection[str], start_us: int, end_us: int
+    connection: Connection,
+    models: Collection[str],
+    start_us: int,
+    end_us: int,
+    usual_us: Mapping[str, int] | None = None,
 ) -> dict[int, dict[str, int]]:
     """Return how many first attempts ran, by the minute in which they ran, and by class.
 
@@ -133,14 +138,20 @@ def running_ppm(
     the time from its opening to its settlement, so that its parts add up to 1,000,000; one that is
     not settled counts in the minute of its opening. Requests opened up to `LONGEST_US` before
     `start_us`, the start of a minute, are read.
+
+    With `usual_us`, the usual time of a request by class, each minute is as it can be known when it
+    is over (`passing_ppm`), whenever it is read.
     """
     row, bound = AttemptRow, bound_teams(connection)
-    settled_us = func.coalesce(row.settled_us, row.opened_us)
+    live = usual_us is not None
+    usual_us = usual_us or {}
+    reach_us = min(LONGEST_US, max(usual_us.values(), default=0)) if live else LONGEST_US
+    settled_us = func.coalesce(row.settled_us, _STILL_RUNS_US if live else row.opened_us)
     first = (row.opened_us - row.opened_us % MINUTE_US).label("first_us")
     last = (settled_us - settled_us % MINUTE_US).label("last_us")
     mine = (
         row.model.in_(sorted(models)),
-        row.opened_us >= start_us - LONGEST_US,
+        row.opened_us >= start_us - reach_us,
         row.opened_us < end_us,
         row.attempt_no == FIRST_ATTEMPT,
     )
@@ -157,12 +168,59 @@ def running_ppm(
         short.group_by("first_us", row.model, row.team_id)
     ):
         add(minute_us, class_name(ClassKey(model, team in bound)), count * PPM)
-    long = select(row.opened_us, row.settled_us, row.model, row.team_id).where(*mine, last > first)
+    long = select(row.opened_us, settled_us, row.model, row.team_id).where(*mine, last > first)
     for opened_us, ended_us, model, team in connection.execute(long):
         name = class_name(ClassKey(model, team in bound))
-        for minute_us, ppm in spread_ppm(opened_us, ended_us or opened_us):
+        parts = (
+            passing_ppm(opened_us, ended_us, usual_us.get(name, 0))
+            if live
+            else spread_ppm(opened_us, ended_us)
+        )
+        for minute_us, ppm in parts:
             add(minute_us, name, ppm)
     return found
+
+
+def usual_times(
+    connection: Connection, models: Collection[str], start_us: int, end_us: int, known_us: int
+) -> dict[str, int]:
+    """Return the mean time of first attempts that were opened in a span, by class, microseconds.
+
+    What is not settled has run until `known_us`.
+    """
+    row, bound = AttemptRow, bound_teams(connection)
+    ran = func.sum(func.coalesce(row.settled_us, known_us) - row.opened_us)
+    query = (
+        select(row.model, row.team_id, func.count(), ran)
+        .where(
+            row.model.in_(sorted(models)),
+            row.opened_us >= start_us,
+            row.opened_us < end_us,
+            row.attempt_no == FIRST_ATTEMPT,
+        )
+        .group_by(row.model, row.team_id)
+    )
+    sums: dict[str, tuple[int, int]] = {}
+    for model, team, count, ran_us in connection.execute(query):
+        name = class_name(ClassKey(model, team in bound))
+        requests, total_us = sums.get(name, (0, 0))
+        sums[name] = (requests + count, total_us + int(ran_us))
+    return {name: total_us // requests for name, (requests, total_us) in sums.items()}
+
+
+def passing_ppm(opened_us: int, ended_us: int, usual_us: int) -> Iterator[tuple[int, int]]:
+    """Yield each minute of a request and its share, as known when that minute is over.
+
+    The end of a request that goes on is not known, so it counts by minutes of its usual time until
+    that is over. The rest counts in the minute of its end. Parts per million add up exactly.
+    """
+    minute_us, before = opened_us - opened_us % MINUTE_US, 0
+    while before < PPM:
+        until_us, through = minute_us + MINUTE_US, PPM
+        if until_us < min(ended_us, opened_us + usual_us):
+            through = PPM * (until_us - opened_us) // usual_us
+        yield minute_us, through - before
+        minute_us, before = until_us, through
 
 
 def spread_ppm(opened_us: int, ended_us: int) -> Iterator[tuple[int, int]]:

@@ -142,7 +142,7 @@ def _verdict(
     if rated and average is not None:
         stands = position(volume=covered, fixed_pusd=fixed.total_pusd, avoided=average)
         if capability is not None:
-            even = assess(_configuration(rated, fixed, capability), average)
+            even = assess(_configuration(rated, fixed, capability), average, served=covered)
     elif rated:
         stands = BreakEvenPosition(covered, Fraction(0), -fixed.total_pusd)
     return ComparatorResult(

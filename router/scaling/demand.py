@@ -129,7 +129,8 @@ class PoolDemand:
         self._classes: dict[str, RateTrack] = {}
         self._shares: dict[str, float] = {}
         self._last_seen: dict[str, float] = {}
-        self._work_s: dict[str, float] = {}
+        self._work_s: dict[str, float] = {}  # of a request of a class, a mean of an hour
+        self._counted: dict[str, float] = {}  # requests behind that mean
         self.window_s = 0.0
 
     @property
@@ -172,10 +173,18 @@ class PoolDemand:
             track.observe(item.requests, window.length_s, ends_s)
             if item.requests > 0:
                 self._last_seen[name] = ends_s
-                self._work_s[name] = item.work_s / item.requests
+            self._learn_work(name, item, fading)
             if total > 0:
                 share, old = item.work_s / total, self._shares.get(name)
                 self._shares[name] = share if old is None else old + fading * (share - old)
+
+    def _learn_work(self, name: str, item: ClassArrivals, fading: float) -> None:
+        """A window's work is that of requests which began before it too: single ratios err."""
+        kept = (1 - fading) * self._counted.get(name, 0.0)
+        count = kept + item.requests
+        if count > 0:
+            work_s = kept * self._work_s.get(name, 0.0) + item.work_s
+            self._work_s[name], self._counted[name] = work_s / count, count
 
     def share(self, name: str) -> float:
         """Return a class's share of the work, over the last hour."""
@@ -251,6 +260,7 @@ class PoolDemand:
                 (found._work_s, "work_s"),
             ):
                 (kept[name],) = numbers(row, part, 1)
+            found._counted[name] = 3600 * found._classes[name].rate()
         return found
 
     def _known(self, arrivals: tuple[ClassArrivals, ...]) -> dict[str, ClassArrivals]:

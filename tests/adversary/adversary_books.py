@@ -14,9 +14,18 @@ from typing import Any
 import msgspec
 from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_judge import bill_pusd
-from adversary_world import MODEL, WALL_S, WINDOW_S, AdversaryWorld, CallResult, SchedulePlace
+from adversary_world import (
+    ACCOUNT,
+    MODEL,
+    WALL_S,
+    WINDOW_S,
+    AdversaryWorld,
+    CallResult,
+    SchedulePlace,
+)
 from sqlalchemy import Connection, Engine, and_, func, insert, select
 
+from ledger.accounts import provider_payable
 from ledger.budgets.versions import record_versions
 from ledger.database import reading
 from ledger.journals.journal import JournalWriter
@@ -151,7 +160,7 @@ def _unlike_the_bill(connection: Connection, ledger: AdversaryLedger) -> Iterato
             PostingRow,
             and_(
                 PostingRow.entry_id == AttemptRow.attempt_id,
-                PostingRow.account.startswith("payable:"),
+                PostingRow.account == provider_payable(ACCOUNT),
             ),
         )
         .group_by(AttemptRow.attempt_id, AttemptRow.cost_pusd, AttemptRow.flag)

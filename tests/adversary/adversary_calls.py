@@ -20,7 +20,8 @@ class AdversaryCall:
     `is_beside`: thoughts are billed beside the limit,
     which the target's next requests are held for. The client leaves before the piece `leave_at`,
     and what is read without it is cut off before the piece `cut_at`. The upstream is silent for too
-    long before the piece `silent_at`.
+    long before the piece `silent_at`. The client wants the standard tier alone where
+    `standard_only`, as Messages say it; `asks` is the tier that the upstream must be asked for.
     """
 
     path: str
@@ -35,6 +36,8 @@ class AdversaryCall:
     silent_at: int | None = None
     least: TokenCounts = NOTHING
     tier: str = "standard"
+    standard_only: bool = False
+    asks: str | None = None
     is_lie: bool = False
     is_odd: bool = False
     is_beyond: bool = False

@@ -6,7 +6,7 @@ Each fault begins with the name of the invariant that does not hold.
 from collections.abc import Iterator
 
 from adversary_calls import AdversaryCall, AdversarySchedule
-from adversary_world import CallResult
+from adversary_world import ACCOUNT, CallResult
 
 from gateway.kinds.inference_request import NEWER_LIMIT
 from ledger.journals.records import AttemptSettled, TokenCounts
@@ -33,6 +33,10 @@ def _of_books(schedule: AdversarySchedule, result: CallResult) -> Iterator[str]:
         if result.refused != "budget" or (bound is not None and bound <= result.room_pusd):
             yield f"refused: {result.refused}, bound {bound} in room {result.room_pusd}"
         return
+    if result.opened.provider != ACCOUNT:
+        yield f"account: billed by {result.opened.provider}"
+    if result.asked_tier != result.call.asks:
+        yield f"tier: asked for {result.asked_tier}, not for {result.call.asks}"
     booked, bound = result.settled.cost_pusd, result.opened.bound_pusd
     if booked is None:
         yield "priced: a row has no cost"

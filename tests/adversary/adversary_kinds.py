@@ -24,6 +24,7 @@ from adversary_hidden import broken, hidden, in_asked_tier, kept_back, overstate
 from adversary_pictures import picture_by_rule
 from adversary_prices import UNITS, limit_pusd, terms
 from adversary_refused import broken_search, counted_refusal, limited_search
+from adversary_tiers import of_account
 from adversary_units import UNIT_CALLS
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
@@ -531,6 +532,8 @@ KINDS = {
     "picture-by-rule": picture_by_rule(texts()),
     "tier": schedules(in_tier("priority"), terms(tiers=True)),
     "tier-asked": schedules(in_asked_tier(texts(), "priority"), terms(tiers=True)),
+    "tiers-of-one-account": schedules(of_account(texts()), terms(tiers=True)),
+    "left-tiers": schedules(of_account(texts(stream=True), leaves=True), terms(tiers=True)),
     "hidden-untold": schedules(untold(texts())),
     "hidden": schedules(hidden(texts()), ONE_PRICE),
     "hidden-first": schedules(hidden(texts(stream=True), "first"), ONE_PRICE),

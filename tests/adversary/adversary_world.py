@@ -6,6 +6,7 @@ answer as it comes from the scripted upstream, settle. What the books would get 
 """
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ from gateway.request.metering import UsageMeter
 from gateway.request.plan import AttemptPlan, LearnedEstimates, RoutePlanner, RoutingPlan
 from gateway.request.refusals import status_of
 from gateway.request.reported_usage import bounds_of
+from gateway.request.request_parser import attempt_body
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
 from gateway.request.usage_checks import most_tokens
@@ -49,35 +51,23 @@ from router.estimates import OutputLengths
 from router.token_ratio import TokenRatio
 
 MODEL = "up/m"
+ACCOUNT = "up"  # that is billed for all
 DAY_S, WALL_S = 86_400, 1_800_000_000
 WINDOW_S = WALL_S - WALL_S % DAY_S  # the day's window of every budget
+PROVIDER = {
+    "base_url": "http://127.0.0.1:9/v1",
+    "kinds": [
+        "chat", "completion", "embedding", "rerank", "transcription", "score", "moderation",
+        "speech", "image_generation",
+    ],
+    "features": ["tools", "json_schema", "images", "logprobs", "n", "reasoning", "hosted_tools"],
+    "prices_as": MODEL,
+}  # fmt: skip
 CONFIG = {
-    "models": {"up/*": "passthrough"},
+    "models": {"up/*": "passthrough", "openai/*": "passthrough"},
     "providers": {
-        "up": {
-            "base_url": "http://127.0.0.1:9/v1",
-            "kinds": [
-                "chat",
-                "completion",
-                "embedding",
-                "rerank",
-                "transcription",
-                "score",
-                "moderation",
-                "speech",
-                "image_generation",
-            ],
-            "features": [
-                "tools",
-                "json_schema",
-                "images",
-                "logprobs",
-                "n",
-                "reasoning",
-                "hosted_tools",
-            ],
-            "prices_as": MODEL,
-        }
+        ACCOUNT: PROVIDER,
+        "openai": {**PROVIDER, "tier": "priority", "billed_with": ACCOUNT},
     },
 }
 
@@ -120,6 +110,7 @@ class CallResult:
     refused: str | None = None
     spent_pusd: int = 0
     most: TokenCounts | None = None
+    asked_tier: str | None = None  # of its target, where the call says what it must be
 
 
 @dataclass(slots=True)
@@ -284,6 +275,9 @@ class AdversaryWorld:
                     hold = Hold(place.budget_id, WINDOW_S, step.verdict.candidate.bound_pusd or 0)
                     attempt = Attempt(plan, step, 1, 999.0, (hold,))
                     result.most = most_tokens(bounds_of(attempt))
+                    if call.asks is not None:
+                        sent = json.loads(attempt_body(plan, step))
+                        result.asked_tier = sent.get("service_tier")
                     await self._attempt(attempt, result, learned, place.journal)
             except RequestError as error:
                 result.refused = error.row.code or error.row.type
@@ -296,8 +290,12 @@ class AdversaryWorld:
     ) -> RoutingPlan:
         body = IncomingBody(call.body, call.content_type, None, max_n=self._max_n)
         asked = KIND_PATHS[call.path].read(body)
-        # A limit of searches counts in Messages alone; their dialect is not played here.
-        asked = replace_members(asked, searches_limit=stated_searches(asked.members))
+        # Limits of searches, and the standard tier alone, are of Messages, which are not played.
+        asked = replace_members(
+            asked,
+            searches_limit=stated_searches(asked.members),
+            standard_tier=call.standard_only,
+        )
         measure = KINDS[asked.kind].measure
         if measure is not None:
             asked = await measure(asked, WavDecoder())

@@ -21,10 +21,10 @@ LEFT = replace(CALL, made=None, least=MADE, leave_at=0)
 LIE = replace(CALL, made=None, least=MADE, is_lie=True)
 
 
-def played(call=CALL, *, booked=BILL, spent=BILL, **settled) -> CallResult:
+def played(call=CALL, *, booked=BILL, spent=BILL, account="up", tier=None, **settled) -> CallResult:
     record = SimpleNamespace(cost_pusd=booked, disputed=False, **settled)
-    opened = SimpleNamespace(bound_pusd=HOLD)
-    return CallResult(call, LIMIT, HOLD, True, opened, record, None, spent)
+    opened = SimpleNamespace(bound_pusd=HOLD, provider=account)
+    return CallResult(call, LIMIT, HOLD, True, opened, record, None, spent, asked_tier=tier)
 
 
 def refused(why: str, *, bound: int) -> CallResult:
@@ -46,6 +46,9 @@ def marked(result: CallResult, **marks) -> CallResult:
     [
         ((played(),), []),
         ((played(spent=LIMIT + 1),), ["limit"]),
+        ((played(account="openai"),), ["account"]),
+        ((played(replace(CALL, asks="default"), tier="priority"),), ["tier"]),
+        ((played(replace(CALL, asks="default"), tier="default"),), []),
         ((played(LIE, booked=HOLD + 1, unknown_tier=True),), ["hold"]),
         ((played(booked=None),), ["priced", "bill"]),
         ((played(booked=BILL - 1),), ["bill"]),

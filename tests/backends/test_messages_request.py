@@ -46,6 +46,10 @@ def test_a_plain_request_gets_the_limit_that_messages_need() -> None:
          {"tools": [{"type": "web_search_20250305", "name": "web_search",
                      "user_location": {"type": "approximate", "city": "Ulm"}}]}),
         ({"reasoning_effort": "none"}, {"thinking": {"type": "disabled"}}),
+        ({"service_tier": "default"}, {"service_tier": "standard_only"}),
+        ({"service_tier": "standard_only"}, {"service_tier": "standard_only"}),
+        ({"service_tier": "auto"}, {"service_tier": "auto"}),
+        ({"service_tier": None}, {}),
     ],
 )  # fmt: skip
 def test_members_have_their_form(members: dict, told: dict) -> None:
@@ -160,3 +164,9 @@ def test_members_of_messages_without_a_form_are_named() -> None:
         "messages.image_url.detail", "messages.name", "messages.reasoning_content",
         "messages.text.x",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("tier", ["flex", "priority", ["auto"]])
+def test_a_tier_that_messages_cannot_ask_for_is_named(tier: object) -> None:
+    body, ignored = made(service_tier=tier)
+    assert ("service_tier" in body, ignored) == (False, ("service_tier",))

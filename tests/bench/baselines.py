@@ -1,4 +1,4 @@
-"""What people run today, as choosers of a replay: no forecast, one signal each."""
+"""What people run today, as choosers of a replay: no forecast. Limits are in `thresholds.py`."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,8 +7,6 @@ from gateway.whatif.replay_engine import ReplayEngine
 from gateway.whatif.traffic import Arrival
 
 PATIENCE_S = 1.0  # of a proxy that falls back on a timeout
-KV_THRESHOLDS = (0.1, 0.2, 0.4, 0.9)
-RUNNING_THRESHOLDS = (4, 8, 16, 32, 64, 96)
 
 
 class Baseline:
@@ -44,26 +42,6 @@ class TimesOut(Baseline):
     patience_s = PATIENCE_S
 
 
-class KvBelow(Baseline):
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
-
-    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
-        seat = min(seats, key=lambda each_seat: each_seat.engine.kv_usage_ratio)
-        return seat if seat.engine.kv_usage_ratio < self._limit else None
-
-
-class RunningBelow(Baseline):
-    """Running and waiting sequences."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-
-    def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:
-        seat = min(seats, key=lambda each_seat: len(each_seat.flights))
-        return seat if len(seat.flights) < self._limit else None
-
-
 class LeastBusy(Baseline):
     """The API is one of the targets."""
 
@@ -97,6 +75,4 @@ BASELINES: dict[str, Callable[[], Baseline]] = {
     "timeout": TimesOut,
     "least-busy": LeastBusy,
     "round-robin": RoundRobin,
-    **{f"kv<{limit:g}": (lambda limit=limit: KvBelow(limit)) for limit in KV_THRESHOLDS},
-    **{f"run<{limit}": (lambda limit=limit: RunningBelow(limit)) for limit in RUNNING_THRESHOLDS},
 }

@@ -3,7 +3,8 @@
 `make bench-fleet` plays recorded rates (their second half is counted, the first is to learn from),
 drawn days and shocks, with an API from 0.3 to 10 times break-even, starts of 30 s to 15 min, and
 rent by the second and by the hour. Whoever decides sees ten minutes, one minute or ten seconds.
-`ARGS="--traces FOLDER"` says where the recorded rates lie, `--quick` plays ten minutes alone. Cells
+`ARGS="--traces FOLDER"` says where the recorded rates lie, `--quick` plays ten minutes alone.
+`--limits` takes abilities from the clairvoyant, one at a time, and says where our plan loses. Cells
 that the same sources played before are read from `build/fleet-bench.jsonl`, not played again.
 """
 
@@ -18,8 +19,9 @@ from statistics import fmean
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fleetcells import Cell, planned, play_cells
-from fleetseries import FOLDER
+from fleetcells import SECOND, Cell, planned, play_cells
+from fleetlimits import limits, losses
+from fleetseries import FOLDER, SHAPES, recorded
 
 RESULTS = Path(__file__).parents[2] / "build" / "fleet-bench.json"
 STEPS = {600: "10 min", 60: "1 min", 10: "10 s"}
@@ -100,6 +102,19 @@ def _rest(found: list[Cell]) -> None:
     print(f"CPU of a plan, slowest: {max(row.slowest_ms for row in found):.0f} ms of 50")
 
 
+def _limits(folder: Path) -> None:
+    """Shares of the gap: what knows more than anybody closes, and where our plan loses."""
+    for whole in (True, False):
+        for name in SHAPES:
+            series = recorded(name, 600, whole=whole, folder=folder)
+            head = f"{'whole' if whole else 'second half':11} {name:12}"
+            closed = limits(series, SECOND)
+            words = (f"{each} {share:.3f}" for each, share in closed.items())
+            print(f"{head} closed: {', '.join(words)}", flush=True)
+            lost = losses(series, SECOND).most_common()
+            print(f"{head} lost: {', '.join(f'{kind} {part:.3f}' for kind, part in lost)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=Path, default=FOLDER, help="folder of recorded rates")
@@ -110,10 +125,16 @@ def main() -> None:
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, help="cells played at a time"
     )
+    parser.add_argument(
+        "--limits", action="store_true", help="what ten minutes' information can close at most"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     if not (chosen.traces / "servegen_m-small_rate10min.csv.gz").exists():
         print("NO RECORDED RATES: drawn stand-ins, whose figures compare with nothing")
+    if chosen.limits:
+        _limits(chosen.traces)
+        return
     plans = list(planned((600,) if chosen.quick else tuple(chosen.steps)))
     cells = {}
     for plan, cell in play_cells(

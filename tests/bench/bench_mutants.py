@@ -5,10 +5,12 @@ tree, and the tests that mirror its file run until the first failure, then those
 files that import it. The control: without a mutant they pass. A file whose own do not is left out
 and named, and of those near it none that does not counts. `--money` draws as many from each
 part of what a request is charged (bounds, usage, settle, holds, relay), and asks the adversary
-first. What is done stands in a JSON file, so an interrupted run goes on. `--same-as OTHER` takes
-only files whose mutations are the same in another tree, renames apart, so that both trees are
-asked about the same changes. `--only ledger/usage.py ledger/usage.py:200` plants all mutants of a
-file, or of a line, in place of a sample.
+first, with `--adversary-last` only about what the tests missed. `--limit` is the time in seconds
+of one run of tests, for a busy machine; a mutant that needs longer is found, by `time`. What is
+done stands in a JSON file, so an interrupted run goes on. `--same-as OTHER` takes only files whose
+mutations are the same in another tree, renames apart, so that both trees are asked about the same
+changes. `--only ledger/usage.py ledger/usage.py:200` plants all mutants of a file, or of a line, in
+place of a sample.
 """
 
 import argparse
@@ -61,7 +63,7 @@ MONEY = {
 # No database and no shrinking: the first part by kind, the second of all kinds mixed.
 ADVERSARY = ("tests/adversary/adversary.py", "--seed", "1", "--schedules", "1400", "--part", "700",
              "--stop", "--database")  # fmt: skip
-LIMIT_S = 240.0  # of the tests of one file; a mutant that waits longer is found
+LIMIT_S = 240.0  # of the tests of one file
 PARTS = ("router", "ledger", "backends", "gateway", "dashboard", "deploy", "tests", "migrations")
 
 
@@ -127,8 +129,20 @@ def named(root: Path, words: Sequence[str]) -> Iterator[tuple[Mutant, str]]:
                 yield Mutant(file, each), file
 
 
+class MutantTrial(NamedTuple):
+    """What is asked about each mutant, and the time in seconds that each of them has."""
+
+    python: str
+    adversary: str = ""  # `first`, `last` or not
+    limit_s: float = LIMIT_S
+
+
+class _TooLongError(Exception):
+    """A run did not end within its time."""
+
+
 def judge(
-    tree: Path, file: str, mutation: Mutation, python: str, *, adversary: bool
+    tree: Path, file: str, mutation: Mutation, trial: MutantTrial
 ) -> tuple[str | None, float]:
     """Who finds it in a copy of the tree, if anybody, and how many seconds it took."""
     path = tree / file
@@ -138,33 +152,42 @@ def judge(
     began, finder = os.times().elapsed, None
     near = [test for test in tests_near(tree, file) if test not in tests_of(tree, file)]
     try:
-        if adversary and not _ends_well(tree, [python, *ADVERSARY]):
+        if trial.adversary == "first" and not _plays(tree, trial):
             finder = "adversary"
-        elif not _passes(tree, tests_of(tree, file), python):
+        elif not _passes(tree, tests_of(tree, file), trial):
             finder = "tests"
-        elif any(_differs(tree, path, (changed, whole), [test], python) for test in near):
+        elif any(_differs(tree, path, (changed, whole), [test], trial) for test in near):
             finder = "tests near"
-        return finder, os.times().elapsed - began
+        elif trial.adversary == "last" and not _plays(tree, trial):
+            finder = "adversary"
+    except _TooLongError:
+        finder = "time"
     finally:
         path.write_text(whole, encoding="utf-8")
+    return finder, os.times().elapsed - began
 
 
-def _differs(tree: Path, path: Path, texts: tuple[str, str], tests: list[str], python: str) -> bool:
+def _differs(
+    tree: Path, path: Path, texts: tuple[str, str], tests: list[str], trial: MutantTrial
+) -> bool:
     """Whether tests fail with the first text of a file, and pass with the second."""
     path.write_text(texts[0], encoding="utf-8")
-    if _passes(tree, tests, python):
+    if _passes(tree, tests, trial):
         return False
     path.write_text(texts[1], encoding="utf-8")
-    return _passes(tree, tests, python)
+    return _passes(tree, tests, trial)
 
 
-def _passes(tree: Path, tests: list[str], python: str) -> bool:
-    return _ends_well(
-        tree, [python, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
-    )
+def _plays(tree: Path, trial: MutantTrial) -> bool:
+    return _ends_well(tree, [trial.python, *ADVERSARY], trial.limit_s)
 
 
-def _ends_well(tree: Path, command: list[str]) -> bool:
+def _passes(tree: Path, tests: list[str], trial: MutantTrial) -> bool:
+    command = [trial.python, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
+    return _ends_well(tree, command, trial.limit_s)
+
+
+def _ends_well(tree: Path, command: list[str], limit_s: float) -> bool:
     environ = os.environ | {
         "PYTHONPYCACHEPREFIX": str(tree / ".bytecode"), "PYTHONPATH": str(tree)
     }  # fmt: skip
@@ -173,9 +196,9 @@ def _ends_well(tree: Path, command: list[str]) -> bool:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         try:
-            return process.wait(LIMIT_S) == 0
+            return process.wait(limit_s) == 0
         except subprocess.TimeoutExpired:
-            return False
+            raise _TooLongError from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -210,6 +233,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--money", action="store_true", help="of charges; the adversary is first")
+    parser.add_argument("--adversary-last", action="store_true", help="after the tests")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds of each run of tests")
     parser.add_argument("--same-as", type=Path, help="another tree with the same mutations")
     parser.add_argument("--in-other", action="store_true", help="plant them there instead of here")
     parser.add_argument("--state", type=Path)
@@ -220,6 +245,8 @@ def main() -> None:
     state.parent.mkdir(exist_ok=True)
     done = json.loads(state.read_text()) if state.exists() else {}
     chosen = _choose(options)
+    when = ("last" if options.adversary_last else "first") if options.money else ""
+    trial = MutantTrial(sys.executable, when, options.limit)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(options.jobs):
@@ -231,7 +258,9 @@ def main() -> None:
         def is_fit(file: str) -> bool:
             copy = trees.get()
             try:
-                return _passes(copy, tests_of(copy, file), sys.executable)
+                return _passes(copy, tests_of(copy, file), trial)
+            except _TooLongError:
+                return False
             finally:
                 trees.put(copy)
 
@@ -247,9 +276,7 @@ def main() -> None:
             copy = trees.get()
             try:
                 file = file_of(mutant, where)
-                finder, seconds = judge(
-                    copy, file, mutant.mutation, sys.executable, adversary=options.money
-                )
+                finder, seconds = judge(copy, file, mutant.mutation, trial)
             finally:
                 trees.put(copy)
             line, what = mutant.mutation.line, mutant.mutation.what

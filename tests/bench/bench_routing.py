@@ -35,7 +35,18 @@ from cells import (  # noqa: E402  (after the checkout's packages)
 from peers import install  # noqa: E402  (as above)
 from standing import plot, table  # noqa: E402  (as above)
 from traces import Traces  # noqa: E402  (as above)
-from trial import ERRORS, MAIN, OTHERS, is_servable, problem, run  # noqa: E402  (as above)
+from trial import (  # noqa: E402  (as above)
+    ERRORS,
+    MAIN,
+    OTHERS,
+    SWEPT,
+    best_limits,
+    is_servable,
+    problem,
+    run,
+)
+
+from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
 
 BUILD = ROOT / "build"
 BOUND, HALVED = "bound", "bound, half windows"
@@ -91,10 +102,19 @@ class Book:
 
 def figures_of(task: Task, traces: Traces, python: Path) -> dict[str, Any]:
     arrivals = traces.arrivals(task.cell.load, task.seed)
+    if task.what in SWEPT:
+        return best_limits(task.cell, arrivals, SWEPT[task.what], task.seed)
     if task.what not in (BOUND, HALVED):
         return asdict(run(task.cell, arrivals, task.what, task.seed))
-    finer = 2 if task.what == HALVED else 1
-    given = json.dumps(problem(task.cell, arrivals, finer=finer))
+    found = bound_of(task.cell, arrivals, python, finer=2 if task.what == HALVED else 1)
+    del found["shares"]  # as long as the traffic, and of use to a plan alone
+    return found
+
+
+def bound_of(
+    cell: Cell, arrivals: list[Arrival], python: Path, *, finer: int = 1
+) -> dict[str, Any]:
+    given = json.dumps(problem(cell, arrivals, finer=finer))
     script = str(Path(__file__).with_name("bound.py"))
     answer = subprocess.run(
         [str(python), script], input=given, stdout=subprocess.PIPE, text=True, check=True

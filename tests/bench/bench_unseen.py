@@ -24,16 +24,23 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from api_price import ApiPrice  # noqa: E402  (after the checkout's packages)
-from baselines import BASELINES  # noqa: E402  (as above)
-from bench_routing import BOUND, BUILD, Task, capacity_rps, figures_of  # noqa: E402  (as above)
+from bench_routing import (  # noqa: E402  (as above)
+    BOUND,
+    BUILD,
+    Task,
+    bound_of,
+    capacity_rps,
+    figures_of,
+)
 from cells import CHEAP, H100, MINI, SLO, Cell  # noqa: E402  (as above)
 from drawn import KINDS as DRAWN  # noqa: E402  (as above)
 from drawn import Drawn  # noqa: E402  (as above)
+from feasible import Search  # noqa: E402  (as above)
 from intervals import interval_of  # noqa: E402  (as above)
 from peers import install  # noqa: E402  (as above)
 from prefixed import judge_prefixes  # noqa: E402  (as above)
 from traces import Load, Traces  # noqa: E402  (as above)
-from trial import ERRORS  # noqa: E402  (as above)
+from trial import ERRORS, SWEPT  # noqa: E402  (as above)
 
 from backends.simulator.shape import EngineShape  # noqa: E402  (as above)
 from gateway.config.step_promises import PolicyPromise, PoolSteps, kept_budget  # noqa: E402  (as above)
@@ -45,7 +52,6 @@ KEPT, TO_GREEDY, TO_SKEW = (
     0.98,
     0.98,
 )  # of own answers; of greedy's score; of ours with errors
-THRESHOLDS = tuple(name for name in BASELINES if "<" in name)
 _PROMISE = PolicyPromise("bench", SLO.tpot_ms or 0.0)
 _BUDGET = kept_budget(PoolSteps.of(H100), [_PROMISE])
 assert _BUDGET is not None
@@ -93,7 +99,8 @@ class JudgedFigures:
     score: float
     interval: tuple[float, float, float]
     greedy: float
-    best_threshold: float
+    signals: dict[str, tuple[float, float]]  # best limit of each that keeps promises; its share
+    clairvoyant: float  # of a plan that the engines can play; 0: not searched
     own_kept: float
     all_kept: float
     errors: dict[str, float]  # of our own score without the error
@@ -113,12 +120,13 @@ class Judge:
     seeds: int
     errors: tuple[str, ...]
     thresholds: bool
+    rounds: int  # of the search for a plan
     traces: Traces
     python: Path
 
     def figures(self, cell: Cell, must: float) -> JudgedFigures:
         found: list[dict[str, dict[str, Any]]] = []
-        swept = THRESHOLDS if self.thresholds else ()
+        swept = tuple(SWEPT) if self.thresholds else ()
         for seed in range(self.seeds):
             whats = (BOUND, "ours", "greedy", *self.errors, *(swept if seed == 0 else ()))
             found.append(
@@ -144,13 +152,34 @@ class Judge:
         ]
         return JudgedFigures(
             cell.name, ours, interval_of(pairs), greedy,
-            max((_score(found[0], name) for name in swept), default=0.0),
+            self._signals(found[0], swept),
+            self._clairvoyant(cell) if self.rounds else 0.0,
             min(each["ours"]["own_kept"] for each in found),
             min(each["ours"]["all_kept"] for each in found),
             errors,
             ok=ours >= max(must, 1e-9) and to_greedy >= TO_GREEDY and most <= 1.0
             and min(errors.values(), default=1.0) >= TO_SKEW,
         )  # fmt: skip
+
+    @staticmethod
+    def _signals(
+        first: dict[str, dict[str, Any]], swept: tuple[str, ...]
+    ) -> dict[str, tuple[float, float]]:
+        best = {SWEPT[what]: first[what]["best"] for what in swept}
+        dollars = first[BOUND]["dollars"]
+        return {
+            name: (point["limit"], point["avoided_usd"] / dollars)
+            for name, point in best.items()
+            if point is not None
+        }
+
+    def _clairvoyant(self, cell: Cell) -> float:
+        """Of the first seed's bound, by the same engines step by step: no ceiling, but reached."""
+        arrivals = self.traces.arrivals(cell.load, 0)
+        bound = bound_of(cell, arrivals, self.python)
+        plan = {index: 0.0 for index, share in enumerate(bound["shares"]) if share >= 0.5}
+        dollars: float = bound["dollars"]
+        return Search(cell, arrivals, 0, plan).run(self.rounds) / dollars
 
 
 def _score(entry: dict[str, dict[str, Any]], what: str) -> float:
@@ -168,9 +197,16 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--errors", nargs="*", default=[], choices=list(ERRORS))
     parser.add_argument("--no-thresholds", action="store_true", help="others are not swept")
+    parser.add_argument(
+        "--clairvoyant", type=int, default=0, metavar="ROUNDS",
+        help="search so long for a clairvoyant's plan that the engines can play (80: minutes)",
+    )  # fmt: skip
     given = parser.parse_args()
     python, traces, found = install("highs", BUILD / "peers"), Drawn(), []
-    judge = Judge(given.seeds, tuple(given.errors), not given.no_thresholds, traces, python)
+    judge = Judge(
+        given.seeds, tuple(given.errors), not given.no_thresholds, given.clairvoyant, traces,
+        python,
+    )  # fmt: skip
     names = (
         f"{'1x, rps':<8} {'of the bound':<13} {'all seeds':<23} {'greedy':<7} "
         f"{'best threshold':<15} {'own kept':<9}"
@@ -189,11 +225,15 @@ def main() -> int:
             print(
                 f"{row.cell:<25} {capacity:<8.2f} {row.score:<13.3f} "
                 f"{'{:.3f} ({:.3f} to {:.3f})'.format(*row.interval):<23} {row.greedy:<7.3f} "
-                f"{row.best_threshold:<15.3f} {row.own_kept:<9.4f} {row.all_kept:.3f}"
+                f"{max((share for _, share in row.signals.values()), default=0.0):<15.3f} "
+                f"{row.own_kept:<9.4f} {row.all_kept:.3f}"
                 + "".join(f"  {what} {ratio:.3f}" for what, ratio in row.errors.items())
+                + (f"  clairvoyant's plan {row.clairvoyant:.3f}" if row.clairvoyant else "")
                 + ("" if row.ok else "  SHORT"),
                 flush=True,
             )
+            for signal, (limit, share) in row.signals.items():
+                print(f"  {signal} below {limit:.4g}: {share:.3f}, ours {row.score / share:.2f} x")
     is_ok = all(figures["ok"] for figures in found)
     if PREFIXES in given.kinds:
         rows, found_enough = judge_prefixes(given.times or PREFIX_TIMES, given.seeds)

@@ -45,6 +45,7 @@ class Bound:
     columns: int
     seconds: float
     status: str
+    shares: list[float]  # of each request, as far as it is served
 
 
 class _Matrix:
@@ -172,7 +173,7 @@ def solve(problem: Problem) -> Bound:
     served = [share for share in shares if share >= 0]
     rows, columns = len(matrix.lower), len(matrix.worth)
     if not served:
-        return Bound(0.0, len(shares), 0.0, rows, columns, 0.0, "Empty")
+        return Bound(0.0, len(shares), 0.0, rows, columns, 0.0, "Empty", [0.0] * len(shares))
     places, owners = np.array(matrix.places), np.array(matrix.columns)
     values, most = np.array(matrix.values), np.array(matrix.most)
     scale = max(matrix.worth)
@@ -199,10 +200,12 @@ def solve(problem: Problem) -> Bound:
         best = min(best, proved)
     shares_found = np.array(solution.col_value)[served]
     fractional = float(np.mean((shares_found > 0.001) & (shares_found < 0.999)))
+    found = iter(shares_found)
+    told = [round(float(next(found)), 4) if share >= 0 else 0.0 for share in shares]
     status = solver.modelStatusToString(solver.getModelStatus())
     return Bound(
         best * scale, len(shares) - len(served), fractional, rows, columns,
-        solver.getRunTime(), status,
+        solver.getRunTime(), status, told,
     )  # fmt: skip
 
 

@@ -94,11 +94,12 @@ def fixed(series: Series) -> tuple[Bill, int]:
     return Bill(totals[best], 0), best
 
 
-def clairvoyant(series: Series, billing: RentRule) -> Bill:
+def clairvoyant(series: Series, billing: RentRule, engines: list[int] | None = None) -> Bill:
     """The cheapest plan with all of the series known, engine by engine, by dynamic programming.
 
     By the second nobody can spend less under these assumptions. By the hour engines of one pool can
     stand in for each other at their ends, which this leaves out: there it is no lower bound.
+    `engines` gets how many run in each step.
     """
     late = billing.start_s / series.step_s
     unit = max(1, billing.unit_s // series.step_s)
@@ -118,11 +119,16 @@ def clairvoyant(series: Series, billing: RentRule) -> Bill:
         renewed = np.maximum(staying[0], off)
         staying[oldest] = np.maximum(staying[oldest], off)
         off, on = renewed, staying
-    return _replayed(series, following, part[:, 0], start, stop)
+    return _replayed(series, following, part[:, 0], start, stop, [] if engines is None else engines)
 
 
 def _replayed(
-    series: Series, following: np.ndarray, part: np.ndarray, start: np.ndarray, stop: np.ndarray
+    series: Series,
+    following: np.ndarray,
+    part: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    engines: list[int],
 ) -> Bill:
     oldest, places = len(following) - 1, np.arange(start.shape[1])
     ages = np.full(start.shape[1], -1)
@@ -133,6 +139,7 @@ def _replayed(
         ages[ends] = -1
         ages[begins] = 0
         running = ages >= 0
+        engines.append(int(running.sum()))
         served = np.clip(rate - places, 0, 1) * np.where(running, part[np.maximum(ages, 0)], 0)
         if step >= series.counted_from:
             bought = rate - served.sum()

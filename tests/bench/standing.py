@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cells import ATTAINMENT, Cell
-from trial import ERRORS, OTHERS
+from trial import ERRORS, SWEPT
 
-THRESHOLDS = tuple(name for name in OTHERS if "<" in name)
 ROUNDING = 1e-6
 Found = dict[str, dict[str, Any]]  # by seed, then by what
 ERROR_LEAST = {"model x0.7": 0.95, "model x1.3": 0.95, "scrape 1 s": 0.95, "skew 50 ms": 0.98}
@@ -61,7 +60,7 @@ def table(chosen: list[Cell], found: dict[str, Found]) -> tuple[str, bool]:
         and (ratio := score(figures, runs["bound"], valid=False)) > 1.0 + ROUNDING
     ]  # fmt: skip
     errors = _errors(found)
-    parts = [_columns(rows), _columns(_kinds(kinds)), _columns(errors)]
+    parts = [_columns(rows), _columns(_kinds(kinds)), _columns(errors), _columns(_signals(found))]
     if excess:
         parts.append("ABOVE THE BOUND, so bound or accounting is wrong: " + "; ".join(excess))
     short = [row[0] for row in rows[1:] if "NO" in row]
@@ -83,9 +82,8 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
     ]
     relative = min(pairs, default=None)
     swept = [
-        (score(first[name], bound, valid=False), first[name]["own_kept"] >= ATTAINMENT)
-        for name in THRESHOLDS
-        if name in first
+        (score(figures, bound, valid=False), figures["own_kept"] >= ATTAINMENT)
+        for figures in _limits(first)
     ]
     best = max((item for item, kept in swept if kept), default=None)
     mine_then = next(iter(scores({"0": first}, "ours")), None)
@@ -125,6 +123,31 @@ def _row(cell: Cell, seeds: Found, ours: list[float]) -> tuple[tuple[str, ...], 
         str(len(ours)),
     )
     return row, enough and beside and above
+
+
+def _limits(first: dict[str, Any]) -> list[dict[str, Any]]:
+    """What every limit came to that was tried on this seed's traffic."""
+    found = [figures for name, figures in first.items() if "<" in name]
+    return found + [
+        point for what in SWEPT if what in first for point in first[what]["limits"]
+    ]  # fmt: skip
+
+
+def _signals(found: dict[str, Found]) -> list[tuple[str, ...]]:
+    """Of each signal the best limit in hindsight: its share of the bound, and ours to it."""
+    rows: list[tuple[str, ...]] = [("best limit of a signal", "cell", "limit", "of bound", "ours")]
+    for name, seeds in found.items():
+        first = seeds.get("0", {})
+        for what, signal in SWEPT.items():
+            if what not in first or not {"ours", "bound"} <= first.keys():
+                continue
+            if (best := first[what]["best"]) is None:
+                rows.append((signal, name, "none keeps promises", "", ""))
+                continue
+            share, ours = (score(figures, first["bound"]) for figures in (best, first["ours"]))
+            rows.append((signal, name, f"{best['limit']:.4g}", _number(share),
+                         _number(ours / share if share else None)))  # fmt: skip
+    return rows
 
 
 def _beside(ours: dict[str, Any], greedy: dict[str, Any]) -> float:

@@ -6,8 +6,9 @@ from typing import Any
 
 from baselines import BASELINES
 from bound import Problem
-from cells import Cell
+from cells import ATTAINMENT, Cell
 from routed import RoutedFleet, Terms, Variant
+from thresholds import SIGNALS, Below, Point, sweep
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draw_latencies
@@ -37,7 +38,8 @@ ERRORS = {
     ),  # the control: it must fall
 }
 MAIN = tuple(VARIANTS)
-OTHERS = tuple(BASELINES)
+SWEPT = {f"limits of {name}": name for name in SIGNALS}
+OTHERS = (*BASELINES, *SWEPT)
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,35 @@ class Score:
 
 def run(cell: Cell, arrivals: list[Arrival], policy: str, seed: int) -> Score:
     knowledge = ERRORS.get(policy, EngineKnowledge())
+    return _played(cell, arrivals, _chooser(cell, policy), knowledge, seed)
+
+
+def best_limits(cell: Cell, arrivals: list[Arrival], name: str, seed: int) -> dict[str, Any]:
+    """Every limit of one signal that was tried, and the best that kept the promises."""
+
+    def play(limit: float) -> Point:
+        chooser = Below(SIGNALS[name], limit)
+        found = _played(cell, arrivals, chooser, EngineKnowledge(loops=False), seed)
+        return Point(limit, found.avoided_usd, found.own_kept, chooser.refused)
+
+    swept = sweep(SIGNALS[name], play, ATTAINMENT)
+    best = None if swept.best is None else swept.best._asdict()
+    return {"limits": [point._asdict() for point in swept.points], "best": best}
+
+
+def _played(
+    cell: Cell,
+    arrivals: list[Arrival],
+    chooser: ReplayPolicyProtocol,
+    knowledge: EngineKnowledge,
+    seed: int,
+) -> Score:
     seats = [
         ReplayEngine(f"pool:own/{place}", cell.shape, knowledge) for place in range(cell.engines)
     ]
     slos = dict.fromkeys(cell.prices, cell.slo)
     answers = draw_latencies(len(arrivals), Latency(), seed)
-    outcomes = Replay(seats, slos, arrivals, answers, knowledge).run(_chooser(cell, policy))
-    return score(cell, outcomes)
+    return score(cell, Replay(seats, slos, arrivals, answers, knowledge).run(chooser))
 
 
 def _chooser(cell: Cell, name: str) -> ReplayPolicyProtocol:

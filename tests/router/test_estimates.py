@@ -50,6 +50,33 @@ def test_output_lengths_learn_by_prompt_size():
     assert (between.count, between.p95) == (1000, long.p95)
 
 
+def test_prompt_sizes_tell_brief_answers_where_they_differ():
+    """A third of the answers are brief: nearly all to short prompts, none to long ones."""
+    told, alike = OutputLengths(), OutputLengths()
+    for number in range(300):
+        told.observe(KEY, 500, 40 if number % 10 == 0 else 2)
+        told.observe(KEY, 4000, 400)
+        told.observe(KEY, 40_000, 1)  # no gap: nothing breaks its time per token
+        for prompt in (500, 4000):
+            alike.observe(KEY, prompt, 2 if number % 3 == 0 else 400)
+    assert told.moments(KEY, 500).brief_odds == pytest.approx(3.0, rel=0.03)
+    assert told.moments(KEY, 4000).brief_odds == told.moments(KEY, 40_000).brief_odds == 0.0
+    assert told.moments(KEY, 100).brief_odds == 1.0  # not seen
+    assert alike.moments(KEY, 500).brief_odds == pytest.approx(1.0, abs=0.05)
+
+
+def test_few_brief_answers_tell_nothing():
+    rare, common = OutputLengths(), OutputLengths()
+    for number in range(1000):
+        rare.observe(KEY, 4000, 400)
+        rare.observe(KEY, 500, 2 if number % 33 == 0 else 400)
+        common.observe(KEY, 4000, 400)
+        common.observe(KEY, 500, 2 if number % 8 == 0 else 400)
+    assert rare.moments(KEY, 500).brief_odds == rare.moments(KEY, 4000).brief_odds == 1.0
+    assert common.moments(KEY, 500).brief_odds == 1.0  # twice the key's, but one in eight
+    assert common.moments(KEY, 4000).brief_odds == 0.0
+
+
 def test_a_fresh_bucket_takes_the_longer_tail_until_it_has_thirty():
     lengths = OutputLengths()
     for _ in range(100):

@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 
 from router.filters import kv_headroom
 from router.forecast import (
-    EXACT_RESIDENTS,
     engine_seconds,
     forecast_engine,
     kv_free_tokens,
-    kv_peak_tokens,
     kv_promise_tokens,
-    kv_rounded,
     work_of,
 )
 from router.prompts import RequestUnits
@@ -108,6 +105,31 @@ def test_few_wait_ahead_where_long_steps_break_brief_answers(
     assert (numbers.tpot_ms > numbers.tpot_limit_ms) == is_held_back
     if is_held_back:
         assert numbers.tpot_limit_ms == pytest.approx(50.0)
+
+
+def _odds(odds):
+    return OutputMoments(count=100, mean=200.0, mean_square=60_000.0, p95=500.0, brief_odds=odds)
+
+
+@pytest.mark.parametrize(
+    ("state", "odds", "limit_ms"),
+    [
+        ({}, 2.0, 50.0),  # the step that reads what is queued is short: a full one counts
+        ({"spare_brief_misses": 0.0}, 2.0, None),  # the SLO leaves a few
+        ({"prefill_budget_tokens": 960}, 2.0, None),  # no step is longer than is promised
+        ({}, 1.0, None),
+        ({"queued_prefill_tokens": 3000.0}, 1.0, 50.0),  # nothing tells them: prompts wait
+        ({"queued_prefill_tokens": 3000.0}, 0.3, None),  # told, and no brief one: it need not
+    ],
+)
+def test_likely_brief_answers_leave_before_others_wait(ask, rule, own, state, odds, limit_ms):
+    busy = own({"step": FULL, "running": 1, "queued_prefill_tokens": 100.0, "safety_tpot": 0.45,
+                "spare_brief_misses": -0.1, **state})  # fmt: skip
+    policy = rule(slo=Slo(ttft_ms=5e3, tpot_ms=50.0))
+    numbers = forecast(ask(prompt_tokens=600, output=_odds(odds)), policy, busy)
+    assert (numbers.tpot_ms > numbers.tpot_limit_ms) == (limit_ms is not None)
+    if limit_ms is not None:
+        assert numbers.tpot_limit_ms == pytest.approx(limit_ms)
 
 
 def test_what_the_engine_has_read_of_its_queue_waits_no_more(ask, rule, own):
@@ -277,51 +299,32 @@ def test_known_usage_costs_what_was_forecast(ask, rule, own, prompt, output, cap
     assert forecast(request, rule(), candidate).engine_seconds == pytest.approx(1.5 * seconds)
 
 
+def test_long_prompts_attend_to_what_lies_before_them(ask, rule, own):
+    """Worked out for 20,000 tokens, 4,000 of them cached, behind one prompt of 10,000."""
+    quadratic = replace(SIMPLE, q_s=1e-9)
+    state = {"running": 0, "queued_prefill_tokens": 10_000.0, "head_tokens": 10_000.0,
+             "prefix_hit_tokens": 4000, "prefill_budget_tokens": 50_000}  # fmt: skip
+    request = ask(prompt_tokens=20_000)
+    plain, bent = (
+        forecast(request, rule(), own({**state, "step": step})) for step in (SIMPLE, quadratic)
+    )
+    own_ms = 1e-6 * 16_000 * (4000 + 8000)
+    ahead_ms = 1e-6 * 10_000 * 5000
+    assert bent.ttft_ms - plain.ttft_ms == pytest.approx(own_ms + ahead_ms)
+    assert bent.engine_seconds - plain.engine_seconds == pytest.approx(own_ms / 1000)
+    half_read = own({**state, "step": quadratic, "head_since_s": 0.05})
+    read = half_read.engine.read_tokens
+    assert 1000 < read < 10_000
+    less = own({**state, "step": SIMPLE, "head_since_s": 0.05})
+    later_ms = (
+        forecast(request, rule(), half_read).ttft_ms - forecast(request, rule(), less).ttft_ms
+    )
+    assert later_ms == pytest.approx(own_ms + ahead_ms - 1e-6 * read * read / 2)
+
+
 def test_expected_output_stays_below_what_the_client_allows(ask, rule):
     work = work_of(ask(max_tokens=40), rule())
     assert (work.output, work.held) == (40, 40 * 500 + 40 * 40 / 2)
-
-
-# ---------------------------------------------------------------- the peak over time
-
-sequences = st.lists(
-    st.tuples(st.integers(0, 900), st.integers(0, 700)).map(lambda two: (two[0], sum(two), 0)),
-    min_size=1,
-    max_size=40,
-)
-
-
-def walked(residents: list[tuple[int, int]], block: int) -> int:
-    """The oracle: step by step until the last one ends."""
-    most = 0
-    for step in range(max(final - held for held, final, _ in residents) + 1):
-        held = [held + step for held, final, _ in residents if held + step <= final]
-        most = max(most, sum(-(-tokens // block) * block for tokens in held))
-    return most
-
-
-@given(sequences, st.sampled_from([1, 16, 128]))
-def test_the_peak_is_what_a_walk_through_time_finds(residents, block: int) -> None:
-    peak = kv_peak_tokens(residents, block)
-    exact = walked(residents, block)
-    if len(residents) <= EXACT_RESIDENTS:
-        assert peak == exact
-    else:
-        assert exact <= peak < exact + block * len(residents)
-    assert peak <= sum(kv_rounded(final, block) for _, final, _ in residents)
-
-
-@given(sequences, st.lists(st.integers(0, 300), min_size=40, max_size=40), st.data())
-def test_wherever_a_sequence_really_is_the_peak_with_slack_is_no_less(residents, slacks, data):
-    """What was heard is old: each is up to its slack further, or where it was."""
-    said = [
-        (held, final, slack) for (held, final, _), slack in zip(residents, slacks, strict=False)
-    ]
-    true = [
-        (min(final, held + data.draw(st.integers(0, slack))), final, 0)
-        for held, final, slack in said
-    ]
-    assert walked(true, 128) <= kv_peak_tokens(said, 128)
 
 
 @pytest.mark.parametrize(("most", "promise"), [(800, 900), (None, None)])

@@ -66,6 +66,16 @@ def test_a_quantile_is_cached_between_five_percents():
     assert histogram.p95() == 1024.0
 
 
+def test_brief_answers_are_those_of_two_to_eight_tokens():
+    histogram = LogHistogram(fade=1e9)
+    assert histogram.brief_share() == 0.0
+    for number in (1, 2, 5, 8, 9, 400, 1, 400):
+        histogram.add(number)
+    assert histogram.brief_share() == pytest.approx(3 / 8)
+    histogram.age(0.5)
+    assert histogram.brief_share() == pytest.approx(3 / 8)
+
+
 def test_an_empty_histogram_and_a_faded_one():
     histogram = LogHistogram(fade=4.0)
     assert histogram.p95() == 0.0

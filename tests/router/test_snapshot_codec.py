@@ -31,7 +31,7 @@ from router.types import (
 # Of version 1. A new field is last and has a default, and is counted here: stored inputs are read
 # with the default. A field that leaves or moves makes another version.
 FIELDS = {RoutingRequest: 25, Policy: 8, Candidate: 22, EngineState: 26, ApiState: 10, Slo: 4,
-          StepModel: 5, OutputMoments: 4, RequestUnits: 11}  # fmt: skip
+          StepModel: 6, OutputMoments: 5, RequestUnits: 11}  # fmt: skip
 # One member fewer than the first inputs of this version had.
 _SHORT_POLICY = snapshot_codec._POLICY_LEAST - 1
 _SHORT_CANDIDATE = snapshot_codec._CANDIDATE_LEAST - 1

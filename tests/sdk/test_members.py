@@ -32,7 +32,7 @@ from gateway.request.dialects.translated_response import TranslatedResponse
 
 PROGRAM = __file__.replace("test_members.py", "clients/request_types.py")
 BOUNDARY = "of-ours"
-FORMS = {"/v1/images/edits", "/v1/audio/transcriptions"}
+FORMS = {"/v1/images/edits", "/v1/audio/transcriptions", "/v1/audio/translations"}
 SEEN = (
     "members", "translated", "features", "session", "stream", "n", "max_tokens", "extent", "form",
     "native", "wants_usage", "wants_running_usage", "residency", "searches_limit",
@@ -40,19 +40,20 @@ SEEN = (
 PARTS = {"openai": "openai-3", "anthropic": "anthropic"}
 SDKS = [pytest.param(sdk, marks=pytest.mark.part(part)) for sdk, part in PARTS.items()]
 USED = {  # the gateway does it itself, before or beside the request
-    r"/v1/responses (conversation|previous_response_id|truncation)":
+    r"/v1/responses(#beta|/compact)? (conversation|previous_response_id|truncation)":
         "The conversation that it goes on from is put into the input; its oldest part is cut.",
-    r"/v1/responses (background|store)": "Answers are stored and made in the background here.",
-    r"/v1/responses metadata": "It is stored with the answer and told again.",
+    r"/v1/responses(#beta)? (background|store)":
+        "Answers are stored and made in the background here.",
+    r"/v1/responses(#beta)? metadata": "It is stored with the answer and told again.",
     r"/v1/messages(#beta)? (messages\[\]\.content|tools\[\]\.type)":
         "A text alone and a list with it are the same, and so are a tool with its default type.",
-    r"/v1/responses input\[\]\.(content|type|name|namespace)":
+    r"/v1/responses(#beta|/compact)? input\[\]\.(content|type|name|namespace)":
         "A text alone and a list with it are the same; a result's call has its name.",
 }  # fmt: skip
 HISTORY = {  # of the client's own copy of an earlier answer: no model reads it
-    r"/v1/responses input\[\]\.(id|status|phase|caller|async|execution)":
+    r"/v1/responses(#beta|/compact)? input\[\]\.(id|status|phase|caller|async|execution|agent)":
         "Labels of items of an earlier answer.",
-    r"/v1/responses input\[\]\.pending_safety_checks\[\]\..+":
+    r"/v1/responses(#beta|/compact)? input\[\]\.pending_safety_checks\[\]\..+":
         "Checks of a computer's action that was done.",
     r"/v1/messages.* messages\[\]\.content\[\]\.content\.(file_type|is_file_update|new_.+|num_.+"
     r"|old_.+|retrieved_at|start_line|stop_reason|total_lines)":
@@ -118,7 +119,8 @@ def completed(path: str, body: dict[str, Any]) -> dict[str, Any]:
     if path.startswith("/v1/responses"):
         made = {**made, "input": made.get("input") or "go"}
         if isinstance(made["input"], list):
-            made["input"] = [{"call_id": "call_1", **item} for item in made["input"]]
+            items = [{"call_id": "call_1", **item} for item in made["input"]]
+            made["input"] = [{"role": "user", "content": "go"}, *items]  # some say nothing alone
     return made
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
+from gateway.config.checks.provider_accounts import sender_of_bills
 from gateway.control.admin.verb import (
     NoInput,
     Note,
@@ -84,6 +85,10 @@ def projects_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
 def projects_map(place: OperationContext, given: MapProjectInput) -> dict[str, Any]:
     if given.provider not in place.settings.providers:
         words = f"there is no provider `{given.provider}` in the configuration"
+        raise OperationRefused(words, param="provider")
+    account = sender_of_bills(place.settings, given.provider)
+    if account != given.provider:
+        words = f"`{given.provider}` is on the bills of `{account}`: name that provider"
         raise OperationRefused(words, param="provider")
     subject = f"{PROJECT}{given.provider}/{given.project}"
     says = None if given.team is None else {"team": given.team}

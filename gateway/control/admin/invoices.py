@@ -1,6 +1,6 @@
 """The verbs of `breakeven invoices`: what providers and clouds billed, beside the books."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from gateway.auth import APPLY, INVOICES
+from gateway.config.checks.provider_accounts import sender_of_bills
 from gateway.control.admin.verb import (
     NUMBER_LIMIT,
     NoInput,
@@ -95,6 +96,7 @@ def invoices_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
 )
 def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[str, Any]:
     party = _party(place.settings, given.provider, given.pool)
+    account = sender_of_bills(place.settings, given.provider or "")
     if given.format is not None and given.format not in FORMATS:
         words = f"there is no format `{given.format}`; there are {', '.join(FORMATS)}"
         raise OperationRefused(words, param="format")
@@ -103,6 +105,12 @@ def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[
     except InvoiceError as error:
         words = f"{given.name} is no invoice that can be read; nothing was imported\n{error}"
         raise OperationRefused(words, param="content") from error
+    if given.provider not in (None, account) and not _has_bookings(place, party, found.lines):
+        words = (
+            f"the requests of `{given.provider}` are on the bills of `{account}` "
+            f"(`providers.{given.provider}.billed_with`): import it with --provider {account}"
+        )
+        raise OperationRefused(words, param="provider")
     if found.format == "focus":  # its charges have instants
         found = replace(found, offset_min=0)
     elif given.provider is not None:
@@ -182,6 +190,13 @@ def _zone_document(zone: BillingZone) -> dict[str, Any]:
 
 def _by_day(days: dict[date, int]) -> dict[str, int]:
     return {str(day): pusd for day, pusd in days.items()}
+
+
+def _has_bookings(place: OperationContext, party: str, lines: Sequence[InvoiceLine]) -> bool:
+    """Whether something of an invoice's days was booked before its party shared an account."""
+    days = [line.day for line in lines]
+    with place.ledger.connect() as connection:
+        return bool(booked_costs(connection, party, min(days), max(days)))
 
 
 def _party(settings: "Settings", provider: str | None, pool: str | None) -> str:

@@ -26,6 +26,7 @@ class DecodedRequest:
     what is asked where no target can serve this, without media of earlier turns. `shorten`: the
     same without its oldest turns, by at least so many bytes; None where all must stay. `native`:
     all of it, which `members` only stand for, of a request that chat has no form for.
+    `standard_tier`: the client wants no other service tier, for which each target has its own word.
     """
 
     members: Members
@@ -37,6 +38,7 @@ class DecodedRequest:
     instead: "DecodedRequest | None" = None
     native: NativeRequest | None = None
     shorten: "Callable[[int], DecodedRequest | None] | None" = None
+    standard_tier: bool = False
 
 
 class Dialect(Protocol):

@@ -4,7 +4,8 @@ The answer has the user's last messages as they are and one `compaction` item. W
 encrypted by whoever keeps the answer (`gateway.request.store.compaction`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,8 +14,10 @@ import msgspec
 from gateway.http.body import Members, encode_raw
 from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.fields import decode_whole_member
+from gateway.request.dialects.response_encoder import ResponseEncoder
 from gateway.request.dialects.responses import ResponsesDialect
 from gateway.request.dialects.responses_encoder import ResponsesEncoder, usage
+from router.types import Feature
 
 KEPT_BYTES: Final = 64 * 1024  # of the user's messages that stay as they are, the last ones
 INSTRUCTION: Final = (
@@ -27,9 +30,18 @@ INSTRUCTION: Final = (
 _LEFT_OUT: Final = frozenset(
     {
         "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
-        "response_format", "verbosity",
+        "response_format", "verbosity", "logprobs", "top_logprobs",
     }
 )  # fmt: skip
+# What a Responses request may say beside its conversation, and no summary has a use for.
+_UNUSED: Final = (
+    "background", "include", "metadata", "parallel_tool_calls", "store", "stream", "text",
+    "tool_choice", "tools", "top_logprobs",
+)  # fmt: skip
+_UNSAID: Final = frozenset((b"null", b"false", b"[]", b"{}", b"0"))
+# How a message begins that stands for an earlier compaction, whose words the new one has.
+PREFACE: Final = "Summary of the conversation so far:\n\n"
+Voice = Callable[[str, int], ResponseEncoder]
 
 
 class CompactionDialect(ResponsesDialect):
@@ -44,17 +56,39 @@ class CompactionDialect(ResponsesDialect):
 
     def decode_request(self, members: Members) -> DecodedRequest:
         heard = super().decode_request(members)
-        chat = {name: value for name, value in heard.members.items() if name not in _LEFT_OUT}
-        messages = [
-            *msgspec.json.decode(bytes(chat["messages"])),
-            {"role": "user", "content": INSTRUCTION},
-        ]
         kept = last_user_messages(decode_whole_member(members, "input"))
-        return DecodedRequest(
-            {**chat, "messages": encode_raw(joined(messages))},
-            partial(CompactionEncoder, kept=kept),
-            heard.session,
-        )
+        unused = {
+            name for name in _UNUSED if bytes(members.get(name, b"null")).strip() not in _UNSAID
+        }
+        if "tools" in heard.members and "tools" not in unused:
+            unused.add("input.additional_tools")
+        return _summarized(heard, partial(CompactionEncoder, kept=kept), unused)
+
+
+def _summarized(heard: DecodedRequest, voice: Voice, unused: set[str]) -> DecodedRequest:
+    """Return the request for a summary of what was heard, and for one of less of it."""
+    chat = {name: value for name, value in heard.members.items() if name not in _LEFT_OUT}
+    messages = [
+        *msgspec.json.decode(bytes(chat["messages"])),
+        {"role": "user", "content": INSTRUCTION},
+    ]
+    shorten = heard.shorten
+
+    def shortened(least_bytes: int) -> DecodedRequest | None:
+        less = None if shorten is None else shorten(least_bytes)
+        return None if less is None else _summarized(less, voice, unused)
+
+    features = dict(heard.features)
+    features.pop(Feature.LOGPROBS, None)
+    return replace(
+        heard,
+        members={**chat, "messages": encode_raw(joined(messages))},
+        voice=voice,
+        features=features,
+        ignored=tuple(sorted({*heard.ignored, *unused})),
+        instead=None if heard.instead is None else _summarized(heard.instead, voice, unused),
+        shorten=None if shorten is None else shortened,
+    )
 
 
 class CompactionEncoder(ResponsesEncoder):
@@ -83,7 +117,7 @@ def last_user_messages(given: Any) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     left = KEPT_BYTES
     for index, item in reversed(list(enumerate(given if isinstance(given, list) else ()))):
-        if not _is_user(item):
+        if not _is_user(item) or _is_summary(item.get("content")):
             continue
         left -= len(msgspec.json.encode(item))
         if left < 0:
@@ -109,6 +143,12 @@ def joined(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _is_user(item: Any) -> bool:
     is_message = isinstance(item, Mapping) and item.get("type", "message") == "message"
     return is_message and item.get("role") == "user"
+
+
+def _is_summary(content: Any) -> bool:
+    part = content[0] if isinstance(content, list) and content else None
+    text = part.get("text") if isinstance(part, Mapping) else None
+    return isinstance(text, str) and text.startswith(PREFACE)
 
 
 COMPACT: Final = CompactionDialect()

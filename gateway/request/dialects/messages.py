@@ -21,6 +21,7 @@ from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.kinds.native_request import METADATA, USER, NativeRequest
 from gateway.kinds.request_checks import refuse_long_caches
+from gateway.kinds.service_tiers import TIER_MEMBER
 from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.conversation import MARK, Medium, media_levels
 from gateway.request.dialects.fields import (
@@ -72,6 +73,7 @@ _REFUSED = {
 }  # fmt: skip
 _KNOWN = _READ | _ADVICE | _REFUSED.keys() | _REFUSED_BY_CHAT.keys()
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_STANDARD_ONLY: Final = "standard_only"
 _MARKED = frozenset(("cache_control", "messages", "system", "tools"))
 _HERE = {  # what chat's errors name, by its name here
     "stop": "stop_sequences",
@@ -129,7 +131,12 @@ class MessagesDialect:
         left.update(name for tool in tools for name in tool.left_out)
         if searches_tools(given, found.added):
             left.add("tools.tool_search_tool")
-        asked = DecodedRequest(heard, _voice, session, ignored=tuple(sorted(left)))
+        standard = not self._counts and _is_standard(members)
+        if standard:  # the target's own tier is left out; it is named where no word says so
+            left.discard(TIER_MEMBER)
+        asked = DecodedRequest(
+            heard, _voice, session, ignored=tuple(sorted(left)), standard_tier=standard
+        )
         return _with_messages(asked, found, tools, marks=_marks_in(members))
 
     def whole_request(self, members: Members, refusal: RequestError) -> DecodedRequest | None:
@@ -237,6 +244,11 @@ def _left_out(members: Members) -> set[str]:
         f"output_config.{name}" for name, value in config.items() if value and name != "format"
     }
     return left
+
+
+def _is_standard(members: Members) -> bool:
+    """Whether no other service tier may serve it; `auto`, as nothing, leaves it to the target."""
+    return bool(decode_member(members, TIER_MEMBER, Any) == _STANDARD_ONLY)
 
 
 def _voice(request_id: str, _: int) -> MessagesEncoder:

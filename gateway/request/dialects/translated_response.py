@@ -56,6 +56,7 @@ def _with_terms(
         asked_by=heard.features,
         translated=heard.marked,
         ignored=heard.ignored,
+        standard_tier=heard.standard_tier,
         residency=residency,
         instead=None if heard.instead is None else read(heard.instead),
         shorten=None if heard.shorten is None else shorten,

@@ -13,11 +13,11 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.request.dialects.answer_keeper import KeptAnswer
+from gateway.request.dialects.compaction import PREFACE
 from gateway.request.store.object_store import ObjectStore
 from router.policy import tighten
 from router.types import Residency
 
-PREFACE: Final = "Summary of the conversation so far:\n\n"
 _KEY_BYTES: Final = 40  # a wrapped key of 32
 
 

@@ -96,9 +96,10 @@ class RequestContinuation:
             members["input"] = encode_raw([*asked.earlier, *own])
         if len(bytes(members.get("input", b""))) > self._limit_bytes:
             raise too_long_error(self._limit_bytes)
-        if b'"compaction"' in bytes(members.get("input", b"")):
+        if b'"compaction' in bytes(members.get("input", b"")):  # or by its other name
             await self._open_compactions(asked, members, team_id)
-        members["store"] = encode_raw(asked.stores)
+        if stores:
+            members["store"] = encode_raw(asked.stores)
         asked.earlier = []
         return asked
 

@@ -84,6 +84,31 @@ def test_the_pace_recovers_what_a_linear_step_cannot(shape):
     assert after < 0.5 * fit.loss(replace(shape, step=short), runs)
 
 
+@pytest.mark.parametrize("longest", [900, 12_000])
+def test_long_prompts_tell_what_attention_adds(longest):
+    """Fitted to prompts of up to 12,000 tokens, held against one of 40,000; short ones say nothing.
+
+    The linear fit of the same runs is off by twice as much at least.
+    """
+    truth = replace(TRUTH, q_s=TRUTH.d_s / 20_000)
+    long = EngineShape(step=truth, blocks=30001, prefill_budget_tokens=2048, context_tokens=60_000)
+    asked = [MeasuredRequest(3.0 * number, longest * (1 + number % 4) // 4, 20, 1.0, 2.0)
+             for number in range(12)]  # fmt: skip
+    runs = {"a": fit.simulate(long, asked)}
+    start = replace(long, pace=StepTiming(replace(TRUTH, d_s=1.3 * TRUTH.d_s)))
+    found = fit.fit_pace(replace(start, pace=replace(start.pace, captured_s=1e-3, eager_s=1e-3,
+                         stream_s=1e-9)), runs, evaluations=250)  # fmt: skip
+    held_out = [MeasuredRequest(0.0, 40_000, 20, 1.0, 2.0)]
+    (real,) = fit.simulate(long, held_out)
+    (bent,) = fit.simulate(replace(long, pace=found), held_out)
+    if longest < fit.LONG_PROMPT:
+        assert found.step.q_s == 0.0
+    else:
+        assert bent.ttft_s == pytest.approx(real.ttft_s, rel=0.15)
+        (linear,) = fit.simulate(replace(long, step=TRUTH, pace=None), held_out)
+        assert abs(linear.ttft_s - real.ttft_s) > 2 * abs(bent.ttft_s - real.ttft_s)
+
+
 def test_of_a_run_that_falls_behind_ttft_does_not_count(shape, runs):
     late = {name: [replace(item, ttft_s=0.9 * item.e2e_s) for item in runs[name]] for name in runs}
     exact = fit.simulate(shape, late["20.0"])

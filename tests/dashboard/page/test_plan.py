@@ -73,3 +73,20 @@ def test_the_verdict_stands_first_and_no_other_answer_of_the_same_gpus(
     assert re.search(r"Keep 1 GPU: \$[\d.,]+ a month", shown), "what can be compared between ways"
     for way in ("as contracted, $0.40", "reserved for 12 months, $0.32", "36 months, $0.24"):
         assert way in shown
+
+
+def test_one_gpu_s_break_even_is_told_in_the_form_s_own_terms(page, month, text_of) -> None:
+    """The speed that would do was once told for all hours: below the speed that is entered."""
+    test = page("plan", month.url)
+    shown = text_of(test)
+    speed = next(box for box in test.number_input if box.label.startswith("Tokens a second"))
+    duty = next(box for box in test.number_input if box.label.startswith("Hours in use"))
+    assert f"With {duty.value:g} % hours in use it can serve" in shown
+    needed = re.search(r"([\d.,]+)(k?)\s+tokens a second of one GPU", shown)
+    assert needed is not None, shown
+    factor = 1_000 if needed[2] else 1
+    assert float(needed[1].replace(",", "")) * factor > speed.value
+    assert "an hour, with ops, divided by" in shown, "the contract has them"
+    assert re.search(
+        r"This traffic alone pays for (no rate|a rate of at most \$[\d.]+ an hour)\.", shown
+    )

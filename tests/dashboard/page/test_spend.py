@@ -97,6 +97,22 @@ def test_single_requests_can_be_narrowed(page, month) -> None:
     assert {row["request"] for row in narrowed} == {first.request_id for first in mine}
 
 
+def test_a_day_lists_its_dearest_requests_first(page, month) -> None:
+    """Of a month the order by cost is not offered: it would read every row."""
+    with pytest.raises(KeyError):
+        page("spend", month.url).segmented_control(key="requests-order")
+    test = page("spend", month.url, period="24 h")
+    newest = tables(test)[4]
+    test.segmented_control(key="requests-order").set_value("dearest first").run()
+    assert not test.exception
+    dearest = tables(test)[4]
+    costs = [row["cost"] for row in dearest if row["cost"] == row["cost"]]
+    assert costs == sorted(costs, reverse=True)
+    assert costs != [row["cost"] for row in newest][: len(costs)]
+    told = " ".join(caption.value for caption in test.caption)
+    assert f"The dearest {len(dearest)} of the period, dearest first." in told
+
+
 def test_single_requests_of_a_key(page, books) -> None:
     """A key of another team is not on offer beside a team, and finds its own requests alone."""
     filled = books(peak=2.0, days=1)

@@ -1,5 +1,6 @@
 """How far break-even is, in words: never more than the figures say."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -46,6 +47,7 @@ def test_out_of_reach_says_by_how_much_and_what_could() -> None:
     assert "1.25x what these engines can serve" in first
     assert "a GPU rate of at most $0.80 an hour" in second
     assert "traffic that avoids at least $1.25 per 1M tokens" in second
+    assert "a GPU rate of at most $0.80 an hour at full capacity" in second
     floor = standing(verdict(ComparatorKind.SUBSTITUTE, -1), capability=FleetCapability(
         Volume(8 * MILLION, BOTH), CapabilitySource.FLOOR
     ))  # fmt: skip
@@ -53,6 +55,19 @@ def test_out_of_reach_says_by_how_much_and_what_could() -> None:
         "the most they were seen to serve"
         in result_text.break_even_hints(floor, floor.verdicts[0])[0]
     )
+
+
+def test_the_rate_that_the_served_volume_pays_for_stands_beside_that_of_full_engines() -> None:
+    """A reader once took the rate of full engines for the one that would do at today's volume."""
+    configuration = FleetConfiguration(1, USD, 10, Volume(8 * MILLION, BOTH))
+    look = standing(verdict(ComparatorKind.SUBSTITUTE, -1))
+    (found,) = look.verdicts
+    for served, said in (
+        (2 * MILLION, "The served volume pays for a GPU rate of at most $0.20 an hour."),
+        (0, "The served volume pays for no GPU rate."),
+    ):
+        even = assess(configuration, found.average, served=Volume(served, BOTH))
+        assert said in result_text.break_even_hints(look, replace(found, even=even))[1]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
-from dashboard import display
+from dashboard import display, formatting
 from dashboard.sections.verdict import (
+    _below,
     _option_row,
     _reserved,
     best_text,
@@ -94,3 +95,26 @@ def test_reserved_units_are_named_where_they_pay_and_where_they_never_do() -> No
         rows = [_option_row(pool, option)[0] for option in pool.options]
         assert any(named in row for row in rows) if named else not any("unit" in r for r in rows)
         assert bool(_reserved(pool, sheet)) is (named is None)
+
+
+def test_each_option_says_how_far_it_is_from_now() -> None:
+    """`1 GPU costs $418.48` alone left the reader to subtract."""
+    (pool,) = verdict().pools
+    shown = {option.gpus: _option_row(pool, option)[1] for option in pool.options if option.allowed}
+    now = pool.now.total_pusd
+    for option in pool.options:
+        if not option.allowed:
+            continue
+        beyond = option.total_pusd - now
+        word = "more" if beyond > 0 else "less"
+        text = f", {read_money(abs(beyond))} {word} than now"
+        assert (text in shown[option.gpus]) is bool(beyond), option.gpus
+    assert "than now" in shown[1]
+
+
+def test_what_may_not_leave_is_told_with_its_tokens_of_a_month() -> None:
+    found = verdict()
+    (pool,) = found.pools
+    (line,) = [text for text in _below(pool, found) if "may not leave: " in text]
+    tokens = 3_000 * 10_800  # a month of 720 h, as the period
+    assert line.endswith(f"inside ({formatting.tokens(tokens)} tokens a month).")

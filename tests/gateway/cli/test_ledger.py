@@ -228,6 +228,8 @@ def test_a_noted_seal_is_found_again_and_missed_when_the_books_are_older(ledger,
     assert missed.exit_code == 1
     assert "books are missing" in missed.stdout.replace("\n", " ")
     assert ledger("verify", "--seal", "nonsense").exit_code == 2
+    a_file = " ".join(ledger("verify", "--seal", "seal.txt").output.split())
+    assert '--seal "$(cat FILE)"' in a_file, "who gives the file's name is told what to type"
     engine.dispose()
 
 

@@ -18,7 +18,7 @@ def found(budgets=(), teams=()) -> list[str]:
                 "lost": {"same_as": "nothing"},
                 "openai/*": "passthrough",
             },
-            "providers": {"openai": {}},
+            "providers": {"openai": {}, "flex": {"billed_with": "openai"}},
             "policies": [{"name": "x", "match": {"teams": list(teams)}}],
             "budgets": [{"usd": 1, **budget} for budget in budgets],
         }
@@ -56,6 +56,7 @@ def test_every_kind_of_scope_is_possible():
         ("org:a\x07b", "no organisation id is longer than 128 printable characters"),
         ("user:" + "x" * 129, "no user id is longer than 128"),
         ("provider:opnai", "no provider named `opnai`; did you mean `openai`?"),
+        ("provider:flex", "`flex` is billed with `openai`: `provider:openai` counts both"),
         ("model:chatt", "no model named `chatt`; did you mean `chat`?"),
         ("model:openai/*", "no model named `openai/*`"),
         ("model:gpt", "`gpt` is an alias: name `chat`"),

@@ -73,6 +73,16 @@ def test_another_key_is_another_provider_of_the_same_prices() -> None:
     assert found.document["models"]["cloud"]["targets"] == ["openai/gpt-4o", "openai-2/gpt-4o"]
 
 
+def test_one_key_with_two_prices_or_bodies_is_one_account() -> None:
+    """LiteLLM's budget of `openai` counts both, and so does the bill."""
+    cold = entry("cold", "openai/gpt-4o", api_key="os.environ/KEY", extra_body={"top_k": 1})
+    warm = entry("warm", "openai/gpt-4o", api_key="os.environ/KEY", extra_body={"top_k": 2})
+    found = carried(CLOUD, cold, cold, warm).document["providers"]
+    assert {name: provider.get("billed_with") for name, provider in found.items()} == {
+        "openai": None, "openai-2": "openai", "openai-3": "openai",
+    }  # fmt: skip
+
+
 def test_another_key_of_one_that_litellm_speaks_keeps_its_name_there() -> None:
     this_entry = entry("a", "bedrock/nova", api_key="os.environ/ONE")
     found = carried(this_entry, entry("a", "bedrock/nova", api_key="os.environ/OTHER"))

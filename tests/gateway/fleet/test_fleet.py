@@ -107,6 +107,28 @@ def test_marks_of_what_to_cache_go_where_they_are_understood(stack) -> None:
     assert [target.takes_marks for target in targets(stack, "chat")] == [False, False]
 
 
+@pytest.mark.parametrize(
+    ("changes", "api"),
+    [
+        ({"base_url": None, "litellm_prefix": "openai"}, "openai"),
+        ({"base_url": None}, "alpha"),
+        ({"litellm_prefix": "openai"}, "alpha"),  # another server may speak like it, and be none
+    ],
+)
+def test_books_have_the_account_and_wires_the_api(stack, changes, api) -> None:
+    """A tier of `beta`'s account is served by its own section, and its bill is `beta`'s."""
+    providers = dict(stack.settings.providers)
+    changes = {**changes, "billed_with": "beta"}
+    providers["alpha"] = providers["alpha"].model_copy(update=changes)
+    changed = stack.settings.model_copy(update={"providers": providers})
+    fleet = Fleet(changed, stack.runtime, lambda *_: None)
+    (target,) = fleet.targets("api", changed.models["api"])
+    assert (target.name, target.section, target.api) == ("alpha/m", "alpha", api)
+    assert target.provider == "beta"
+    own = targets(stack, "chat")[0]
+    assert (own.provider, own.section, own.api) == (None, None, None)
+
+
 def test_another_rate_is_every_targets_of_its_pool(stack) -> None:
     fleet = Fleet(stack.settings, stack.runtime, lambda *_: None)
     logical, model = resolve_model(stack.settings, "chat")

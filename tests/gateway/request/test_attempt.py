@@ -50,7 +50,11 @@ def test_it_is_named_after_its_request() -> None:
 def test_what_its_target_does_not_get_is_told(takes: bool) -> None:
     this_attempt = attempt()
     asked = SimpleNamespace(
-        ignored=("api_key",), template_arguments=True, native=None, translated=None
+        ignored=("api_key",),
+        template_arguments=True,
+        standard_tier=False,
+        native=None,
+        translated=None,
     )
     this_attempt.plan.asked = asked
     this_attempt.step.frozen.target.speaks_messages = False
@@ -65,7 +69,11 @@ def test_what_goes_whole_loses_less_than_its_translation() -> None:
     this_attempt = attempt()
     native = NativeRequest({}, ignored=("speed",))
     asked = SimpleNamespace(
-        ignored=("speed", "thinking"), template_arguments=False, native=native, translated={}
+        ignored=("speed", "thinking"),
+        template_arguments=False,
+        standard_tier=False,
+        native=native,
+        translated={},
     )
     this_attempt.plan.asked, this_attempt.step.frozen.target.tells_users = asked, False
     for speaks, told in ((True, ("speed",)), (False, ("speed", "thinking"))):
@@ -79,7 +87,7 @@ def test_marks_and_users_that_a_target_is_not_told_are_named(takes: bool) -> Non
     this_attempt = attempt()
     native = NativeRequest({"metadata": msgspec.Raw(b'{"user_id":"u"}')})
     asked = SimpleNamespace(
-        ignored=("metadata.user_id",), template_arguments=False, native=native,
+        ignored=("metadata.user_id",), template_arguments=False, standard_tier=False, native=native,
         translated={"messages": b"", "tools": b""},
     )  # fmt: skip
     this_attempt.plan.asked = asked

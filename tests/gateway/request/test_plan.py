@@ -220,6 +220,52 @@ def test_a_target_in_a_cheaper_tier_is_chosen_where_no_deadline_speaks_against_i
         )
 
 
+def test_no_target_serves_another_tier_to_who_wants_the_standard_one(
+    run_stack, tmp_path, monkeypatch
+) -> None:
+    """Red before: the target's `priority` was sent, at four times the price, and only named."""
+    file = tmp_path / "ours.yaml"
+    tiers = "tiers: {priority: {input: 8, output: 16}}"
+    prices = f"usd_per_million: {{input: 2, output: 4}}, complete: true, {tiers}"
+    file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {{x/m: {{{prices}}}}}")
+    names = ("openai", "groq", "beta")
+
+    def adjust(document, _ports) -> None:
+        dear = {**document["providers"]["beta"], "prices_as": "x", "tier": "priority"}
+        document["providers"] |= dict.fromkeys(names, dear)
+        document["models"] |= {name: {"targets": [f"{name}/m"]} for name in names}
+
+    asked = {"max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+    with run_stack(adjust=adjust, prices=[str(file)]) as stack:
+        sent: dict[str, list[object]] = {name: [] for name in names}
+        for name in names:
+            backend = stack.planner._routes._fleet._api_backends[name]
+
+            async def open_(call, *, name=name, send=backend.open):
+                sent[name].append(json.loads(call.body).get("service_tier"))
+                return await send(call)
+
+            monkeypatch.setattr(backend, "open", open_)
+        for name in names:
+            answers = [
+                stack.post("/v1/messages", {"model": name, **asked, **more})
+                for more in ({"service_tier": "standard_only"}, {"service_tier": "auto"}, {})
+            ]
+            rows = [stack.settled(answer)[0] for answer in answers]
+            tokens = [row["input_tokens"] + 2 * row["output_tokens"] for row in rows]
+            rates = [
+                row["cost_pusd"] // (10**6 * each) for row, each in zip(rows, tokens, strict=True)
+            ]
+            assert rates == [2, 8, 8]
+            told = answers[0].headers.get("x-breakeven-ignored")
+            assert told == ("service_tier" if name == "beta" else None)
+    assert sent == {
+        "openai": ["default", "priority", "priority"],
+        "groq": ["on_demand", "priority", "priority"],
+        "beta": [None, "priority", "priority"],  # no word is known: none is named there
+    }
+
+
 def test_sound_that_was_decoded_is_held_by_its_length(identity, stack) -> None:
     """Its bytes are no tokens; what they hold was counted where it was decoded."""
     planner = stack.planner

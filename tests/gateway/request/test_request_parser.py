@@ -100,7 +100,7 @@ def test_a_targets_tier_is_sent_where_the_client_names_none(path, given, sent) -
     tier = asked_tier(request.members)
     target = SimpleNamespace(
         tier="Flex", extra={}, speaks_messages=False, takes_marks=False, by_priority=False,
-        template_arguments=True, upstream_model="u", own=False, provider="x",
+        template_arguments=True, upstream_model="u", own=False, provider="x", api="x",
     )  # fmt: skip
     step = SimpleNamespace(
         frozen=SimpleNamespace(

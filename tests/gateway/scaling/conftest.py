@@ -76,6 +76,7 @@ class FleetWorld:
             InstanceRent(3 * USD), 60.0, "UTC",
         )  # fmt: skip
         monkeypatch.setattr(traffic_observer, "arrivals", self._arrivals)
+        monkeypatch.setattr(traffic_observer, "running_ppm", self._running)
         monkeypatch.setattr(traffic_observer, "first_arrival_us", lambda *_: self.now_us - 300 * S)
         classes = (DemandedClass("chat", 500_000, 10**10, movable=True),)
         monkeypatch.setattr(traffic_observer, "demanded_classes", lambda *_: classes)
@@ -87,6 +88,11 @@ class FleetWorld:
 
     def _arrivals(self, _connection: Any, _models: Any, start_us: int, end_us: int) -> Any:
         return {at: dict(self.demand) for at in range(start_us, end_us, 60 * S)}
+
+    def _running(self, _connection: Any, models: Any, start: int, end: int, _usual: Any) -> Any:
+        """What arrives ends at once."""
+        counts = self._arrivals(None, models, start, end).items()
+        return {at: {name: n * 10**6 for name, n in row.items()} for at, row in counts}
 
     def new_scaler(self) -> PoolScaler:
         """A process that was started anew: nothing is left but ledger and cloud."""

@@ -174,6 +174,33 @@ def test_an_engine_that_the_list_forgets_keeps_its_rent_while_it_serves(world):
     assert len(world.cloud.engines) == 1  # nothing was started in its place
 
 
+def test_an_end_is_booked_at_the_first_list_without_the_engine(world):
+    """It is believed a minute later; rent is that of the cloud but for one look of ten seconds."""
+    world = world()
+    world.planner.wanted = 1
+    world.step(seconds=10, times=15)
+    world.planner.wanted = 0
+    world.step(seconds=10, times=15)
+    (engine,), (row,) = world.cloud.engines, world.rows().values()
+    assert row.gone_us == engine.until_us + 10 * S
+    assert done(world) == [("start", "done"), ("stop", "done")]
+
+
+def test_a_forgotten_engine_has_rent_until_it_last_served(world):
+    world = world()
+    world.planner.wanted = 1
+    world.step(times=6)
+    (engine,) = world.cloud.running
+    world.cloud.faults.forgets = {engine.token}
+    world.step(times=10)
+    engine.until_us = world.now_us  # it ends, unasked, long after lists forgot it
+    world.planner.wanted = 0
+    world.step(times=5)
+    row = world.rows()[engine.token]
+    assert engine.until_us <= row.gone_us <= engine.until_us + 30 * S
+    assert world.unseen() == []
+
+
 @pytest.mark.parametrize(("notice_s", "cut"), [(120, 0), (0, 1)])
 def test_a_spot_engine_drains_on_its_notice_and_another_takes_its_place(world, notice_s, cut):
     """The control is a market that gives no notice: the stream is cut, and the books still hold."""

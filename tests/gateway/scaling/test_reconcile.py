@@ -160,6 +160,19 @@ def test_a_list_that_forgets_is_believed_late_and_never_while_the_engine_serves(
     assert steps(still, 1) == ([], [FindingKind.FORGOTTEN])
 
 
+@pytest.mark.parametrize(("missed_s", "ended_s"), [(75, 75), (6000, 5000)])
+def test_an_end_is_when_an_engine_was_first_missed_and_not_when_that_is_believed(missed_s, ended_s):
+    """Never before its rent began, however long lists have lacked its token."""
+    told = {"stop_us": NOW - 90 * S, "told_us": NOW - 80 * S}
+    stranger = replace(row(1), token="p!i-1", place=None, owned=False)
+    missing = dict.fromkeys(("p.0.t", "p!i-1"), NOW - missed_s * S)
+    seen = view(served(0, **told), stranger, listed=(), serving=frozenset(), missing_us=missing)
+    actions = reconcile(seen, FleetWish(0), RULES, NONCES).actions
+    assert [(action.verb, action.at_us) for action in actions] == [
+        (ActionVerb.GONE, NOW - ended_s * S)
+    ] * 2
+
+
 def test_an_engine_that_serves_in_the_place_of_an_earlier_one_is_no_sign_of_it():
     earlier = served(0, stop_us=NOW - 500 * S, told_us=NOW - 400 * S)
     later = replace(served(0), token="p.0.later")

@@ -42,6 +42,27 @@ def test_a_window_has_the_engine_time_of_what_arrived(observed):
     assert (window.ends_us, window.length_s) == (observed.began_us + MINUTE, 60.0)
 
 
+def test_engine_time_counts_where_it_is_used_and_requests_where_they_arrive(observed, monkeypatch):
+    """120 requests of four minutes: a quarter of their engine time is in each."""
+    minutes = [observed.began_us + each * MINUTE for each in range(6)]
+    told = []
+
+    def running(_connection, models, start_us, end_us, usual_us):
+        told.append((models, start_us, end_us, usual_us))
+        return {at: {"chat": 120 * 250_000} for at in minutes[1:5]}
+
+    monkeypatch.setattr(traffic_observer, "running_ppm", running)
+    monkeypatch.setattr(traffic_observer, "usual_times", lambda *_: {"chat": 4 * MINUTE})
+    monkeypatch.setattr(traffic_observer, "arrivals", lambda *_: {minutes[1]: {"chat": 120}})
+    observed.observer.refresh(observed.began_us + 10 * MINUTE)
+    seen = observed(6 * 60 + 5)
+    assert told == [(("chat",), minutes[0], minutes[0] + 6 * MINUTE, {"chat": 4 * MINUTE})]
+    windows = observed.world.planner.windows
+    found = [(item.requests, item.work_s) for window in windows for item in window.arrivals]
+    assert found == [(120.0, 15.0), (0.0, 15.0), (0.0, 15.0), (0.0, 15.0)]
+    assert sum(span.all_api.api_pusd for span in seen.spans) == 120 * 10**10
+
+
 def test_without_a_known_capacity_nothing_is_told(observed):
     observed.observer.classes = None
     assert observed(500).through_us == observed.began_us

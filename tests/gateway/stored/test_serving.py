@@ -108,5 +108,10 @@ def test_a_long_conversation_is_compacted_and_goes_on(stack) -> None:
     assert stack.settled(compacted)[0]["output_tokens"] == document["usage"]["output_tokens"]
     turn = {**ASK, "input": [*document["output"], {"role": "user", "content": "on"}]}
     assert stack.post(RESPONSES, turn).status_code == 200
+    further = {"model": "own", "input": turn["input"], "tools": [], "store": True}
+    again = stack.post(f"{RESPONSES}/compact", further)
+    assert again.headers["x-breakeven-ignored"] == "store"
+    words = [item["content"][0]["text"] for item in again.json()["output"][:-1]]
+    assert words == ["hello there", "on"]
     other = stack.key("stranger", team="others").token
     assert stack.post(RESPONSES, turn, other).status_code == 400

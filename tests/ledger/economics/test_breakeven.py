@@ -58,6 +58,18 @@ def test_every_cure_alone_brings_the_volume_within_reach() -> None:
     assert not assess(replace(ONE, gpus=needed[CostDriver.GPUS] - 1), DOLLAR_PER_MILLION).feasible
 
 
+def test_the_rate_of_today_is_that_of_the_volume_which_is_served() -> None:
+    """At the break-even volume it is the rate in force; ops are paid first."""
+    whole = assess(ONE, UnitPrice(10**5, BOTH))
+    cheap = UnitPrice(10**5, BOTH)
+    at = assess(ONE, cheap, served=Volume(whole.volume.tokens, BOTH)).served_pusd_per_hour
+    assert at == ONE.gpu_pusd_per_hour
+    assert assess(ONE, cheap, served=Volume(0, BOTH)).served_pusd_per_hour is None
+    assert assess(ONE, cheap).served_pusd_per_hour is None
+    with pytest.raises(BasisMismatchError):
+        assess(ONE, cheap, served=Volume(1, TokenBasis.OUTPUT))
+
+
 def test_what_cannot_cure_says_so() -> None:
     cheap = UnitPrice(10**5, BOTH)  # $0.10 per million: 3,500M tokens earn $350 against $4,578
     needed = levers(assess(ONE, cheap).cures)

@@ -7,6 +7,7 @@ import pytest
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import (
     ADJUSTED,
+    ALL_MODELS,
     BookedCost,
     DifferenceCause,
     by_day_and_model,
@@ -55,6 +56,21 @@ def test_lines_of_one_model_are_added_and_compared_with_its_attempts():
         ("other", 7, 0),
     ]
     assert rows[0].causes == ()
+
+
+def test_a_bill_of_days_alone_is_held_against_all_models_of_a_day():
+    """By model, each of its days once was traffic from elsewhere, and each booking not billed."""
+    lines = [line(6 * USD, ""), line(9 * USD, "", day=NEXT)]
+    books = [booked(2 * USD), booked(4 * USD, model="gpt-4o-mini"), booked(8 * USD, day=NEXT),
+             booked(USD, day=NEXT, model=ADJUSTED, attempts=0)]  # fmt: skip
+    rows = by_day_and_model(lines, books, places=6)
+    assert [(row.key, row.difference_pusd, row.attempts) for row in rows[DAY]] == [
+        (ALL_MODELS, 0, 6)
+    ]
+    assert {row.key for row in rows[NEXT]} == {ALL_MODELS, ADJUSTED}
+    assert all(row.causes == (DifferenceCause.POSTED,) for row in rows[NEXT])
+    named = by_day_and_model([*lines, line(1, "gpt-4o")], books, places=6)
+    assert "gpt-4o" in {row.key for row in named[DAY]}, "a bill that names models is read by model"
 
 
 def test_half_of_the_last_place_a_line_is_rounding():

@@ -3,6 +3,7 @@
 from sqlalchemy import text
 
 from ledger.queries import reads as queries
+from ledger.queries.attempts import senders_of_bills
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
@@ -40,6 +41,22 @@ def test_a_cell_has_the_provider_of_its_target(engine, traffic) -> None:
     apis = [cell for cell in found if cell.backend == "api"]
     assert apis
     assert all(cell.target.startswith(f"{cell.provider}/") for cell in apis)
+
+
+def test_bills_come_from_who_the_latest_attempt_names(engine, traffic) -> None:
+    """Of two targets of one account; a target without attempts goes by its name."""
+    owners = {opened.target: opened.provider for opened, _ in traffic.inside() if opened.provider}
+    other, account = max(owners), min(owners.values())
+    with engine.connect() as connection, connection.begin() as change:
+        assert senders_of_bills(connection, owners) == sorted(set(owners.values()))
+        newest = "SELECT max(opened_us) FROM attempts WHERE target = :target"
+        connection.execute(
+            text(f"UPDATE attempts SET provider = :name WHERE target = :target"
+                 f" AND opened_us = ({newest})"),
+            {"name": account, "target": other},
+        )  # fmt: skip
+        assert senders_of_bills(connection, [other, "gone/m"]) == sorted([account, "gone"])
+        change.rollback()
 
 
 def test_cells_hold_money_beyond_64_bits_exactly(engine, traffic) -> None:

@@ -43,6 +43,19 @@ def test_latest_first_and_limited(connection) -> None:
     assert (row.cost_pusd, row.compared_with, row.compared_pusd) == (400, "a/x", 19)
 
 
+def test_the_dearest_first_and_without_a_cost_last(engine, opened, settled) -> None:
+    """Whoever asks which requests made a day dear does not find them among the latest."""
+    records = []
+    for n, cost in enumerate((7, None, 900, 40, 900)):
+        records += [opened(n), settled(n, cost_pusd=cost)]
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
+    with engine.connect() as connection:
+        found = queries.attempts(connection, SCOPE, dearest=True)
+        first = queries.attempts(connection, SCOPE, dearest=True, limit=1)
+    assert [row.cost_pusd for row in found] == [900, 900, 40, 7, None]
+    assert [row.request_id for row in (*found[:2], *first)] == ["r4", "r2", "r4"]
+
+
 def test_filters_and_team_scope_narrow(connection) -> None:
     spilled = queries.attempts(connection, SCOPE, where={"spill_reason": "ttft"})
     assert [row.request_id for row in spilled] == ["r15", "r10", "r5", "r0"]

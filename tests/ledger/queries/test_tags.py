@@ -124,9 +124,11 @@ def test_single_tries_of_a_key_are_read_from_its_hours_alone(
 
     monkeypatch.setattr(requests, "attempts", spied)
 
-    def found(key: str, most: int = 200, of: Scope = scope, **where: str) -> list[int | None]:
+    def found(
+        key: str, most: int = 200, of: Scope = scope, dearest: bool = False, **where: str
+    ) -> list[int | None]:
         with engine.connect() as connection:
-            rows = attempts_of_key(connection, of, key, where=where, limit=most)
+            rows = attempts_of_key(connection, of, key, where=where, limit=most, dearest=dearest)
         return [row.cost_pusd for row in rows]
 
     assert found("k2") == [15, 9, 3]
@@ -138,6 +140,7 @@ def test_single_tries_of_a_key_are_read_from_its_hours_alone(
     assert spans[:3] == [
         (hour[3], hour[16], "rare"), (hour[9], hour[16], "rare"), (hour[3], hour[16], "rare"),
     ]  # fmt: skip
+    assert found("k1", most=2, dearest=True) == sorted(found("k1"), reverse=True)[:2]
 
 
 def test_after_an_upgrade_rows_say_what_no_sum_by_key_has(

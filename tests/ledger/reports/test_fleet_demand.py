@@ -62,6 +62,52 @@ def test_a_request_is_spread_over_the_minutes_in_which_it_ran(opened_us, length_
         assert abs(ppm - 10**6 * ran_us / length_us) <= 1
 
 
+@given(
+    opened_us=st.integers(0, 10**9),
+    length_us=st.integers(0, 10 * MINUTE_US),
+    usual_us=st.integers(0, 10 * MINUTE_US),
+)
+def test_a_minute_of_what_goes_on_is_known_when_it_is_over(opened_us, length_us, usual_us):
+    """Nothing that ends later changes it, parts add up, and none is after the end."""
+    ended_us = opened_us + length_us
+    parts = dict(fleet_demand.passing_ppm(opened_us, ended_us, usual_us))
+    assert sum(parts.values()) == 10**6
+    assert max(parts) <= max(opened_us, ended_us - 1)
+    goes_on = dict(fleet_demand.passing_ppm(opened_us, 2**62, usual_us))
+    for minute_us, ppm in parts.items():
+        if minute_us + MINUTE_US < ended_us:
+            assert goes_on[minute_us] == ppm
+    assert max(goes_on) < max(opened_us + 1, opened_us + usual_us)
+
+
+def test_what_still_runs_is_counted_by_its_usual_time_and_once(engine, traffic):
+    """A request of four minutes where two are usual, one that runs on, and one that ended early."""
+    start_us = min(item.opened_us for item, _ in traffic) // MINUTE_US * MINUTE_US
+    lengths_us = (4 * MINUTE_US, None, 90_000_000)
+    row = orm.AttemptRow
+    with engine.begin() as connection:
+        connection.execute(update(row).values(attempt_no=2))
+        for (item, _), length_us in zip(traffic[:3], lengths_us, strict=False):
+            settled_us = None if length_us is None else start_us + length_us
+            ran = {"attempt_no": 1, "opened_us": start_us, "settled_us": settled_us}
+            mine = row.attempt_id == item.attempt_id
+            connection.execute(update(row).where(mine).values(**ran, model="code"))
+    with engine.connect() as connection:
+        span = (connection, ["code"], start_us, start_us + DAY_US)
+        known_us = start_us + 5 * MINUTE_US
+        (usual_us,) = fleet_demand.usual_times(*span, known_us).values()
+        assert usual_us == (4 + 5 + 1.5) * MINUTE_US // 3
+        (name,) = fleet_demand.arrivals(*span)[start_us]
+        usual = {name: 2 * MINUTE_US}
+        found = fleet_demand.running_ppm(*span, usual)
+        later_us = start_us + MINUTE_US
+        rest = fleet_demand.running_ppm(connection, ["code"], later_us, later_us + DAY_US, usual)
+        unknown = fleet_demand.running_ppm(*span, {})
+    assert found == {start_us: {name: 1_500_000}, later_us: {name: 1_500_000}}
+    assert rest == {later_us: {name: 1_500_000}}
+    assert unknown == {start_us: {name: 3_000_000}}
+
+
 def test_what_ran_in_a_minute_is_read_with_what_began_before_it(engine, traffic):
     """A request of four minutes counts a quarter in each, also from the middle of it on."""
     start_us = min(item.opened_us for item, _ in traffic) // MINUTE_US * MINUTE_US

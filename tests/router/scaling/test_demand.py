@@ -71,6 +71,19 @@ def test_what_internal_traffic_needs_is_its_upper_end_until_a_day_without() -> N
     assert demand.needed_work(DemandClass("new", 1.0, None), 240.0, 0.0) == 0.0
 
 
+def test_engine_time_of_a_request_is_that_of_an_hour_also_where_it_runs_on() -> None:
+    """One request of 300 s in ten minutes, whose engine time comes in parts of a minute."""
+    demand, inner = PoolDemand(), DemandClass("inner", 1.0, None, movable=False)
+    for minute in range(1, 601):
+        work_s = 60.0 if 1 <= minute % 10 <= 5 else 0.0
+        demand.observe(window(minute, ClassArrivals("inner", float(minute % 10 == 1), work_s)))
+        if minute == 590:
+            kept = PoolDemand.from_memory(json.loads(json.dumps(demand.memory())))
+    assert demand.needed_work(inner, 240.0, 600 * 60.0) >= 0.5
+    assert demand._work_s["inner"] == pytest.approx(300.0, rel=0.1)
+    assert kept._work_s["inner"] == pytest.approx(300.0, rel=0.1)
+
+
 def test_memory_is_bounded_whatever_classes_arrive() -> None:
     demand = PoolDemand()
     for minute in range(1, 200):

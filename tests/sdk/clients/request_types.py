@@ -23,11 +23,17 @@ REQUESTS = {
         "/v1/audio/speech": "audio.speech_create_params:SpeechCreateParams",
         "/v1/audio/transcriptions":
             "audio.transcription_create_params:TranscriptionCreateParams",
+        "/v1/audio/translations": "audio.translation_create_params:TranslationCreateParams",
         "/v1/responses": "responses.response_create_params:ResponseCreateParams",
+        "/v1/responses#beta": "beta.response_create_params:ResponseCreateParams",
+        "/v1/responses/compact": "responses.response_compact_params:ResponseCompactParams",
     },
     "anthropic": {
         "/v1/messages": "message_create_params:MessageCreateParams",
         "/v1/messages#beta": "beta.message_create_params:MessageCreateParams",
+        "/v1/messages/count_tokens": "message_count_tokens_params:MessageCountTokensParams",
+        "/v1/messages/count_tokens#beta":
+            "beta.message_count_tokens_params:MessageCountTokensParams",
     },
 }  # fmt: skip
 FORMS = 6  # of one value that are tried

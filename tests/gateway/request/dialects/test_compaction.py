@@ -11,9 +11,11 @@ from gateway.request.dialects.compaction import (
     COMPACT,
     INSTRUCTION,
     KEPT_BYTES,
+    PREFACE,
     joined,
     last_user_messages,
 )
+from router.types import Feature
 
 
 def user(text: str) -> dict:
@@ -60,6 +62,48 @@ def test_the_answer_has_the_users_words_and_one_compaction(answer_of) -> None:
     assert words["content"] == [{"type": "input_text", "text": "hi"}]
     assert item == {"id": "cmp_ab_0", "type": "compaction", "encrypted_content": "They met."}
     assert document["usage"]["output_tokens"] == 12
+
+
+def heard_of(**asked):
+    return COMPACT.decode_request(decode_members(json.dumps({"model": "m", **asked}).encode()))
+
+
+def test_what_no_summary_has_a_use_for_is_named() -> None:
+    asked = {
+        "tools": [{"type": "function", "name": "look"}], "tool_choice": "required", "stream": True,
+        "text": {"format": {"type": "json_object"}}, "metadata": {"a": "b"}, "store": True,
+        "top_logprobs": 2, "max_tool_calls": 3, "background": False, "include": [],
+    }  # fmt: skip
+    heard = heard_of(input="hi", **asked)
+    named = {"max_tool_calls", "metadata", "store", "stream", "text", "tool_choice", "tools"}
+    assert set(heard.ignored) == {*named, "top_logprobs"}
+    assert heard.features == {}
+    assert heard_of(input="hi", store=False).ignored == ()
+
+
+def test_media_and_length_are_judged_as_those_of_any_answer() -> None:
+    """A session that an answer goes on from can be summed up where that is answered."""
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    earlier = {"role": "user", "content": [picture, {"type": "input_text", "text": "x" * 900}]}
+    turns = [earlier, {"role": "assistant", "content": "ho"}, user("on")]
+    heard = heard_of(input=turns, truncation="auto")
+    assert b"image_url" in bytes(heard.members["messages"])
+    assert b"image_url" not in bytes(heard.instead.members["messages"])
+    assert heard.instead.ignored == ("input.image",)
+    less = heard.shorten(600)
+    assert less.ignored == ("input.oldest",)
+    for asked in (heard, heard.instead, less):
+        assert json.loads(bytes(asked.members["messages"]))[-1]["content"].endswith(INSTRUCTION)
+        made = json.loads(encode_whole(asked.voice("req_ab", 7), b"{}"))
+        assert made["object"] == "response.compaction"
+    file = {"type": "input_file", "file_data": "data:application/pdf;base64,JVBERi0="}
+    asked = heard_of(input=[{"role": "user", "content": [file]}])
+    assert asked.features.keys() == {Feature.FILES}
+
+
+def test_an_earlier_summary_is_in_the_new_one_alone() -> None:
+    before = {"role": "user", "content": [{"type": "input_text", "text": f"{PREFACE}They met."}]}
+    assert last_user_messages([user("hi"), before]) == last_user_messages([user("hi")])
 
 
 @pytest.mark.parametrize("given", [None, 5, [], ["x"], [{"role": "assistant", "content": "x"}]])

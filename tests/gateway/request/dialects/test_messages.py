@@ -100,6 +100,23 @@ def test_advice_that_is_left_out_is_named() -> None:
     assert MESSAGES.decode_request(members).ignored == left
 
 
+@pytest.mark.parametrize(
+    ("tier", "standard", "ignored"),
+    [
+        ("standard_only", True, ()),
+        ("auto", False, ("service_tier",)),  # left to the target, as without one
+        ("priority", False, ("service_tier",)),
+        (None, False, ()),
+    ],
+)
+def test_the_standard_tier_alone_is_wanted_in_every_dialect(tier, standard, ignored) -> None:
+    members = decode_members(json.dumps({**ASK, "service_tier": tier}).encode())
+    found = MESSAGES.decode_request(members)
+    assert (found.standard_tier, found.ignored) == (standard, ignored)
+    counted = {name: value for name, value in members.items() if name != "max_tokens"}
+    assert not COUNT_TOKENS.decode_request(counted).standard_tier  # nothing is answered
+
+
 def test_instructions_come_first() -> None:
     assert heard(system="be brief")["messages"][0] == {"role": "system", "content": "be brief"}
 

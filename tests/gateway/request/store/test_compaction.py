@@ -1,6 +1,7 @@
 """A compaction opens for its team, wherever it stands in the input."""
 
-from gateway.request.store.compaction import PREFACE, CompactionReader, seal_summary
+from gateway.request.dialects.compaction import PREFACE
+from gateway.request.store.compaction import CompactionReader, seal_summary
 from router.types import Residency
 
 

@@ -158,10 +158,11 @@ async def test_references_make_no_more_than_a_body_may_have(
     await refused(conversation="conv_1", input="a")
 
 
-async def test_a_compaction_stands_for_what_it_sums_up(open_store, expand) -> None:
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary"])
+async def test_a_compaction_stands_for_what_it_sums_up(open_store, expand, kind: str) -> None:
     store = open_store()
     sealed = await seal_summary(store, "a", "all of it", "internal_only")
-    item = {"type": "compaction", "encrypted_content": sealed}
+    item = {"type": kind, "encrypted_content": sealed}
     found, given, _ = await expand(store, input=[item, user("on")])
     assert given[0]["content"][0]["text"].endswith("all of it")
     assert given[1] == user("on")

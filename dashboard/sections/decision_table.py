@@ -1,0 +1,86 @@
+"""A recorded decision as a table: each target, why it was taken or not, and what was forecast.
+
+The record is the one that `router.packed` writes. The dashboard imports nothing of the router, so
+the places of three figures are repeated here; a test holds them against the router's own reading.
+"""
+
+from math import isfinite
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from dashboard import formatting
+from ledger.reasons import REASONS
+
+VERSION: Final = 4  # of the record; others are not read
+_VERDICTS: Final = 7  # place of the candidates in the record
+_OMITTED: Final = 6
+_WORDS: Final = tuple(REASONS)  # a record keeps a reason's place, which is the file's order
+
+
+class _Places(NamedTuple):
+    """Places of a candidate's figures, which are 32-bit floats."""
+
+    ttft_ms: int
+    tpot_ms: int
+    objective_pusd: int
+
+
+_BY_COUNT: Final = {  # the number of figures tells whose they are
+    17: _Places(10, 11, 16),  # an own engine that was forecast
+    4: _Places(0, 1, 3),  # an API
+    6: _Places(0, 1, 3),  # an API with a part of the prompt in its cache
+}
+
+
+class CandidateView(NamedTuple):
+    """One target as the decision saw it; `None` where nothing was forecast."""
+
+    name: str
+    reason: str
+    feasible: bool
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    objective_pusd: float | None = None
+
+
+def candidates(blob: bytes) -> list[CandidateView]:
+    """Return the targets in the order of the decision. Raises `ValueError` for another version."""
+    packed = msgspec.msgpack.decode(blob)
+    if not packed or packed[0] != VERSION:
+        raise ValueError("the record of this decision has another version")
+    return [
+        CandidateView(name, _WORDS[place], feasible, *_figures(figures))
+        for name, place, feasible, figures, *_ in packed[_VERDICTS]
+    ]
+
+
+def omitted(blob: bytes) -> int:
+    """Return how many further targets the decision saw that its record does not have."""
+    return int(msgspec.msgpack.decode(blob)[_OMITTED])
+
+
+def decision_rows(found: list[CandidateView]) -> list[dict[str, Any]]:
+    """Return the table's rows."""
+    return [
+        {
+            "target": one.name,
+            "why": formatting.reason(one.reason),
+            "could serve": "yes" if one.feasible else "no",
+            "compared cost": None
+            if one.objective_pusd is None
+            else formatting.money(round(one.objective_pusd)),
+            "first token, s": None if one.ttft_ms is None else one.ttft_ms / 1e3,
+            "time per token, ms": one.tpot_ms,
+        }
+        for one in found
+    ]
+
+
+def _figures(figures: bytes) -> tuple[float | None, ...]:
+    numbers = Struct(f"<{len(figures) // 4}f").unpack(figures)
+    places = _BY_COUNT.get(len(numbers))
+    if places is None:
+        return ()
+    return tuple(numbers[place] if isfinite(numbers[place]) else None for place in places)

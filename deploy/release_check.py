@@ -1,0 +1,113 @@
+"""What a release needs, in order: `python -m deploy.release_check`, or `make release-check`.
+
+First that every place names one version: package, chart, changelog, and the commands of the pages.
+Then each step as a process of its own: packages, bills of materials, site, chart with compose and
+image file, every Python that is here, the first hour. A table tells each step's result and seconds;
+the status is 1 where a step failed, and 0 where each passed or, as it says, could not run here.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import yaml
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+NOT_HERE: Final = 2  # the status of a step that this machine cannot run: a port is taken
+_WHEEL: Final = re.compile(r"breakeven-(\d[\w.]*?)-py3-none-any\.whl")
+_IMAGE: Final = re.compile(r"/breakeven:(\d+\.\d[\w.]*)")
+_HEADING: Final = re.compile(r"^## (\d[\w.]*)", re.MULTILINE)
+
+
+class StepResult(StrEnum):
+    """How a step ended."""
+
+    PASSED = "passed"
+    FAILED = "FAILED"
+    NOT_HERE = "could not run here"
+
+
+class ReleaseStep(NamedTuple):
+    """One process; `words` follow the interpreter."""
+
+    name: str
+    words: tuple[str, ...]
+
+
+STEPS: Final = (
+    ReleaseStep("dist", ("-m", "deploy.dist")),
+    ReleaseStep("sbom", ("-m", "deploy.sbom")),
+    ReleaseStep("docs", ("-m", "deploy.docsite.build")),
+    ReleaseStep("deploy", ("-m", "pytest", "-q", "tests/deploy")),
+    ReleaseStep("pythons", ("-m", "deploy.pythons")),
+    ReleaseStep("first-hour", ("-m", "deploy.docsite.first_hour")),
+)
+VERSIONS: Final = "versions"
+
+
+def named_versions(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each place that names a version of the product, with that version."""
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    yield "pyproject.toml", str(project["version"])
+    chart = root / "deploy" / "helm" / "breakeven" / "Chart.yaml"
+    for name in ("version", "appVersion"):
+        yield (
+            f"{chart.relative_to(root)} {name}",
+            str(yaml.safe_load(chart.read_text("utf-8"))[name]),
+        )
+    newest = _HEADING.search((root / "CHANGELOG.md").read_text("utf-8"))
+    yield "CHANGELOG.md", newest[1] if newest else "none"
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        text = page.read_text("utf-8")
+        for found in (*_WHEEL.finditer(text), *_IMAGE.finditer(text)):
+            yield str(page.relative_to(root)), found[1]
+
+
+def version_faults(root: Path) -> list[str]:
+    """Return the places that do not name the version of `pyproject.toml`."""
+    (_, version), *others = named_versions(root)
+    return [f"{place}: {named}, not {version}" for place, named in others if named != version]
+
+
+def run_step(step: ReleaseStep) -> StepResult:
+    """Run a step to its end; what it prints is shown."""
+    status = subprocess.run([sys.executable, *step.words], cwd=ROOT, check=False).returncode
+    if not status:
+        return StepResult.PASSED
+    return StepResult.NOT_HERE if status == NOT_HERE else StepResult.FAILED
+
+
+def check_release(
+    names: Sequence[str], run: Callable[[ReleaseStep], StepResult] = run_step, root: Path = ROOT
+) -> int:
+    """Run the named steps, all where none is named, and print the table; return the status."""
+    lines: list[tuple[str, StepResult, float]] = []
+    if not names or VERSIONS in names:
+        faults = version_faults(root)
+        print(*faults, sep="\n", end="\n" if faults else "")
+        lines.append((VERSIONS, StepResult.FAILED if faults else StepResult.PASSED, 0.0))
+    for step in STEPS:
+        if names and step.name not in names:
+            continue
+        began = time.monotonic()
+        lines.append((step.name, run(step), time.monotonic() - began))
+    for name, result, seconds in lines:
+        print(f"{name:12} {seconds:7.1f} s  {result}")
+    return int(any(result is StepResult.FAILED for _, result, _ in lines))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("deploy.release_check", description=__doc__)
+    parser.add_argument("steps", nargs="*", choices=[VERSIONS, *(step.name for step in STEPS), []])
+    return check_release(parser.parse_args().steps)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Which provider's bill has the requests of another one, and settings in which that cannot be.
+
+Two sections of one account, such as a standard and a `flex` tier, have one bill: `billed_with`
+names the section that stands for the account in the books, in budgets and in reconciliation.
+"""
+
+from collections.abc import Iterator
+
+from gateway.config.checks.provider_names import prefix_of
+from gateway.config.faults import ConfigFault, Place, suggest, warning
+from gateway.config.schema import ProviderSection, Settings
+
+KEY = "billed_with"
+
+
+def sender_of_bills(settings: Settings, name: str) -> str:
+    """Return the provider whose bill has the requests that a provider serves."""
+    provider = settings.providers.get(name)
+    return name if provider is None else provider.sends_bills(name)
+
+
+def separate_accounts(settings: Settings) -> tuple[str, ...]:
+    """Return the providers that send bills, in the order of the configuration."""
+    return tuple(name for name, given in settings.providers.items() if given.billed_with is None)
+
+
+def check_accounts(settings: Settings) -> Iterator[ConfigFault]:
+    """Yield accounts that lead nowhere, and pairs of sections that have one account untold."""
+    for name, provider in settings.providers.items():
+        if provider.billed_with is None:
+            yield from _check_shared_key(settings, name, provider)
+        else:
+            yield from _check_billed(settings, name, provider, provider.billed_with)
+
+
+def _check_billed(
+    settings: Settings, name: str, provider: ProviderSection, other: str
+) -> Iterator[ConfigFault]:
+    here: Place = ("providers", name, KEY)
+    account = settings.providers.get(other)
+    if other == name:
+        yield ConfigFault(here, "names the provider itself: leave it out")
+    elif account is None:
+        hint = suggest(other, set(settings.providers) - {name})
+        yield ConfigFault(here, f"no provider named `{other}`{hint}", about=("providers", other))
+    elif account.billed_with is not None:
+        words = f"`{other}` is billed with `{account.billed_with}` itself: name the last one"
+        yield ConfigFault(here, words)
+    elif account.simulated != provider.simulated:
+        here = ("providers", name, "simulated")
+        words = f"no bill has stand-ins and others: `{other}`, which it is billed with, differs"
+        yield ConfigFault(here, words)
+    if provider.billing_utc_offset is not None:
+        words = f"is of the bills of `{other}`, which has this provider's requests: state it there"
+        yield ConfigFault(("providers", name, "billing_utc_offset"), words)
+
+
+def _check_shared_key(
+    settings: Settings, name: str, provider: ProviderSection
+) -> Iterator[ConfigFault]:
+    """Yield a warning for the key of an earlier provider at the same address: it is one account."""
+    if not provider.names_a_key or provider.simulated:
+        return
+    for other, earlier in settings.providers.items():
+        if other == name:
+            return
+        if earlier.billed_with is None and _account(other, earlier) == _account(name, provider):
+            words = (
+                f"has the key of `{other}`, so one bill has both: `{KEY}: {other}` makes them one "
+                "account in budgets and reconciliation"
+            )
+            here: Place = ("providers", name)
+            yield warning(here, words, upon=(here, ("providers", other)))
+            return
+
+
+def _account(name: str, provider: ProviderSection) -> tuple[object, ...]:
+    """Return what tells accounts apart: where requests are sent, and with which key."""
+    key = (provider.api_key_env, provider.api_key_file, provider.api_key_exec)
+    where = provider.base_url or prefix_of(name, provider)
+    return (where, *key)
