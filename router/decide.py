@@ -116,6 +116,7 @@ def _rank(
     value, missed = elsewhere
     accepted: list[Ranked] = []
     refused: list[Ranked] = []
+    spare: list[Ranked] = []
     prices: dict[str, float] = {}
     for place, name, candidate, forecast in own:
         pool = candidate.pool or name
@@ -133,7 +134,7 @@ def _rank(
             dense = worth / seconds if seconds > 0.0 else inf
         if candidate.is_spare:
             dollars = None if seconds is None else price * seconds
-            refused.append((candidate, forecast, dense, dollars, _SPARE))
+            spare.append((candidate, forecast, dense, dollars, _SPARE))
         elif price == 0.0:
             accepted.append((candidate, forecast, dense, 0.0, None))
         elif dense is not None and dense >= price:
@@ -149,7 +150,7 @@ def _rank(
             accepted.append((candidate, forecast, None, dollars, _COSTLIER))
         else:
             unpriced.append((candidate, forecast, None, None, _UNPRICED))
-    return accepted + refused + unpriced
+    return accepted + refused + spare + unpriced
 
 
 def _is_looser(ttft_ms: float | None, candidate: Candidate) -> bool:

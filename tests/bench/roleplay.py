@@ -39,8 +39,8 @@ def play(
     rate: float,
     seconds: float,
     seed: int,
-) -> tuple[list[ReplayOutcome], PolicyReplay]:
-    """Requests that came after the warm-up, and what decided; `draw`: model, tokens in, out."""
+) -> list[ReplayOutcome]:
+    """Return the requests that came after the warm-up; `draw`: model, tokens in, tokens out."""
     rng, arrivals, at_s = random.Random(seed), [], 0.0
     while (at_s := at_s + rng.expovariate(rate)) < WARM_S + seconds:
         name, prompt, tokens = draw(rng)
@@ -49,7 +49,7 @@ def play(
     house = ReplayFleet(settings, BOOK, sources, {}, 10**15)
     planned = PolicyReplay(house, settings, arrivals[-1].at_s)
     outcomes = Replay(planned.seats, {}, arrivals, ()).run(planned)
-    return [outcome for outcome in outcomes if outcome.arrival.at_s >= WARM_S], planned
+    return [outcome for outcome in outcomes if outcome.arrival.at_s >= WARM_S]
 
 
 def figures(outcomes: list[ReplayOutcome], classes: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
