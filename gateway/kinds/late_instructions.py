@@ -5,7 +5,7 @@ OpenAI takes `system` and `developer` at any place. Chat templates of many open 
 user's turn, where `/v1/messages` has them, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,11 +17,14 @@ _RESULTS: Final = ("tool", "function")
 _SEPARATOR: Final = "\n\n"
 
 
-def may_instruct_late(messages: bytes) -> bool:
+def may_instruct_late(messages: bytes, roles: Sequence[str] | None = None) -> bool:
     """Return whether an instruction may stand behind the first message; a text may look like it.
 
     Costs two searches from the end, and an engine's request is looked through where it is true.
+    `roles`: of all messages, where these are known, which costs nothing.
     """
+    if roles is not None:
+        return any(role in _ROLES for role in roles[1:])
     last = max(messages.rfind(b'"system"'), messages.rfind(b'"developer"'))
     return last > messages.find(b"}") >= 0
 

@@ -52,12 +52,13 @@ def prompt_bytes(members: Members) -> int:
     return found
 
 
-def seldom_read_bytes(members: Members) -> int:
+def seldom_read_bytes(members: Members, *, calls: bool = True) -> int:
     """Bytes that only a few targets read: long schemas and lists of tools, and what they rewrite.
 
     They are in no estimate, for most targets read none of them; they are in each bound.
+    `calls`: whether messages may hold calls of tools.
     """
-    found = rewritten_tokens(members)
+    found = rewritten_tokens(members, calls=calls)
     if _SELDOM_READ.isdisjoint(members):
         return found
     for name, value in members.items():
@@ -66,7 +67,7 @@ def seldom_read_bytes(members: Members) -> int:
     return found
 
 
-def rewritten_tokens(members: Members) -> int:
+def rewritten_tokens(members: Members, *, calls: bool = True) -> int:
     """Tokens beyond a prompt's bytes, where a target spells it out or writes its JSON anew."""
     found = 0
     for name, value in members.items():
@@ -75,7 +76,7 @@ def rewritten_tokens(members: Members) -> int:
         raw = bytes(value)
         found += spelled_bytes(raw)
         if name == "messages":
-            found += redumped_arguments(raw)
+            found += redumped_arguments(raw) if calls else 0
         elif name not in _TEXTS:
             found += redumped_tokens(raw)
     return found

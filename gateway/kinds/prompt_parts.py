@@ -110,16 +110,15 @@ class _TextMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode_texts = msgspec.json.Decoder(list[_TextMessage]).decode
 
 
-def is_text(prompt: bytes) -> bool:
-    """Return whether a conversation is messages of text and nothing else, as most are.
+def roles_of_text(prompt: bytes) -> list[str] | None:
+    """Return who speaks in a conversation of text and nothing else, as most are; None: of others.
 
     To decode it takes a tenth of the time of looking for all that else may stand in it.
     """
     try:
-        _decode_texts(prompt)
+        return [message.role for message in _decode_texts(prompt)]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def find_parts(prompt: bytes) -> PromptParts:

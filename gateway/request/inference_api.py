@@ -205,8 +205,8 @@ class InferenceApi:
             asked = self._decode_body(path, fields, text)
         if asked.features and _STORE in asked.features:
             asked = self.storage.open_chat(asked, identity.team_id, reply)
-        if self._dispatcher.cache is not None:
-            self._dispatcher.cache.consider(reply, asked, path, fields, text)
+        if self._dispatcher.cache is not None or fields.caching is not None:
+            self._dispatcher.consider_cache(reply, asked, path, fields, text)
         if asked.form is None and not (asked.has_sound or asked.media_parts):
             return asked
         measure = KINDS[asked.kind].measure

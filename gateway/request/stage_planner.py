@@ -14,11 +14,13 @@ import msgspec
 from gateway.clock import Clock
 from gateway.errors import RequestError
 from gateway.fleet.demand_counter import DemandCounter
+from gateway.http.fields import RequestHead
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
 from gateway.request.answer_guard import guard_answer
 from gateway.request.attempt import CandidateQueue
+from gateway.request.cache.cacheable import check_words
 from gateway.request.cache.response_cache import ResponseCache
 from gateway.request.client_response import ClientResponse
 from gateway.request.content_inspector import ContentInspector, ContentRefusal
@@ -77,6 +79,23 @@ class StagePlanner:
         if guards := self.inspector.guards_of(terms):
             guard_answer(reply, guards, asked.model, self.inspector.count)
         return made
+
+    def consider_cache(
+        self,
+        reply: ClientResponse,
+        asked: InferenceRequest,
+        path: str,
+        fields: RequestHead,
+        text: bytes,
+    ) -> None:
+        """Mark a reply that may be an earlier answer; raise for words that mean nothing to a cache.
+
+        They are refused also where the cache is off: a client must not fail once it is turned on.
+        """
+        if fields.caching is not None:
+            check_words(fields.caching)
+        if self.cache is not None:
+            self.cache.consider(reply, asked, path, fields, text)
 
     async def look_first(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse

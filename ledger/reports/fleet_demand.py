@@ -170,6 +170,7 @@ def running_ppm(
         add(minute_us, class_name(ClassKey(model, team in bound)), count * PPM)
     long = select(row.opened_us, settled_us, row.model, row.team_id).where(*mine, last > first)
     for opened_us, ended_us, model, team in connection.execute(long):
+        assert ended_us is not None, "it was coalesced"
         name = class_name(ClassKey(model, team in bound))
         parts = (
             passing_ppm(opened_us, ended_us, usual_us.get(name, 0))
@@ -202,6 +203,7 @@ def usual_times(
     )
     sums: dict[str, tuple[int, int]] = {}
     for model, team, count, ran_us in connection.execute(query):
+        assert ran_us is not None, "a group has rows"
         name = class_name(ClassKey(model, team in bound))
         requests, total_us = sums.get(name, (0, 0))
         sums[name] = (requests + count, total_us + int(ran_us))

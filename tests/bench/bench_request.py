@@ -240,7 +240,7 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
     batches = []
     async with app.router.lifespan_context(app):
         clients = Clients(make, question(key.token, given), loop)
-        await clients.ask(20 * CLIENTS)
+        await clients.ask((2 if given.long else 20) * CLIENTS)  # a long one warms as much
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 50, 1000)
@@ -265,7 +265,8 @@ def instructions(given: argparse.Namespace) -> float:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         again = [sys.executable, __file__, "--counting", "--requests", str(given.requests)]
-        again += [flag for flag in ("--stream", "--hit", "--unstored") if getattr(given, flag[2:])]
+        flags = ("--stream", "--long", "--hit", "--unstored")
+        again += [flag for flag in flags if getattr(given, flag[2:])]
         count = ["valgrind", "--tool=callgrind", "--instr-atstart=no",
                  f"--callgrind-out-file={out}"]  # fmt: skip
         # Where a text is put among others depends on this, and with it how long a look-up takes.

@@ -13,9 +13,10 @@ from hashlib import sha256
 
 import msgspec
 
+from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.http.connection import Header
-from gateway.http.fields import CACHE_ASKED, CACHE_CONTROL
+from gateway.http.fields import CACHE_ASKED, CACHE_CONTROL, PRAGMA
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.spec import EqualAnswers
@@ -29,6 +30,10 @@ from router.reasons import Reason
 from router.types import Feature, Residency
 
 ANY = b"any"  # of `x-breakeven-cache`: one answer is as good as another
+# Of the same header: neither read nor stored; `bypass` is what answers say of that.
+OFF = frozenset((b"off", b"bypass", b"no-store"))
+ANEW = b"no-cache"
+WORDS = frozenset((ANY, ANEW, *OFF))
 BODY_LIMIT_BYTES = 256 * 1024  # naming a longer one would hold up streams
 _NEVER = frozenset(
     {
@@ -47,19 +52,44 @@ _STOPPED, _CUT = "stop", "length"
 NOTHING_SAID = CacheDirectives()
 
 
+def check_words(headers: Iterable[Header]) -> None:
+    """Raise `RequestError` for a word of `x-breakeven-cache` that has no meaning.
+
+    A client that wrote `of` for `off` would otherwise have its answer kept, and not learn of it.
+    """
+    for name, value in headers:
+        if name == CACHE_ASKED and not WORDS.issuperset(_words_of(value)):
+            field = CACHE_ASKED.decode()
+            words = f"The header `{field}` takes `any`, `off`, `no-cache` or `no-store`."
+            raise RequestError("bad_request", words, param=field)
+
+
 def directives_of(headers: Iterable[Header]) -> CacheDirectives:
-    """Read `Cache-Control` as RFC 9111 has it of requests, and `x-breakeven-cache: any`.
+    """Read `Cache-Control` as RFC 9111 has it of requests, `Pragma`, and `x-breakeven-cache`.
 
     `no-cache`: the answer is made anew, and kept; `no-store`: it is made anew, and not kept.
+    `Pragma: no-cache` counts without a `Cache-Control` alone (RFC 9111, section 5.4).
     """
-    said = NOTHING_SAID
+    said, pragmas, is_controlled = NOTHING_SAID, list[bytes](), False
     for name, value in headers:
-        if name == CACHE_ASKED:
-            said = said._replace(any_answer=value.strip().lower() == ANY)
+        words = _words_of(value)
+        if name == PRAGMA:
+            pragmas += words
         elif name == CACHE_CONTROL:
-            for part in value.lower().split(b","):
-                said = _with_directive(said, part.strip())
-    return said
+            is_controlled = True
+            for word in words:
+                said = _with_directive(said, word)
+        else:
+            said = said._replace(any_answer=ANY in words)
+            if not OFF.isdisjoint(words):
+                said = said._replace(reads=False, stores=False)
+            elif ANEW in words:
+                said = said._replace(reads=False)
+    return said._replace(reads=False) if ANEW in pragmas and not is_controlled else said
+
+
+def _words_of(value: bytes) -> list[bytes]:
+    return [word.strip() for word in value.lower().split(b",") if word.strip()]
 
 
 def _with_directive(said: CacheDirectives, part: bytes) -> CacheDirectives:

@@ -141,10 +141,18 @@ class ResponseCache:
         fields: RequestHead,
         text: bytes,
     ) -> None:
-        """Mark a reply to a request that qualifies: it may be an earlier answer, or become one."""
+        """Mark a reply to a request that qualifies: it may be an earlier answer, or become one.
+
+        The answer says `bypass` wherever its client asked for that.
+        """
+        said = NOTHING_SAID if fields.caching is None else directives_of(fields.caching)
+        if not (said.reads or said.stores):
+            reply.wrap_send(_saying_bypass)
+            if is_cacheable(asked, any_answer=said.any_answer):
+                self._counters.count_lookup("bypass")
+            return
         if len(text) > BODY_LIMIT_BYTES or reply.is_remembered:
             return
-        said = NOTHING_SAID if fields.caching is None else directives_of(fields.caching)
         if is_cacheable(asked, any_answer=said.any_answer):
             told = tuple(sorted(fields.asked_of_api.items()))
             reply.cache_use = CacheUse(asked, AskedBytes(path, text, told), said)
@@ -257,6 +265,15 @@ def _answer_of(
         headers=tuple(header for header in headers if header[0] in _KEPT),
         body=body,
     )
+
+
+def _saying_bypass(send: Send) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], BYPASS]}
+        await send(message)
+
+    return sending
 
 
 class _AnswerCapture:

@@ -58,6 +58,16 @@ def test_later_instructions_stand_in_the_users_turn(messages, asked) -> None:
     assert moved(*messages) == asked
 
 
+@pytest.mark.parametrize(
+    ("roles", "late"),
+    [(["user", "system"], True), (["user", "developer", "user"], True), (["system", "user"], False),
+     (["user"], False), ([], False)],
+)  # fmt: skip
+def test_known_roles_tell_it_without_a_search(roles, late) -> None:
+    messages = [told(role, 'is "system" a role}?') for role in roles]
+    assert may_instruct_late(json.dumps(messages).encode(), roles) is late
+
+
 @pytest.mark.parametrize("text", [b"{}", b"[1]", b"[", b'["a}","system"]', b"\xff"])
 def test_what_is_no_conversation_stays(text: bytes) -> None:
     assert move_instructions(text) is None

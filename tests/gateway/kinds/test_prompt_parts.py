@@ -14,7 +14,7 @@ from gateway.kinds.prompt_parts import (
     cut_long_strings,
     find_parts,
     is_continued,
-    is_text,
+    roles_of_text,
 )
 from gateway.kinds.text_members import NO_FEATURES, media_features
 
@@ -103,7 +103,7 @@ MEMBERS = st.sampled_from(["role", "content", "name", "audio", "file", "type", "
 @given(st.lists(st.dictionaries(MEMBERS, JSON | st.just([SOUND, *FILES, *PICTURES])), max_size=3))
 def test_what_is_called_text_has_no_parts_and_no_media(messages) -> None:
     prompt = json.dumps(messages).encode()
-    if is_text(prompt):
+    if roles_of_text(prompt) is not None:
         assert find_parts(prompt) == NO_PARTS
         assert media_features(prompt) == NO_FEATURES
 
@@ -119,12 +119,13 @@ def test_what_is_called_text_has_no_parts_and_no_media(messages) -> None:
 )
 def test_what_may_have_parts_is_not_called_text(message) -> None:
     text = {"role": "user", "content": '[{"type": "input_audio"}]', "name": "ann"}
-    assert is_text(json.dumps([text]).encode())
-    assert not is_text(json.dumps([text, message]).encode())
+    assert roles_of_text(json.dumps([text]).encode()) == [text["role"]]
+    assert roles_of_text(json.dumps([text, message]).encode()) is None
 
 
 def test_of_a_member_that_is_there_twice_both_are_looked_at() -> None:
-    assert not is_text(b'[{"role": "user", "content": [{"type": "file"}], "content": "a"}]')
+    twice = b'[{"role": "user", "content": [{"type": "file"}], "content": "a"}]'
+    assert roles_of_text(twice) is None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from gateway.errors import RequestError
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
 from gateway.policies.policy_match import PolicyTerms
@@ -21,6 +22,7 @@ from gateway.request.cache.answer_memory import AnswerMemory
 from gateway.request.cache.cache_use import AskedBytes, CacheDirectives
 from gateway.request.cache.cacheable import (
     answer_name,
+    check_words,
     directives_of,
     is_cacheable,
     is_deterministic,
@@ -99,10 +101,29 @@ def test_the_tightest_residency_counts_wherever_it_is_stated() -> None:
         ([(b"cache-control", b"max-age=-1, private, =, ,")], CacheDirectives()),
         ([(b"x-breakeven-cache", b" ANY ")], CacheDirectives(any_answer=True)),
         ([(b"x-breakeven-cache", b"all")], CacheDirectives()),
+        ([(b"x-breakeven-cache", b"Off")], CacheDirectives(reads=False, stores=False)),
+        ([(b"x-breakeven-cache", b"no-store")], CacheDirectives(reads=False, stores=False)),
+        ([(b"x-breakeven-cache", b"bypass")], CacheDirectives(reads=False, stores=False)),
+        ([(b"x-breakeven-cache", b"any, no-cache")], CacheDirectives(reads=False, any_answer=True)),
+        ([(b"pragma", b"no-cache")], CacheDirectives(reads=False)),
+        ([(b"pragma", b"no-cache"), (b"cache-control", b"max-age=5")],
+         CacheDirectives(max_age_s=5)),
     ],
 )  # fmt: skip
 def test_what_a_client_says(headers, expected) -> None:
     assert directives_of(headers) == expected
+
+
+@pytest.mark.parametrize("word", [b"of", b"all", b"any, often", b"hit", b"1"])
+def test_a_word_without_a_meaning_is_refused_by_the_name_of_its_header(word) -> None:
+    with pytest.raises(RequestError, match="`x-breakeven-cache` takes `any`, `off`") as refusal:
+        check_words([(b"x-breakeven-cache", word)])
+    assert (refusal.value.row.status, refusal.value.param) == (400, "x-breakeven-cache")
+
+
+@pytest.mark.parametrize("word", [b"", b"ANY", b"off,", b"no-store, any", b"no-cache", b"bypass"])
+def test_words_with_a_meaning_pass(word) -> None:
+    check_words([(b"cache-control", b"private"), (b"x-breakeven-cache", word)])
 
 
 def read(path: str = "/v1/chat/completions", **members: Any):

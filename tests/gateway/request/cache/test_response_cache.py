@@ -163,6 +163,44 @@ def test_nothing_is_found_of_what_was_asked_with_no_store(stack) -> None:
     assert ask(stack, "never kept").headers[WORDS] == "miss"
 
 
+def counted(stack, result: str) -> float:
+    name = f'breakeven_response_cache_total{{result="{result}"}} '
+    line = next(line for line in stack.get("/metrics").text.splitlines() if line.startswith(name))
+    return float(line.removeprefix(name))
+
+
+@pytest.mark.parametrize(
+    "sent", [{WORDS: "off"}, {WORDS: "no-store"}, {"cache-control": "no-store"}], ids=str
+)
+def test_a_client_that_wants_none_of_it_is_neither_answered_from_it_nor_kept(stack, sent) -> None:
+    words = f"off {sent}"
+    before = {result: counted(stack, result) for result in ("stored", "bypass")}
+    alone = ask(stack, words, sent=sent)
+    assert (alone.status_code, alone.headers[WORDS]) == (200, "bypass")
+    assert counted(stack, "stored") == before["stored"]
+    assert counted(stack, "bypass") == before["bypass"] + 1
+    kept = ask(stack, words)
+    assert kept.headers[WORDS] == "miss"
+    again = ask(stack, words, sent=sent)
+    assert (again.headers[WORDS], "age" in again.headers) == ("bypass", False)
+    (row,) = hits(stack, ask(stack, words))
+    assert row["answered_by"] == kept.headers["x-request-id"]
+
+
+def test_bypass_is_said_also_where_nothing_could_be_kept(stack) -> None:
+    answer = ask(stack, "warm", temperature=1, sent={WORDS: "off"})
+    assert (answer.status_code, answer.headers[WORDS]) == (200, "bypass")
+    streamed = ask(stack, "warm", stream=True, sent={WORDS: "off"})
+    assert (streamed.status_code, streamed.headers[WORDS]) == (200, "bypass")
+
+
+def test_a_word_that_is_misspelt_is_refused_and_nothing_is_asked(stack) -> None:
+    asked = len(stack.entries("alpha"))
+    answer = ask(stack, "misspelt", sent={WORDS: "of"})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, WORDS)
+    assert len(stack.entries("alpha")) == asked
+
+
 def test_teams_tags_and_residencies_have_answers_of_their_own(stack) -> None:
     keys = [
         stack.key("mine"),
@@ -269,6 +307,8 @@ def test_nothing_is_kept_while_it_is_off(running, tmp_path) -> None:
         for _ in range(2):
             assert WORDS not in ask(stack, "off").headers
         assert len(stack.entries("alpha")) == 2
+        assert ask(stack, "off", sent={WORDS: "of"}).status_code == 400
+        assert ask(stack, "off", sent={WORDS: "off"}).status_code == 200
 
 
 def test_it_is_explained_and_a_what_if_leaves_it_out(stack) -> None:
