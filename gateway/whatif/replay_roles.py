@@ -22,9 +22,7 @@ class ReplayLeg(NamedTuple):
     transfer_s: float
 
 
-def leg_of(
-    verdict: Verdict, target: Target, seats: Mapping[str, ReplayEngine]
-) -> ReplayLeg | None:
+def leg_of(verdict: Verdict, target: Target, seats: Mapping[str, ReplayEngine]) -> ReplayLeg | None:
     """Return the leg that a decision chose; `None`: the engine that answers reads the prompt."""
     forecast = verdict.prefill
     if forecast is None:

@@ -52,7 +52,9 @@ def play(
     return [outcome for outcome in outcomes if outcome.arrival.at_s >= WARM_S]
 
 
-def figures(outcomes: list[ReplayOutcome], classes: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+def figures(
+    outcomes: list[ReplayOutcome], classes: Mapping[str, tuple[int, int]]
+) -> dict[str, Any]:
     """Shares inside both promises, of all and of each class, and of those read elsewhere."""
     slos = {name: Slo(float(ttft), float(tpot)) for name, (ttft, tpot) in classes.items()}
     kept = {

@@ -145,7 +145,13 @@ def test_a_report_says_how_many_prompts_were_read_elsewhere(shape, poisson) -> N
     count = sum(row["apart"] for row in rows)
     assert count > 30
     line = f"now: a prefill engine read the prompts of {count} requests for another one."
-    assert line in notes(document | {"traffic": document["traffic"] | {"source": "x", "form": "ours", "left_out": 0, "times": 1.0}})
+    assert line in notes(
+        document
+        | {
+            "traffic": document["traffic"]
+            | {"source": "x", "form": "ours", "left_out": 0, "times": 1.0}
+        }
+    )
 
 
 def _answers(count: int) -> list[Any]:
