@@ -39,7 +39,7 @@ from gateway.whatif.traffic import Arrival
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, tier_cost_pusd
 from ledger.prices.modellimits import model_limits
-from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
+from router.bid_price import DemandSums, DemandWindow, demand_of
 from router.decide import decide
 from router.estimates import LatencyTracker
 from router.estimator_rules import CONTEXT_MARGIN

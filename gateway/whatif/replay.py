@@ -61,8 +61,8 @@ class ReplayChoice:
     ran. `slo` is its own where classes share a model, `most_tokens` where its answer was cut, and
     `told` is the chooser's own. `stands`: asked once what other workers did is known, where that
     comes late; whoever has no first token and was sent in ignorance then goes to the API.
-    `hit_tokens` of the prompt are expected in the engine's prefix cache. `leg`: another engine reads
-    the prompt.
+    `hit_tokens` of the prompt are expected in the engine's prefix cache. `leg`: another engine
+    reads the prompt.
     """
 
     seat: ReplayEngine | None

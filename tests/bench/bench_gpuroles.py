@@ -1,19 +1,17 @@
 """Two engines whole, of unlike steps, or apart: the share of requests inside both their promises.
 
 `make bench-gpuroles ARGS="--engine FOLDER"` on a host with two GPUs, FOLDER being an engine
-environment; `--simulated` starts simulated engines on any machine, to try this; `--virtual` plays
-the layouts in virtual time (`roleplay.py`), where a run of a minute takes two seconds.
+environment; `--simulated` starts simulated engines, `--virtual` plays in virtual time.
 Layouts, each started as a person starts it (`breakeven serve`):
 
 * `whole 512`, `whole 2048`, `whole 8192`: two replicas that read in steps of so many tokens;
-* `unlike`: one of 512 and one of 8192, in a pool each;
+* `unlike`: one of 512, one of 8192;
 * `apart`: one reads, one answers, always (the time of who answers is dear);
 * `chosen`: the same two engines, and the router chooses for each request;
 * `shared`: who reads may answer as well (`roles.prefill_answers`, steps of 2,048 tokens).
 
 Mixes are of two classes, `soon` (first token in 0.5 s, then 30 ms) and `steady` (2 s, 12 ms), in
-Poisson arrivals at `--rate`. Each run is a line of `--log`: the same command goes on where it
-stopped. The last lines are a table with the mean and the least and most of the runs.
+Poisson arrivals at `--rate`. A run is a line of `--log`, from which the same command goes on.
 """
 
 import argparse

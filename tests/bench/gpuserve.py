@@ -50,7 +50,7 @@ class Serve:
         return str(runtime["engines"][0]["base_url"])
 
     def all_ready(self) -> bool:
-        """Whether requests may go to every engine: the later ones are up seconds after the first."""
+        """Whether requests may go to every engine: later ones are up seconds after the first."""
         page = metrics_page(self.base_url)
         states = re.findall(r"^breakeven_engine_healthy\{[^}]*\} (\S+)", page, re.MULTILINE)
         return bool(states) and all(float(state) == 1.0 for state in states)

@@ -74,7 +74,7 @@ def test_a_prompt_is_read_on_one_engine_and_answered_on_another(apart) -> None:
 def test_a_first_token_waits_for_reading_and_for_the_transfer(shape, poisson) -> None:
     (arrival,) = poisson(1.0, 1)
     rules = settings(ROLES)
-    ((outcome,), planned) = played(rules, shape, [arrival])
+    ((outcome,), _) = played(rules, shape, [arrival])
     leg, step = outcome.choice.leg, shape.step
     assert leg is not None
     reading_s = step.a_s + step.d_s * arrival.prompt_tokens
