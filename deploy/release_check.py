@@ -1,4 +1,4 @@
-"""What a release needs, in order: `python -m deploy.release_check`, or `make release-check`.
+"""Checks what a release needs, in order: `python -m deploy.release_check`, or `make release-check`.
 
 First that every place names one version: package, chart, changelog, and the commands of the pages.
 Then each step as a process of its own: packages, bills of materials, site, chart with compose and
@@ -27,7 +27,7 @@ _HEADING: Final = re.compile(r"^## (\d[\w.]*)", re.MULTILINE)
 
 
 class StepResult(StrEnum):
-    """How a step ended."""
+    """The end of a step."""
 
     PASSED = "passed"
     FAILED = "FAILED"
@@ -66,8 +66,8 @@ def named_versions(root: Path) -> Iterator[tuple[str, str]]:
     yield "CHANGELOG.md", newest[1] if newest else "none"
     for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         text = page.read_text("utf-8")
-        for found in (*_WHEEL.finditer(text), *_IMAGE.finditer(text)):
-            yield str(page.relative_to(root)), found[1]
+        for named in (*_WHEEL.finditer(text), *_IMAGE.finditer(text)):
+            yield str(page.relative_to(root)), named[1]
 
 
 def version_faults(root: Path) -> list[str]:

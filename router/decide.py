@@ -116,6 +116,7 @@ def _rank(
     value, missed = elsewhere
     accepted: list[Ranked] = []
     refused: list[Ranked] = []
+    spare: list[Ranked] = []
     prices: dict[str, float] = {}
     for place, name, candidate, forecast in own:
         pool = candidate.pool or name
@@ -133,7 +134,7 @@ def _rank(
             dense = worth / seconds if seconds > 0.0 else inf
         if candidate.is_spare:
             dollars = None if seconds is None else price * seconds
-            refused.append((candidate, forecast, dense, dollars, _SPARE))
+            spare.append((candidate, forecast, dense, dollars, _SPARE))
         elif price == 0.0:
             accepted.append((candidate, forecast, dense, 0.0, None))
         elif dense is not None and dense >= price:
@@ -149,7 +150,7 @@ def _rank(
             accepted.append((candidate, forecast, None, dollars, _COSTLIER))
         else:
             unpriced.append((candidate, forecast, None, None, _UNPRICED))
-    return accepted + refused + unpriced
+    return accepted + refused + spare + unpriced
 
 
 def _is_looser(ttft_ms: float | None, candidate: Candidate) -> bool:
@@ -315,11 +316,21 @@ def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> boo
     return all(answer is None or answer[0] in DISREGARDED for answer in answers)
 
 
-def _badness(verdict: Verdict) -> tuple[bool, bool, float, str]:
-    """Return the sort key: own engines by predicted TTFT, then APIs that answer, by dollars."""
-    candidate = verdict.candidate
-    if candidate.engine is not None:
-        return False, False, inf if verdict.ttft_ms is None else verdict.ttft_ms, candidate.name
+def _badness(verdict: Verdict) -> tuple[bool, bool, bool, float, str]:
+    """Return the sort key of a best effort: own engines, then APIs that answer, by dollars.
+
+    Margins refuse early, so where the forecast alone still keeps every promise the engine with the
+    most left goes first, else the earliest first token. What reads for others answers last.
+    """
+    candidate, engine = verdict.candidate, verdict.candidate.engine
+    if engine is not None:
+        load, ttft_ms = verdict.load, verdict.ttft_ms
+        margin = min(engine.safety_ttft, engine.safety_tpot)
+        if load is None or ttft_ms is None:
+            return False, candidate.is_spare, True, inf, candidate.name
+        if load * margin <= 1.0:
+            return False, candidate.is_spare, False, load, candidate.name
+        return False, candidate.is_spare, True, ttft_ms, candidate.name
     refuses = verdict.reason in (Reason.CIRCUIT_OPEN, Reason.RATE_LIMIT)
     dollars = inf if candidate.expected_pusd is None else float(candidate.expected_pusd)
-    return True, refuses, dollars, candidate.name
+    return True, refuses, False, dollars, candidate.name

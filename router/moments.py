@@ -59,13 +59,16 @@ class LogHistogram:
     and says nothing of those beyond (the product-limit estimate of Kaplan and Meier, 1958).
     """
 
-    __slots__ = ("_brief", "_grown", "_p95", "bins", "cuts", "fade", "weight")
+    __slots__ = (
+        "_brief", "_brief_grown", "_grown", "_p95", "bins", "cuts", "fade", "weight",
+    )  # fmt: skip
 
     def __init__(self, fade: float) -> None:
         self.fade, self.weight = fade, 0.0
         self.bins: dict[int, float] = {}
         self.cuts: dict[int, float] = {}  # of `bins`, what was cut off there
-        self._p95 = self._brief = self._grown = 0.0
+        # Each is worked out anew at its own reading, so that one does not set the other's time.
+        self._p95 = self._grown = self._brief = self._brief_grown = 0.0
 
     def add(self, number: float, *, cut: bool = False) -> None:
         place = ceil(BINS_PER_OCTAVE * log2(number)) if number > 1 else 0
@@ -82,6 +85,7 @@ class LogHistogram:
             self.cuts[index] = self.cuts.get(index, 0.0) + cut
         self.weight += weight
         self._grown += weight
+        self._brief_grown += weight
 
     def age(self, share: float) -> None:
         """Let all that was seen weigh this share of what it did; no quantile changes by it."""
@@ -89,6 +93,7 @@ class LogHistogram:
         self.cuts = {i: share * weight for i, weight in self.cuts.items()}
         self.weight *= share
         self._grown *= share
+        self._brief_grown *= share
 
     def export(self) -> tuple[tuple[int, float, float], ...]:
         return tuple((i, self.bins[i], self.cuts.get(i, 0.0)) for i in sorted(self.bins))
@@ -98,20 +103,18 @@ class LogHistogram:
 
         Infinite when too much was cut off before so many ended: how long they get is not known.
         """
-        self._refresh()
+        if self._grown and self._grown >= REFRESH * self.weight:
+            self._grown = 0.0
+            self._p95 = self._quantile()
         return self._p95
 
     def brief_share(self) -> float:
         """Return the share of answers of 2 to `BRIEF_TOKENS` tokens; 0 when nothing was seen."""
-        self._refresh()
-        return self._brief
-
-    def _refresh(self) -> None:
-        if self._grown and self._grown >= REFRESH * self.weight:
-            self._grown = 0.0
-            self._p95 = self._quantile()
+        if self._brief_grown and self._brief_grown >= REFRESH * self.weight:
+            self._brief_grown = 0.0
             brief = sum(self.bins.get(index, 0.0) for index in _BRIEF_BINS)
             self._brief = brief / self.weight
+        return self._brief
 
     def _quantile(self) -> float:
         longer, at_risk = 1.0, self.weight

@@ -85,13 +85,12 @@ def way_price(bid_price: float, load: float) -> float:
 
 def _rank(
     policy: Policy, work: RequestWork, candidate: Candidate, forecast: Forecast
-) -> tuple[bool, float, float, str]:
-    """Those that keep the promise first, then the least value, then the least time."""
+) -> tuple[bool, float, float, float, str]:
+    """Those that keep the promise first, else the least load; then the least value, then time."""
     refused = forecast_rejection(policy, candidate, forecast) is not None
+    load = forecast.load or 0.0 if refused else 0.0
     name = "" if forecast.prefill is None else forecast.prefill.name
-    if refused:
-        return True, forecast.load or 0.0, 0.0, name
-    return (False, *_worth(work, candidate, forecast), name)
+    return (refused, load, *_worth(work, candidate, forecast), name)
 
 
 def _worth(work: RequestWork, candidate: Candidate, forecast: Forecast) -> tuple[float, float]:

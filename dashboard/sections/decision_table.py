@@ -65,16 +65,16 @@ def decision_rows(found: list[CandidateView]) -> list[dict[str, Any]]:
     """Return the table's rows."""
     return [
         {
-            "target": one.name,
-            "why": formatting.reason(one.reason),
-            "could serve": "yes" if one.feasible else "no",
+            "target": candidate.name,
+            "why": formatting.reason(candidate.reason),
+            "could serve": "yes" if candidate.feasible else "no",
             "compared cost": None
-            if one.objective_pusd is None
-            else formatting.money(round(one.objective_pusd)),
-            "first token, s": None if one.ttft_ms is None else one.ttft_ms / 1e3,
-            "time per token, ms": one.tpot_ms,
+            if candidate.objective_pusd is None
+            else formatting.money(round(candidate.objective_pusd)),
+            "first token, s": None if candidate.ttft_ms is None else candidate.ttft_ms / 1e3,
+            "time per token, ms": candidate.tpot_ms,
         }
-        for one in found
+        for candidate in found
     ]
 
 

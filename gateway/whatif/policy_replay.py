@@ -7,7 +7,7 @@ way, as after a first start. Teams' hard budgets hold (`purses`); other budgets,
 failures are not played, so stages that wait for a failure are never asked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -24,6 +24,7 @@ from gateway.policies.content_policy import apply_content
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import CompiledPolicy, RuleSet
 from gateway.request.limits.admission_queue import POLL_S
+from gateway.whatif.pool_samples import PoolSample, PoolSamples
 from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
 from gateway.whatif.replay_caches import ReplayCaches, beginning_of_arrival
@@ -31,13 +32,14 @@ from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.replay_estimates import ReplayEstimates
 from gateway.whatif.replay_fleet import ReplayFleet
 from gateway.whatif.replay_prefixes import ReplayPrefixes
+from gateway.whatif.replay_roles import leg_of
 from gateway.whatif.replay_views import ReplayViews
 from gateway.whatif.stickiness_cost import StickinessCost
 from gateway.whatif.traffic import Arrival
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, tier_cost_pusd
 from ledger.prices.modellimits import model_limits
-from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
+from router.bid_price import DemandSums, DemandWindow, demand_of
 from router.decide import decide
 from router.estimates import LatencyTracker
 from router.estimator_rules import CONTEXT_MARGIN
@@ -54,8 +56,6 @@ from router.types import (
     Slo,
     Verdict,
 )
-
-SAMPLES = 240  # of KV and queue, over the whole time
 
 
 class ReplayDecision(NamedTuple):
@@ -84,17 +84,6 @@ class StageDecision(NamedTuple):
     frozen: tuple[CandidateSnapshot, ...]
 
 
-class PoolSample(NamedTuple):
-    """One pool over a stretch of time: the highest of each."""
-
-    at_s: float
-    pool: str
-    kv_ratio: float
-    running: int
-    waiting: int
-    bid_price_pusd_per_s: float
-
-
 class PolicyReplay:
     """One set of policies; `seats` are its own engines, empty at first."""
 
@@ -102,10 +91,14 @@ class PolicyReplay:
         self._house = house
         self._rules = RuleSet(rules)
         self.slos: dict[str, Slo] = {}  # by rule, those that were met
-        shapes = {pool: house.shape_under(rules, pool) for pool in house.engines}
         self.broken = house.broken_under(rules)
         self.seats = [
-            ReplayEngine(engine.name, shapes[engine.pool], EngineKnowledge())
+            ReplayEngine(
+                engine.name,
+                house.shape_under(rules, engine),
+                EngineKnowledge(),
+                reads_for_others=engine.role == "prefill",
+            )
             for engine in house.runtime.engines
             if engine.pool in house.engines
         ]
@@ -136,8 +129,11 @@ class PolicyReplay:
         self._clock = Clock(lambda: self._now_s, self._wall_us)
         self._routes: dict[str, tuple[str, ModelSection, tuple[tuple[Target, ...], ...]]] = {}
         self._chains: dict[tuple[str, str, int], PolicyChain] = {}
-        self._stretch_s = max(1.0, seconds / SAMPLES)
-        self.samples: dict[tuple[int, str], PoolSample] = {}
+        self._samples = PoolSamples(seconds, self._pools)
+
+    @property
+    def samples(self) -> Mapping[tuple[int, str], PoolSample]:
+        return self._samples.found
 
     # -- a chooser of `replay`
 
@@ -234,7 +230,7 @@ class PolicyReplay:
             self._views.markets[name] = market
         self._views.learn(self._tracker)
         self._prefixes.fold()
-        self._sample(now_s)
+        self._samples.add(now_s, self.seats, self._views.markets)
 
     # -- one request
 
@@ -319,6 +315,9 @@ class PolicyReplay:
         most = min((*limits, room - arrival.prompt_tokens))
         marks = request.beginning.marks
         self._prefixes.record_sent(entry.target.row, marks, entry.prefix_tokens, self._now_s)
+        leg = leg_of(verdict, entry.target, self._seats)
+        if leg is not None:
+            self._prefixes.record_sent(leg.row, marks, leg.hit_tokens, self._now_s)
         final = max_kv_tokens(work_of(request, policy), candidate)
         return ReplayChoice(
             seat,
@@ -328,6 +327,7 @@ class PolicyReplay:
             most_tokens=most,
             told=told,
             hit_tokens=candidate.engine.prefix_hit_tokens,
+            leg=leg,
         )
 
     def _with_comparators(
@@ -347,6 +347,9 @@ class PolicyReplay:
         read_s = outcome.arrival.at_s + outcome.ttft_s
         if outcome.engine is not None:
             self._prefixes.record_released(outcome.engine, request.beginning.marks, self._now_s)
+            leg = None if outcome.choice is None else outcome.choice.leg
+            if leg is not None:
+                self._prefixes.record_released(leg.seat.name, request.beginning.marks, self._now_s)
         elif request.beginning.marks:
             self._caches.record_answer(told.target, told.price, request, told.hit, read_s)
         self._caches.record_elsewhere(told.comparators, request, read_s)
@@ -357,22 +360,6 @@ class PolicyReplay:
 
     def _wall_us(self) -> int:
         return self._house.start_us + int(1e6 * self._now_s)
-
-    def _sample(self, now_s: float) -> None:
-        place = int(now_s / self._stretch_s)
-        for seat in self.seats:
-            pool = self._pools[seat.name]
-            known = self.samples.get((place, pool))
-            engine = seat.engine
-            bid = self._views.markets.get(pool, UNKNOWN_MARKET).bid_price
-            most = (engine.kv_usage_ratio, engine.running, engine.waiting, bid)
-            if known is not None:
-                _, _, kv, running, waiting, price = known
-                most = (
-                    max(kv, most[0]), max(running, most[1]), max(waiting, most[2]), max(price, bid),
-                )  # fmt: skip
-            here = PoolSample(place * self._stretch_s, pool, *most)
-            self.samples[place, pool] = here
 
 
 def _causes_of(made: StageDecision) -> set[StageCause]:

@@ -14,12 +14,14 @@ from typing import Protocol
 
 from gateway.whatif.apis import ApiLatency
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine, ReplayRequest
+from gateway.whatif.replay_roles import ReplayLeg
 from gateway.whatif.traffic import Arrival
 from router.bid_price import TICK_S
 from router.recheck import PeerLoad
 from router.types import Slo
 
-_FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN, _LOOK = range(6)
+_FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN, _LOOK, _FETCHED = range(7)
+_NO_PROMISE = Slo()
 TOLD_EVERY = 500  # requests
 
 
@@ -59,7 +61,8 @@ class ReplayChoice:
     ran. `slo` is its own where classes share a model, `most_tokens` where its answer was cut, and
     `told` is the chooser's own. `stands`: asked once what other workers did is known, where that
     comes late; whoever has no first token and was sent in ignorance then goes to the API.
-    `hit_tokens` of the prompt are expected in the engine's prefix cache.
+    `hit_tokens` of the prompt are expected in the engine's prefix cache. `leg`: another engine
+    reads the prompt.
     """
 
     seat: ReplayEngine | None
@@ -74,6 +77,7 @@ class ReplayChoice:
     told: object = None
     stands: Callable[[PeerLoad], bool] | None = None
     hit_tokens: int = 0
+    leg: ReplayLeg | None = None
 
 
 class ReplayPolicyProtocol(Protocol):
@@ -106,11 +110,14 @@ class Replay:
     progress: Callable[[int], None] | None = None  # told how many requests have come
     outcomes: list[ReplayOutcome] = field(default_factory=list)
     _moves: list[tuple[float, int, int]] = field(default_factory=list)  # at, what, of which request
+    _order: list[ReplayEngine] = field(default_factory=list)
+    _kept: dict[int, tuple[ReplayEngine, ReplayRequest]] = field(default_factory=dict)
     _waiting: int = 0  # that will ask again
 
     def run(self, chooser: ReplayPolicyProtocol) -> list[ReplayOutcome]:
         """Everything that was asked, to its end, in the order of asking."""
         self.outcomes = [ReplayOutcome(arrival) for arrival in self.arrivals]
+        self._order = sorted(self.seats, key=lambda seat: not seat.reads_for_others)
         if self.arrivals:
             first_s = self.arrivals[0].at_s
             self._moves = [(first_s, _FOLD, -1), (first_s, _TICK, -1)]
@@ -144,15 +151,26 @@ class Replay:
             self._to_api(index, now_s)
             return
         slo = choice.slo or self.slos[arrival.model]
+        leg = choice.leg
+        hit_tokens = choice.hit_tokens if leg is None else arrival.prompt_tokens - 1
         flight = ReplayRequest(
-            arrival, slo, now_s, choice.promised, choice.final, choice.hit_tokens
+            arrival, slo, now_s, choice.promised, choice.final, hit_tokens, is_moved=leg is not None
         )
         choice.seat.submit(str(index), flight, worker)
+        if leg is not None:
+            self._have_read(str(index), flight, leg)
         outcome.engine = choice.seat.name
         if choice.patience_s < inf:
             heapq.heappush(self._moves, (now_s + choice.patience_s, _PATIENCE, index))
         if choice.stands is not None and choice.seat.is_looked_at_again:
             heapq.heappush(self._moves, (now_s + self.knowledge.skew_s, _LOOK, index))
+
+    def _have_read(self, name: str, flight: ReplayRequest, leg: ReplayLeg) -> None:
+        reading = ReplayRequest(
+            flight.arrival._replace(output_tokens=1), _NO_PROMISE, flight.started_s, leg.promised,
+            leg.promised, leg.hit_tokens, is_read_only=True,
+        )  # fmt: skip
+        leg.seat.submit(name, reading, flight.worker)
 
     def _advance_until(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
         """Let time pass, with what is due on the way."""
@@ -173,6 +191,8 @@ class Replay:
                 self._route_arrival(index, self.arrivals[index], at_s, chooser)
             elif what == _LOOK:
                 self._recheck_choice(index, at_s)
+            elif what == _FETCHED:
+                self._free_kept(index, at_s)
             else:
                 self._abandon_engine(index, at_s)
         self._advance(until_s, chooser)
@@ -194,13 +214,34 @@ class Replay:
         return int((until_s - at_s) / period_s)
 
     def _advance(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
-        for seat in self.seats:
+        """Engines that read for others go first: what they hand over comes in the same stretch."""
+        for seat in self._order:
             for name, flight in seat.advance(until_s):
+                if flight.is_read_only:
+                    self._hand_over(int(name), flight, seat)
+                    continue
                 outcome = self.outcomes[int(name)]
                 ttft_s, outcome.tpot_s = flight.latencies_s
                 outcome.ttft_s = outcome.waited_s + ttft_s
                 outcome.preemptions = flight.preemptions
                 chooser.on_ended(outcome)
+
+    def _hand_over(self, index: int, flight: ReplayRequest, reader: ReplayEngine) -> None:
+        """A prompt is read: its KV moves to the engine that answers, where one still waits."""
+        choice, read_s = self.outcomes[index].choice, flight.end_s
+        assert choice is not None, "it was asked"
+        assert choice.leg is not None, "who reads for it was chosen"
+        assert read_s is not None, "it has been read"
+        seat, moving_s = choice.seat, choice.leg.transfer_s
+        if seat is not None and seat.receive(str(index), read_s, moving_s):
+            self._kept[index] = reader, flight
+            heapq.heappush(self._moves, (read_s + moving_s, _FETCHED, index))
+        else:
+            reader.release(str(index), flight, read_s)
+
+    def _free_kept(self, index: int, at_s: float) -> None:
+        reader, flight = self._kept.pop(index)
+        reader.release(str(index), flight, at_s)
 
     def _recheck_choice(self, index: int, at_s: float) -> None:
         """Recheck a choice once others' dispatches at its time are known."""
@@ -221,6 +262,9 @@ class Replay:
         flight = seat.flights.get(str(index))
         if flight is not None and flight.first_s is None:
             seat.abort(str(index))
+            leg = None if outcome.choice is None else outcome.choice.leg
+            if leg is not None and str(index) in leg.seat.flights:
+                leg.seat.abort(str(index))
             outcome.engine, outcome.abandoned = None, True
             self._to_api(index, at_s)
 

@@ -13,7 +13,7 @@ from operator import sub
 from typing import NamedTuple
 
 from backends.simulator.model import SimulatedEngine
-from backends.simulator.shape import EngineShape, SequenceEvent, SequenceEventKind
+from backends.simulator.shape import EngineShape, KvHandover, SequenceEvent, SequenceEventKind
 from backends.stepmodel import attended_tokens
 from gateway.fleet.target_views import is_crowded
 from gateway.whatif.traffic import Arrival
@@ -40,7 +40,8 @@ class EngineKnowledge:
 class ReplayRequest:
     """One request in an engine; `promised` tokens are its block-rounded final size at most.
 
-    `hit_tokens` of its prompt are expected in the prefix cache: held, and not read.
+    `hit_tokens` of its prompt are expected in the prefix cache: held, and not read. `is_read_only`:
+    another engine answers it; `is_moved`: another one reads its prompt.
     """
 
     arrival: Arrival
@@ -49,6 +50,8 @@ class ReplayRequest:
     promised: int
     final: int
     hit_tokens: int = 0
+    is_read_only: bool = False
+    is_moved: bool = False
     first_s: float | None = None
     end_s: float | None = None
     loads: tuple[float, float] = (0.0, 0.0)  # by then, over time: of the engine at its first token
@@ -116,8 +119,16 @@ class _LoadIntegrals:
 
 
 class ReplayEngine:
-    def __init__(self, name: str, shape: EngineShape, knowledge: EngineKnowledge) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: EngineShape,
+        knowledge: EngineKnowledge,
+        *,
+        reads_for_others: bool = False,
+    ) -> None:
         self.name = name
+        self.reads_for_others = reads_for_others
         self.shape = shape
         self.loops = FeedbackLoops()
         self.flights: dict[str, ReplayRequest] = {}
@@ -150,13 +161,8 @@ class ReplayEngine:
     def submit(self, name: str, flight: ReplayRequest, worker: int = 0) -> None:
         """Dispatch; the engine has been advanced to this instant."""
         arrival, at_s = flight.arrival, flight.started_s
-        self.engine.submit(
-            name,
-            at_s,
-            prompt_tokens=arrival.prompt_tokens,
-            output_tokens=arrival.output_tokens,
-            hashes=arrival.blocks(self.shape.block_tokens),
-        )
+        if not flight.is_moved:
+            self._enter(name, flight, at_s, KvHandover(is_kept=flight.is_read_only))
         flight.worker = worker
         self.flights[name] = flight
         self._promise(flight, 1)
@@ -166,6 +172,30 @@ class ReplayEngine:
         self._hits += flight.hit_tokens
         queued, held = flight.read_tokens, flight.promised
         self._change_load(at_s, worker, sequences=1, queued=queued, held=held)
+
+    def receive(self, name: str, at_s: float, moving_s: float) -> bool:
+        """Have the KV of a prompt come from who read it; False where its request was given up."""
+        flight = self.flights.get(name)
+        if flight is None:
+            return False
+        self._enter(name, flight, at_s, KvHandover(is_moved=True, moving_s=moving_s))
+        return True
+
+    def release(self, name: str, flight: ReplayRequest, at_s: float) -> None:
+        """Give the KV back that was kept of a prompt."""
+        self.engine.free_kept(name)
+        self._change_load(at_s, flight.worker, sequences=0, queued=0, held=-flight.promised)
+
+    def _enter(self, name: str, flight: ReplayRequest, at_s: float, kv: KvHandover) -> None:
+        arrival = flight.arrival
+        self.engine.submit(
+            name,
+            at_s,
+            prompt_tokens=arrival.prompt_tokens,
+            output_tokens=arrival.output_tokens,
+            hashes=arrival.blocks(self.shape.block_tokens),
+            kv=kv,
+        )
 
     def advance(self, until_s: float) -> list[tuple[str, ReplayRequest]]:
         """Let time pass; returns what ended."""
@@ -323,7 +353,8 @@ class ReplayEngine:
             self._observe_decode(flight, event.at_s - flight.first_s, steps)
         del self.flights[event.id]
         self._promise(flight, -1)
-        self._change_load(event.at_s, flight.worker, sequences=-1, queued=0, held=-flight.promised)
+        held = 0 if flight.is_read_only else -flight.promised  # kept for who answers
+        self._change_load(event.at_s, flight.worker, sequences=-1, queued=0, held=held)
         return flight
 
     def _observe_decode(self, flight: ReplayRequest, observed_s: float, steps: int) -> None:

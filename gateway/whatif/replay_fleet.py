@@ -15,6 +15,7 @@ from backends.simulator.shape import EngineShape
 from backends.stepmodel import FittedStepModel
 from gateway.config.aliases import resolve_model
 from gateway.config.machines import machine_shares
+from gateway.config.pool_seats import seats_of
 from gateway.config.settings import ModelSection, PoolSection, Settings
 from gateway.config.step_promises import (
     VLLM_LIMITS,
@@ -27,8 +28,7 @@ from gateway.config.step_promises import (
 from gateway.control.decisions.hypothetical import make_null_backend, unstarted_runtime
 from gateway.fleet.estimate_table import seen_overruns
 from gateway.fleet.fleet import Fleet
-from gateway.runtime import Runtime
-from gateway.whatif.whole_replicas import as_whole_replicas, note_on_roles
+from gateway.runtime import EngineReplica, Runtime
 from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import Price, PriceBook
 from ledger.queries.traffic import RecordedLength
@@ -84,7 +84,7 @@ class ReplayFleet:
         entered: Mapping[str, int | None] | None = None,
     ) -> None:
         """`entered`: by pool, what the books have an hour of one GPU at, in pico-USD."""
-        self.settings = settings = as_whole_replicas(settings)
+        self.settings = settings
         self.prices = prices
         self.engines = engines
         self.start_us = start_us
@@ -114,8 +114,15 @@ class ReplayFleet:
         known = [self.prices.find(named, self.start_us) for named in names or model.compare_with]
         return [price for price in known if price is not None]
 
-    def shape_under(self, rules: Settings, pool: str) -> EngineShape:
-        """Return a pool's engines as `serve` starts them under a set of policies."""
+    def shape_under(self, rules: Settings, engine: EngineReplica) -> EngineShape:
+        """Return an engine as `serve` starts it under a set of policies."""
+        shape = self._pool_shape(rules, engine.pool)
+        seats = seats_of(self.settings.pools[engine.pool])
+        own = {f"pool:{engine.pool}/{seat.number}": seat.budget_tokens for seat in seats}
+        budget = own[engine.name]
+        return shape if budget is None else replace(shape, prefill_budget_tokens=budget)
+
+    def _pool_shape(self, rules: Settings, pool: str) -> EngineShape:
         shape = self.engines[pool].shape
         steps = started_steps(rules, pool, PoolSteps.of(shape))
         return replace(
@@ -128,7 +135,7 @@ class ReplayFleet:
         """Tell by policy what no decision can keep, as engines read prompts, and what would."""
         found: dict[str, list[str]] = {}
         for pool in self.engines:
-            steps = PoolSteps.of(self.shape_under(rules, pool))
+            steps = PoolSteps.of(self._pool_shape(rules, pool))
             managed = is_started(rules, pool)
             for broken in broken_promises(pool, steps, promises_on(rules, pool)):
                 words = f"{broken.words}; {broken.cure(managed=managed)}"
@@ -205,7 +212,6 @@ def _model(
     shape = found.shape
     return replace(
         found,
-        source=found.source + note_on_roles(pool),
         shape=replace(
             shape,
             max_num_seqs=engine.max_num_seqs or shape.max_num_seqs,

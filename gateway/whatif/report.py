@@ -181,7 +181,10 @@ def _spill(
 
 
 def _targets(planned: PolicyReplay, outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
-    """Return the targets of requests; `cached`: prompt tokens that were read from a cache."""
+    """Return the targets of requests; `cached`: prompt tokens that were read from a cache.
+
+    `apart`: requests whose prompts another engine read.
+    """
     rows: dict[str, dict[str, Any]] = {}
     found = {seat.name: seat.engine.totals.prefix_hits for seat in planned.seats}
     for outcome in outcomes:
@@ -195,9 +198,11 @@ def _targets(planned: PolicyReplay, outcomes: Iterable[ReplayOutcome]) -> list[d
                 "cached": found.get(name, 0),
                 "output": 0,
                 "api_usd": 0.0,
+                "apart": 0,
             },
         )
         row["requests"] += 1
+        row["apart"] += outcome.choice is not None and outcome.choice.leg is not None
         if name != "refused":
             row["input"] += outcome.arrival.prompt_tokens
             if outcome.engine is None:

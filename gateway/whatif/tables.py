@@ -103,6 +103,7 @@ def notes(document: dict[str, Any]) -> list[str]:
     if unpriced:
         lines.append(f"API dollars lack up to {unpriced:,} requests to models without a price.")
     lines += broken_promises(document)
+    lines += _apart(document["results"])
     lines.append(_caches(traffic))
     without = "" if _with_sessions(document["results"]) else ", sessions"
     lines.append(
@@ -110,6 +111,19 @@ def notes(document: dict[str, Any]) -> list[str]:
         " requests that nobody served. Engines begin empty and with nothing learned of their pace."
     )
     return lines
+
+
+def _apart(results: Sequence[dict[str, Any]]) -> list[str]:
+    """Return how many prompts were read by another engine, a line each set that has some."""
+    found = [
+        (result["policy"], sum(row.get("apart", 0) for row in result["targets"]))
+        for result in results
+    ]
+    return [
+        f"{name}: a prefill engine read the prompts of {count:,} requests for another one."
+        for name, count in found
+        if count
+    ]
 
 
 def _caches(traffic: dict[str, Any]) -> str:

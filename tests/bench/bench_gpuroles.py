@@ -1,18 +1,17 @@
 """Two engines whole, of unlike steps, or apart: the share of requests inside both their promises.
 
 `make bench-gpuroles ARGS="--engine FOLDER"` on a host with two GPUs, FOLDER being an engine
-environment; `--simulated` plays it on any machine (figures of a simulated engine, to try this).
+environment; `--simulated` starts simulated engines, `--virtual` plays in virtual time.
 Layouts, each started as a person starts it (`breakeven serve`):
 
 * `whole 512`, `whole 2048`, `whole 8192`: two replicas that read in steps of so many tokens;
-* `unlike`: one of 512 and one of 8192, in a pool each;
+* `unlike`: one of 512, one of 8192;
 * `apart`: one reads, one answers, always (the time of who answers is dear);
 * `chosen`: the same two engines, and the router chooses for each request;
 * `shared`: who reads may answer as well (`roles.prefill_answers`, steps of 2,048 tokens).
 
 Mixes are of two classes, `soon` (first token in 0.5 s, then 30 ms) and `steady` (2 s, 12 ms), in
-Poisson arrivals at `--rate`. Each run is a line of `--log`: the same command goes on where it
-stopped. The last lines are a table with the mean and the least and most of the runs.
+Poisson arrivals at `--rate`. A run is a line of `--log`, from which the same command goes on.
 """
 
 import argparse
@@ -22,7 +21,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -33,12 +32,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import children
 import gpumodel
 from gpuclients import Answer, Clients
-from gpuserve import Serve
+from gpuserve import START_LIMIT_S, Serve
 from ours import ROOT
+from roleplay import figures as virtual_figures
+from roleplay import play as play_virtually
 
 from backends.engine.environment import Environment, vllm_version
 from backends.engine.profiles import hardware
 from backends.engine.worklog import WorkLog, open_log
+from gateway.config.settings import Settings
 
 CLASSES = {"soon": (500, 30), "steady": (2000, 12)}  # ms to the first token, ms for each other
 MIXES = {"50:50": 0.5, "80:20": 0.8}  # share of `soon`
@@ -52,7 +54,8 @@ FLAGS = ("--load-format", "dummy", "--no-enable-prefix-caching", "--max-model-le
 
 def pools_of(layout: str, engine: Mapping[str, Any]) -> dict[str, Any]:
     """The pools of a layout, two engines in all."""
-    gpu = {"type": "H100", "usd_per_hour": "2.50", "source": "bench"}
+    gpu = {"type": "H200" if "H200" in hardware() else "H100", "usd_per_hour": "2.50",
+           "source": "bench"}  # fmt: skip
     kind, _, size = layout.partition(" ")
     if kind == "whole":
         said = {**engine, "replicas": 2, "prefill_budget_tokens": int(size)}
@@ -98,6 +101,31 @@ def document(layout: str, engine: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def measure_virtually(options: argparse.Namespace, engine: Mapping[str, Any], log: WorkLog) -> None:
+    """Play every layout that is not in the log yet."""
+    for layout in options.layouts:
+        for mix in options.mixes:
+            for run in range(options.runs):
+                if f"{layout}/{mix}/{run}" in log.done:
+                    continue
+                settings = Settings.model_validate(document(layout, engine))
+                outcomes = play_virtually(
+                    settings, draw_of(MIXES[mix]), options.rate, options.seconds, 11 + run
+                )
+                told = virtual_figures(outcomes, CLASSES)
+                print(layout, mix, run, log.add(f"{layout}/{mix}/{run}", told), flush=True)
+
+
+def draw_of(share: float) -> Callable[[random.Random], tuple[str, int, int]]:
+    """What draws the class of a request, and its tokens in and out."""
+
+    def draw(rng: random.Random) -> tuple[str, int, int]:
+        name = "soon" if rng.random() < share else "steady"
+        return name, _length(rng, PROMPT), _length(rng, ANSWER)
+
+    return draw
+
+
 def _length(rng: random.Random, shape: tuple[float, float, int, int]) -> int:
     mu, sigma, least, most = shape
     return int(min(most, max(least, rng.lognormvariate(mu, sigma))))
@@ -115,13 +143,12 @@ async def play(serve: Serve, share: float, rate: float, seconds: float, seed: in
         except (OSError, EOFError, asyncio.IncompleteReadError):
             found.append((name, None))
 
-    due = time.monotonic()
+    due, draw = time.monotonic(), draw_of(share)
     end = due + seconds
     async with asyncio.TaskGroup() as group:
         while (due := due + rng.expovariate(rate)) < end:
-            name = "soon" if rng.random() < share else "steady"
-            prompt = gpumodel.prompt(_length(rng, PROMPT))
-            tokens = _length(rng, ANSWER)
+            name, words, tokens = draw(rng)
+            prompt = gpumodel.prompt(words)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             group.create_task(send(name, prompt, tokens))
     return found
@@ -185,6 +212,7 @@ def measure(options: argparse.Namespace, engine: Mapping[str, Any], log: WorkLog
         try:
             warm = Clients(serve.base_url, "soon", serve.keys["probe"])
             serve.served(lambda warm=warm: asyncio.run(warm.ask(gpumodel.prompt(256), 8)))
+            serve.until("all engines", serve.all_ready, START_LIMIT_S)
             asyncio.run(play(serve, 0.5, options.rate / 2, min(10.0, options.seconds), 0))
             for mix, run in wanted:
                 found = asyncio.run(
@@ -201,6 +229,9 @@ def measure(options: argparse.Namespace, engine: Mapping[str, Any], log: WorkLog
             print(layout, "failed:", str(error)[-3000:], flush=True)
         finally:
             serve.interrupt()
+            if options.books:
+                options.books.mkdir(parents=True, exist_ok=True)
+                shutil.copy(serve.state / "ledger.db", options.books / f"{layout}.db")
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -222,9 +253,9 @@ def table(log: WorkLog) -> list[str]:
 
 def main() -> int:
     options = _options()
-    if options.simulated:
+    if options.simulated or options.virtual:
         engine: dict[str, Any] = {"kind": "simulated", "model": SIMULATED}
-        version = "simulated"
+        version = "virtual" if options.virtual else "simulated"
     else:
         place = Environment(options.engine.resolve())
         model = gpumodel.make(ROOT / "build" / "gpuroles-model", options.shape)
@@ -236,7 +267,7 @@ def main() -> int:
              "flags": options.flags}  # fmt: skip
     with open_log(options.log):
         log = WorkLog(options.log, about)
-        measure(options, engine, log)
+        (measure_virtually if options.virtual else measure)(options, engine, log)
         print("\n".join(table(log)))
     return 0
 
@@ -245,6 +276,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--engine", type=Path, default=ROOT / ".breakeven" / "engine")
     parser.add_argument("--simulated", action="store_true", help="no GPU: to try this")
+    parser.add_argument("--virtual", action="store_true", help="no GPU and no time")
     parser.add_argument("--shape", choices=sorted(gpumodel.SHAPES), default="8b")
     parser.add_argument("--flags", action="append", default=[], help="one of every engine's")
     parser.add_argument("--rate", type=float, default=10.0, help="requests a second")
@@ -252,6 +284,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS)
     parser.add_argument("--mixes", nargs="+", choices=sorted(MIXES), default=sorted(MIXES))
+    parser.add_argument("--books", type=Path, help="a folder that keeps each layout's ledger")
     parser.add_argument("--log", type=Path, default=ROOT / "build" / "bench-gpuroles.jsonl")
     return parser.parse_args()
 

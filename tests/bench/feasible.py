@@ -27,7 +27,7 @@ Plan = dict[int, float]  # how long each request waits that goes to the engines
 
 
 @dataclass
-class Planned:
+class PlannedFleet:
     """Sends whom a plan names to the engine with the fewest in flight, the rest to the API."""
 
     plan: Plan
@@ -133,4 +133,4 @@ class Search:
         ]
         slos = dict.fromkeys(cell.prices, cell.slo)
         answers = draw_latencies(len(self.arrivals), Latency(), self.seed)
-        return Replay(seats, slos, self.arrivals, answers, knowledge).run(Planned(dict(plan)))
+        return Replay(seats, slos, self.arrivals, answers, knowledge).run(PlannedFleet(dict(plan)))

@@ -36,22 +36,22 @@ class InformedRule(PlannerRule):
         rule = self
         self._step = 0
 
-        class Informed(planning.EngineChoice):
+        class InformedChoice(planning.EngineChoice):
             def __init__(self, *given: object) -> None:
                 super().__init__(*given)  # type: ignore[arg-type]
                 points = errors(rule._step)
                 self._expected = float(expected[rule._step])
                 self._points, self._few_points = planning.RatePoints(points), points
 
-        self._choice = Informed
+        self._choice = InformedChoice
 
     def __call__(self, step: int, ages: list[int]) -> int:
         self._step, usual = step, planning.EngineChoice
-        planning.EngineChoice = self._choice  # type: ignore[misc]
+        planning.EngineChoice = self._choice  # type: ignore[misc]  # for one step
         try:
             return super().__call__(step, ages)
         finally:
-            planning.EngineChoice = usual  # type: ignore[misc]
+            planning.EngineChoice = usual  # type: ignore[misc]  # as before
 
 
 def limits(series: Series, billing: RentRule) -> dict[str, float]:

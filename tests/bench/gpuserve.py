@@ -49,6 +49,12 @@ class Serve:
         runtime = json.loads((self.state / "run" / "runtime.json").read_text())
         return str(runtime["engines"][0]["base_url"])
 
+    def all_ready(self) -> bool:
+        """Whether requests may go to every engine: later ones are up seconds after the first."""
+        page = metrics_page(self.base_url)
+        states = re.findall(r"^breakeven_engine_healthy\{[^}]*\} (\S+)", page, re.MULTILINE)
+        return bool(states) and all(float(state) == 1.0 for state in states)
+
     def until(self, what: str, check: Callable[[], Any], limit_s: float) -> Any:
         """The first true answer; ends the bench with the logs when there is none."""
         deadline = time.monotonic() + limit_s

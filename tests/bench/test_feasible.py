@@ -1,7 +1,7 @@
 """A clairvoyant's plan is played by the same engines, and only what keeps promises counts."""
 
 from cells import cells
-from feasible import Planned, Search
+from feasible import PlannedFleet, Search
 from traces import Traces
 from trial import run, usd
 
@@ -29,4 +29,4 @@ def test_a_plan_for_all_is_what_all_own_does():
     search = Search(CELL, arrivals, 0, dict.fromkeys(range(len(arrivals)), 0.0))
     worth = search._worth(search._played(search.plan), 0.0, float("inf"))
     assert abs(worth - run(CELL, arrivals, "all-own", 0).avoided_usd) < 1e-9
-    assert Planned({}).choose(arrivals[0], [], 0.0, 0).seat is None
+    assert PlannedFleet({}).choose(arrivals[0], [], 0.0, 0).seat is None

@@ -268,6 +268,23 @@ def test_best_effort_takes_the_least_bad(ask, rule, own, api):
     assert not decision.first_choice.feasible
 
 
+def test_best_effort_first_keeps_what_margins_alone_refuse(ask, rule, own):
+    """An answer that breaks another's pace is no remedy, however early its first token comes."""
+    policy = rule(slo=Slo(ttft_ms=5000.0, tpot_ms=30.0), otherwise=InfeasibleAction.BEST_EFFORT)
+    rate = {"prefill_rate_tokens_per_s": 20_000.0, "safety_tpot": 0.4}
+    early = own({**rate, "tightest_tpot_ms": 6.0, "running": 4}, name="pool:llama/0")
+    later = own({**rate, "queued_prefill_tokens": 9000.0, "running": 4}, name="pool:llama/1")
+    decision = decide(ask(), policy, [early, later])
+    assert decision.reason is Reason.BEST_EFFORT
+    told = {verdict.candidate.name: verdict for verdict in decision.verdicts}
+    assert told["pool:llama/0"].ttft_ms < told["pool:llama/1"].ttft_ms
+    assert names(decision) == ["pool:llama/1", "pool:llama/0"]
+    # The control: where neither can be kept the earlier first token goes first, as ever.
+    broken = own({**rate, "queued_prefill_tokens": 9000.0, "tightest_tpot_ms": 6.0},
+                 name="pool:llama/1")  # fmt: skip
+    assert names(decide(ask(), policy, [early, broken])) == ["pool:llama/0", "pool:llama/1"]
+
+
 def test_best_effort_without_a_step_model_or_a_detail(ask, rule, own, api):
     policy = rule(slo=Slo(), otherwise=InfeasibleAction.BEST_EFFORT)
     blind = {**FULL, "step": None}

@@ -14,6 +14,7 @@ from router.snapshot_codec import decode, encode
 from router.types import (
     Candidate,
     EngineState,
+    InfeasibleAction,
     OutputMoments,
     Policy,
     PrefillOption,
@@ -241,3 +242,34 @@ def test_pools_without_roles_are_kept_as_they_were() -> None:
     plain = replace(own("pool:a/0"), is_apart=False)
     *_, (frozen,) = encode(asked(), PLAIN, [plain])
     assert len(frozen) == 19
+
+
+def test_where_no_way_keeps_the_promise_prompts_are_still_read_elsewhere() -> None:
+    """Both ways forecast the same pace; prompts at the engine that answers would slow it further.
+
+    They were read there, it slowed, and no prompt was ever read elsewhere again.
+    """
+    tight = Policy(
+        "tight", Slo(ttft_ms=5000.0, tpot_ms=4.0), penalty_pusd=10**9,
+        otherwise=InfeasibleAction.BEST_EFFORT,
+    )  # fmt: skip
+    _, reader, answerer = house()
+    decision = decide(asked(), tight, [reader, answerer])
+    assert decision.reason is Reason.BEST_EFFORT
+    assert way(decision) == "1>2"
+
+
+def test_an_engine_that_reads_for_others_answers_last_whatever_refuses_them() -> None:
+    """Its own answers would keep it from reading, and later prompts from being read elsewhere."""
+    tight = Policy(
+        "tight", Slo(ttft_ms=5000.0, tpot_ms=4.0), penalty_pusd=10**9,
+        otherwise=InfeasibleAction.BEST_EFFORT,
+    )  # fmt: skip
+    busy = {"queued_prefill_tokens": 20_000.0, "running": 10}
+    _, reader, answerer = house(answerer=busy)
+    assert decide(asked(), tight, [reader, answerer]).first_choice.candidate.name == "pool:a/2"
+    # A price above what the request is worth refuses those that answer, and it alone had none.
+    dear = house(answer=1e18)
+    order = decide(asked(), PLAIN, dear[1:]).order
+    assert [verdict.candidate.name for verdict in order] == ["pool:a/2", "pool:a/1"]
+    assert order[1].reason is Reason.SPARE

@@ -65,10 +65,10 @@ def check_words(headers: Iterable[Header]) -> None:
 
 
 def directives_of(headers: Iterable[Header]) -> CacheDirectives:
-    """Read `Cache-Control` as RFC 9111 has it of requests, `Pragma`, and `x-breakeven-cache`.
+    """Read `Cache-Control` as RFC 9111 has it of requests, Pragma, and `x-breakeven-cache`.
 
     `no-cache`: the answer is made anew, and kept; `no-store`: it is made anew, and not kept.
-    `Pragma: no-cache` counts without a `Cache-Control` alone (RFC 9111, section 5.4).
+    Pragma's `no-cache` counts without a `Cache-Control` alone (RFC 9111, section 5.4).
     """
     said, pragmas, is_controlled = NOTHING_SAID, list[bytes](), False
     for name, value in headers:

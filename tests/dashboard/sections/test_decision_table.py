@@ -70,11 +70,11 @@ def test_it_reads_what_the_router_reads(fleet: tuple[Candidate, ...]) -> None:
     record = packed(*fleet)
     told = unpack(record)["candidates"]
     seen = candidates(msgspec.msgpack.encode(record))
-    assert [one.name for one in seen] == [one["name"] for one in told]
-    for one, expected in zip(seen, told, strict=True):
-        assert (one.reason, one.feasible) == (expected["reason"], expected["feasible"])
+    assert [candidate.name for candidate in seen] == [item["name"] for item in told]
+    for candidate, expected in zip(seen, told, strict=True):
+        assert (candidate.reason, candidate.feasible) == (expected["reason"], expected["feasible"])
         for name in ("ttft_ms", "tpot_ms", "objective_pusd"):
-            assert getattr(one, name) == (
+            assert getattr(candidate, name) == (
                 None if expected[name] is None else pytest.approx(expected[name], rel=1e-6)
             ), name
 

@@ -1,0 +1,39 @@
+"""A request of a what-if whose prompt one engine reads while another one answers.
+
+As live: the engine that answers has its promise from the dispatch on, and the engine that reads
+keeps the prompt's KV until it has moved, which takes what the decision expected of the transfer.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gateway.fleet.fleet import Target
+from gateway.whatif.replay_engine import ReplayEngine
+from router.types import Verdict
+
+
+class ReplayLeg(NamedTuple):
+    """The engine that reads a prompt: KV tokens that it promises, tokens in its prefix cache."""
+
+    seat: ReplayEngine
+    row: int
+    promised: int
+    hit_tokens: int
+    transfer_s: float
+
+
+def leg_of(verdict: Verdict, target: Target, seats: Mapping[str, ReplayEngine]) -> ReplayLeg | None:
+    """Return the leg that a decision chose; `None`: the engine that answers reads the prompt."""
+    forecast = verdict.prefill
+    if forecast is None:
+        return None
+    row = next(partner.row for partner in target.partners if partner.name == forecast.name)
+    options = verdict.candidate.prefillers
+    state = next(option.engine for option in options if option.name == forecast.name)
+    return ReplayLeg(
+        seats[forecast.name],
+        row,
+        forecast.kv_promise_tokens,
+        state.prefix_hit_tokens,
+        forecast.transfer_s,
+    )
