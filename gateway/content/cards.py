@@ -254,9 +254,9 @@ def _gap(text: str, groups: Sequence[re.Match[str]], number: int) -> str:
 def _are_alike(gaps: Sequence[str], sizes: tuple[int, ...]) -> bool:
     """Return whether the same marks stand between groups; a card in fours may go on in a line."""
     kinds = set(gaps)
-    if len(kinds) == 1:
-        return True
-    if all(gap.strip(" -") == "" for gap in gaps):
+    if sizes[0] == 2 and " -" in kinds:
+        return False  # numbers below nought
+    if len(kinds) == 1 or all(gap.strip(" -") == "" for gap in gaps):
         return True
     broken = [gap for gap in gaps if not _LINE_ENDS.isdisjoint(gap)]
     # More marks than these are between rows of a table.
@@ -271,7 +271,14 @@ def _goes_on(text: str, groups: Sequence[re.Match[str]], first: int, final: int,
     behind = final + 1 < len(groups) and _gap(text, groups, final) == gap
     if behind and len(groups[final + 1][0]) == size == len(groups[final][0]):
         return True
-    return gap.strip(_USUAL_MARKS) != "" and _is_row(text, groups, first, final, gap)
+    mark = gap.strip(_USUAL_MARKS)
+    if not mark:
+        return False
+    beside = [number for number in (first - 1, final) if 0 <= number < len(groups) - 1]
+    in_row = size > 1 and _LINE_ENDS.isdisjoint(gap)
+    if in_row and any(mark in _gap(text, groups, number) for number in beside):
+        return True
+    return _is_row(text, groups, first, final, gap)
 
 
 def _is_row(text: str, groups: Sequence[re.Match[str]], first: int, final: int, gap: str) -> bool:

@@ -92,9 +92,9 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
             continue
         done = match.end()
         domain, top = match[match.re.groups - 1], match[match.re.groups]
-        if not _BARE_DOMAIN.fullmatch(domain):
+        if match.re is _SPELLED or not _BARE_DOMAIN.fullmatch(domain):
             domain = _NO_DOMAIN.sub("", _DOTTED.sub(".", domain))
-        yield Span("email", *match.span(), f"{match[1]}@{domain}{top}".lower())
+        yield Span("email", *match.span(), f"{match[1]}@{domain.rstrip('.')}.{top}".lower())
 
 
 def _match_at(text: str, place: int) -> re.Match[str] | None:
@@ -198,8 +198,10 @@ def _is_address(match: re.Match[str]) -> bool:
         return False
     if match[2][:1].isdigit() and _SCALE.match(match[2]):  # icon@2x.png
         return False
-    if "\n" in whole and top not in _SURE_TOPS:
-        return False  # a decorator in code
+    if "\n" in whole and (
+        top not in _SURE_TOPS or match.string[match.end() : match.end() + 1] == "/"
+    ):
+        return False  # a decorator in code, or a name of a package
     if " " not in whole:
         return True
     return any(mark in whole for mark in "[({") or " . " in match[2] or match[3].islower()

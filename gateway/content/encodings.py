@@ -24,8 +24,10 @@ _ESCAPE: Final = re.compile(
     # What layout and code put between the groups of a number, or the pieces of a key.
     r"(?P<tag></?(?!at>|dot>)[A-Za-z][A-Za-z0-9]{0,9}"
     r"(?: [a-z-]{1,12}=\"[^\"<>%&\\@]{0,60}\")*\s?/?>)|"
-    r"(?P<joined>(?<=[\w@])(?P<quote>[\"'])[ \t]{0,3}(?:(?:[+.&]|\|\||(?<= ))[ \t\r\n]{0,12}|"
-    r"\\?\r?\n[ \t]{0,12}(?:[+.&] ?)?)"
+    r"(?P<joined>(?<=[\w@])(?P<quote>[\"'])[ \t]{0,3}(?:(?:[+.&]|\|\|)[ \t\r\n]{0,12}|"
+    r"\r?\n[ \t]{0,12}[+.&] ?|"
+    # Beside an address, strings without a sign between them are arguments of a command.
+    r"(?:(?<= )[ \t\r\n]{0,12}|\\?\r?\n[ \t]{0,12})(?![\"'][\w.%+-]{0,64}@))"
     r"(?P=quote)(?=[\w@]))|"
     r"(?P<listed>(?<=[0-9A-Z])[\"'],\s{0,2}[\"']"
     r"(?:[A-Za-z_]{1,12}\d{0,2}[\"']:\s?[\"'])?(?=[0-9A-Z]))|"
