@@ -275,7 +275,7 @@ def _goes_on(text: str, groups: Sequence[re.Match[str]], first: int, final: int,
     if not mark:
         return False
     beside = [number for number in (first - 1, final) if 0 <= number < len(groups) - 1]
-    in_row = size > 1 and _LINE_ENDS.isdisjoint(gap)
+    in_row = size > 1 and any(map(_LINE_ENDS.isdisjoint, (gap, _gap(text, groups, final - 1))))
     if in_row and any(mark in _gap(text, groups, number) for number in beside):
         return True
     return _is_row(text, groups, first, final, gap)
