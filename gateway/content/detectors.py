@@ -77,7 +77,7 @@ _VERSION: Final = re.compile(
     r"(?:version|ver\.?|release|build|revision|oid|section|chapter)[ :=\"']{0,4}$", re.IGNORECASE
 )
 _IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
-_IBAN_REACH: Final = 64  # characters from its beginning to where a sign may end
+_IBAN_REACH: Final = 48  # characters from its beginning to where a sign may end
 _LOCAL: Final = (
     "127.0.0.1",
     "0.0.0.0",
