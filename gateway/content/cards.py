@@ -1,6 +1,7 @@
 """Cards among digits: in one group, in groups of a card, on two lines, and in cells of a table."""
 
 import re
+import string
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -17,15 +18,20 @@ _LEAST, _MOST = 12, 19
 _GROUPS_MOST: Final = 19
 _LINE_ENDS: Final = frozenset("\r\n")
 _DATE: Final = re.compile(r"(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)")
-_RUN: Final = "0123456789 \t\r\n./()_|-"
+_SIGNS: Final = "".join(map(chr, range(0x2010, 0x27C0)))  # dashes, arrows, bullets, bars
+_RUN: Final = f"{string.digits}{string.punctuation} \t\r\n\u00ab\u00b0\u00b6\u00bb{_SIGNS}"
 _LINED: Final = "0123456789 \t/()_|-"
 _DATED: Final = 48  # characters before a sign in which a date makes it a line of a log
 _SIGN_MOST: Final = 5  # marks behind the last digit of a sign
 _BEFORE, _BEHIND = 96, 64  # characters of a run that are looked at
+_GAP_MOST: Final = 5  # marks between two groups
+_LINE_MOST: Final = 3  # where a card goes on in another line
 _FEW: Final = 32  # digits: more in one line are a table
 _WORD: Final = 24  # characters of a word that digits are glued to
 _GLUED: Final = frozenset(range(13, 17))
 _HEXADECIMAL: Final = frozenset("abcdefABCDEF")
+_STRIP: Final = re.compile(r"[\^=]|D\d{7}")  # what stands behind it on a magnetic strip
+_USUAL_MARKS: Final = " -.\t\r\n/|_()"  # between groups of a card; commas are between numbers
 _BEGINS: Final = frozenset((4, 8))  # a longer group may stand behind one of these
 _FOURS: Final = ((4, 4, 4, 4), (4, 6, 5), (4, 6, 4))
 _JOINED: Final = frozenset(
@@ -226,7 +232,7 @@ def _is_card(text: str, groups: Sequence[re.Match[str]], first: int, final: int)
         return False
     gaps = [_gap(text, groups, number) for number in range(first, final)]
     sizes = tuple(len(group[0]) for group in groups[first : final + 1])
-    if not _are_even(sizes) or max(map(len, gaps)) > 3 or not _are_alike(gaps, sizes):
+    if not _are_even(sizes) or max(map(len, gaps)) > _GAP_MOST or not _are_alike(gaps, sizes):
         return False
     return not _goes_on(text, groups, first, final, gaps[0])
 
@@ -248,12 +254,13 @@ def _gap(text: str, groups: Sequence[re.Match[str]], number: int) -> str:
 def _are_alike(gaps: Sequence[str], sizes: tuple[int, ...]) -> bool:
     """Return whether the same marks stand between groups; a card in fours may go on in a line."""
     kinds = set(gaps)
-    if len(kinds) == 1:
-        return True
-    if all(gap.strip(" -") == "" for gap in gaps):
+    if sizes[0] == 2 and " -" in kinds:
+        return False  # numbers below nought
+    if len(kinds) == 1 or all(gap.strip(" -") == "" for gap in gaps):
         return True
     broken = [gap for gap in gaps if not _LINE_ENDS.isdisjoint(gap)]
-    return sizes in _FOURS and len(broken) == 1 and len(kinds) == 2
+    # More marks than these are between rows of a table.
+    return sizes in _FOURS and len(broken) == 1 and len(kinds) == 2 and len(broken[0]) <= _LINE_MOST
 
 
 def _goes_on(text: str, groups: Sequence[re.Match[str]], first: int, final: int, gap: str) -> bool:
@@ -262,7 +269,27 @@ def _goes_on(text: str, groups: Sequence[re.Match[str]], first: int, final: int,
     if first and _gap(text, groups, first - 1) == gap and len(groups[first - 1][0]) == size:
         return True
     behind = final + 1 < len(groups) and _gap(text, groups, final) == gap
-    return behind and len(groups[final + 1][0]) == size == len(groups[final][0])
+    if behind and len(groups[final + 1][0]) == size == len(groups[final][0]):
+        return True
+    mark = gap.strip(_USUAL_MARKS)
+    if not mark:
+        return False
+    beside = [number for number in (first - 1, final) if 0 <= number < len(groups) - 1]
+    in_row = size > 1 and any(map(_LINE_ENDS.isdisjoint, (gap, _gap(text, groups, final - 1))))
+    if in_row and any(mark in _gap(text, groups, number) for number in beside):
+        return True
+    return _is_row(text, groups, first, final, gap)
+
+
+def _is_row(text: str, groups: Sequence[re.Match[str]], first: int, final: int, gap: str) -> bool:
+    """Return whether a line beside has groups alike: numbers with commas are a table's row."""
+    size = len(groups[first][0])
+    return any(
+        0 <= number < beside < len(groups)
+        and _gap(text, groups, number) == gap
+        and len(groups[number][0]) == len(groups[beside][0]) == size
+        for number, beside in ((final + 1, final + 2), (first - 2, first - 1))
+    )
 
 
 def _is_letter(text: str, place: int) -> bool:
@@ -274,6 +301,8 @@ def _stands_alone(text: str, begin: int, end: int) -> bool:
     before, behind = text[max(0, begin - _WORD) : begin], text[end : end + _WORD]
     front, rear = _last_word(before), _first_word(behind)
     if not front and not rear:
+        return True
+    if front in ("", "B", "b") and _STRIP.match(behind):
         return True
     if end - begin not in _GLUED or any(map(str.isdigit, front + rear)):
         return False

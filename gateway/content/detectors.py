@@ -13,6 +13,7 @@ from typing import Final
 from gateway.content.checksums import IBAN_LENGTHS, is_iban
 from gateway.content.emails import EMAIL_SIGNS, find_emails
 from gateway.content.number_signs import (
+    ACCOUNT_BRACKET,
     ACCOUNT_SIGNS,
     ACCOUNT_WORD,
     ADDRESS_SIGN,
@@ -22,7 +23,7 @@ from gateway.content.number_signs import (
     PERSON_SIGN,
     RUN_SIGN,
     SIXTH_SIGNS,
-    SPREAD_SIGN,
+    SPREAD_SIGNS,
     TELEPHONE_SIGNS,
     WRITTEN_SIGNS,
 )
@@ -60,12 +61,13 @@ class Detector:
     word_signs: tuple[str, ...] = ()
 
 
-_MARK: Final = r"[ .\t\r\n/_|*-]"
+_MARK: Final = r"[\t\n\r -/:-@\[-`{-~\u2010-\u27bf]"  # no letter of any script
 _IBAN: Final = re.compile(
-    rf"[A-Za-z]{_MARK}?[A-Za-z]{_MARK}{{0,2}}\d{_MARK}?\d(?:{_MARK}{{0,3}}[0-9A-Za-z]){{11,30}}"
+    rf"[A-Za-z]{_MARK}{{0,3}}[A-Za-z]{_MARK}{{0,3}}\d{_MARK}{{0,3}}\d(?:{_MARK}{{0,5}}[0-9A-Za-z]){{11,30}}"
 )
 _IBAN_BEGIN: Final = re.compile(
-    rf"(?:(?<![0-9A-Za-z])|(?<=[Ii][Bb][Aa][Nn]))([A-Za-z]){_MARK}?([A-Za-z]){_MARK}{{0,2}}\d{_MARK}?\d"
+    rf"(?:(?<![0-9A-Za-z])|(?<=[Nn])(?<=[Ii][Bb][Aa][Nn]))([A-Za-z]){_MARK}{{0,3}}([A-Za-z])"
+    rf"{_MARK}{{0,3}}\d{_MARK}{{0,3}}\d"
 )
 _IPV4: Final = re.compile(
     r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
@@ -75,7 +77,7 @@ _VERSION: Final = re.compile(
     r"(?:version|ver\.?|release|build|revision|oid|section|chapter)[ :=\"']{0,4}$", re.IGNORECASE
 )
 _IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
-_IBAN_REACH: Final = 40  # characters from its beginning to where a sign may end
+_IBAN_REACH: Final = 48  # characters from its beginning to where a sign may end
 _LOCAL: Final = (
     "127.0.0.1",
     "0.0.0.0",
@@ -85,6 +87,9 @@ _LOCAL: Final = (
     "255.0.0.0",
 )
 _SPREAD: Final = 400  # that a key may take with blanks between its characters
+# Also what quotations, shells and code put where a line is broken.
+_BREAKS: Final = frozenset(" \t\r\n\f\v\\>\"'+&|")
+_BLANKS: Final = dict.fromkeys(map(ord, _BREAKS), " ")
 
 
 def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
@@ -105,16 +110,24 @@ def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
             continue
         ends = spots[size - 1] + 1
         written = text[match.start() : ends]
-        if "-" in written and not _is_in_fours(written):
+        if "-" in written and not _is_grouped(written):
             continue
-        if not text[ends : ends + 1].isalnum():
+        is_named = text[max(0, match.start() - 4) : match.start()].upper() == "IBAN"
+        if is_named or not text[ends : ends + 1].isalnum():
             yield Span("iban", match.start(), ends, plain[:size])
 
 
-def _is_in_fours(written: str) -> bool:
-    """Return whether dashes stand after each place or each fourth: a UUID has them elsewhere."""
-    sizes = {len(group) for group in re.split(r"[\W_]+", written)[:-1]}
-    return sizes in ({1}, {4})
+def _is_grouped(written: str) -> bool:
+    """Return whether dashes stand between groups of one size: a UUID has them elsewhere.
+
+    Country and check digits may be groups of their own.
+    """
+    sizes = [len(group) for group in re.split(r"[\W_]+", written)[:-1]]
+    return (
+        set(sizes) in ({1}, {2}, {4}, {5})
+        or sizes == [2, 2]
+        or (sizes[:2] == [2, 2] and set(sizes[2:]) in ({4}, {5}))
+    )
 
 
 def find_addresses(text: str, places: Sequence[int]) -> Iterator[Span]:
@@ -171,7 +184,7 @@ def find_secrets(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 def _match_apart(text: str, start: int) -> Span | None:
     """Return a key whose characters stand apart."""
-    spots = [at for at in range(start, min(len(text), start + _SPREAD)) if not text[at].isspace()]
+    spots = [at for at in range(start, min(len(text), start + _SPREAD)) if text[at] not in _BREAKS]
     found = _FORMATS.match("".join(text[at] for at in spots))
     if found is None:
         return None
@@ -181,9 +194,12 @@ def _match_apart(text: str, start: int) -> Span | None:
 
 def _is_spread(stretch: str) -> bool:
     """Return whether pieces between blanks are parts of a key, and no words behind one."""
-    pieces = stretch.split()[1:]
+    pieces = stretch.translate(_BLANKS).split()[1:]
     return bool(pieces) and sum(
-        any(map(str.isdigit, piece)) or piece.isupper() for piece in pieces
+        any(map(str.isdigit, piece))
+        or piece.isupper()
+        or piece not in (piece.lower(), piece.capitalize())
+        for piece in pieces
     ) * 2 >= len(pieces)
 
 
@@ -205,7 +221,7 @@ DETECTORS: Final = (
     ),
     Detector(
         frozenset(("iban",)), find_ibans,
-        signs=(ACCOUNT_WORD,), digit_signs=(SPREAD_SIGN,), word_signs=ACCOUNT_SIGNS,
+        signs=(ACCOUNT_WORD, ACCOUNT_BRACKET), digit_signs=SPREAD_SIGNS, word_signs=ACCOUNT_SIGNS,
     ),
     Detector(frozenset(("email",)), find_emails, signs=EMAIL_SIGNS),
     Detector(

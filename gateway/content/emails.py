@@ -7,7 +7,7 @@ from typing import Final
 from gateway.content.domains import TOP_DOMAINS
 from gateway.content.spans import Span
 
-_AT: Final = r"(?: ?@ ?| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
+_AT: Final = r"(?:[ \t]?\n?@\n?[ \t]?| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
 _BARE_DOT: Final = r"(?:\.| ?[\[({] ?(?:dot|\.) ?[\])}] ?)"
 _DOT: Final = rf"(?:{_BARE_DOT}| \. )"
 # What ends an address: letters of scripts without blanks and the mark of emphasis may stand behind.
@@ -25,6 +25,36 @@ _SPOKEN: Final = re.compile(
     r"([a-z]{2,24})(?![\w-])",
     re.IGNORECASE,
 )
+_LEFT, _RIGHT = r"[\[({<]{1,2} ?", r" ?[\])}>]{1,2}"
+_AT_WORDS: Final = r"at|@|a|arroba|arobase|\u00e4t|\u00e6t"
+_DOT_WORDS: Final = r"dot|\.|punkt|point|punto|ponto"
+_SPELLED_DOT: Final = (
+    rf"(?:\.| ?{_LEFT}(?:{_DOT_WORDS}){_RIGHT} ?| (?:{_DOT_WORDS}) |[_*/-]dot[_*/-])"
+)
+# Any mixture of marks and words, of which one is a word at least.
+_SPELLED: Final = re.compile(
+    rf"(?<![\w.%+@-])([\w.%+'-]{{1,64}}?)"
+    rf"(@| ?{_LEFT}(?:{_AT_WORDS}){_RIGHT} ?|[_*/-]at[_*/-]| (?:at|arobase|arroba) )"
+    rf"((?:[a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])??{_SPELLED_DOT}){{1,6}}){_TOP}{_END}",
+    re.IGNORECASE,
+)
+_SURE_TOPS: Final = frozenset(
+    (
+        *("com", "org", "net", "edu", "gov", "mil", "info", "biz", "io", "eu", "de", "uk", "fr"),
+        *("es", "it", "nl", "be", "at", "ch", "br", "jp", "cn", "in", "au", "ca", "us", "ru", "se"),
+        *("no", "dk", "fi", "pl", "cz", "pt", "ie", "gr", "tr", "mx", "ar", "kr"),
+    )
+)
+"""Ends of names that are hardly ever a name in code."""
+_FILES: Final = re.compile(
+    r"(?:^www|[._](?:md|html?|php|py|js|ts|css|json|ya?ml|txt|pdf|png|jpe?g|csv|log|sh|rb|go|rs|java))$",
+    re.IGNORECASE,
+)
+_SPACED: Final = 64  # characters on each side of the sign
+_DOTS_SPELLED: Final = ("dot", "unkt", "oint", "unto", "onto", "[.", "(.", "{.", "<.", "[ .", "( .")
+"""One is behind the sign of an address that is spelled; a pattern takes ten times as long."""
+_APART: Final = re.compile(r"(?<!\S)[\w.%+'-](?: [\w.%+'-])* @(?: [\w.-])+(?!\S)")
+_SPELLED_BEFORE, _SPELLED_BEHIND = 90, 90
 # Sites are spoken of so too: "look at example dot com".
 _WRITES: Final = re.compile(r"mail|contact|write|reach|address", re.IGNORECASE)
 _NEAR: Final = 40
@@ -33,9 +63,17 @@ EMAIL_SIGNS: Final = (
     "@",
     r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>]",
     "(?i) dot [a-z]{2}",
+    r"(?i)[a-z0-9][_*/]at[_*/][a-z0-9]",
+    r"(?i)[_*/-]dot[_*/-][a-z]{2}",
+    r"(?i)[a-z0-9] (?:at|arobase|arroba) [a-z0-9-]{1,30}\.[a-z]{2}",
+    "(?i) (?:arobase|arroba) ",
+    "[A-Za-z0-9]-AT-[A-Za-z0-9]",
+    r"(?i)[\[({<] ?(?:a|arroba|arobase|\xc3\xa4t|dot|punkt|point|punto|ponto) ?[\])}>]",
 )
 _BARE_DOMAIN: Final = re.compile(r"[\w.-]+")
-_DOTTED: Final = re.compile(r"[\[({] ?(?:dot|\.) ?[\])}]", re.IGNORECASE)
+_DOTTED: Final = re.compile(
+    rf"{_LEFT}(?:{_DOT_WORDS}){_RIGHT}| (?:{_DOT_WORDS}) |[_*/-]dot[_*/-]", re.IGNORECASE
+)
 _NO_DOMAIN: Final = re.compile(r"[^\w.-]")
 _SCALE: Final = re.compile(r"\d+x\.")
 _LOCAL_PART: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'-"
@@ -45,18 +83,27 @@ def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield addresses whose last part is a domain that exists."""
     done = 0
     for place in places:
+        if (spaced := _spaced_at(text, place)) is not None:
+            done = spaced.end
+            yield spaced
+            continue
         match = _match_at(text, place)
         if match is None or match.start() < done:
             continue
         done = match.end()
-        domain = match[2]
-        if not _BARE_DOMAIN.fullmatch(domain):
+        domain, top = match[match.re.groups - 1], match[match.re.groups]
+        if match.re is _SPELLED or not _BARE_DOMAIN.fullmatch(domain):
             domain = _NO_DOMAIN.sub("", _DOTTED.sub(".", domain))
-        yield Span("email", *match.span(), f"{match[1]}@{domain}{match[3]}".lower())
+        yield Span("email", *match.span(), f"{match[1]}@{domain.rstrip('.')}.{top}".lower())
 
 
 def _match_at(text: str, place: int) -> re.Match[str] | None:
     """Return the address around the sign that ends at a place."""
+    return _marked_at(text, place) or _spelled_at(text, place)
+
+
+def _marked_at(text: str, place: int) -> re.Match[str] | None:
+    """Return the address whose sign, a mark or a word in brackets, ends at a place."""
     if text[place - 1].isalpha():
         found = _SPOKEN.finditer(text, max(0, place - _SPOKEN_BEFORE), place + 24)
         spoken = next((match for match in found if match.end() >= place), None)
@@ -68,27 +115,80 @@ def _match_at(text: str, place: int) -> re.Match[str] | None:
     return next((match for match in readings if match is not None and _is_address(match)), None)
 
 
+def _spaced_at(text: str, place: int) -> Span | None:
+    """Return the address around the sign before a place whose letters all stand apart."""
+    if text[place - 2 : place + 1] != " @ ":
+        return None
+    begin = max(0, place - 2 * _SPACED)
+    match = next(
+        (each for each in _APART.finditer(text, begin, place + 2 * _SPACED) if each.end() > place),
+        None,
+    )
+    if match is None or match.start() >= place:
+        return None
+    plain = _EMAIL.fullmatch(match[0].replace(" ", ""))
+    if plain is None or plain[3].lower() not in TOP_DOMAINS:
+        return None
+    return Span("email", *match.span(), plain[0].lower())
+
+
+def _spelled_at(text: str, place: int) -> re.Match[str] | None:
+    """Return the address in words around a place, unless it may be a site or code."""
+    begin, end = max(0, place - _SPELLED_BEFORE), place + _SPELLED_BEHIND
+    if text[place - 1] == "@":
+        behind = text[place:end].lower()
+        if not any(word in behind for word in _DOTS_SPELLED):
+            return None
+    for match in _SPELLED.finditer(text, begin, end):
+        if match.start() < place <= match.end() and _is_spelled(text, match):
+            return match
+    return None
+
+
+def _is_spelled(text: str, match: re.Match[str]) -> bool:
+    local, at, domain, top = match[1], match[2], match[3], match[4].lower()
+    if top not in TOP_DOMAINS or not any(map(str.isalpha, local)):
+        return False
+    if at == "@":
+        return True
+    has_words = not _BARE_DOMAIN.fullmatch(domain) or "dot" in domain.lower()
+    if at.strip()[0] in "[({<":
+        return has_words or top in _SURE_TOPS
+    is_told = at.strip() != "at" or not local.isalpha() or _is_named(text, match.start())
+    if has_words:
+        return is_told or any(mark in domain for mark in "[({_*")
+    is_site = text[match.end() : match.end() + 1] in ("/", ":") and at == " at "
+    if top not in _SURE_TOPS or _FILES.search(local) or is_site:
+        return False
+    return is_told and (at.strip() != "-at-")
+
+
+def _is_named(text: str, start: int) -> bool:
+    return _WRITES.search(text, max(0, start - _NEAR), start) is not None
+
+
 def _is_spoken(text: str, match: re.Match[str]) -> bool:
     """Return whether words are an address, and no site that somebody looks at."""
-    start = match.start()
-    is_named = _WRITES.search(text, max(0, start - _NEAR), start) is not None
+    is_named = _is_named(text, match.start())
     return match[3].lower() in TOP_DOMAINS and (" dot " in match[1].lower() or is_named)
 
 
 def _local_begin(text: str, place: int) -> int | None:
     """Return where the part before the sign that ends at `place` begins; None: there is none."""
     if text[place - 1] == "@":
-        end, blank = place - 1, text[place : place + 1] == " "
+        end, blank = place - 1, text[place : place + 1] in (" ", "\t", "\n")
     else:
         end, blank = max(text.rfind(mark, max(0, place - 6), place) for mark in "[({<"), True
-    if end > 0 and text[end - 1] == " ":
-        if not blank:
-            return None
-        end -= 1
+    if end > 1 and text[end - 1] == "\n":
+        end, blank = end - 1, True
+    is_apart = end > 0 and text[end - 1] in " \t"
+    end -= is_apart
     first = max(0, end - 65)
     begin = first + len(text[first:end].rstrip(_LOCAL_PART))
     while begin > first and text[begin - 1].isalnum():  # letters beyond ASCII
         begin -= 1
+    if is_apart and not blank and text[begin:end].isalpha():
+        return None  # a word before somebody's name
     return begin if begin < end else None
 
 
@@ -98,6 +198,10 @@ def _is_address(match: re.Match[str]) -> bool:
         return False
     if match[2][:1].isdigit() and _SCALE.match(match[2]):  # icon@2x.png
         return False
+    if "\n" in whole and (
+        top not in _SURE_TOPS or match.string[match.end() : match.end() + 1] == "/"
+    ):
+        return False  # a decorator in code, or a name of a package
     if " " not in whole:
         return True
     return any(mark in whole for mark in "[({") or " . " in match[2] or match[3].islower()

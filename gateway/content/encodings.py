@@ -10,17 +10,43 @@ import html
 import re
 from typing import Final, NamedTuple
 
+_BETWEEN: Final = (
+    "and then|und dann|followed by|then|and|next|plus|dash|space|pause|dann|und|danach|et|puis|y|"
+    "luego|e|poi"
+)
 _ESCAPE: Final = re.compile(
+    r"(?=[%&\\=<\"',; |\r\n])(?:"  # no letter begins one: most places are told at once
     r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)|&#(?P<number>\d{1,7});?|"
     r"&#[xX](?P<hexadecimal>[0-9A-Fa-f]{1,6});?|"
     r"(?P<named>&[A-Za-z]{2,12};)|\\+u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
     r"\\+U(?P<wide>[0-9A-Fa-f]{8})|\\+(?P<octal>[0-7]{3})|(?P<quoted>(?:=[0-9A-F]{2}){3,})|"
-    r"\\+(?P<control>[nrt/\"'])"
+    r"\\+(?P<control>[nrt/\"'.@_-])|"
+    # What layout and code put between the groups of a number, or the pieces of a key.
+    r"(?P<tag></?(?!at>|dot>)[A-Za-z][A-Za-z0-9]{0,9}"
+    r"(?: [a-z-]{1,12}=\"[^\"<>%&\\@]{0,60}\")*\s?/?>)|"
+    r"(?P<joined>(?<=[\w@])(?P<quote>[\"'])[ \t]{0,3}(?:(?:[+.&]|\|\|)[ \t\r\n]{0,12}|"
+    r"\r?\n[ \t]{0,12}[+.&] ?|"
+    # Beside an address, strings without a sign between them are arguments of a command.
+    r"(?:(?<= )[ \t\r\n]{0,12}|\\?\r?\n[ \t]{0,12})(?![\"'][\w.%+-]{0,64}@))"
+    r"(?P=quote)(?=[\w@]))|"
+    r"(?P<listed>(?<=[0-9A-Z])[\"'],\s{0,2}[\"']"
+    r"(?:[A-Za-z_]{1,12}\d{0,2}[\"']:\s?[\"'])?(?=[0-9A-Z]))|"
+    rf"(?P<word>(?<=[0-9A-Z])[,;]? \(?(?:{_BETWEEN})\)?,? (?=[0-9A-Z]))|"
+    r"(?P<line>(?<=[0-9A-Z])(?: ?\|\r?\n[ \t]?\| ?|(?P<item>[\"']?),?\r?\n[ \t]{0,8}"
+    r"(?:(?:[-*>]|\d{1,2}[.)]) )?(?P=item))(?=[0-9A-Z])))"
 )
+_LAID_OUT: Final = {
+    "tag": " ",
+    "joined": "",
+    "listed": " ",
+    "word": " ",
+    "line": "\n",
+}
 ESCAPE_SIGNS: Final = (
     "%[0-9A-Fa-f]{2}",
     "&#[xX]?[0-9A-Fa-f]{1,6}[;&]",
-    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|quot;|apos;)",
+    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|e[nm]sp;|thinsp;|quot;|apos;)",
+    r"[0-9A-Za-z]\\@[0-9A-Za-z]",
     r"\\u[0-9A-Fa-f]{4}",
     r"\\u\{[0-9A-Fa-f]{2}",
     r"\\x[0-9A-Fa-f]{2}",
@@ -28,6 +54,24 @@ ESCAPE_SIGNS: Final = (
     r"\\U[0-9A-Fa-f]{8}",
     r"\\[0-3][0-7]{2}\\+[0-3][0-7]{2}",
     "=[0-9A-F]{2}=[0-9A-F]{2}=[0-9A-F]{2}",
+    "[0-9]</?[A-Za-z]",
+    # Literals alone: what a repetition begins with costs as much as all other signs.
+    (
+        r"[0-9A-Za-z_@-](?:\" \+ \"|\"\+\"|' \+ '|'\+'|\" \. \"|' \. '|'\.'|\" & \"|\"&\"|'\|\|'|"
+        r"' \|\| ')[0-9A-Za-z_@-]"
+    ),
+    r"[0-9A-Za-z_-](?:\" \+\n|' \+\n|' \.\n|' \|\|\n)",
+    "[0-9A-Za-z_-](?:\"(?: \\\\\n|\n)[ \t]{0,12}\"|'\n[ \t]{0,12}')[0-9A-Za-z_-]",
+    "[0-9A-Za-z_-](?:\" \"|' ')[0-9A-Za-z_-]",
+    "[0-9](?:\", ?\"|', ?')[0-9]",
+    r"[0-9]\", ?\"[A-Za-z_]{1,12}[0-9]{0,2}\": ?\"[0-9]",
+    "[0-9A-Z][\"']\n[ \t]{0,8}- [\"'][0-9A-Z]",
+    r"[0-9A-Z]\n2[.)] [0-9A-Z]",
+    "(?:[a-z]>@|@<[a-z])",
+    rf"[0-9] (?:{_BETWEEN}) [0-9]",
+    rf"[0-9][,;] (?:{_BETWEEN}) [0-9]",
+    r"[0-9] \((?:pause|space|dash)\) [0-9]",
+    r"\|\n\| ?[0-9A-Z]{2,8} ?\|\n",
 )
 # Base64 of ASCII has a slash for a question mark alone, and paths are full of them.
 # An equals sign alone is everywhere in code and logs: what may stand behind one is a part of it.
@@ -91,7 +135,9 @@ def unescape(text: str) -> DecodedText | None:
 
 
 def _plain_of(match: re.Match[str]) -> str | None:
-    kind, value = match.lastgroup, match[0]
+    kind, value = match.lastgroup or "", match[0]
+    if not kind or kind in _LAID_OUT:
+        return _LAID_OUT.get(kind)
     if kind == "percent":
         return bytes.fromhex(value.replace("%", "")).decode("utf-8", "replace")
     if kind == "quoted":  # as mail encodes it
@@ -101,8 +147,6 @@ def _plain_of(match: re.Match[str]) -> str | None:
         return None if plain == value else plain
     if kind == "control":
         return {"n": "\n", "r": "\r", "t": "\t"}.get(value[-1], value[-1])
-    if kind is None:
-        return None
     code = int(match[kind], _BASES.get(kind, 16))
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else None
 

@@ -31,11 +31,17 @@ _ALIKE: Final = (
 _DASHES: Final = (
     "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7\u058a\ufe58\ufe63\uff0d\u30fc"
 )
-_DOTS: Final = "\u2022\u2219\u22c5\u25cf\u3002\uff0e\uff61\u2024\ufe52\u00b7\u2027\u30fb"
+_DOTS: Final = "\u2022\u2219\u22c5\u25cf\u3002\uff0e\uff61\u2024\ufe52\u00b7\u2027\u30fb\u2026"
+_BARS: Final = "\u2758\u2759\u23d0\u2502\u2503\u2016"
+_ARROWS: Final = "\u2192\u279c\u27a1\u21d2\u2794\u25b6\u203a"
+_CROSSES: Final = "\u2795\u271a"
 _BLANKS: Final = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
     "\u3000\u2028\u2029\u0085"
 )
+_MARKS: Final = {
+    " ": _BLANKS, "-": _DASHES, ".": _DOTS, "|": _BARS, ">": _ARROWS, "+": _CROSSES,
+}  # fmt: skip
 NUL: Final = "\0"  # every other character where UTF-16 was read as one byte each
 _WIDTHLESS: Final = NUL + (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u200c\u200d\u200e\u200f"
@@ -54,7 +60,11 @@ MIXED_SIGNS: Final = (
     rf"{_WORD}[._-]?(?:[{_LEADS}]|{_DRAWN})",
     rf"(?:[{_LEADS}][\x80-\xbf]{{1,3}}|{_DRAWN})[._-]?{_WORD}",
 )
-_ALONE: Final = (r"\xe2\x83[\x90-\xbf]", r"\xe3\x85\xa4", r"\xc4\xb1")
+# Dashes, dots and arrows between groups, with blanks around them. A blank in front costs twice.
+_APART: Final = (
+    r"\xe2(?:\x80[\x93\x94\xa2\xa6]|\x8b\x85|\x97\x8f|\x86\x92|\x9d\x98|\x9e\x95) ?[0-9]"
+)
+_ALONE: Final = (_APART, r"\xe2\x83[\x90-\xbf]", r"\xe3\x85\xa4", r"\xc4\xb1")
 _CHINESE_MARKS: Final = b"\xef"
 _TAGS: Final = range(0xE0000, 0xE0080)  # letters that no font draws
 _SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x0300, 0x0370),
@@ -82,8 +92,8 @@ def folded_characters() -> dict[int, str | None]:
             table[code] = plain[1]
     for others, letters in _ALIKE:
         table.update(zip(map(ord, others), letters, strict=True))
-    for blank, letters in ((" ", _BLANKS), ("-", _DASHES), (".", _DOTS)):
-        table.update(dict.fromkeys(map(ord, letters), blank))
+    for mark, letters in _MARKS.items():
+        table.update(dict.fromkeys(map(ord, letters), mark))
     table.update(dict.fromkeys(map(ord, _WIDTHLESS)))
     for gone in (_TAGS, *_SELECTORS):
         table.update(dict.fromkeys(gone))
@@ -94,7 +104,7 @@ def folded_characters() -> dict[int, str | None]:
 def form_signs() -> tuple[str, ...]:
     """Return signs in UTF-8 of letters and digits in other forms, which may stand alone."""
     alike = {ord(letter) for others, _ in _ALIKE for letter in others}
-    marks = set(map(ord, _BLANKS + _DASHES + _DOTS))
+    marks = set(map(ord, "".join(_MARKS.values())))
     ends: dict[bytes, list[int]] = {}
     for code, plain in sorted(folded_characters().items()):
         is_form = plain is not None and (plain.isalnum() or plain == "@")
