@@ -16,6 +16,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from operator import itemgetter
 
@@ -36,6 +37,7 @@ from router.types import (
 )
 from router.ways import choose_way, order_ways
 
+_BY_TIME = (Reason.TTFT, Reason.TPOT)
 DISREGARDED = frozenset(reason for reason, traits in REASONS.items() if traits.best_effort)
 
 Row = tuple[float, str, Candidate, Forecast]  # place or objective, name
@@ -265,7 +267,7 @@ def _infeasible(request: RoutingRequest, policy: Policy, rejected: list[Verdict]
     order: list[Verdict] = []
     if policy.otherwise is InfeasibleAction.BEST_EFFORT:
         order = [verdict for verdict in rejected if _tolerable(request, policy, verdict)]
-        order.sort(key=_badness)
+        order.sort(key=partial(_badness, policy.slo))
     if order:
         least = order[0]
         detail = f"{least.reason}: {least.detail}" if least.detail else least.reason.value
@@ -316,21 +318,36 @@ def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> boo
     return all(answer is None or answer[0] in DISREGARDED for answer in answers)
 
 
-def _badness(verdict: Verdict) -> tuple[bool, bool, bool, float, str]:
+def _badness(slo: Slo, verdict: Verdict) -> tuple[bool, bool, bool, float, str]:
     """Return the sort key of a best effort: own engines, then APIs that answer, by dollars.
 
     Margins refuse early, so where the forecast alone still keeps every promise the engine with the
     most left goes first, else the earliest first token. What reads for others answers last.
     """
-    candidate, engine = verdict.candidate, verdict.candidate.engine
-    if engine is not None:
-        load, ttft_ms = verdict.load, verdict.ttft_ms
-        margin = min(engine.safety_ttft, engine.safety_tpot)
-        if load is None or ttft_ms is None:
-            return False, candidate.is_spare, True, inf, candidate.name
-        if load * margin <= 1.0:
-            return False, candidate.is_spare, False, load, candidate.name
-        return False, candidate.is_spare, True, ttft_ms, candidate.name
+    candidate = verdict.candidate
+    if candidate.engine is not None:
+        used, ttft_ms = _used(slo, verdict, candidate.engine), verdict.ttft_ms
+        if used <= 1.0:
+            return False, candidate.is_spare, False, used, candidate.name
+        worst = inf if ttft_ms is None else ttft_ms
+        return False, candidate.is_spare, True, worst, candidate.name
     refuses = verdict.reason in (Reason.CIRCUIT_OPEN, Reason.RATE_LIMIT)
     dollars = inf if candidate.expected_pusd is None else float(candidate.expected_pusd)
     return True, refuses, False, dollars, candidate.name
+
+
+def _used(slo: Slo, verdict: Verdict, engine: EngineState) -> float:
+    """Return the largest share of a promise that a forecast uses, without margins; inf: unknown.
+
+    What only a margin refuses is refused for its times: room in the cache has no margin.
+    """
+    if verdict.ttft_ms is None or verdict.kv_ratio is None or verdict.reason not in _BY_TIME:
+        return inf
+    seats = (engine.sequences + 1.0) / engine.max_num_seqs if engine.max_num_seqs > 0 else 0.0
+    shares = [verdict.kv_ratio, seats]
+    for forecast, promises in (
+        (verdict.ttft_ms, (slo.ttft_ms, engine.tightest_ttft_ms)),
+        (verdict.tpot_ms, (slo.tpot_ms, engine.tightest_tpot_ms)),
+    ):
+        shares += [forecast / limit for limit in promises if limit and forecast is not None]
+    return max(shares)

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from gateway.errors import RequestError
+from gateway.http.body import refuse_repeats
 from gateway.kinds import BATCH_PATHS
 from gateway.kinds.text_members import MODEL_LIMIT
 from ledger.batches.lines import NewLine
@@ -121,11 +123,16 @@ def _cut(said: str) -> str:
 def _object(text: bytes, what: str, param: str | None) -> dict[str, msgspec.Raw]:
     try:
         text.decode()
-        return _read(text)
+        members = _read(text)
+        refuse_repeats(text, members)
+    except RequestError as error:
+        words = f"{what} repeats a name: {error}"
+        raise _LineFault(error.kind, words, error.param) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _LineFault(
             "invalid_json_line", f"{what} is not a JSON object: {error}", param
         ) from None
+    return members
 
 
 def _member(members: dict[str, msgspec.Raw], name: str, param: str | None = None) -> str:

@@ -14,7 +14,7 @@ from backends.base import Backend
 from backends.disconnects import STOPS, UNKNOWN, OnDisconnect, documented
 from backends.origin import Origin
 from backends.providers import PROVIDER_KINDS, ProviderKind
-from gateway.config.checks.provider_names import prefix_of, wire_of_provider
+from gateway.config.checks.provider_names import prefix_of, vendor_of, wire_of_provider
 from gateway.config.checks.roles import kv_bytes_per_token
 from gateway.config.machines import machine_shares
 from gateway.config.pool_seats import SeatRole
@@ -61,7 +61,7 @@ class Target:
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
     speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
     tells_users: bool = False  # and it is told who its user is
-    vendor: str = ""  # its API, as LiteLLM calls it, where no address of its own is stated
+    vendor: str = ""  # whose API it is, as LiteLLM calls it; "": nobody says
     tier: str = ""  # service tier of requests whose client names none, in the provider's word
     role: SeatRole = "whole"
     is_apart: bool = False  # its pool has engines in roles
@@ -254,7 +254,7 @@ class Fleet:
             speaks_messages=wire.speaks_messages,
             tells_users=provider.tells_users,
             template_arguments=provider.template_arguments,
-            vendor="" if provider.base_url else prefix_of(provider_name, provider),
+            vendor=vendor_of(provider_name, provider),
             tier=provider.tier or "",
             extra=_members(provider.extra_body),
         )

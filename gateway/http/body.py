@@ -7,6 +7,7 @@ that a new parameter of a vendor works on the day it appears. Which members reac
 
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -58,15 +59,20 @@ def decode_members(text: bytes) -> Members:
         raise RequestError("bad_request", TOO_DEEP)
     if len(members) > MEMBERS_LIMIT:
         raise RequestError("bad_request", f"The body has more than {MEMBERS_LIMIT} members.")
-    if not _is_all(text, members):
-        repeated = _repeated_key(text, members)
-        if repeated is not None:
-            raise RequestError(
-                "duplicate_key", f"`{repeated}` stands twice in the body.", param=repeated
-            )
+    refuse_repeats(text, members)
     if not text.isascii() and not _is_utf8(text):  # the decoder does not look into values
         _refuse_unicode(text, is_json=True)
     return members
+
+
+def refuse_repeats(text: bytes, members: Members) -> None:
+    """Raise `RequestError` for a name that stands twice: nobody could say which one counts."""
+    if _is_all(text, members):
+        return
+    repeated = _repeated_key(text, members)
+    if repeated is not None:
+        words = f"`{repeated}` stands twice in the body."
+        raise RequestError("duplicate_key", words, param=repeated)
 
 
 def holds(text: bytes, words: bytes) -> bool:
@@ -234,7 +240,12 @@ def _type_fault(words: str) -> str:
 
 
 def decode_object(text: bytes, kind: Any) -> Any:
-    """Return a whole body as `kind`, with `5.0` as 5. Raises what msgspec's decoder raises."""
+    """Return a whole body as `kind`, with `5.0` as 5.
+
+    Raises: what msgspec's decoder raises; `RequestError` where a name stands twice.
+    """
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        refuse_repeats(text, _decode_members(text))
     try:
         return _decoder(kind)(text)
     except msgspec.ValidationError:

@@ -24,6 +24,7 @@ from ledger.economics.scaling_score import ScoredSpan
 from ledger.fleet.fleet_reads import growing_changes, instances_between
 from ledger.reports.fleet_demand import (
     DemandedClass,
+    UsualTimes,
     arrivals,
     demanded_classes,
     first_arrival_us,
@@ -55,7 +56,7 @@ class TrafficObserver:
     def __init__(self, setup: PoolSetup, ledger: Engine) -> None:
         self._setup, self._ledger = setup, ledger
         self._read_us: int | None = None
-        self._usual_us: dict[str, int] = {}
+        self._usual: tuple[UsualTimes, ...] = ()
         self.classes: tuple[DemandedClass, ...] | None = None
         self.inside = self.outside = 0
         self._forecasts: list[tuple[int, float, float]] = []  # when due, rates of the band
@@ -79,7 +80,8 @@ class TrafficObserver:
             scope = Scope(now_us - DAY_US, now_us)
             found = demanded_classes(connection, self._setup.pool, scope)
             span = (now_us - 2 * CLASSES_US, now_us - CLASSES_US)
-            self._usual_us |= usual_times(connection, self._setup.models, *span, now_us)
+            fresh = usual_times(connection, self._setup.models, *span, now_us)
+        self._usual = _with_usual(self._usual, fresh, now_us)
         self.classes = found if found is not None else self.classes
         self._read_us = now_us
 
@@ -107,7 +109,7 @@ class TrafficObserver:
         with self._ledger.connect() as connection:
             models = self._setup.models
             minutes = arrivals(connection, models, through_us, end_us)
-            running = running_ppm(connection, models, through_us, end_us, self._usual_us)
+            running = running_ppm(connection, models, through_us, end_us, self._usual)
             for start_us in range(through_us, end_us, WINDOW_US):
                 window = PricedWindow(
                     start_us,
@@ -156,3 +158,18 @@ class TrafficObserver:
             return score_window(window, classes, terms, (ran, paid), advised)
         rows = instances_between(connection, setup.pool, window.start_us, window.end_us)
         return score_window(window, classes, terms, ran_in(window, rows), None)
+
+
+def _with_usual(
+    known: tuple[UsualTimes, ...], fresh: Mapping[str, int], now_us: int
+) -> tuple[UsualTimes, ...]:
+    """Add the usual times of what is opened from now on; classes without new ones keep theirs.
+
+    Those of a day ago are forgotten, but for the newest of them, which held until the next one.
+    """
+    before = known[-1].by_class if known else {}
+    if not (before or fresh):
+        return known
+    older = [each for each in known if each.from_us <= now_us - DAY_US]
+    kept = known[max(0, len(older) - 1) :]
+    return (*kept, UsualTimes(now_us, {**before, **fresh}))

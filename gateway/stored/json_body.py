@@ -8,6 +8,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from gateway.errors import RequestError
+from gateway.http.body import decode_object
 
 JSON_TYPE: Final = "application/json"
 
@@ -41,6 +42,7 @@ async def read_json_object(request: Request, limits: BodyLimits) -> dict[str, An
     if "json" not in request.headers.get("content-type", JSON_TYPE).partition(";")[0].lower():
         raise RequestError("media_type", f"Send the body as `{JSON_TYPE}`.")
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        found: dict[str, Any] = decode_object(text, dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError("bad_request", "The body must be a JSON object.") from error
+    return found

@@ -347,9 +347,6 @@ class PolicyReplay:
         read_s = outcome.arrival.at_s + outcome.ttft_s
         if outcome.engine is not None:
             self._prefixes.record_released(outcome.engine, request.beginning.marks, self._now_s)
-            leg = None if outcome.choice is None else outcome.choice.leg
-            if leg is not None:
-                self._prefixes.record_released(leg.seat.name, request.beginning.marks, self._now_s)
         elif request.beginning.marks:
             self._caches.record_answer(told.target, told.price, request, told.hit, read_s)
         self._caches.record_elsewhere(told.comparators, request, read_s)

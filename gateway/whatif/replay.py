@@ -20,7 +20,7 @@ from router.bid_price import TICK_S
 from router.recheck import PeerLoad
 from router.types import Slo
 
-_FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN, _LOOK, _FETCHED = range(7)
+_FOLD, _TICK, _ANSWER, _PATIENCE, _AGAIN, _LOOK = range(6)
 _NO_PROMISE = Slo()
 TOLD_EVERY = 500  # requests
 
@@ -191,8 +191,6 @@ class Replay:
                 self._route_arrival(index, self.arrivals[index], at_s, chooser)
             elif what == _LOOK:
                 self._recheck_choice(index, at_s)
-            elif what == _FETCHED:
-                self._free_kept(index, at_s)
             else:
                 self._abandon_engine(index, at_s)
         self._advance(until_s, chooser)
@@ -225,6 +223,9 @@ class Replay:
                 outcome.ttft_s = outcome.waited_s + ttft_s
                 outcome.preemptions = flight.preemptions
                 chooser.on_ended(outcome)
+            while seat.fetched:
+                name, at_s = seat.fetched.pop()
+                self._free_kept(int(name), at_s)
 
     def _hand_over(self, index: int, flight: ReplayRequest, reader: ReplayEngine) -> None:
         """A prompt is read: its KV moves to the engine that answers, where one still waits."""
@@ -234,14 +235,14 @@ class Replay:
         assert read_s is not None, "it has been read"
         seat, moving_s = choice.seat, choice.leg.transfer_s
         if seat is not None and seat.receive(str(index), read_s, moving_s):
-            self._kept[index] = reader, flight
-            heapq.heappush(self._moves, (read_s + moving_s, _FETCHED, index))
+            self._kept[index] = reader, flight  # until its first token, as live
         else:
             reader.release(str(index), flight, read_s)
 
     def _free_kept(self, index: int, at_s: float) -> None:
-        reader, flight = self._kept.pop(index)
-        reader.release(str(index), flight, at_s)
+        if index in self._kept:
+            reader, flight = self._kept.pop(index)
+            reader.release(str(index), flight, at_s)
 
     def _recheck_choice(self, index: int, at_s: float) -> None:
         """Recheck a choice once others' dispatches at its time are known."""
@@ -265,6 +266,7 @@ class Replay:
             leg = None if outcome.choice is None else outcome.choice.leg
             if leg is not None and str(index) in leg.seat.flights:
                 leg.seat.abort(str(index))
+            self._free_kept(index, at_s)
             outcome.engine, outcome.abandoned = None, True
             self._to_api(index, at_s)
 

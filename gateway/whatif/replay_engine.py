@@ -143,6 +143,7 @@ class ReplayEngine:
             step.t0_s,
             factor * knowledge.prefill_factor * step.q_s,
         )
+        self.fetched: list[tuple[str, float]] = []  # whose KV was elsewhere, since when it is not
         self._queued = self._hits = self._promised = self._waiting = self._squares = 0
         self._moved_s = 0.0
         self._observed = self._predicted = self._prefilled = self._attended = 0.0
@@ -208,6 +209,8 @@ class ReplayEngine:
             flight = self.flights[event.id]
             if event.what is SequenceEventKind.FIRST:
                 self._first(flight, event.at_s)
+                if flight.is_moved:
+                    self.fetched.append((event.id, event.at_s))
             elif event.what is SequenceEventKind.FINISHED:
                 ended.append((event.id, self._finish(flight, event)))
             elif event.what is SequenceEventKind.PREEMPTED:

@@ -1,7 +1,7 @@
 """A request of a what-if whose prompt one engine reads while another one answers.
 
 As live: the engine that answers has its promise from the dispatch on, and the engine that reads
-keeps the prompt's KV until it has moved, which takes what the decision expected of the transfer.
+keeps the prompt's KV until the answer's first token. Moving takes what the decision expected.
 """
 
 from collections.abc import Mapping

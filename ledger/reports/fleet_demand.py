@@ -4,7 +4,7 @@ Prices elsewhere, engine time and capacity are the verdict's, of the days before
 first attempts, counted as soon as they are in the books: what was served elsewhere counts as well.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +26,14 @@ FIRST_ATTEMPT = 1
 LONGEST_US = DAY_US  # an earlier request is not read, though it may still run
 _STILL_RUNS_US = 2**62
 _LEAVES = {ModelResidency.MAY_LEAVE, ModelResidency.DECLARED_MOVABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class UsualTimes:
+    """The usual time of a request by class, microseconds, of those opened from a moment on."""
+
+    from_us: int
+    by_class: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,7 @@ def running_ppm(
     models: Collection[str],
     start_us: int,
     end_us: int,
-    usual_us: Mapping[str, int] | None = None,
+    usual: Sequence[UsualTimes] | None = None,
 ) -> dict[int, dict[str, int]]:
     """Return how many first attempts ran, by the minute in which they ran, and by class.
 
@@ -139,13 +147,13 @@ def running_ppm(
     not settled counts in the minute of its opening. Requests opened up to `LONGEST_US` before
     `start_us`, the start of a minute, are read.
 
-    With `usual_us`, the usual time of a request by class, each minute is as it can be known when it
-    is over (`passing_ppm`), whenever it is read.
+    With `usual`, in order of time, each minute is as it can be known when it is over
+    (`passing_ppm`), whenever it is read: a request keeps the usual time of its opening.
     """
     row, bound = AttemptRow, bound_teams(connection)
-    live = usual_us is not None
-    usual_us = usual_us or {}
-    reach_us = min(LONGEST_US, max(usual_us.values(), default=0)) if live else LONGEST_US
+    live, usual = usual is not None, usual or ()
+    longest_us = max((max(each.by_class.values(), default=0) for each in usual), default=0)
+    reach_us = min(LONGEST_US, longest_us) if live else LONGEST_US
     settled_us = func.coalesce(row.settled_us, _STILL_RUNS_US if live else row.opened_us)
     first = (row.opened_us - row.opened_us % MINUTE_US).label("first_us")
     last = (settled_us - settled_us % MINUTE_US).label("last_us")
@@ -173,13 +181,19 @@ def running_ppm(
         assert ended_us is not None, "it was coalesced"
         name = class_name(ClassKey(model, team in bound))
         parts = (
-            passing_ppm(opened_us, ended_us, usual_us.get(name, 0))
+            passing_ppm(opened_us, ended_us, _usual_us(usual, opened_us, name))
             if live
             else spread_ppm(opened_us, ended_us)
         )
         for minute_us, ppm in parts:
             add(minute_us, name, ppm)
     return found
+
+
+def _usual_us(usual: Sequence[UsualTimes], opened_us: int, name: str) -> int:
+    """Return the usual time of a class that held when a request was opened; 0: none was known."""
+    known = [each for each in usual if each.from_us <= opened_us]
+    return known[-1].by_class.get(name, 0) if known else 0
 
 
 def usual_times(

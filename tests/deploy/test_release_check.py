@@ -85,8 +85,14 @@ def test_all_steps_run_and_one_failure_fails(capsys, ends, status: int) -> None:
 
 def test_a_step_s_status_says_how_it_ended() -> None:
     for status, result in ((0, "PASSED"), (2, "NOT_HERE"), (3, "FAILED")):
-        step = ReleaseStep("x", ("-c", f"raise SystemExit({status})"))
+        step = ReleaseStep("x", ("-c", f"raise SystemExit({status})"), tells_lack=True)
         assert run_step(step) is StepResult[result]
+
+
+def test_a_status_of_2_is_a_failure_where_it_says_nothing_of_the_machine() -> None:
+    """Tests that cannot be collected end so, and the release passed."""
+    assert run_step(ReleaseStep("x", ("-c", "raise SystemExit(2)"))) is StepResult.FAILED
+    assert [step.name for step in STEPS if step.tells_lack] == ["pythons", "first-hour"]
 
 
 def test_each_step_is_a_module_and_make_has_the_verb() -> None:

@@ -419,3 +419,17 @@ def test_an_engine_whose_requests_spill_to_a_later_stage_is_worth_what_that_cost
         for spills in (False, True)
     )
     assert rejected == pytest.approx(6 * spilled)
+
+
+def test_a_margin_of_one_promise_excuses_no_other(ask, rule, own) -> None:
+    """A first token that comes too late is not kept because the pace has a wide margin."""
+    policy = rule(slo=Slo(ttft_ms=500.0, tpot_ms=30.0), otherwise=InfeasibleAction.BEST_EFFORT)
+    rate = {"prefill_rate_tokens_per_s": 20_000.0, "safety_tpot": 0.4}
+    late = own({**rate, "queued_prefill_tokens": 30_000.0}, name="pool:llama/0")
+    kept = own({**rate, "tightest_tpot_ms": 13.0, "running": 4}, name="pool:llama/1")
+    decision = decide(ask(), policy, [late, kept])
+    told = {verdict.candidate.name: verdict for verdict in decision.verdicts}
+    assert told["pool:llama/0"].ttft_ms > 500.0
+    assert told["pool:llama/1"].tpot_ms < 13.0
+    assert decision.reason is Reason.BEST_EFFORT
+    assert names(decision) == ["pool:llama/1", "pool:llama/0"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from backends.provider_refusals import KINDS, NEEDS, REFUSED, AdapterNeeds
 from backends.provider_table import LISTED
-from backends.providers import ADAPTER_KIND, ProviderKind, wire_of
+from backends.providers import ADAPTER_KIND, PROVIDER_KINDS, ProviderKind, wire_of
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import ProviderSection, Settings
 
@@ -16,6 +16,27 @@ from gateway.config.schema import ProviderSection, Settings
 def prefix_of(name: str, provider: ProviderSection) -> str:
     """Return what LiteLLM calls a provider."""
     return provider.litellm_prefix or name
+
+
+def vendor_of(name: str, provider: ProviderSection) -> str:
+    """Return whose API a provider is; "": nobody says.
+
+    A prefix tells where it stands alone, or where its customers have addresses of their own, as
+    Azure's do. Another server may speak like a vendor with a public address, and be none.
+    """
+    address = provider.base_url
+    if address is None:
+        return prefix_of(name, provider)
+    public = {
+        prefix: known.rstrip("/")
+        for kind in PROVIDER_KINDS.values()
+        for prefix, known in kind.addresses.items()
+    }
+    for prefix, known in public.items():
+        if known == address.rstrip("/"):
+            return prefix
+    stated = provider.litellm_prefix or ""
+    return "" if stated in public else stated
 
 
 def wire_of_provider(name: str, provider: ProviderSection) -> ProviderKind:

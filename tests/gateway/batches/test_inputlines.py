@@ -76,3 +76,16 @@ def test_a_custom_id_stands_once_also_on_a_bad_line() -> None:
     lines = reader()
     assert lines.read(json.dumps({**GOOD, "method": "GET"}).encode(), 1).code == "invalid_method"
     assert lines.read(json.dumps(GOOD).encode(), 2).code == "duplicate_custom_id"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"custom_id": "1", "custom_id": "2", "method": "POST"}',
+        b'{"custom_id": "1", "body": {}, "bo\\u0064y": {"model": "m"}}',
+    ],
+)
+def test_a_name_that_stands_twice_is_a_fault(text: bytes) -> None:
+    fault = reader().read(text, 1)
+    assert isinstance(fault, InputFault)
+    assert fault.code == "duplicate_key"

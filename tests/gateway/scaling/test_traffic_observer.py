@@ -54,9 +54,11 @@ def test_engine_time_counts_where_it_is_used_and_requests_where_they_arrive(obse
     monkeypatch.setattr(traffic_observer, "running_ppm", running)
     monkeypatch.setattr(traffic_observer, "usual_times", lambda *_: {"chat": 4 * MINUTE})
     monkeypatch.setattr(traffic_observer, "arrivals", lambda *_: {minutes[1]: {"chat": 120}})
-    observed.observer.refresh(observed.began_us + 10 * MINUTE)
+    read_us = observed.began_us + 10 * MINUTE
+    observed.observer.refresh(read_us)
     seen = observed(6 * 60 + 5)
-    assert told == [(("chat",), minutes[0], minutes[0] + 6 * MINUTE, {"chat": 4 * MINUTE})]
+    usual = (traffic_observer.UsualTimes(read_us, {"chat": 4 * MINUTE}),)
+    assert told == [(("chat",), minutes[0], minutes[0] + 6 * MINUTE, usual)]
     windows = observed.world.planner.windows
     found = [(item.requests, item.work_s) for window in windows for item in window.arrivals]
     assert found == [(120.0, 15.0), (0.0, 15.0), (0.0, 15.0), (0.0, 15.0)]

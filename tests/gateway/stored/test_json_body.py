@@ -60,3 +60,9 @@ async def test_a_client_that_hangs_up(monkeypatch) -> None:
     monkeypatch.setattr(request, "stream", stream)
     with pytest.raises(RequestError, match="hung up"):
         await read_json_object(request, LIMITS)
+
+
+async def test_a_name_that_stands_twice_is_refused() -> None:
+    with pytest.raises(RequestError) as caught:
+        await read_json_object(request_of(b'{"a":1,"\\u0061":2}'), LIMITS)
+    assert (caught.value.kind, caught.value.param) == ("duplicate_key", "a")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert, update
@@ -98,14 +99,41 @@ def test_what_still_runs_is_counted_by_its_usual_time_and_once(engine, traffic):
         (usual_us,) = fleet_demand.usual_times(*span, known_us).values()
         assert usual_us == (4 + 5 + 1.5) * MINUTE_US // 3
         (name,) = fleet_demand.arrivals(*span)[start_us]
-        usual = {name: 2 * MINUTE_US}
+        usual = [fleet_demand.UsualTimes(0, {name: 2 * MINUTE_US})]
         found = fleet_demand.running_ppm(*span, usual)
         later_us = start_us + MINUTE_US
         rest = fleet_demand.running_ppm(connection, ["code"], later_us, later_us + DAY_US, usual)
-        unknown = fleet_demand.running_ppm(*span, {})
+        unknown = fleet_demand.running_ppm(*span, [])
     assert found == {start_us: {name: 1_500_000}, later_us: {name: 1_500_000}}
     assert rest == {later_us: {name: 1_500_000}}
     assert unknown == {start_us: {name: 3_000_000}}
+
+
+@pytest.mark.parametrize("minutes", [(20, 5), (5, 20), (0, 20), (10, 11), (20, 20)])
+def test_a_request_keeps_the_usual_time_of_its_opening(engine, traffic, minutes):
+    """Minutes are read one by one, and the usual time changes after ten of them: it counted .5 to
+    1.5 requests for one.
+    """
+    start_us = min(item.opened_us for item, _ in traffic) // MINUTE_US * MINUTE_US
+    mine = traffic[0][0].attempt_id
+    row = orm.AttemptRow
+    with engine.begin() as connection:
+        connection.execute(update(row).values(attempt_no=2))
+        ran = {"attempt_no": 1, "opened_us": start_us, "settled_us": start_us + 20 * MINUTE_US}
+        connection.execute(update(row).where(row.attempt_id == mine).values(**ran, model="code"))
+    with engine.connect() as connection:
+        (name,) = fleet_demand.arrivals(connection, ["code"], start_us, start_us + DAY_US)[start_us]
+        usual = [
+            fleet_demand.UsualTimes(start_us + at * MINUTE_US, {name: length * MINUTE_US})
+            for at, length in zip((0, 10), minutes, strict=True)
+        ]
+        counted = 0
+        for minute in range(25):
+            at_us = start_us + minute * MINUTE_US
+            known = [each for each in usual if each.from_us <= at_us]
+            span = (connection, ["code"], at_us, at_us + MINUTE_US)
+            counted += fleet_demand.running_ppm(*span, known).get(at_us, {}).get(name, 0)
+    assert counted == 10**6
 
 
 def test_what_ran_in_a_minute_is_read_with_what_began_before_it(engine, traffic):

@@ -6,7 +6,11 @@ import pytest
 
 from backends.provider_refusals import KINDS, REFUSED
 from backends.provider_table import LISTED, SPEAKS_CHAT
-from gateway.config.checks.provider_names import check_adapter_names, check_adapter_needs
+from gateway.config.checks.provider_names import (
+    check_adapter_names,
+    check_adapter_needs,
+    vendor_of,
+)
 from gateway.config.schema import Settings
 
 PLACE = "https://x.example/v1"
@@ -71,3 +75,21 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     assert "needs the Python package of `google.auth`" in fault
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     assert needs("vertex_ai", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "vendor"),
+    [
+        ("openai", {}, "openai"),
+        ("openai", {"base_url": PLACE}, ""),
+        ("flex", {"base_url": "https://api.openai.com/v1/"}, "openai"),
+        ("east", {"litellm_prefix": "azure", "base_url": "https://one.openai.azure.com"}, "azure"),
+        ("own", {"base_url": PLACE}, ""),
+        ("like", {"litellm_prefix": "openai", "base_url": PLACE}, ""),
+    ],
+)
+def test_whose_api_it_is_by_prefix_or_known_address(name: str, given: dict, vendor: str) -> None:
+    kind = "litellm" if "litellm_prefix" in given else "openai"
+    provider = {"kind": kind, "api_key_env": "K", **given}
+    found = Settings.model_validate({"providers": {name: provider}}).providers[name]
+    assert vendor_of(name, found) == vendor
