@@ -312,7 +312,7 @@ def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
             f"divided by the API's price per token ({BASIS})."
         ),
         (
-            f"With {formatting.percent(figures.duty)} hours in use it can serve **{can}** a month "
+            f"In use {formatting.percent(figures.duty)} of the time it can serve **{can}** a month "
             f"inside the promise; this traffic is **{formatting.tokens(traffic.per_month)}**."
         ),
     ]

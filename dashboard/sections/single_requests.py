@@ -156,8 +156,10 @@ def _show_decision(blob: bytes | None) -> None:
         return
     try:
         seen = decision_table.candidates(blob)
-    except ValueError as error:
-        st.caption(f"{formatting.sentence(str(error))}: `breakeven policy explain` reads it.")
+    except (ValueError, TypeError) as error:
+        st.caption(
+            f"{formatting.sentence(str(error))}: another release wrote it, or it is damaged."
+        )
         return
     theme.table(decision_table.decision_rows(seen), about="attempt", height="content")
     more = decision_table.omitted(blob)

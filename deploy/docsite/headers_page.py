@@ -70,7 +70,8 @@ RESPONSE: Final = (
     ),
     HeaderEntry(
         "x-breakeven-cache", "hit",
-        "`hit` or `miss`, of requests that may be cached; `bypass` where its client asked so.",
+        "While the cache is on: `hit` or `miss` where a request may be cached; `bypass` where its"
+        " client asked for that.",
     ),
     HeaderEntry("age", "12", "Seconds since a cached answer was made."),
     HeaderEntry("x-breakeven-not-stored", "...", "Why an answer could not be stored."),

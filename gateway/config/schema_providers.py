@@ -45,8 +45,8 @@ class ProviderSection(ConfigSection):
     )
     billed_with: str | None = Field(
         None,
-        description="another `provider` whose account it shares: one bill, one payable and one "
-        "budget have both; a tier of its account",
+        description="section of `providers` with the same account at the vendor, as tiers have:"
+        " its bill, payable and budget hold the requests of both",
     )
     tier: Annotated[str, Field(pattern=r"^[a-z][a-z_]{0,31}$")] | None = Field(
         None,

@@ -44,14 +44,17 @@ def _check_billed(
         hint = suggest(other, set(settings.providers) - {name})
         yield ConfigFault(here, f"no provider named `{other}`{hint}", about=("providers", other))
     elif account.billed_with is not None:
-        words = f"`{other}` is billed with `{account.billed_with}` itself: name the last one"
+        words = f"`{other}` has no bill of its own: name who sends it, `{account.billed_with}`"
         yield ConfigFault(here, words)
     elif account.simulated != provider.simulated:
         here = ("providers", name, "simulated")
-        words = f"no bill has stand-ins and others: `{other}`, which it is billed with, differs"
+        words = (
+            f"`{other}`, which it is billed with, is the contrary: set `simulated` alike, or leave"
+            f" `{KEY}` out"
+        )
         yield ConfigFault(here, words)
     if provider.billing_utc_offset is not None:
-        words = f"is of the bills of `{other}`, which has this provider's requests: state it there"
+        words = f"belongs to who sends the bill: set it at `providers.{other}`"
         yield ConfigFault(("providers", name, "billing_utc_offset"), words)
 
 

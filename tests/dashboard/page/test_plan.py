@@ -81,7 +81,7 @@ def test_one_gpu_s_break_even_is_told_in_the_form_s_own_terms(page, month, text_
     shown = text_of(test)
     speed = next(box for box in test.number_input if box.label.startswith("Tokens a second"))
     duty = next(box for box in test.number_input if box.label.startswith("Hours in use"))
-    assert f"With {duty.value:g} % hours in use it can serve" in shown
+    assert f"In use {duty.value:g} % of the time it can serve" in shown
     needed = re.search(r"([\d.,]+)(k?)\s+tokens a second of one GPU", shown)
     assert needed is not None, shown
     factor = 1_000 if needed[2] else 1

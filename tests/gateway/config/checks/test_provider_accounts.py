@@ -38,10 +38,10 @@ def test_the_one_that_is_named_sends_the_bills_of_both() -> None:
     [
         ({"billed_with": "flex"}, "billed_with", "names the provider itself"),
         ({"billed_with": "opnai"}, "billed_with", "no provider named `opnai`; did you mean"),
-        ({"billed_with": "eu"}, "billed_with", "`eu` is billed with `openai` itself: name"),
-        ({"billed_with": "openai", "simulated": True}, "simulated", "no bill has stand-ins and"),
+        ({"billed_with": "eu"}, "billed_with", "no bill of its own: name who sends it, `openai`"),
+        ({"billed_with": "openai", "simulated": True}, "simulated", "contrary: set `simulated`"),
         ({"billed_with": "openai", "billing_utc_offset": "-08:00"}, "billing_utc_offset",
-         "is of the bills of `openai`"),
+         "belongs to who sends the bill: set it at `providers.openai`"),
     ],
 )  # fmt: skip
 def test_an_account_that_leads_nowhere_is_refused(flex, path, words) -> None:
