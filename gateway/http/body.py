@@ -18,6 +18,7 @@ from gateway.http import nesting
 
 EMPTY = "The body is empty. Send a JSON object."
 TOO_DEEP = "The body is nested too deeply."
+FEW_MEMBERS = 64  # each compared in its place; more are joined at once
 MEMBERS_LIMIT = 1024  # walking more would hold up the loop that all streams share
 SEARCHED_BYTES = 1024 * 1024  # so would looking for the fault in a longer body
 PLACE_LIMIT = 256
@@ -91,6 +92,12 @@ def _is_all(text: bytes, members: Members) -> bool:
     A repeated key would be more. False proves nothing: there are other ways to write JSON. Values
     are compared in their places: to join copies of them took 1.4 ms of 400 KB, this takes 0.02.
     """
+    if len(members) > FEW_MEMBERS:  # of whose values no copies are large
+        more = len(text) - len(encode(members))
+        if more != 2 * len(members) - 1:
+            return more == 0 and encode(members) == text
+        each = [encode(key) + b": " + bytes(value) for key, value in members.items()]
+        return b"{%b}" % b", ".join(each) == text
     names = [encode(key) for key in members]
     values = [memoryview(value) for value in members.values()]
     bare = sum(map(len, names)) + sum(map(len, values)) + 2 * len(names) + 1

@@ -262,7 +262,7 @@ GIVEN = {
     "spend_of_tag": ("product",), "spend_of_groups": ((f"app={CANARY}",),),
     "details": ("canary0.1",), "newest_policy_sets": (5,), "recent": (5,),
     "attempts_of_key": ("kc", (), 5), "spent": ("team", HOUR), "spent_by_key": (HOUR,),
-    "tries": ("canary0",), "streamed": (5,), "ttft_pairs": (5,),
+    "tries": ("canary0",), "streamed": (5,), "senders": (("api/mini",),), "ttft_pairs": (5,),
     "slo_attainment": (5,), "verifications": (5,),
 }  # fmt: skip
 

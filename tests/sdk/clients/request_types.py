@@ -31,9 +31,6 @@ REQUESTS = {
     "anthropic": {
         "/v1/messages": "message_create_params:MessageCreateParams",
         "/v1/messages#beta": "beta.message_create_params:MessageCreateParams",
-        "/v1/messages/count_tokens": "message_count_tokens_params:MessageCountTokensParams",
-        "/v1/messages/count_tokens#beta":
-            "beta.message_count_tokens_params:MessageCountTokensParams",
     },
 }  # fmt: skip
 FORMS = 6  # of one value that are tried
