@@ -31,7 +31,10 @@ class FittedStepModel:
         prefill_tokens: float,
         attended_tokens: float = 0.0,
     ) -> float:
-        """Duration of one engine step in seconds; `attended_tokens` by all that it reads."""
+        """Return the seconds of one engine step.
+
+        `attended_tokens`: pairs of a token that it reads and an earlier one (`attended_tokens()`).
+        """
         linear_s = (
             self.a_s + self.b_s * sequences + self.c_s * context_tokens + self.d_s * prefill_tokens
         )

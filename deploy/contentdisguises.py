@@ -205,7 +205,7 @@ _IBAN_FIRST: Final[dict[str, Disguise]] = {
 _IBAN_SECOND: Final[dict[str, Disguise]] = {
     "small in groups": lambda rng, text: rng.choice((" ", "-", "_")).join(groups_of(text.lower())),
     "check digits apart": lambda _rng, text: f"{text[:2]}-{text[2:4]}-{plain_of(text)[4:]}",
-    "with its bank": _bare_within("$ (BIC COBADEFFXXX)", "IBAN$BIC", "$/EUR", "iban.$."),
+    "with its bank": _bare_within("$ (BIC COBADEFF370)", "IBAN$BIC", "$/EUR", "iban.$."),
     "fives": lambda rng, text: rng.choice((" ", "-", ".")).join(cut(plain_of(text), 5)),
 }
 _EMAIL_FIRST: Final[dict[str, Disguise]] = {

@@ -8,6 +8,8 @@ each step what came before it. The losses of our own plan are told by where they
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from fleetplay import RentRule, Rule, clairvoyant, fixed, play
@@ -37,8 +39,8 @@ class InformedRule(PlannerRule):
         self._step = 0
 
         class InformedChoice(planning.EngineChoice):
-            def __init__(self, *given: object) -> None:
-                super().__init__(*given)  # type: ignore[arg-type]
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
                 points = errors(rule._step)
                 self._expected = float(expected[rule._step])
                 self._points, self._few_points = planning.RatePoints(points), points
@@ -46,12 +48,9 @@ class InformedRule(PlannerRule):
         self._choice = InformedChoice
 
     def __call__(self, step: int, ages: list[int]) -> int:
-        self._step, usual = step, planning.EngineChoice
-        planning.EngineChoice = self._choice  # type: ignore[misc]  # for one step
-        try:
+        self._step = step
+        with patch.object(planning, "EngineChoice", self._choice):
             return super().__call__(step, ages)
-        finally:
-            planning.EngineChoice = usual  # type: ignore[misc]  # as before
 
 
 def limits(series: Series, billing: RentRule) -> dict[str, float]:
