@@ -110,8 +110,7 @@ def by_day_and_model(
         key = ALL_MODELS if whole else model_of(line.item)
         pairs.setdefault((line.day, key), _Pair()).lines.append(line)
     for booking in booked:
-        apart = booking.model in {ADJUSTED, RETIRED}
-        key = ALL_MODELS if whole and not apart else model_of(booking.model)
+        key = ALL_MODELS if whole and booking.model != ADJUSTED else model_of(booking.model)
         pairs.setdefault((booking.day, key), _Pair()).booked.append(booking)
     found: dict[date, list[ReconciliationLine]] = {}
     for (day, model), pair in sorted(pairs.items()):

@@ -8,6 +8,7 @@ from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import (
     ADJUSTED,
     ALL_MODELS,
+    RETIRED,
     BookedCost,
     DifferenceCause,
     by_day_and_model,
@@ -71,6 +72,13 @@ def test_a_bill_of_days_alone_is_held_against_all_models_of_a_day():
     assert all(row.causes == (DifferenceCause.POSTED,) for row in rows[NEXT])
     named = by_day_and_model([*lines, line(1, "gpt-4o")], books, places=6)
     assert "gpt-4o" in {row.key for row in named[DAY]}, "a bill that names models is read by model"
+
+
+def test_a_bill_of_days_alone_counts_what_was_retired_without_its_models():
+    """The day agreed, and was shown as traffic from elsewhere beside bookings not billed."""
+    books = [booked(2 * USD), booked(3 * USD, model=RETIRED)]
+    rows = by_day_and_model([line(5 * USD, "")], books, places=6)[DAY]
+    assert [(row.key, row.difference_pusd) for row in rows] == [(ALL_MODELS, 0)]
 
 
 def test_half_of_the_last_place_a_line_is_rounding():
