@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gateway.config.aliases import resolve_model
-from gateway.config.checks.provider_accounts import sender_of_bills
+from gateway.config.billing_accounts import sender_of_bills
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import ModelSection, Settings
 from gateway.config.schema_limits import EACH

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection
 
 from gateway.clock import moment_text
-from gateway.config.checks.provider_accounts import separate_accounts
+from gateway.config.billing_accounts import separate_accounts
 from gateway.config.schema_limits import EACH
 from gateway.config.settings import Settings
 from gateway.request.model_list import usable_models

@@ -5,7 +5,7 @@
 
 from sqlalchemy import Engine
 
-from gateway.config.checks.provider_accounts import sender_of_bills
+from gateway.config.billing_accounts import sender_of_bills
 from gateway.config.declarations import budgets, contracts, routes
 from gateway.config.settings import Settings, version
 from gateway.control.pricing.configured import store_prices

@@ -168,12 +168,12 @@ def senders_of_bills(connection: Connection, targets: Iterable[str]) -> list[str
     One account may have several names of targets: the latest attempt at each tells its provider.
     Of targets whose attempts are all retired the name tells it.
     """
-    row, found = AttemptRow, set()
+    row, senders = AttemptRow, []
     for target in targets:
         latest = select(row.provider).where(row.target == target).order_by(row.opened_us.desc())
         known = connection.execute(latest.limit(1)).scalar()
-        found.add(target.partition("/")[0] if known is None else known)
-    return sorted(found)
+        senders.append(target.partition("/")[0] if known is None else known)
+    return sorted(set(senders))
 
 
 def teams(connection: Connection, scope: Scope) -> list[str]:

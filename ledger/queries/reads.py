@@ -13,6 +13,7 @@ from ledger.queries.attempts import (
     OverflowCost,
     SpendPoint,
     cells,
+    senders_of_bills,
     spent,
     teams,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "refusals",
     "round_trips",
     "samples_bucket_us",
+    "senders_of_bills",
     "slo_attainment",
     "spent",
     "streamed",

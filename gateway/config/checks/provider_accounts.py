@@ -1,8 +1,4 @@
-"""Which provider's bill has the requests of another one, and settings in which that cannot be.
-
-Two sections of one account, such as a standard and a `flex` tier, have one bill: `billed_with`
-names the section that stands for the account in the books, in budgets and in reconciliation.
-"""
+"""Settings in which no provider's bill can have the requests of another one (`billed_with`)."""
 
 from collections.abc import Iterator
 
@@ -11,17 +7,6 @@ from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import ProviderSection, Settings
 
 KEY = "billed_with"
-
-
-def sender_of_bills(settings: Settings, name: str) -> str:
-    """Return the provider whose bill has the requests that a provider serves."""
-    provider = settings.providers.get(name)
-    return name if provider is None else provider.sends_bills(name)
-
-
-def separate_accounts(settings: Settings) -> tuple[str, ...]:
-    """Return the providers that send bills, in the order of the configuration."""
-    return tuple(name for name, given in settings.providers.items() if given.billed_with is None)
 
 
 def check_accounts(settings: Settings) -> Iterator[ConfigFault]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
-from gateway.config.checks.provider_accounts import sender_of_bills
+from gateway.config.billing_accounts import sender_of_bills
 from gateway.control.admin.verb import (
     NoInput,
     Note,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from gateway.auth import APPLY, INVOICES
-from gateway.config.checks.provider_accounts import sender_of_bills
+from gateway.config.billing_accounts import sender_of_bills
 from gateway.control.admin.verb import (
     NUMBER_LIMIT,
     NoInput,

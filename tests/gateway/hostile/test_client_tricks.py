@@ -18,6 +18,7 @@ from ledger.orm.identity import KeyRow
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 ASK = {"model": "first", "max_tokens": 20, "messages": [{"role": "user", "content": "hello there"}]}
 NAME = re.compile(rb"resp_\w+")
+WORDS_READ = 6  # of a stream before it is left: its provider tells no usage, text is counted
 ENDED = ("completed", "failed", "expired", "cancelled")
 
 
@@ -28,7 +29,7 @@ def in_background(hostile, team: str, model: str, stream: bool) -> str:
     if stream:
         connection, _ = hostile.begin(team, RESPONSES, {**body, "stream": True})
         read = b""
-        while b'"resp_' not in read:
+        while b'"resp_' not in read or read.count(b"word ") < WORDS_READ:
             read += connection.recv(65536)
         connection.close()
         return f"{RESPONSES}/{NAME.findall(read)[0].decode()}"

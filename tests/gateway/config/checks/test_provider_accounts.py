@@ -4,11 +4,8 @@ import json
 
 import pytest
 
-from gateway.config.checks.provider_accounts import (
-    check_accounts,
-    sender_of_bills,
-    separate_accounts,
-)
+from gateway.config.billing_accounts import sender_of_bills, separate_accounts
+from gateway.config.checks.provider_accounts import check_accounts
 from gateway.config.faults import ConfigFault
 from gateway.config.schema import Settings
 

@@ -1,0 +1,22 @@
+"""Which provider's bill has the requests of another one.
+
+Two sections of one account, such as a standard and a `flex` tier, have one bill: `billed_with`
+names the section that stands for the account in the books, in budgets and in reconciliation.
+`gateway.config.checks.provider_accounts` says in which settings that cannot be.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # verbs of the ledger ask this of a file that they do not judge
+    from gateway.config.schema import Settings
+
+
+def sender_of_bills(settings: "Settings", name: str) -> str:
+    """Return the provider whose bill has the requests that a provider serves."""
+    provider = settings.providers.get(name)
+    return name if provider is None else provider.sends_bills(name)
+
+
+def separate_accounts(settings: "Settings") -> tuple[str, ...]:
+    """Return the providers that send bills, in the order of the configuration."""
+    return tuple(name for name, given in settings.providers.items() if given.billed_with is None)
