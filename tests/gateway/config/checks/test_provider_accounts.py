@@ -1,10 +1,9 @@
-"""Two sections of one account: who is named as the one that bills, and what cannot be."""
+"""Two sections of one account: what cannot be."""
 
 import json
 
 import pytest
 
-from gateway.config.billing_accounts import sender_of_bills, separate_accounts
 from gateway.config.checks.provider_accounts import check_accounts
 from gateway.config.faults import ConfigFault
 from gateway.config.schema import Settings
@@ -19,15 +18,6 @@ def settings(**providers: object) -> Settings:
 
 def faults(**providers: object) -> list[ConfigFault]:
     return [*check_accounts(settings(**providers))]
-
-
-def test_the_one_that_is_named_sends_the_bills_of_both() -> None:
-    given = settings(openai=OPENAI, flex={**FLEX, "billed_with": "openai"}, other={})
-    assert [sender_of_bills(given, name) for name in ("openai", "flex", "other", "gone")] == [
-        "openai", "openai", "other", "gone",
-    ]  # fmt: skip
-    assert separate_accounts(given) == ("openai", "other")
-    assert [*check_accounts(given)] == []
 
 
 @pytest.mark.parametrize(
