@@ -19,7 +19,7 @@ import httpx
 import msgspec
 
 from backends.plain_http import make_plain_client
-from backends.simulator.model import SimulatedEngine
+from backends.simulator.pacing import Pacer
 from backends.simulator.shape import KvHandover
 
 SETUP_S = 0.02
@@ -60,7 +60,7 @@ def transfer_members(body: bytes) -> TransferMembers | None:
 class KvExchange:
     """One engine's side. `lease_s` is wall time; moving takes simulated seconds at `speed`."""
 
-    engine: SimulatedEngine
+    pacer: Pacer
     name: str
     lease_s: float
     speed: float = 1.0
@@ -96,7 +96,7 @@ class KvExchange:
         if held is None:
             return False
         held[1].cancel()
-        return self.engine.free_kept(id)
+        return self.pacer.free_kept(id)
 
     def _expire(self, id: str) -> None:  # noqa: A002  (as on the wire)
         self.expired += 1

@@ -49,6 +49,7 @@ class SimulatedEngine:
         self._boundary_s = 0.0  # where the next step starts
         self._end_s: float | None = None  # of the step in progress
         self._kept: dict[str, tuple[Sequence[int], int]] = {}  # blocks of prompts, by request
+        self._is_blocked = False  # nothing runs, and what waits does not fit beside what is kept
 
     def submit(
         self,
@@ -98,6 +99,7 @@ class SimulatedEngine:
         if held is None:
             return False
         self._pool.release(*held)
+        self._is_blocked = False
         return True
 
     @property
@@ -119,10 +121,10 @@ class SimulatedEngine:
         return events
 
     def next_s(self) -> float | None:
-        """When something happens next; `None` when idle."""
+        """When something happens next; `None` when idle, or until kept KV is given back."""
         if self._end_s is not None:
             return self._end_s
-        if self._running or self._waiting:
+        if self._running or (self._waiting and not self._is_blocked):
             return self._boundary_s
         return self._arriving[0].visible_s if self._arriving else None
 
@@ -180,13 +182,17 @@ class SimulatedEngine:
             return False
         self._arrive()
         preempted = self._preempt_for_growth(events)
-        self._chunks = self._plan(events, admit=not preempted)
+        self._chunks = self._plan(events, admit=not preempted or not self._running)
         if self._chunks:
             self._batch.reserve(1)
             prefill = sum(tokens for _, tokens in self._chunks)
             attended = sum(attended_tokens(job.computed, tokens) for job, tokens in self._chunks)
             self._end_s = self._boundary_s + self._batch.step_s(prefill, attended)
             return True
+        self._is_blocked = not self._running
+        if self._is_blocked:
+            self._boundary_s = until_s
+            return False
         horizon_s = self._arriving[0].visible_s if self._arriving else None
         limit = 1 if self._tokens else None
         steps, end_s = self._batch.steps(self._boundary_s, until_s, horizon_s, limit)

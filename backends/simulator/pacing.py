@@ -105,6 +105,13 @@ class Pacer:
         self._meters.record_aborted()
         self._schedule()
 
+    def free_kept(self, id: str) -> bool:  # noqa: A002  (as on the wire)
+        """Give back what was kept of a request, and start what waited for it."""
+        self.catch_up()
+        is_freed = self.engine.free_kept(id)
+        self._schedule()
+        return is_freed
+
     def catch_up(self) -> None:
         """Let the engine reach the present."""
         for event in self.engine.advance(self.now_s + EARLY_S * self._speed):

@@ -133,7 +133,7 @@ class SimulatedEngineApp:
         self.pacer = Pacer(self._shape, self.meters, asyncio.get_running_loop(), speed=self._speed)
         if self._kv_lease_s is not None:
             name = f"{self._profile}-{id(self):x}"
-            self.handing = KvExchange(self.pacer.engine, name, self._kv_lease_s, self._speed)
+            self.handing = KvExchange(self.pacer, name, self._kv_lease_s, self._speed)
         self._setting = GenerationContext(
             EngineSource(self.pacer), self._journal, f"{OWNER}-{self._profile}", time.time
         )

@@ -123,3 +123,35 @@ def test_members_are_read_from_any_body() -> None:
     assert transfer_members(b"nonsense") is None
     found = transfer_members(b'{"kv_transfer_params": {"do_remote_decode": true, "more": 1}}')
     assert (found.do_remote_decode, found.do_remote_prefill) == (True, False)
+
+
+def test_what_waits_for_kept_blocks_starts_once_they_are_given_back(shape) -> None:
+    """Red before: IndexError, as nothing ran whose next step could be worked out."""
+    engine, whole = SimulatedEngine(shape), shape.kv_capacity_tokens
+    kept = min(whole - 16, shape.context_tokens - 1)
+    engine.submit("kept", 0.0, prompt_tokens=kept, output_tokens=1, kv=KvHandover(is_kept=True))
+    engine.advance(10.0)
+    engine.submit("waits", 10.0, prompt_tokens=whole - kept + 16, output_tokens=2)
+    assert [each.id for each in engine.advance(20.0)] == []
+    assert (engine.waiting, engine.running, engine.next_s()) == (1, 0, None)
+    engine.free_kept("kept")
+    assert engine.next_s() == 20.0
+    first, *_, last = engine.advance(30.0)
+    assert (first.what, first.at_s) == (SequenceEventKind.ADMITTED, 20.0)
+    assert last.what is SequenceEventKind.FINISHED
+    assert (engine.unfinished, engine.kv_used_tokens) == (0, 0)
+
+
+async def test_in_real_time_too_it_starts_by_itself(serve, shape) -> None:
+    reader = handing(shape, lease_s=1.0)
+
+    def asked(word: str, **fields) -> dict:
+        words = " ".join([word] * int(shape.kv_capacity_tokens * 0.4))
+        return chat(messages=[{"role": "user", "content": words}], **fields)
+
+    async with serve(reader) as client:
+        reading = asked("here", max_tokens=1, kv_transfer_params=DECODE)
+        assert (await client.post(CHAT, json=reading)).status_code == 200
+        answer = await client.post(CHAT, json=asked("then", max_tokens=2))
+        assert (answer.status_code, answer.json()["usage"]["completion_tokens"]) == (200, 2)
+        assert reader.handing.expired == 1
