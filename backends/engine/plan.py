@@ -16,8 +16,9 @@ from backends.engine.planning.cautions import cautions, mixed_gpus_note, weakest
 from backends.engine.planning.memory import memory
 from backends.engine.planning.question import SIZES, Figures, ParallelLayout, PlanRequest, value
 from backends.engine.planning.refusals import refusals
+from backends.engine.planning.roles import RoleLayout, role_layouts
 from backends.engine.planning.scaling import ScaledLayout, scaling
-from backends.engine.planning.speed import ceiling, floor_of, speed, tpot_figures
+from backends.engine.planning.speed import ceiling, floor_of, speed, step_floors, tpot_figures
 from backends.engine.planning.weights import WeightFormat, choices
 
 
@@ -34,6 +35,7 @@ class EnginePlan:
     warnings: tuple[str, ...]
     choices: tuple[WeightFormat, ...]  # formats of the weights
     scaling: tuple[ScaledLayout, ...]
+    roles: tuple[RoleLayout, ...]  # of several copies, where a time per token is promised
     usd_per_gpu_hour: Decimal | None  # as given, else a public list price
 
     def __getitem__(self, name: str) -> float:
@@ -52,6 +54,8 @@ def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanReques
         warned += drafting.warnings(model, question.draft, figures)
     if not fits:
         warned = (_too_large(gpu, layout, _context(model, question)), *warned)
+    starts, rate = fits and not refused, _rate(gpu, layout, question)
+    step = step_floors(model, question, gpu, layout, figures)
     return EnginePlan(
         model.name,
         gpu.name,
@@ -60,13 +64,12 @@ def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanReques
         fits,
         refused,
         figures,
-        _flags(layout, _context(model, question), question, figures)
-        if fits and not refused
-        else (),
+        _flags(layout, _context(model, question), question, figures) if starts else (),
         warned,
         choices(model, gpu, question, _split),
         scaling(model, gpu, question, _split),
-        _rate(gpu, layout, question),
+        role_layouts(step, question, layout, figures, rate) if starts else (),
+        rate,
     )
 
 

@@ -133,7 +133,7 @@ def _show(out: Console, about: dict[str, Any], found: list[LadderRow], probed: A
                ">memory", ">TTFT x", ">tok/s x", ">all TTFT x", ">all tok/s x", "")  # fmt: skip
     out.print(table(title, columns, [_cells(row) for row in found]))
     out.print("x: times better than the rung below with that one thing more; all: than the first")
-    out.print("one engine climbs: prefill and decode on two (`pools.NAME.roles`) are no rung")
+    out.print("one engine climbs; `engine plan --tpot-ms` compares several whole and in roles")
     if probed:
         out.print(attention_table(probed))
 

@@ -77,6 +77,12 @@ def plan(
             min=1.0, max=MOST, help="Promised for each further token: how much fits into a step."
         ),
     ] = None,
+    ttft_ms: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0, max=MOST, help="Promised for the first token, for whole or in roles."
+        ),
+    ] = None,
     draft: Annotated[
         Path | None, typer.Option(help="Directory of a draft model: its memory, what it brings.")
     ] = None,
@@ -104,6 +110,7 @@ def plan(
             kv_dtype=kv_dtype.value,
             load=load,
             tpot_ms=tpot_ms,
+            ttft_ms=ttft_ms,
             draft=None if draft is None else _draft(draft, drafted, acceptance),
         )
         made = plan_model(read_model(model_dir), kinds, question)
@@ -143,6 +150,7 @@ def _show(out: Console, made: EnginePlan) -> None:
         out.print(f"warning: {warning}", markup=False)
     _show_choices(out, made)
     _show_scaling(out, made)
+    _show_roles(out, made)
 
 
 def _show_choices(out: Console, made: EnginePlan) -> None:
@@ -196,6 +204,36 @@ def _show_scaling(out: Console, made: EnginePlan) -> None:
         )
     out.print()
     out.print(table("On more GPUs, at most (floors)", columns, cells))
+
+
+def _show_roles(out: Console, made: EnginePlan) -> None:
+    """Engines whole and in roles, where a time per token is promised."""
+    if not made.roles:
+        return
+    columns = (
+        "copies", ">GPUs", ">requests/s", ">first token", ">next ones", "more breaks",
+        ">USD per 1M", "",
+    )  # fmt: skip
+    cells = [
+        [
+            each.layout,
+            f"{each.gpus}",
+            f"{each.requests_s:,.1f}" if each.requests_s else "promise not kept",
+            "-" if each.ttft_s is None else f"{1e3 * each.ttft_s:,.0f} ms",
+            "-" if each.tpot_s is None else f"{1e3 * each.tpot_s:,.1f} ms",
+            each.binds,
+            "-" if each.usd_per_million is None else f"{each.usd_per_million:.3f}",
+            "most" if each.advised else "",
+        ]
+        for each in made.roles
+    ]
+    out.print()
+    out.print(table("Whole, or prefill and decode apart, inside the promise", columns, cells))
+    out.print(
+        "steps at what they were measured to take over their floors, arrivals evenly: at most; the"
+        " cost is of output tokens",
+        markup=False,
+    )
 
 
 def label(figure: PlanFigure) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from backends.engine.kvtransfer import GB_PER_S, SETUP_S
 from gateway.config.sections import ConfigSection, Positive, Usd
 
 
@@ -52,10 +53,11 @@ class RolesSection(ConfigSection):
         (), description="tokens in one step of each of `engine.replicas`, in order: unlike sizes"
     )
     gb_per_s: Positive = Field(
-        10.0, description="bandwidth of one transfer of KV, until transfers are measured"
+        GB_PER_S, description="bandwidth of one transfer of KV, until transfers are measured"
     )
     setup_ms: Annotated[float, Field(ge=0.0)] = Field(
-        20.0, description="time that each transfer takes beside its bytes, until it is measured"
+        1e3 * SETUP_S,
+        description="time that each transfer takes beside its bytes, until it is measured",
     )
     kv_bytes_per_token: int | None = Field(
         None, ge=1, description="KV of one token; default: worked out from `engine.model`"

@@ -167,6 +167,27 @@ from ledger.identity import keyring
 keyring._remember = lambda *_: None
 """
 
+STORED_LATER = """
+import asyncio
+from gateway.request.store.object_store import ObjectStore
+
+at_once = ObjectStore.store
+
+async def store(self, documents, **how):
+    async def later():
+        await asyncio.sleep(0.5)
+        await at_once(self, documents, **how)
+    self.late = {*getattr(self, "late", ()), asyncio.ensure_future(later())}
+
+ObjectStore.store = store
+"""
+
+NOTHING_MAKES_ROOM = """
+from ledger import stored_objects
+
+stored_objects._evict = lambda *_: 0
+"""
+
 SETTLED_MUCH_LATER = SETTLED_LATER.replace("call_later(0.5,", "call_later(5.0,")
 
 TEXTS = {
@@ -176,6 +197,8 @@ TEXTS = {
     "peers tell nothing": TELLS_NOTHING,
     "peers believed for ever": BELIEVED_FOR_EVER,
     "limits apart": LIMITS_APART,
+    "stored later": STORED_LATER,
+    "nothing makes room": NOTHING_MAKES_ROOM,
     "": "",
     "settled later": SETTLED_LATER,
     "ends at once": ENDS_AT_ONCE,

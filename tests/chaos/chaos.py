@@ -38,6 +38,7 @@ import scene_power
 import scene_refusals
 import scene_restart
 import scene_routes
+import scene_stored
 import scene_suite
 import scene_windows
 from scene import COUNTERS, DATABASES, Given, Scene, SceneFigures
@@ -48,7 +49,7 @@ SCENES: tuple[Scene, ...] = (
     *scene_windows.SCENES, *scene_pauses.SCENES, *scene_restart.SCENES, *scene_books.SCENES,
     *scene_burst.SCENES, *scene_bounds.SCENES, *scene_refusals.SCENES, *scene_routes.SCENES,
     *scene_flush.SCENES, *scene_clock.SCENES, *scene_damage.SCENES, *scene_power.SCENES,
-    *scene_bad_disk.SCENES,
+    *scene_bad_disk.SCENES, *scene_stored.SCENES,
 )  # fmt: skip
 OUT = ROOT / "build" / "chaos.json"
 SHORT = {"difference_pusd": "difference", "overspent_pusd": "over-spent"}

@@ -72,4 +72,5 @@ class PlanRequest:
     batched_tokens: int | None = None
     load: UserLoad | None = None  # what users ask, for a floor of what that costs
     tpot_ms: float | None = None  # promised for each further token
+    ttft_ms: float | None = None  # promised for the first one
     draft: DraftModel | None = None

@@ -165,11 +165,9 @@ def tpot_figures(
     if question.tpot_ms is None:
         return ()
     bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
-    prompt_s = value(figures, "prefill_floor_s") / question.prompt_tokens
     per_token = value(figures, "kv_bytes_per_token") / layout.pipeline
-    read_s = model.weight_bytes / bandwidth  # of a mixture, too: prompts choose all its experts
-    step = FittedStepModel(read_s, 0.0, per_token / bandwidth, prompt_s, 0.0)
-    kv_tokens = int(value(figures, "kv_tokens"))
+    step = step_floors(model, question, gpu, layout, figures)
+    prompt_s, kv_tokens = step.d_s, int(value(figures, "kv_tokens"))
     found = prefill_budget(
         step,
         tpot_s=question.tpot_ms / 1e3 / OVER_FLOORS,
@@ -184,6 +182,21 @@ def tpot_figures(
     )
     made = PlanFigure("prefill_budget_tokens", found or 0, "tokens", how)
     return (made, *_sequences(model, question, step, (kv_tokens, found)))
+
+
+def step_floors(
+    model: ModelConfig,
+    question: PlanRequest,
+    gpu: GpuSpec,
+    layout: ParallelLayout,
+    figures: Figures,
+) -> FittedStepModel:
+    """Return the least time of a step by what it reads and multiplies, in seconds."""
+    bandwidth = gpu.best_bandwidth_bytes_s * layout.tensor
+    prompt_s = value(figures, "prefill_floor_s") / question.prompt_tokens
+    per_token = value(figures, "kv_bytes_per_token") / layout.pipeline
+    read_s = model.weight_bytes / bandwidth  # of a mixture, too: prompts choose all its experts
+    return FittedStepModel(read_s, 0.0, per_token / bandwidth, prompt_s, 0.0)
 
 
 def _all_read(model: ModelConfig) -> str:

@@ -1,0 +1,172 @@
+"""Whole replicas beside prefill and decode apart: how many requests a second keep the promise.
+
+Steps are floors times what steps were measured to take over theirs; arrivals are as even as a
+clock, so every figure is the most there can be. `N` sequences of an engine finish `N / (output x
+step)` requests a second. A whole replica reads as many prompts beside them, in chunks: the fuller
+its steps, the longer the gaps between tokens, and the smaller its chunks, the later the first one.
+Apart, a prefill engine reads a prompt at a time and keeps no time per token, a decode engine reads
+none, and the KV of each prompt moves.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from backends.engine.kvtransfer import GB_PER_S, SETUP_S
+from backends.engine.loadfloor import UserLoad
+from backends.engine.planning.question import Figures, ParallelLayout, PlanRequest, value
+from backends.engine.planning.speed import OVER_FLOORS
+from backends.engine.planning.weights import USUAL
+from backends.stepmodel import FittedStepModel
+
+COPIES = (2, 4)  # of the planned layout
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLayout:
+    """Copies of an engine, whole or in roles, at the most requests that keep the promise.
+
+    `requests_s` of 0: none does. `binds`: what more requests would break. `usd_per_million`: of
+    output tokens; None without a rate.
+    """
+
+    layout: str
+    gpus: int
+    requests_s: float
+    ttft_s: float | None
+    tpot_s: float | None
+    binds: str
+    usd_per_million: float | None = None
+    advised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """One copy: its step's floors, its KV room in tokens, and what each request asks of it."""
+
+    step: FittedStepModel
+    kv_tokens: int
+    kv_bytes: float  # of one token
+    load: UserLoad
+    tpot_s: float
+    ttft_s: float  # infinite where none is promised
+
+    @property
+    def context(self) -> float:
+        return self.load.prompt_tokens + self.load.output_tokens / 2
+
+    def step_s(self, sequences: float, prefill_tokens: float) -> float:
+        return OVER_FLOORS * self.step.step_s(
+            sequences=0,
+            context_tokens=sequences * self.context,
+            prefill_tokens=prefill_tokens,
+        )
+
+    def rate(self, sequences: float, step_s: float) -> float:
+        return sequences / (self.load.output_tokens * step_s)
+
+    @property
+    def held(self) -> float:
+        """Requests whose KV has room, each at its longest."""
+        return self.kv_tokens / (self.load.prompt_tokens + self.load.output_tokens)
+
+    @property
+    def read_s(self) -> float:
+        """One prompt in one step, with nothing beside it."""
+        return self.step_s(0, self.load.prompt_tokens)
+
+    @property
+    def moved_s(self) -> float:
+        """One prompt's KV, as moves were measured."""
+        return SETUP_S + self.load.prompt_tokens * self.kv_bytes / (GB_PER_S * 1e9)
+
+
+def role_layouts(
+    step: FittedStepModel,
+    question: PlanRequest,
+    layout: ParallelLayout,
+    figures: Figures,
+    usd_per_gpu_hour: Decimal | None,
+) -> tuple[RoleLayout, ...]:
+    """Return layouts of 2 and of 4 copies, of each count the cheapest marked.
+
+    Empty without a promised time per token: then nothing speaks for engines apart.
+    """
+    if question.tpot_ms is None:
+        return ()
+    engine = _Engine(
+        step,
+        int(value(figures, "kv_tokens")),
+        value(figures, "kv_bytes_per_token"),
+        question.load or USUAL,
+        question.tpot_ms / 1e3,
+        float("inf") if question.ttft_ms is None else question.ttft_ms / 1e3,
+    )
+    made: list[RoleLayout] = []
+    for copies in COPIES:
+        found = [_priced(each, engine, layout, usd_per_gpu_hour) for each in _of(engine, copies)]
+        best = max(each.requests_s for each in found)
+        made += (replace(each, advised=0 < best == each.requests_s) for each in found)
+    return tuple(made)
+
+
+def _of(engine: _Engine, copies: int) -> Iterator[RoleLayout]:
+    yield _whole(engine, copies)
+    for prefill in range(1, copies):
+        yield _apart(engine, prefill, copies - prefill)
+
+
+def _whole(engine: _Engine, copies: int) -> RoleLayout:
+    """The most sequences whose prompts fit into chunks that keep both promises."""
+    load, name = engine.load, f"{copies} whole"
+    free_s = engine.tpot_s - engine.step_s(0, 0)
+    beside_s = engine.step_s(1, 0) - engine.step_s(0, 0)  # one sequence more
+    token_s = (engine.read_s - engine.step_s(0, 0)) / load.prompt_tokens
+    # A prompt takes a step of the promised length for each of its chunks.
+    chunk = load.prompt_tokens * engine.tpot_s / engine.ttft_s
+    limits = {
+        "time per token": free_s / (beside_s + token_s * load.prompt_tokens / load.output_tokens),
+        "first token": (free_s - token_s * chunk) / beside_s,
+        "KV": engine.held,
+    }
+    binds = min(limits, key=lambda each: limits[each])
+    sequences = limits[binds]
+    if sequences < 1:
+        return RoleLayout(name, copies, 0.0, None, None, binds)
+    step_s = engine.step_s(sequences, sequences * load.prompt_tokens / load.output_tokens)
+    room = (free_s - beside_s * sequences) / token_s  # prompt tokens of the fullest step
+    ttft_s = max(1.0, load.prompt_tokens / room) * engine.tpot_s
+    return RoleLayout(name, copies, copies * engine.rate(sequences, step_s), ttft_s, step_s, binds)
+
+
+def _apart(engine: _Engine, prefill: int, decode: int) -> RoleLayout:
+    """The fewer of the prompts that are read and the answers that are made."""
+    load, name, copies = engine.load, f"{prefill} prefill, {decode} decode", prefill + decode
+    empty_s = engine.step_s(0, 0)
+    beside_s = engine.step_s(1, 0) - empty_s
+    limits = {"time per token": (engine.tpot_s - empty_s) / beside_s, "KV": engine.held}
+    binds = min(limits, key=lambda each: limits[each])
+    if limits[binds] < 1:
+        return RoleLayout(name, copies, 0.0, None, None, binds)
+    step_s = engine.step_s(limits[binds], 0)
+    requests_s = decode * engine.rate(limits[binds], step_s)
+    if prefill / engine.read_s < requests_s:
+        requests_s, binds = prefill / engine.read_s, "prompts"
+        # Fewer sequences answer then: as many as `N / (output x step)` says of this rate.
+        step_s = empty_s / (1 - load.output_tokens * requests_s / decode * beside_s)
+    ttft_s = engine.read_s + engine.moved_s + step_s
+    if ttft_s > engine.ttft_s:
+        return RoleLayout(name, copies, 0.0, ttft_s, step_s, "first token")
+    return RoleLayout(name, copies, requests_s, ttft_s, step_s, binds)
+
+
+def _priced(
+    made: RoleLayout, engine: _Engine, layout: ParallelLayout, usd_per_gpu_hour: Decimal | None
+) -> RoleLayout:
+    """`layout.gpus` of each copy; dollars of a million output tokens."""
+    gpus = made.gpus * layout.gpus
+    if usd_per_gpu_hour is None or not made.requests_s:
+        return replace(made, gpus=gpus)
+    tokens_s = made.requests_s * engine.load.output_tokens
+    usd = float(usd_per_gpu_hour) * gpus / 3600 / tokens_s * 1e6
+    return replace(made, gpus=gpus, usd_per_million=usd)
