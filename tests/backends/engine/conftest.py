@@ -85,7 +85,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         prompt = len(body["prompt"].split())
         time.sleep(0.002 + prompt * 5e-6)
         for count in range(1, body["max_tokens"] + 1):
-            time.sleep(0.001)
+            time.sleep(0.02 if behave == "paced" else 0.001)
             usage = {"prompt_tokens": prompt, "completion_tokens": count}
             if behave == "no-usage":
                 usage = None
