@@ -118,33 +118,45 @@ def index_text(records: Mapping[int, tuple[str, DecisionRecord]]) -> str:
 
 def waiting_entries(text: str) -> dict[int, str]:
     """Return the entries of `DECISIONS.md` by number, each from its title on."""
-    return {int(entry.partition(".")[0]): entry for entry in _ENTRY.split(text)[1:]}
+    return dict(_numbered(text))
+
+
+def _numbered(text: str) -> list[tuple[int, str]]:
+    """Return the entries as they stand: two branches may have taken one number."""
+    return [(int(entry.partition(".")[0]), entry) for entry in _ENTRY.split(text)[1:]]
 
 
 def move_entries(waiting: Path = WAITING_FILE, folder: Path = RECORDS_FOLDER) -> list[int]:
-    """Write the complete entries as records. Return the numbers of those that stay."""
+    """Write the complete entries as records. Return the numbers of those that stay.
+
+    One whose number another record has stays, too.
+    """
     text = waiting.read_text(encoding="utf-8")
-    entries = waiting_entries(text)
-    kept = {number: name for number, (name, _) in read_records(folder).items()}
-    dates = _first_dates(waiting) if set(entries) - set(kept) else {}
+    entries, records = _numbered(text), read_records(folder)
+    dates = _first_dates(waiting) if {number for number, _ in entries} - set(records) else {}
     today = datetime.now(UTC).date().isoformat()
-    fresh = {}
-    for number, entry in entries.items():
+    fresh, stay = dict[int, DecisionRecord](), list[tuple[int, str]]()
+    for number, entry in entries:
         parts = split_parts(entry)
-        if number not in kept and set(parts) == set(PARTS):
-            title = entry.partition("\n")[0].partition(". ")[2]
-            status = _STATUS.search(entry)
-            fresh[number] = DecisionRecord(
-                number, title, status[1] if status else "accepted", dates.get(number, today), parts
-            )
-    names = kept | {number: record.file_name for number, record in fresh.items()}
+        known = records[number][1] if number in records else fresh.get(number)
+        if known is not None and parts == known.parts:
+            continue  # it has its record: a merge may have left it here
+        if known is not None or set(parts) != set(PARTS):
+            stay.append((number, entry))
+            continue
+        title = entry.partition("\n")[0].partition(". ")[2]
+        status = _STATUS.search(entry)
+        fresh[number] = DecisionRecord(
+            number, title, status[1] if status else "accepted", dates.get(number, today), parts
+        )
+    names = {number: name for number, (name, _) in records.items()}
+    names |= {number: record.file_name for number, record in fresh.items()}
     for record in fresh.values():
         (folder / record.file_name).write_text(record_text(record, names), encoding="utf-8")
-    stay = sorted(set(entries) - set(names))
     head = _ENTRY.split(text)[0].rstrip("\n") + "\n"
-    left = "".join(f"\n## {entries[number].strip()}\n" for number in stay)
+    left = "".join(f"\n## {entry.strip()}\n" for _, entry in sorted(stay))
     waiting.write_text(head + left, encoding="utf-8")
-    return stay
+    return sorted(number for number, _ in stay)
 
 
 def _linked(number: int, names: Mapping[int, str]) -> str:
@@ -171,10 +183,13 @@ def _dated(log: str) -> Iterator[tuple[int, str]]:
 
 def main() -> int:
     """Move complete entries and write the index. The status is 1 when an entry stays."""
-    stay = move_entries()
-    (RECORDS_FOLDER / "index.md").write_text(index_text(read_records()), encoding="utf-8")
+    stay, records = move_entries(), read_records()
+    (RECORDS_FOLDER / "index.md").write_text(index_text(records), encoding="utf-8")
     for number in stay:
-        print(f"DECISIONS.md, {number}: write {', '.join(PARTS)} (CONTRIBUTING.md)")
+        told = f"write {', '.join(PARTS)} (CONTRIBUTING.md)"
+        if number in records:
+            told = f"{records[number][0]} has this number: take {max(records) + 1}"
+        print(f"DECISIONS.md, {number}: {told}")
     return bool(stay)
 
 

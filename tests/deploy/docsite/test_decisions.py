@@ -11,6 +11,7 @@ from deploy.docsite.decisions import (
     RECORDS_FOLDER,
     ROOT,
     DecisionError,
+    DecisionRecord,
     index_text,
     move_entries,
     read_record,
@@ -128,6 +129,35 @@ def test_complete_entries_become_records_and_others_wait(
     waiting.write_text(ENTRY)
     assert move_entries(waiting, folder) == [8]  # an entry that has a record goes
     assert (folder / name).read_bytes() == before
+
+
+def test_an_entry_whose_number_is_taken_stays(tmp_path: Path, monkeypatch) -> None:
+    """Red before: it was gone from the file, and no record had it."""
+    monkeypatch.setattr(decisions, "_first_dates", lambda _: {})
+    waiting, folder = tmp_path / "DECISIONS.md", tmp_path / "records"
+    folder.mkdir()
+    waiting.write_text(ENTRY)
+    move_entries(waiting, folder)
+    other = ENTRY.partition("## 8. ")[0].replace("are slow", "are few")
+    waiting.write_text(other)
+    assert move_entries(waiting, folder) == [7]
+    assert "are few" in waiting.read_text()
+    # Of two entries with one number the first has its record.
+    ninth = other.replace("## 7. ", "## 9. ")
+    waiting.write_text(ninth + ninth.partition("Waiting.\n")[2].replace("are few", "are many"))
+    assert move_entries(waiting, folder) == [9]
+    assert "are many" in waiting.read_text()
+    assert read_records(folder)[9][1].parts["Context"] == "Clients are few."
+
+
+def test_a_number_that_is_taken_is_told_with_the_next(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(decisions, "RECORDS_FOLDER", tmp_path)
+    record = DecisionRecord(7, "It is so", "accepted", "2026-11-20", dict.fromkeys(PARTS, "So."))
+    (tmp_path / record.file_name).write_text(decisions.record_text(record, {}))
+    monkeypatch.setattr(decisions, "move_entries", lambda: [7])
+    monkeypatch.setattr(decisions, "read_records", lambda: read_records(tmp_path))
+    assert decisions.main() == 1
+    assert capsys.readouterr().out == "DECISIONS.md, 7: 0007-it-is-so.md has this number: take 8\n"
 
 
 def test_a_record_without_a_part_is_a_fault() -> None:
