@@ -35,6 +35,8 @@ def address_of(alert: str) -> str:
 def text() -> str:
     """Return the page."""
     steps = runbooks()
+    if missing := [rule["alert"] for rule in alerts() if rule["alert"] not in steps]:
+        raise SystemExit(f"{RUNBOOKS}: write the first steps of {', '.join(missing)}")
     rows = (
         (f"[{rule['alert']}](#{rule['alert'].lower()})", rule["labels"]["severity"],
          _plain(rule["annotations"]["summary"]))

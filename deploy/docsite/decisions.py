@@ -186,7 +186,7 @@ def main() -> int:
     stay, records = move_entries(), read_records()
     (RECORDS_FOLDER / "index.md").write_text(index_text(records), encoding="utf-8")
     for number in stay:
-        told = f"write {', '.join(PARTS)} (CONTRIBUTING.md)"
+        told = f"write {', '.join(PARTS)} (docs/how-to/extend.md)"
         if number in records:
             told = f"{records[number][0]} has this number: take {max(records) + 1}"
         print(f"DECISIONS.md, {number}: {told}")

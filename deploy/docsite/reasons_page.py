@@ -31,7 +31,8 @@ def text() -> str:
             "`breakeven policy explain` carry the same words.",
             "*Can serve* says when a target with this reason may serve the request. *Spill counted "
             "as* is how the dashboard groups requests that an API served because of it. *Client "
-            "gets* is the error code where no target can ever serve the request.",
+            "gets* is the advice of the error where no target can ever serve the request, behind "
+            "the error's `code` where it has one; its message names target and reason.",
         ),
         table(
             ("reason", "meaning", "can serve", "spill counted as", "client gets"),
@@ -43,7 +44,9 @@ def text() -> str:
 def _row(reason: Reason) -> tuple[str, ...]:
     traits = REASONS[reason]
     remedy = traits.remedy
-    told = "" if remedy is None else f"{code(TABLE[remedy.error].code or 'null')}: {remedy.advice}"
+    told = "" if remedy is None else remedy.advice
+    if remedy is not None and (error_code := TABLE[remedy.error].code):
+        told = f"{code(error_code)}: {remedy.advice}" if remedy.advice else code(error_code)
     return (
         code(reason.value), traits.explained or traits.sentence, _OUTLOOKS[traits.outlook],
         _OVERFLOWS[traits.overflow], told,

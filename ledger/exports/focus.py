@@ -28,16 +28,13 @@ from ledger.exports.focus_gpu import OWN, gpu_charges
 from ledger.exports.table import Reached, Row, Value
 from ledger.fleet.hourshares import hour_contracts, hour_shares
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
-from ledger.journals.token_kinds import TOKEN_KINDS
 from ledger.orm.tables import AttemptRow
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.stored import every_price
 from ledger.queries.claims import ClaimGroup, claim_groups
 from ledger.reporting_zone import ReportingZone, reporting_zone
 from ledger.reports.charges import (
-    REQUESTS,
-    UNEXPLAINED,
-    UNSETTLED,
+    METERS,
     ChargeLine,
     PriceGroup,
     charges,
@@ -46,12 +43,6 @@ from ledger.reports.charges import (
 )
 from ledger.spans import DAY_US, Scope
 
-_METERS = {
-    **{kind.charge: kind.meter for kind in TOKEN_KINDS},
-    REQUESTS: "Requests",
-    UNSETTLED: "Requests without a known outcome",
-    UNEXPLAINED: "Requests at their booked cost",
-}
 _WHOLE_US = 1 << 61  # longer than the books: one bucket
 _BY = (
     AttemptRow.org_id,
@@ -130,7 +121,7 @@ def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str
     owner = provider or target
     name = price.name if price else f"{owner}/{upstream}"
     unit = "Requests" if charge.unit is None else charge.unit.name
-    meter = _METERS[charge.kind]
+    meter = METERS[charge.kind]
     return {
         **account(f"provider:{owner}", owner, "API account"),
         **sub_account(team),

@@ -38,6 +38,13 @@ from ledger.spans import Scope, total
 REQUESTS = "requests"  # a fee per request
 UNSETTLED = "unsettled"  # perhaps billed: stands at its bound until evidence comes
 UNEXPLAINED = "unexplained"  # booked, and not what tokens and price say
+METERS = {
+    **{kind.charge: kind.meter for kind in TOKEN_KINDS},
+    REQUESTS: "Requests",
+    UNSETTLED: "Requests without a known outcome",
+    UNEXPLAINED: "Requests at their booked cost",
+}
+"""What people read of each kind of charge."""
 ROWS_AT_ONCE = 2_000
 
 PROMPT = token_sum(PROMPT_KINDS)

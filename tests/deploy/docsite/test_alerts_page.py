@@ -13,7 +13,7 @@ STEPS = [(name, step) for name, steps in runbooks().items() for step in steps]
 
 
 def test_every_alert_has_its_runbook_and_no_other() -> None:
-    assert list(runbooks()) == [rule["alert"] for rule in alerts()]
+    assert list(runbooks()) == [rule["alert"] for rule in alerts()], "in the order of rules.yml"
     assert all(len(steps) >= 3 for steps in runbooks().values())
 
 

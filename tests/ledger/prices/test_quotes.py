@@ -4,6 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.journals.records import TokenCounts
+from ledger.journals.token_kinds import PER_UNIT
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import (
     KINDS,
@@ -21,16 +22,29 @@ RATES = st.builds(TokenRates, **dict.fromkeys(KINDS, COUNT))
 SCHEDULES = st.sampled_from(["standard", "priority"]).flatmap(
     lambda tier: st.builds(TierRates, st.just(tier), st.integers(1, 1000), RATES)
 )
-TERMS = st.builds(
-    PriceTerms,
-    RATES,
-    st.lists(SCHEDULES, max_size=1).map(tuple),
-    request_pusd=COUNT,
-    uplift_ppm=st.sampled_from([0, 100_000]),
-    inclusive=st.booleans(),
-    search_pusd=COUNT,
-    searches_limit=st.integers(0, 60),
-)
+DRAWN = {
+    "rates": RATES,
+    "schedules": st.lists(SCHEDULES, max_size=1).map(tuple),
+    "request_pusd": COUNT,
+    "uplift_ppm": st.sampled_from([0, 100_000]),
+    "inclusive": st.booleans(),
+    "search_pusd": COUNT,
+    "searches_limit": st.integers(0, 60),
+}
+# What is no amount, and amounts of units that answers in words have none of.
+UNDRAWN = {
+    "unread", "complete", "reasoning_outside", "reasoning_limit", "image_rule",
+    *(kind.price for kind in PER_UNIT if kind.field != "searches"),
+}  # fmt: skip
+TERMS = st.builds(PriceTerms, **DRAWN)
+
+
+def test_every_term_of_a_price_is_drawn() -> None:
+    """Whatever is in a cost is in its bound, or a hard budget can be passed."""
+    unknown = set(PriceTerms.__struct_fields__) - set(DRAWN) - UNDRAWN
+    assert not unknown, f"{unknown}: draw it in DRAWN; if it is no amount, name it in UNDRAWN"
+    assert set(DRAWN).isdisjoint(UNDRAWN)
+    assert set(DRAWN) | UNDRAWN == set(PriceTerms.__struct_fields__)
 
 
 @given(
@@ -43,6 +57,8 @@ def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n, media) -> Non
     assert quote.cost_pusd(tokens) == cost_pusd(tokens, price)
     made = {"prompt_tokens": prompt, "output_tokens": n * output, "media": media}
     assert quote.bound_pusd(**made) == bound_pusd(price, **made)
+    whole = TokenCounts(input=prompt, output=n * output)
+    assert quote.cost_pusd(whole) <= quote.bound_pusd(**made)
 
 
 @given(terms=TERMS, searches=st.integers(0, 60))
