@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, 
 
 from ledger.database import read_row, read_rows, reading
 from ledger.orm.stored import StoredBytesRow, StoredObjectRow
+from ledger.storage_room import lock_room, store_in_room
 from ledger.upserts import insert_of
 
 CHAIN_LIMIT: Final = 2_000  # turns of one conversation
@@ -115,22 +116,23 @@ def store_objects(
     their ids are somebody else's choice, and take no object's place: raises `NameTaken`.
     """
     team_id = objects[0].team_id
+
+    def store(connection: Connection, alone: bool) -> None:
+        used, kept = _lock_team(connection, team_id), objects
+        if renews is not None:
+            kept = _renew(connection, objects, renews)
+        replaced = _take_out(connection, kept, is_required=replaces)
+        if is_new and replaced:
+            raise NameTaken
+        needed = sum(stored.size for stored in kept) - sum(row.size for row in replaced)
+        total = lock_room(connection, needed, bounds.total_bytes, alone=alone)
+        excess = max(used + needed - bounds.team_bytes, total + needed - bounds.total_bytes)
+        freed = _evict(connection, team_id, excess)
+        _add_bytes(connection, team_id, needed - freed)
+        _insert(connection, kept, {row.id: row.seq for row in replaced})
+
     try:
-        with engine.begin() as connection:
-            used = _lock_team(connection, team_id)
-            if renews is not None:
-                objects = _renew(connection, objects, renews)
-            size = sum(stored.size for stored in objects)
-            replaced = _take_out(connection, objects, is_required=replaces)
-            if is_new and replaced:
-                raise NameTaken
-            needed = size - sum(row.size for row in replaced)
-            every_team = select(func.sum(StoredBytesRow.bytes))
-            total = int(connection.execute(every_team).scalar_one() or 0)
-            excess = max(used + needed - bounds.team_bytes, total + needed - bounds.total_bytes)
-            freed = _evict(connection, team_id, excess)
-            _add_bytes(connection, team_id, needed - freed)
-            _insert(connection, objects, {row.id: row.seq for row in replaced})
+        store_in_room(engine, store)
     except StorageFull:
         return False
     return True
