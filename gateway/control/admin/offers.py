@@ -77,7 +77,10 @@ def gpu_prices_enter(place: OperationContext, given: EnterGpuPricesInput) -> dic
     for index, price in enumerate(given.prices):
         at = f"prices[{index}]"
         if price.gpu not in known:
-            words = f"{at}.gpu: `{price.gpu}` is not in the catalogue: {', '.join(sorted(known))}"
+            names = (
+                ", ".join(sorted(known)) or "no host has written it yet: start `breakeven serve`"
+            )
+            words = f"{at}.gpu: `{price.gpu}` is not in the catalogue: {names}"
             raise OperationRefused(words, param=f"{at}.gpu")
         _check(place, at + ".", price.usd_per_hour, price.day)
     said = [

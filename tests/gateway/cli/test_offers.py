@@ -45,3 +45,11 @@ def test_mistakes_are_one_clear_line(rates, tmp_path) -> None:
     assert answer.exit_code == 1
     assert "p.csv: line 2, column `usd_per_hour`" in answer.output
     assert rates("gpus", "none.csv").exit_code == 1
+
+
+def test_a_ledger_without_a_catalogue_says_who_writes_it(rates, tmp_path) -> None:
+    """Red before: the list of names behind the colon was empty."""
+    (tmp_path / "p.csv").write_text("gpu,usd_per_hour,day,source\nH100,2.4,2026-11-02,s\n")
+    answer = rates("gpus", "p.csv")
+    assert answer.exit_code == 1
+    assert "`H100` is not in the catalogue: no host has written it yet" in answer.output
