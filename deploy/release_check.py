@@ -108,10 +108,14 @@ def check_release(
     return int(any(result is StepResult.FAILED for _, result, _ in lines))
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    names = [VERSIONS, *(step.name for step in STEPS)]
     parser = argparse.ArgumentParser("deploy.release_check", description=__doc__)
-    parser.add_argument("steps", nargs="*", choices=[VERSIONS, *(step.name for step in STEPS), []])
-    return check_release(parser.parse_args().steps)
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(names)}: all")
+    given: list[str] = parser.parse_args(arguments).steps
+    if unknown := [name for name in given if name not in names]:
+        parser.error(f"no step is called {', '.join(unknown)}: take {', '.join(names)}")
+    return check_release(given)
 
 
 if __name__ == "__main__":

@@ -101,3 +101,12 @@ def test_each_step_is_a_module_and_make_has_the_verb() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     verb = makefile.partition("\nrelease-check:")[2].partition("\n\n")[0]
     assert f"-m {release_check.__name__}" in verb
+
+
+def test_an_unknown_step_is_refused_with_the_names(capsys) -> None:
+    """Red before: the usage line ended in a comma, and an empty list was a choice."""
+    with pytest.raises(SystemExit):
+        release_check.main(["imge"])
+    said = capsys.readouterr().err
+    assert "[STEP ...]" in said
+    assert "no step is called imge: take versions, " in said
