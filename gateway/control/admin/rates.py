@@ -117,7 +117,7 @@ def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any
     from_us = _start_us_of(given.since, place.now_us)
     with place.ledger.begin() as connection:
         found = entries(connection, RATE)
-        at_us = from_us if given.since else latest_us(found, from_us)
+        at_us = latest_us(found, from_us) if given.since is None else from_us
         counting, later = entries_in_force(found, at_us), upcoming_entries(found, at_us)
         before = {name: apply_rate(declared[name], counting.get(name)) for name in names}
         rates = _rates(given, before, place.settings)
