@@ -26,7 +26,7 @@ def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False)
 
 def enter(
     pool: Pool,
-    source: Annotated[str, typer.Option(help="Where the rate comes from: a contract, a list.")],
+    source: Annotated[str, typer.Option(help="Where what is entered comes from: a contract, HR.")],
     gpu: Annotated[str | None, typer.Option("--usd-per-hour", help="Of one GPU.")] = None,
     hours: Annotated[
         str | None, typer.Option("--ops-hours", help="People's hours a week on this pool.")

@@ -125,13 +125,14 @@ def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any
         for name, rate in rates.items():
             coming = [entry for entry in later if entry.name == name]
             for entry, follows in _followed(coming, _rate(before[name]), rate):
-                if follows is not None:
-                    note = given.note or entry.note
-                    entry = _enter_rate(
-                        connection, place, name, follows, from_us=entry.from_us, note=note
-                    )
-                    carried.append(entry)
-                to_come.append(entry)
+                if follows is None:
+                    to_come.append(entry)
+                    continue
+                note, begins_us = given.note or entry.note, entry.from_us
+                carried.append(
+                    _enter_rate(connection, place, name, follows, from_us=begins_us, note=note)
+                )
+                to_come.append(carried[-1])
         if _has_ops(given):
             _enter_ops_source(connection, place, given.pool, given.source, from_us)
         # The entry itself is the last of its pool: sent once more, it is found and not repeated.
