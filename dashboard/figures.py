@@ -158,13 +158,16 @@ def refused_rows(cells: Iterable[AttemptCell], refused: int) -> list[tuple[str, 
 def money_format(amounts: Iterable[float | None]) -> str:
     """A table column's format: cents, or the places that its least amount needs to be seen.
 
-    Other money than dollars, euros and yen is named by its code before each amount.
+    Other money than dollars, euros and yen is named by its code before each amount. So are small
+    dollars where one is negative: the format would put the minus behind a dollar sign.
     """
     code = display.now().code
+    amounts = list(amounts)
     least = min((abs(amount) for amount in amounts if amount), default=1.0)
     if least >= A_CENT:
         return PRESETS.get(code, f"{code} %.2f")
-    sign = "$" if code == display.USD else f"{code} "
+    is_signed = any(amount < 0 for amount in amounts if amount)
+    sign = "$" if code == display.USD and not is_signed else f"{code} "
     return f"{sign}%.{min(1 - math.floor(math.log10(least)), 12)}f"
 
 

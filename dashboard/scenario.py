@@ -64,6 +64,7 @@ def changed(found: FleetVerdict, pool: str, change: ScenarioChange) -> FleetVerd
         if change.ops_pusd_per_week is None
         else change.ops_pusd_per_week,
         ops_source=base.ops_source if change.ops_pusd_per_week is None else ENTERED,
+        ops_origin=base.ops_origin if change.ops_pusd_per_week is None else "this scenario",
         capacity_per_minute=None if capacity is None else capacity * change.capacity_factor,
         models=tuple(_model(model, change) for model in base.models),
     )

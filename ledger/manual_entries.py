@@ -15,7 +15,7 @@ from ledger.orm import policies as orm
 
 RATE, PROJECT, SCENARIO, CURRENCY = "rate:", "project:", "scenario:", "currency:"
 RESERVED, GPU_PRICE, BUDGET, MUTE = "reserved:", "gpu-price:", "budget:", "mute:"
-VIRTUAL_TAG, METRIC = "virtual-tag:", "metric:"
+VIRTUAL_TAG, METRIC, OPS_SOURCE = "virtual-tag:", "metric:", "ops-source:"
 
 
 class ManualEntry(msgspec.Struct, frozen=True):

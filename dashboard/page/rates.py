@@ -6,7 +6,6 @@ who did and why. A rate begins at once or on a day to come; nothing that was is 
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
 import streamlit as st
@@ -122,10 +121,7 @@ def _card(terms: ContractVersion, entry: ManualEntry | None, later: Sequence[Man
         why = f": {entry.note}" if entry.note else ""
         said = f"Entered by **{entry.actor}**, {formatting.moment(entry.recorded_us)}{why}."
     rate = terms.pusd_per_hour
-    hours = Fraction(terms.ops_seconds_per_week, SECONDS)
-    ops = "none entered"
-    if hours:
-        ops = f"{float(hours):g} h a week at {formatting.money(terms.ops_pusd_per_hour)}"
+    ops = _ops_text(terms.ops_seconds_per_week, terms.ops_pusd_per_hour)
     shared = "" if terms.machine is None else f", its part of {terms.machine}"
     theme.card(
         f"Pool {terms.pool}: {formatting.hardware_count(terms.gpu_type, terms.gpus)} "
@@ -145,11 +141,19 @@ def _card(terms: ContractVersion, entry: ManualEntry | None, later: Sequence[Man
     )
 
 
+def _ops_text(seconds_per_week: int, pusd_per_hour: int) -> str:
+    if not seconds_per_week:
+        return "none entered"
+    return f"{seconds_per_week / SECONDS:g} h a week at {formatting.money(pusd_per_hour)}"
+
+
 def _coming_text(entry: ManualEntry) -> str:
     rate = rate_of(entry)
     what = "as configured"
     if rate is not None and rate.pusd_per_hour is not None:
         what = f"{formatting.money(rate.pusd_per_hour)} an hour"
+    if rate is not None:
+        what += f", people {_ops_text(rate.ops_seconds_per_week, rate.ops_pusd_per_hour)}"
     return f"From {formatting.instant(entry.from_us):%d %b %Y} (UTC): **{what}**, by {entry.actor}."
 
 
@@ -203,7 +207,7 @@ def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
         key=f"rates-ops-{pool}",
     )  # fmt: skip
     source = st.text_input(
-        "Where the rate comes from", value=terms.source or "", max_chars=300,
+        "Where what you change comes from", value=terms.source or "", max_chars=300,
         placeholder="contract 2026-17, a provider's list of 3 November", key=f"rates-source-{pool}",
     )  # fmt: skip
     first, second = st.columns([1, 2], vertical_alignment="bottom")
@@ -238,30 +242,46 @@ def faults(given: Mapping[str, Any]) -> list[str]:
     return [text for text, wrong in found.items() if wrong]
 
 
+def stated(terms: ContractVersion, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form without what stays, which then is as it will be on the first day.
+
+    The source is that of what is stated. A form that changes nothing states the rate.
+    """
+    ops = "ops_hours_per_week", "ops_usd_per_hour"
+    before = _terms_text(terms)
+    if all(given[name] == before[name] for name in ops):
+        return {**given, **dict.fromkeys(ops)}
+    if given["usd_per_hour"] == before["usd_per_hour"]:
+        return {**given, "usd_per_hour": None}
+    return {**given}
+
+
 def lines_of(terms: ContractVersion, given: Mapping[str, Any]) -> list[str]:
     """Return the differences between form and terms as a diff; empty without any."""
-    rate = None if terms.pusd_per_hour is None else f"{dollars(terms.pusd_per_hour):.6f}"
-    hours, ops = (
-        terms.ops_seconds_per_week / SECONDS,
-        f"{dollars(terms.ops_pusd_per_hour):.6f}",
-    )
-    before = "unknown" if rate is None else f"${rate}"
-    pairs = (
-        ("GPU", f"{before} an hour, {terms.source or 'no source'}",
-         f"${given['usd_per_hour']} an hour, {given['source'] or 'no source'}"),
-        ("people", _people(f"{hours:g}", ops),
-         _people(given["ops_hours_per_week"], given["ops_usd_per_hour"])),
-    )  # fmt: skip
-    return [
-        line
-        for name, old, new in pairs
-        if old != new
-        for line in (f"-{name}: {old}", f"+{name}: {new}")
-    ]
+    before, said = _terms_text(terms), stated(terms, given)
+    rate, source = before["usd_per_hour"], given["source"] or "no source"
+    old = f"{'unknown' if rate is None else f'${rate}'} an hour, {terms.source or 'no source'}"
+    lines = []
+    if said["usd_per_hour"] is not None:
+        new = f"${given['usd_per_hour']} an hour, {source}"
+        lines += [f"-GPU: {old}", f"+GPU: {new}"] if new != old else []
+    if said["ops_hours_per_week"] is not None:
+        lines += [f"-people: {_people(before)}", f"+people: {_people(given)}, {source}"]
+    return lines
 
 
-def _people(hours: str, usd: str) -> str:
-    return f"{hours} h a week at ${float(usd):.2f}"
+def _terms_text(terms: ContractVersion) -> dict[str, str | None]:
+    """Return the numbers in force as the form writes them."""
+    rate = terms.pusd_per_hour
+    return {
+        "usd_per_hour": None if rate is None else f"{dollars(rate):.6f}",
+        "ops_hours_per_week": f"{terms.ops_seconds_per_week / SECONDS:g}",
+        "ops_usd_per_hour": f"{dollars(terms.ops_pusd_per_hour):.6f}",
+    }
+
+
+def _people(given: Mapping[str, Any]) -> str:
+    return f"{given['ops_hours_per_week']} h a week at ${float(given['ops_usd_per_hour']):.2f}"
 
 
 def _enter(desk: AdminClient, terms: ContractVersion, given: dict[str, Any]) -> None:
@@ -280,7 +300,8 @@ def _enter(desk: AdminClient, terms: ContractVersion, given: dict[str, Any]) -> 
     else:
         st.caption("Nothing but the day and the note: it says what counts already.")
     if confirmation.is_confirmed(RATES, "Yes, enter it"):
-        done = confirmation.send_change(RATES, desk, "/rates", **given)
+        sent = stated(terms, given)
+        done = confirmation.send_change(RATES, desk, "/rates", **sent)
         pools = ", ".join(each["pool"] for each in done["entered"])
         confirmation.report_done(
             RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}."

@@ -70,10 +70,18 @@ def pick_gpu(view: DashboardView, survey: Survey) -> PlanForm:
         source = f"contract of pool {contract.pool}: {contract.source or 'no source given'}"
     elif listed is not None and listed.low_pusd_per_hour:
         rate = listed.low_pusd_per_hour / 1e12
-        source = f"{listed.price_source}, seen {listed.price_seen}"
+        source = _source_text(listed)
     spot = gpu_prices(entries.gpu_entries(view), view.now_us, "spot").get(name)
     spot_usd = None if spot is None else spot[0].pusd / 1e12
     return PlanForm(name, model, rate, source, speed, why, spot_usd)
+
+
+def _source_text(listed: GpuOffer) -> str:
+    """Return the source of the lowest rate, which the plan begins with, and its day."""
+    if listed.lowest_source is None:
+        return "no source is stated"
+    source, seen = listed.lowest_source
+    return source if seen is None else f"{source}, seen {seen}"
 
 
 def _served_speed(

@@ -97,7 +97,8 @@ def sentence(bill: PoolBill, found: Sequence[GpuOptionCost]) -> str:
     best = found[0]
     saved = monthly_pusd(bill) - (best.pusd_per_month or 0)
     verb = "would save" if saved > 0 else "would cost more by"
-    seen = f", {best.gpu.price_source} of {best.gpu.price_seen}" if best.gpu.price_source else ""
+    source = best.gpu.lowest_source
+    seen = "" if source is None else f", {source[0]} of {source[1]}"
     amount = formatting.money(abs(saved)).replace("$", "\\$")
     what = f"{best.gpus} x {best.gpu.name}"
     return f"{what} {verb} {amount} a month (the lowest public rate{seen}). {basis}"

@@ -12,6 +12,7 @@ from gateway.cli.config import Config
 from gateway.cli.output import AsJson, emit, fail, moment, print_result, table
 from gateway.control.admin import budgets as verbs
 from gateway.control.admin.verb import NoInput
+from ledger.money import PUSD_PER_USD, format_usd, usd_text, usd_to_pusd
 
 Scope = Annotated[str, typer.Argument(help="`team:search`, `user:*`, `provider:openai`, `global`.")]
 Period = Annotated[Literal["day", "month"], typer.Option(help="The calendar window.")]
@@ -76,14 +77,15 @@ def withdraw(
 
 
 def _show(out: Console, budgets: list[dict[str, Any]]) -> None:
-    columns = ("budget", ">limit", ">spent", ">held", ">left", ">configured", "entered by")
+    columns = ("budget", "kind", ">limit", ">spent", ">held", ">left", ">configured", "entered by")
     cells = [
         [
             line["budget"],
-            *(_dollars(line["in_force"], name) for name in (
+            _kind(line),
+            *(shown_dollars(line["in_force"], name) for name in (
                 "limit_usd", "spent_usd", "held_usd", "left_usd",
             )),
-            _dollars(line["configured"], "limit_usd"),
+            shown_dollars(line["configured"], "limit_usd"),
             _who(line["entered"]),
         ]
         for line in budgets
@@ -91,8 +93,21 @@ def _show(out: Console, budgets: list[dict[str, Any]]) -> None:
     out.print(table("Budgets", columns, cells))
 
 
-def _dollars(terms: dict[str, Any] | None, name: str) -> str:
-    return "-" if terms is None else f"{Decimal(terms[name]).normalize():f}"
+def _kind(line: dict[str, Any]) -> str:
+    """Return `hard` or `soft`: as in force, else of the file; `-` for a budget that is ended."""
+    entry = line["entered"]
+    terms = line["in_force"] or (None if entry and entry["ended"] else line["configured"])
+    if terms is None:
+        return "-"
+    return "hard" if terms["hard"] else "soft"
+
+
+def shown_dollars(terms: dict[str, Any] | None, name: str) -> str:
+    """Return an amount with cents, below a dollar with three digits; `--json` has all of it."""
+    if terms is None:
+        return "-"
+    pusd = usd_to_pusd(Decimal(terms[name]))
+    return format_usd(pusd, 2) if abs(pusd) >= PUSD_PER_USD else usd_text(pusd)
 
 
 def _who(entry: dict[str, Any] | None) -> str:

@@ -123,7 +123,13 @@ def show_price(out: Console, entry: dict[str, Any], history: Sequence[dict[str, 
         )
         out.print(f"in force from {entry['from'] or 'the beginning'}{until}", markup=False)
         read = f", read {entry['source_date']}" if entry["source_date"] else ""
-        out.print(f"source: {entry['source'] or 'none'}{read}\n", markup=False)
+        out.print(f"source: {entry['source'] or 'none'}{read}", markup=False)
+        if entry.get("tier"):
+            out.print(
+                f"requests there ask for the tier {entry['tier']}, unless a client names another",
+                markup=False,
+            )
+        out.print()
         rows = [
             [item["kind"], item["tier"], str(item["above_tokens"] or "-"), item["price"],
              item["unit"]]

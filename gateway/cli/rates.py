@@ -26,7 +26,7 @@ def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False)
 
 def enter(
     pool: Pool,
-    source: Annotated[str, typer.Option(help="Where the rate comes from: a contract, a list.")],
+    source: Annotated[str, typer.Option(help="Where what is entered comes from: a contract, HR.")],
     gpu: Annotated[str | None, typer.Option("--usd-per-hour", help="Of one GPU.")] = None,
     hours: Annotated[
         str | None, typer.Option("--ops-hours", help="People's hours a week on this pool.")
@@ -40,7 +40,7 @@ def enter(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter a pool's rates; what is left out stays as it is, hours that are closed too."""
+    """Enter a pool's rates; what is left out stays as it is then, also in later entries."""
     gpu_usd, ops_hours, ops_usd = (
         None if name is None else _decimal(name) for name in (gpu, hours, ops)
     )
@@ -49,7 +49,12 @@ def enter(
     said = run_change(config, by, verbs.rates_enter, given)
     begins = "at once" if since is None else f"from {since} on"
     pools = ", ".join(item["pool"] for item in said["entered"])
-    print_result(said, f"Entered for {pools}: it counts {begins}.", as_json=as_json)
+    lines = [f"Entered for {pools}: it counts {begins}."]
+    carried = {entry["number"] for entry in said["carried"]}
+    lines += [
+        _later_text(entry, is_carried=entry["number"] in carried) for entry in said["to_come"]
+    ]
+    print_result(said, "\n".join(lines), as_json=as_json)
 
 
 def withdraw(
@@ -84,22 +89,44 @@ def currency(
 
 
 def _show(out: Console, pools: list[dict[str, Any]]) -> None:
-    columns = ("pool", "=GPUs", ">USD/h of one", "source", ">ops h/week", ">USD/h", "entered by",
-               "to come")  # fmt: skip
+    columns = ("pool", "=GPUs", ">USD/h of one", "source", ">ops h/week", ">USD/h", "source of ops",
+               "entered by", "to come")  # fmt: skip
     cells = []
     for pool in pools:
         terms, said = pool["in_force"], pool["entered"]
         cells.append([
             pool["pool"], f"{pool['gpus']} {pool['gpu_type']}", _plain(terms["usd_per_hour"]),
-            terms["source"] or "-", f"{terms['ops_hours_per_week']:g}",
-            _plain(terms["ops_usd_per_hour"]),
+            terms["source"] or "-", *_ops(terms), pool["ops_source"] or "-",
             "-" if said is None else f"{said['by']}, {moment(said['entered_us'])}",
-            "; ".join(
-                f"{_plain(later['says']['usd_per_hour'])} from {moment(later['from_us'])[:10]}"
-                for later in pool["to_come"]
-            ) or "-",
+            "; ".join(_coming(entry) for entry in pool["to_come"]) or "-",
         ])  # fmt: skip
     out.print(table("Rates", columns, cells))
+
+
+def _ops(terms: dict[str, Any]) -> tuple[str, str]:
+    """Return hours a week and dollars an hour. Zeros in both are the absence of an entry."""
+    hours, usd = terms["ops_hours_per_week"], Decimal(terms["ops_usd_per_hour"])
+    if not hours and not usd:
+        return "not entered", "-"
+    return f"{hours:g}", _plain(terms["ops_usd_per_hour"]) if usd else "not entered"
+
+
+def _coming(entry: dict[str, Any]) -> str:
+    says, day = entry["says"], moment(entry["from_us"])[:10]
+    hours, usd = _ops(says)
+    ops = f"{hours} h/week at {usd}" if hours != "not entered" else hours
+    return f"{_plain(says['usd_per_hour'])} from {day}, ops {ops}"
+
+
+def _later_text(entry: dict[str, Any], *, is_carried: bool) -> str:
+    """Say what counts from a later day on, so that nobody finds it out on that day."""
+    says = entry["says"]
+    hours, usd = _ops(says)
+    rate = says["usd_per_hour"]
+    gpu = "an unknown rate" if rate is None else f"{_plain(rate)} USD an hour of one GPU"
+    ops = "no ops are entered" if hours == "not entered" else f"ops {hours} h a week at {usd} USD"
+    why = ", with this change." if is_carried else ", as entered for that day."
+    return f"From {moment(entry['from_us'])[:10]} on {entry['pool']} costs {gpu}, and {ops}{why}"
 
 
 def _plain(usd: str | None) -> str:

@@ -22,7 +22,13 @@ from gateway.config.credentials import webhook
 from gateway.config.settings import Settings
 from gateway.control.mail import NotTaken, PartlyTaken, send_mail
 from gateway.control.signed_webhook import SignedWebhook, webhook_client
-from ledger.budgets.alerts import Alert, claim_due, mark_delivered, record_alerts
+from ledger.budgets.alerts import (
+    Alert,
+    claim_due,
+    highest_reached,
+    mark_delivered,
+    record_alerts,
+)
 from ledger.budgets.entered import entered_thresholds
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.scopes import valued_tag
@@ -91,7 +97,7 @@ class BudgetAlerter:
     async def record_alerts(self) -> None:
         """Note what was reached."""
         at_us = self._clock.wall_us()
-        for alert in await asyncio.to_thread(self._record_alerts, at_us):
+        for alert, _ in highest_reached(await asyncio.to_thread(self._record_alerts, at_us)):
             log.warning("%s", alert_text(alert))
 
     def _record_alerts(self, at_us: int) -> tuple[Alert, ...]:
@@ -105,10 +111,13 @@ class BudgetAlerter:
         at_us = self._clock.wall_us()
         if not self._places:
             return
-        for alert in await asyncio.to_thread(claim_due, self._ledger, at_us=at_us):
+        due = await asyncio.to_thread(claim_due, self._ledger, at_us=at_us)
+        for alert, lower in highest_reached(due):
             if await self._tell(client, alert):
                 now_us = self._clock.wall_us()
-                await asyncio.to_thread(mark_delivered, self._ledger, alert, at_us=now_us)
+                for heard in (*lower, alert):
+                    self._heard.pop(heard.id, None)
+                    await asyncio.to_thread(mark_delivered, self._ledger, heard, at_us=now_us)
 
     async def _tell(self, client: "httpx.AsyncClient", alert: Alert) -> bool:
         """Tell each place that has not heard it; return whether all have."""

@@ -4,6 +4,9 @@ Any host may look. Who notes a threshold first is decided by the table's key; wh
 lease that ends: a teller that dies is followed by another one, so a message may come twice (it has
 an id), and never not at all. Clients name the values of a tag: the first few that reach a threshold
 are told, then once that there are more, of their default.
+
+A jump past several thresholds is told once, by the highest (`highest_reached`). A budget that was
+ended in the meantime is not told of.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -89,6 +92,23 @@ def claim_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
         if claimed.rowcount:
             taken.append(alert)
     return tuple(taken)
+
+
+def highest_reached(found: Sequence[Alert]) -> list[tuple[Alert, list[Alert]]]:
+    """Return each alert to tell, with lower thresholds of its budget and window that it stands for.
+
+    A jump past several thresholds would tell one sentence several times. What is told of a tag's
+    default names its threshold, so that stays apart.
+    """
+    told: dict[tuple[str, int, int], list[Alert]] = {}
+    for alert in found:
+        apart = 0 if valued_tag(alert.scope) is None else alert.threshold_ppm
+        told.setdefault((alert.budget_id, alert.window, apart), []).append(alert)
+    pairs = []
+    for alerts in told.values():
+        highest = max(alerts, key=lambda alert: alert.threshold_ppm)
+        pairs.append((highest, [alert for alert in alerts if alert is not highest]))
+    return pairs
 
 
 def mark_delivered(engine: Engine, alert: Alert, *, at_us: int) -> None:
@@ -183,7 +203,7 @@ def _waiting_alerts(connection: Connection, at_us: int) -> list[Alert]:
     found = []
     for account, start, ppm, limit, spent, reached_us, tries in rows:
         bound = budgets.of(account)
-        if bound is not None:
+        if bound is not None and bound.retired_us is None:
             ends = window_at(cast("Period", bound.period), bound.timezone, start).end_s
             told = (account, scope_of(account), bound.period, start, ends, ppm, limit, spent)
             found.append(Alert(*told, bound.hard, reached_us, tries))

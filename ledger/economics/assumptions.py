@@ -93,6 +93,7 @@ class PoolAssumptions:
     rate_origin: str | None = None
     rate_since: str | None = None
     ops_source: AssumptionSource = AssumptionSource.CONTRACT
+    ops_origin: str | None = None
     capacity_per_minute: Exact | None = None
     capacity_source: AssumptionSource = AssumptionSource.MEASURED
     capacity_origin: str | None = None
@@ -115,6 +116,7 @@ class PoolAssumptions:
             Assumption(
                 "ops", self.pool, None if ops is None else _usd(ops), "USD per week",
                 self.ops_source if ops is not None else unknown,
+                self.ops_origin if ops is not None else None,
             ),
             Assumption(
                 "capacity", self.pool, None if capacity is None else _decimal(capacity, 2),

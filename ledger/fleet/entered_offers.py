@@ -92,12 +92,15 @@ def priced_market(
 
 def _priced(offer: GpuOffer, price: GpuPrice) -> GpuOffer:
     low, high = offer.low_pusd_per_hour, offer.high_pusd_per_hour
+    day = date.fromisoformat(price.day)
+    is_lowest = low is None or price.pusd <= low
     return replace(
         offer,
         low_pusd_per_hour=price.pusd if low is None else min(low, price.pusd),
         high_pusd_per_hour=price.pusd if high is None else max(high, price.pusd),
         price_source=_sources(offer, price),
-        price_seen=date.fromisoformat(price.day),
+        price_seen=day,
+        low_source=(price.source, day) if is_lowest else offer.lowest_source,
     )
 
 

@@ -35,7 +35,10 @@ class MeasuredThroughput:
 
 @dataclass(frozen=True, slots=True)
 class GpuOffer:
-    """One kind of GPU. Rates are of one per hour; `None` where no public price was seen."""
+    """One kind of GPU. Rates are of one per hour; `None` where no public price was seen.
+
+    `low_source` is not stored: source and day of the lowest rate where the range has two sources.
+    """
 
     name: str
     vendor: str
@@ -47,6 +50,14 @@ class GpuOffer:
     price_seen: date | None
     serving: tuple[MeasuredThroughput, ...]
     source: str
+    low_source: tuple[str, date | None] | None = None
+
+    @property
+    def lowest_source(self) -> tuple[str, date | None] | None:
+        """Return source and day of the lowest rate alone."""
+        if self.low_source is not None or self.price_source is None:
+            return self.low_source
+        return self.price_source, self.price_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +81,14 @@ class ThroughputEstimate:
 def record_market(engine: Engine, found: Iterable[GpuOffer], *, at_us: int) -> bool:
     """Bring the books to this catalogue; returns whether anything changed."""
     wanted = tuple(found)
+    names = _stored_names()
     with engine.begin() as connection:
         if market(connection) == wanted:
             return False
         connection.execute(delete(GpuTypeRow))
-        rows = [{**asdict(offer), "place": place, "recorded_us": at_us}
-                for place, offer in enumerate(wanted)]  # fmt: skip
+        stored = ({name: asdict(offer)[name] for name in names} for offer in wanted)
+        rows = [{**values, "place": place, "recorded_us": at_us}
+                for place, values in enumerate(stored)]  # fmt: skip
         if rows:
             connection.execute(insert(GpuTypeRow), rows)
     return True
@@ -83,7 +96,7 @@ def record_market(engine: Engine, found: Iterable[GpuOffer], *, at_us: int) -> b
 
 def market(connection: Connection) -> tuple[GpuOffer, ...]:
     """The catalogue in its order; empty before a gateway of this version has started."""
-    names = [field.name for field in fields(GpuOffer)]
+    names = _stored_names()
     query = select(*(getattr(GpuTypeRow, name) for name in names)).order_by(GpuTypeRow.place)
     found = []
     for row in connection.execute(query):
@@ -91,6 +104,10 @@ def market(connection: Connection) -> tuple[GpuOffer, ...]:
         values["serving"] = tuple(MeasuredThroughput(**item) for item in values["serving"])
         found.append(GpuOffer(**values))
     return tuple(found)
+
+
+def _stored_names() -> list[str]:
+    return [field.name for field in fields(GpuOffer) if field.name != "low_source"]
 
 
 def models(known: Iterable[GpuOffer]) -> list[str]:

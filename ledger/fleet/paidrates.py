@@ -3,7 +3,8 @@
 A contract is what the configuration declares, with the rate, its source and the ops hours that
 stand entered for its pool over the file's own (`apply_rate`). An entry that begins later becomes a
 version of the contract when its time has come (`carry_rates`), from that very instant on: hours
-that are closed stay as they were closed.
+that are closed stay as they were closed. The source of ops hours is an entry of its own: a host of
+the version before refuses a rate with a member that it does not know.
 """
 
 from collections.abc import Mapping
@@ -13,19 +14,44 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 
 from ledger.database import reading
-from ledger.manual_entries import RATE, ManualEntry, standing_entries
+from ledger.manual_entries import OPS_SOURCE, RATE, ManualEntry, standing_entries
 from ledger.orm.fleet import GpuContractRow
 
 NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number
 
 
 class GpuRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`pusd_per_hour`: of one GPU; a pool's part where it shares a machine. None: not known yet."""
+    """`pusd_per_hour`: of one GPU; a pool's part where it shares a machine. None: not known yet.
+
+    `source` says where `pusd_per_hour` comes from; that of the ops hours is in `ops_sources`.
+    """
 
     pusd_per_hour: int | None
     source: str | None
     ops_seconds_per_week: int
     ops_pusd_per_hour: int
+
+
+_STATED_TOGETHER = (
+    ("pusd_per_hour", "source"),
+    ("ops_seconds_per_week",),
+    ("ops_pusd_per_hour",),
+)
+
+
+def follow_rate(coming: GpuRate, before: GpuRate, after: GpuRate) -> GpuRate:
+    """Return `coming`, which begins later, when the rate ahead of it changes to `after`.
+
+    An entry holds a whole rate. Members that equal those of `before`, the rate that it was to
+    replace, were left out of it, so they follow the change. Other members were stated, and stay.
+    """
+    changes = {
+        name: getattr(after, name)
+        for names in _STATED_TOGETHER
+        if all(getattr(coming, name) == getattr(before, name) for name in names)
+        for name in names
+    }
+    return msgspec.structs.replace(coming, **changes)
 
 
 def rate_of(manual_entry: ManualEntry) -> GpuRate | None:
@@ -42,6 +68,12 @@ def apply_rate(contract: Mapping[str, Any], manual_entry: ManualEntry | None) ->
 def standing_rates(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
     """Return what stands entered, by pool, also by a clock that is behind who entered it."""
     return standing_entries(connection, RATE, at_us)
+
+
+def ops_sources(connection: Connection, at_us: int) -> dict[str, str]:
+    """Return where the ops hours in force come from, by pool; without pools that nobody entered."""
+    found = standing_entries(connection, OPS_SOURCE, at_us)
+    return {name: entry.says["source"] for name, entry in found.items() if entry.says is not None}
 
 
 def carry_rates(

@@ -57,6 +57,7 @@ class SheetReads:
     mix: KeptMix
     reserved: tuple[ReservedOffer, ...] = ()
     refused: Mapping[str, int] = field(default_factory=dict)  # requests by model, never attempted
+    ops_sources: Mapping[str, str] = field(default_factory=dict)  # by pool, where it is entered
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
             noun=_noun(contract, shared=shared),
             rate_origin=contract.source,
             rate_since=None if contract.since is None else contract.since.isoformat(),
+            ops_origin=reads.ops_sources.get(bill.pool),
             capacity_per_minute=None if each is None else each.limit_denominator(100),
             capacity_source=source,
             capacity_origin=origin,

@@ -18,6 +18,7 @@ from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.fleet.bills import BilledOps, PoolBill, billed_ops, pool_bill
 from ledger.fleet.capability import PoolCapability, combine_pools, load_of, pool_capability
 from ledger.fleet.entered_offers import reserved_offers
+from ledger.fleet.paidrates import ops_sources
 from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
 from ledger.queries.load import PoolLoads, loads
@@ -269,7 +270,10 @@ class _Books:
         for count in queries.refusals(self._connection, replace(self._scope, team=None)):
             refused[count.model] += count.requests
         loads_of_all, homes = self._read.loads[None], self._read.homes
-        reads = SheetReads(self._read.facts, loads_of_all, homes, mix, offers, refused)
+        # Contracts are those in force now, which may have begun after the span.
+        at_us = max([self._scope.end_us, *(contract.recorded_us for contract in contracts)])
+        sources = ops_sources(self._connection, at_us)
+        reads = SheetReads(self._read.facts, loads_of_all, homes, mix, offers, refused, sources)
         pools = [
             PoolReads(
                 bill,

@@ -96,6 +96,17 @@ def test_a_column_of_money_shows_its_least_amount(amounts, form) -> None:
     assert figures.money_format(amounts) == form
 
 
+@pytest.mark.parametrize(
+    ("amounts", "form"),
+    [
+        ([-0.00402, -0.99], "USD %.4f"), ([-3.0, 0.003], "USD %.4f"), ([-0.99, 5.0], "dollar"),
+    ],
+)  # fmt: skip
+def test_no_minus_stands_behind_a_dollar_sign(amounts, form) -> None:
+    """`$%.5f` showed `$-0.00402`. The preset puts the minus first, and has cents only."""
+    assert figures.money_format(amounts) == form
+
+
 def test_nothing_simulated_needs_no_label(look) -> None:
     assert figures.labels(look) == []
 

@@ -49,6 +49,7 @@ def test_each_change_is_named_and_marked_as_entered() -> None:
     assert change.names == ["GPU rate", "ops", "month"]
     (pool,) = found.sheet.pools
     assert (pool.rate_source, pool.ops_source) == (AssumptionSource.ENTERED,) * 2
+    assert (pool.rate_origin, pool.ops_origin) == ("this scenario",) * 2
     assert found.sheet.month_hours == 744
     assert found.sheet.version != BASE.sheet.version
 

@@ -69,7 +69,7 @@ class ImportPricesInput(PriceSourceInput):
     "GET /prices",
     PRICES,
     "prices show",
-    "The prices in force with their doubts; of one name also its versions",
+    "The prices in force with their doubts; of one name or target also its versions",
     ShowPricesInput,
 )
 def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, Any]:
@@ -79,6 +79,10 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
     names = [name] if name is not None and single else _names(settings, book, given.everything)
     if name is not None and not single:
         names = [known_name for known_name in book.names() if _like(known_name, [name])]
+    asked_names: dict[str, str] = {}  # of a target, by the name that prices it
+    if name is not None and single:
+        asked_names = {_price_name(settings, name): name}
+        names = [*asked_names]
     doubts: dict[str, list[PriceFlag]] = {}
     for flag in _doubts(place, book, names):
         doubts.setdefault(flag.name, []).append(flag)
@@ -86,13 +90,14 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
     for shown_name in names:
         price = book.find(shown_name, place.now_us)
         unread = () if price is None else book.unread_terms(price, place.now_us)
-        shown.append(price_json(shown_name, price, doubts.get(shown_name, ()), unread))
+        asked = asked_names.get(shown_name, shown_name)
+        shown.append(price_json(asked, price, doubts.get(shown_name, ()), unread))
     if not single:
         return list_document(shown)
     history = [
         record_json(record) for record in records_of(place.ledger, shown[0]["name"] or names[0])
     ]
-    return {**shown[0], "versions": history}
+    return {**shown[0], "tier": _asked_tier(settings, name or ""), "versions": history}
 
 
 @verb(
@@ -178,6 +183,18 @@ def _plan_of_source(
 
 def _like(name: str, patterns: Sequence[str] | None) -> bool:
     return not patterns or any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
+
+
+def _price_name(settings: Settings, name: str) -> str:
+    """Return what requests of a target are priced as; another name as it is."""
+    provider = settings.providers.get(name.partition("/")[0])
+    return name if provider is None else provider.price_name(name)
+
+
+def _asked_tier(settings: Settings, name: str) -> str | None:
+    """Return the service tier that requests of a target ask for, where its section states one."""
+    provider = settings.providers.get(name.partition("/")[0])
+    return None if provider is None else provider.tier
 
 
 def _names(settings: Settings, book: PriceBook, everything: bool) -> list[str]:

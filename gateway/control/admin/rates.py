@@ -1,6 +1,6 @@
 """The verbs of `breakeven rates`: what own GPUs and those who run them cost, by who says so."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
@@ -16,8 +16,25 @@ from gateway.control.admin.verb import NoInput, Note, OperationContext, Operatio
 from gateway.followers import FOLLOW_S
 from ledger.declared import DeclaredContract
 from ledger.fleet.accrual import midnight_us
-from ledger.fleet.paidrates import GpuRate, apply_rate, carry_rates, rate_of, standing_rates
-from ledger.manual_entries import RATE, ManualEntry, enter, entries, latest_us, upcoming_entries
+from ledger.fleet.paidrates import (
+    GpuRate,
+    apply_rate,
+    carry_rates,
+    follow_rate,
+    ops_sources,
+    rate_of,
+    standing_rates,
+)
+from ledger.manual_entries import (
+    OPS_SOURCE,
+    RATE,
+    ManualEntry,
+    enter,
+    entries,
+    entries_in_force,
+    latest_us,
+    upcoming_entries,
+)
 from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
 
 HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000
@@ -29,10 +46,16 @@ _Usd = Annotated[Decimal, msgspec.Meta(description="dollars")]
 
 
 class EnterRateInput(msgspec.Struct, forbid_unknown_fields=True):
-    """The input of a rate; fields that are left out stay as they are."""
+    """The input of a rate; fields that are left out stay as they are on its first day.
+
+    `source` is that of the fields that are given: of the GPU's rate, of the ops, or of both. It is
+    the GPU rate's if none of them is given.
+    """
 
     pool: _Pool
-    source: Annotated[str, msgspec.Meta(min_length=1, max_length=300, description="of the rate")]
+    source: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=300, description="of what is entered")
+    ]
     usd_per_hour: Annotated[Decimal, msgspec.Meta(description="of one GPU")] | None = None
     ops_hours_per_week: (
         Annotated[Decimal, msgspec.Meta(description="people's time on this pool")] | None
@@ -61,6 +84,7 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         found = entries(connection, RATE)
         standing = standing_rates(connection, place.now_us)
+        sources = ops_sources(connection, place.now_us)
     later = upcoming_entries(found, latest_us(found, place.now_us))
     pools = []
     for name, contract in declared.items():
@@ -71,6 +95,7 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
                 "gpus": contract["gpus_per_replica"] * contract["replicas"],
                 "machine": contract["machine"], "simulated": contract["simulated"],
                 "in_force": _terms(apply_rate(contract, entry)), "configured": _terms(contract),
+                "ops_source": sources.get(name),
                 "entered": None if entry is None or entry.says is None else _entry(entry),
                 "to_come": [_entry(each) for each in later if each.name == name],
             }
@@ -86,18 +111,41 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     EnterRateInput,
 )
 def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any]:
+    """Enter it. `carried`: entries of later days that now have it; `to_come`: all later ones."""
     declared = _declared_contracts(place.settings)
     names = _pools_sharing_machine(declared, given.pool)
     from_us = _start_us_of(given.since, place.now_us)
     with place.ledger.begin() as connection:
-        standing = standing_rates(connection, place.now_us)
-        now = {name: apply_rate(declared[name], standing.get(name)) for name in names}
+        found = entries(connection, RATE)
+        at_us = latest_us(found, from_us) if given.since is None else from_us
+        counting, later = entries_in_force(found, at_us), upcoming_entries(found, at_us)
+        before = {name: apply_rate(declared[name], counting.get(name)) for name in names}
+        rates = _rates(given, before, place.settings)
+        carried, to_come = [], []
+        for name, rate in rates.items():
+            coming = [entry for entry in later if entry.name == name]
+            for entry, follows in _followed(coming, _rate(before[name]), rate):
+                if follows is None:
+                    to_come.append(entry)
+                    continue
+                note, begins_us = given.note or entry.note, entry.from_us
+                carried.append(
+                    _enter_rate(connection, place, name, follows, from_us=begins_us, note=note)
+                )
+                to_come.append(carried[-1])
+        if _has_ops(given):
+            _enter_ops_source(connection, place, given.pool, given.source, from_us)
+        # The entry itself is the last of its pool: sent once more, it is found and not repeated.
         said = [
             _enter_rate(connection, place, name, rate, from_us=from_us, note=given.note)
-            for name, rate in _rates(given, now, place.settings).items()
+            for name, rate in rates.items()
         ]
         carry_rates(connection, place.now_us)
-    return {"entered": [_entry(line) for line in said], "by": place.by}
+    return {
+        "entered": [_entry(line) for line in said], "by": place.by,
+        "carried": [_entry(line) for line in carried],
+        "to_come": [_entry(line) for line in to_come],
+    }  # fmt: skip
 
 
 @verb(
@@ -124,6 +172,9 @@ def rates_withdraw(place: OperationContext, given: WithdrawRateInput) -> dict[st
             _enter_rate(connection, place, name, None, from_us=place.now_us, note=given.note)
             for name in names
         ]
+        sourced = {entry.name for entry in entries(connection, OPS_SOURCE)}
+        for name in sourced.intersection(names):
+            _enter_ops_source(connection, place, name, None, place.now_us)
         carry_rates(connection, place.now_us, {name: _rate(declared[name]) for name in names})
     return {"entered": [_entry(line) for line in said], "by": place.by}
 
@@ -142,6 +193,26 @@ def _enter_rate(
     return enter(connection, given)
 
 
+def _enter_ops_source(
+    connection: Connection, place: OperationContext, pool: str, source: str | None, from_us: int
+) -> None:
+    says = None if source is None else {"source": source}
+    enter(connection, ManualEntry(0, OPS_SOURCE + pool, says, from_us, place.now_us, place.by))
+
+
+def _followed(
+    coming: Sequence[ManualEntry], before: GpuRate, after: GpuRate
+) -> Iterator[tuple[ManualEntry, GpuRate | None]]:
+    """Yield the later entries of a pool in their order, each with its new rate if that changes."""
+    for entry in coming:
+        rate = rate_of(entry)
+        if rate is None:
+            return
+        follows = follow_rate(rate, before, after)
+        yield entry, None if follows == rate else follows
+        before, after = rate, follows
+
+
 def _rates(
     given: EnterRateInput, now: Mapping[str, Mapping[str, Any]], settings: Settings
 ) -> dict[str, GpuRate]:
@@ -154,11 +225,17 @@ def _rates(
         rates = [*split_largest_remainder(whole, weights)]
     found = {}
     for name, pusd in zip(names, rates, strict=True):
-        rate = msgspec.structs.replace(_rate(now[name]), pusd_per_hour=pusd, source=given.source)
+        rate = msgspec.structs.replace(_rate(now[name]), pusd_per_hour=pusd)
+        if given.usd_per_hour is not None or not _has_ops(given):
+            rate = msgspec.structs.replace(rate, source=given.source)
         if name == given.pool:
             rate = _with_ops(rate, given)
         found[name] = rate
     return found
+
+
+def _has_ops(given: EnterRateInput) -> bool:
+    return given.ops_hours_per_week is not None or given.ops_usd_per_hour is not None
 
 
 def _with_ops(rate: GpuRate, given: EnterRateInput) -> GpuRate:

@@ -7,6 +7,7 @@ from sqlalchemy import update
 
 from dashboard.page import rates
 from ledger.database import make_engine
+from ledger.fleet.paidrates import ops_sources
 from ledger.fleet.pool_records import ContractVersion
 from ledger.identity.people import DashboardRole
 from ledger.manual_entries import RATE, ManualEntry
@@ -77,6 +78,26 @@ def test_a_rate_is_shown_asked_and_entered_by_name(gateway, looking, text_of) ->
     assert "$0.75 an hour" in told
     assert f"Entered by {FAY}" in told
     assert "renewed" in told
+
+
+def test_ops_alone_are_entered_with_their_own_source(gateway, looking, text_of) -> None:
+    """Red before: the form sent the whole rate, and the GPU's source became that of the ops."""
+    before = newest(gateway)
+    test = looking()
+    test.number_input(key=f"rates-hours-{POOL}").set_value(2.5)
+    test.text_input(key=f"rates-source-{POOL}").set_value("HR")
+    test.run()
+    test.button(key="rates-enter").click().run()
+    assert "GPU" not in test.code[0].value, "what stays is no change"
+    assert "+people: 2.5 h a week at" in test.code[0].value
+    assert ", HR" in test.code[0].value
+    test.button(key="rates-yes").click().run()
+    assert not test.exception
+    after = newest(gateway)
+    assert (after.pusd_per_hour, after.source) == (before.pusd_per_hour, before.source)
+    assert after.ops_seconds_per_week == 9_000
+    with gateway.engine.connect() as connection:
+        assert ops_sources(connection, 0) == {POOL: "HR"}
 
 
 def test_it_is_taken_back_to_the_configurations(gateway, looking) -> None:

@@ -1,9 +1,13 @@
 """The plan's fields: a rate with its source, a speed with its measurement, none where none is."""
 
+from dataclasses import replace
+from datetime import date
+
 import pytest
 
 from ledger.database import make_engine
 from ledger.fleet.market import GpuOffer, MeasuredThroughput, record_market
+from ledger.manual_entries import GPU_PRICE, ManualEntry, enter
 
 MISSING = "nothing is known of 8B on it"
 
@@ -86,3 +90,22 @@ def catalogue(books) -> str:
     ], at_us=1)  # fmt: skip
     engine.dispose()
     return url
+
+
+def test_a_rate_names_the_one_source_that_it_is_of(books, page, text_of) -> None:
+    """Red before: `quote 7; a list of 2026-06-01, seen 2026-11-02` beside the quote's rate."""
+    url = books(days=1).url
+    engine = make_engine(url)
+    listed = GpuOffer("H100", "NVIDIA", 80, 10**12, 2 * 10**12, 3 * 10**12, "a list",
+                      date(2026, 6, 1), (), "a data sheet")  # fmt: skip
+    record_market(engine, [listed, replace(listed, name="H200")], at_us=1)
+    for gpu, usd in (("H100", "1.5"), ("H200", "2.5")):
+        says = {"usd_per_hour": usd, "day": "2026-11-02", "source": "quote 7"}
+        with engine.begin() as connection:
+            enter(connection, ManualEntry(0, f"{GPU_PRICE}{gpu}/hour", says, 1, 1, "fay"))
+    engine.dispose()
+    test = page("plan", url)
+    for gpu, said in (("H100", "Rate: quote 7, seen 2026-11-02."),
+                      ("H200", "Rate: a list, seen 2026-06-01.")):  # fmt: skip
+        test.selectbox(key="gpu").set_value(gpu).run()
+        assert said in text_of(test)

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
+from gateway.cli.budgets import shown_dollars
 
 CONFIG = """
 state_dir: {state}
@@ -48,3 +49,31 @@ def test_a_budget_that_was_entered_and_withdrawn_is_in_no_list(budgets) -> None:
     assert "team:other@month" in budgets("list").stdout
     budgets("withdraw", "team:other")
     assert "team:other" not in budgets("list").stdout
+
+
+def test_the_list_has_cents_and_says_what_refuses(budgets) -> None:
+    """It had twelve decimals, and nothing of hard or soft."""
+    budgets("enter", "team:soft", "5", "--soft")
+    budgets("enter", "team:tiny", "0.0000125")
+    lines = {line.split()[0]: line.split() for line in budgets("list").stdout.splitlines() if line}
+    assert lines["team:soft@month"][1:6] == ["soft", "$5.00", "$0.00", "$0.00", "$5.00"]
+    assert lines["team:tiny@month"][1:3] == ["hard", "$0.0000125"]
+    assert lines["team:search@month"][1:3] == ["hard", "$50.00"]
+    assert lines["team:search@month"][6] == "$50.00"
+    budgets("end", "team:search")
+    lines = {line.split()[0]: line.split() for line in budgets("list").stdout.splitlines() if line}
+    assert lines["team:search@month"][1:3] == ["-", "-"], "what is ended refuses nothing"
+
+
+@pytest.mark.parametrize(
+    ("exact", "shown"),
+    [
+        ("12.345678901234", "$12.35"), ("1234.567890123456", "$1,234.57"),
+        ("0.004020000001", "$0.00402"), ("-0.990890000000", "-$0.991"),
+        ("-1.990890000000", "-$1.99"), ("0.000000000000", "$0.00"),
+        ("0.000000000001", "$0.000000000001"),
+    ],
+)  # fmt: skip
+def test_dollars_of_the_list_have_cents_or_three_digits(exact, shown) -> None:
+    assert shown_dollars({"limit_usd": exact}, "limit_usd") == shown
+    assert shown_dollars(None, "limit_usd") == "-"

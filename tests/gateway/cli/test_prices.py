@@ -102,6 +102,26 @@ def test_show_tells_version_source_dates_and_every_kind(host):
     assert "priority" in text
 
 
+def test_a_target_is_shown_at_the_price_that_its_requests_cost(host):
+    """Red before: `no price in force` for a target whose section borrows another's prices."""
+    flex = "  openai-flex: {base_url: 'http://127.0.0.1:1/v1', prices_as: openai, tier: flex}\n"
+    path = host.config
+    path.write_text(path.read_text().replace("models:\n", f"{flex}models:\n"))
+    for target, name in (("mirror/any", "openai/gpt-4o"), ("openai-flex/gpt-5-mini",
+                                                           "openai/gpt-5-mini")):  # fmt: skip
+        answer = host("show", target)
+        assert answer.exit_code == 0, answer.output
+        assert f"{target} (priced as {name}): version" in answer.stdout
+        assert "missing" not in answer.stdout
+        assert ("requests there ask for the tier flex" in answer.stdout) == ("flex" in target)
+        found = json.loads(host("show", target, "--json").stdout)
+        assert (found["asked"], found["name"]) == (target, name)
+        assert found["tier"] == ("flex" if "flex" in target else None)
+        assert found["versions"]
+    assert "openai-flex/none has no price in force" in host("show", "openai-flex/none").stdout
+    assert "none/gpt-5-mini has no price in force" in host("show", "none/gpt-5-mini").stdout
+
+
 def test_show_lists_what_is_used_or_like_a_pattern_or_all(host):
     assert [request["asked"] for request in asked(host, "show")] == names_in_use(load(host.config))
     some = asked(host, "show", "anthropic/*")

@@ -1,6 +1,7 @@
 """`breakeven rates`: entered with who and why, listed, taken back; each mistake one clear line."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -36,6 +37,44 @@ def test_from_nothing_to_a_rate_and_back(rates) -> None:
     assert f"3 from {day}" in rates("list").stdout
     assert rates("withdraw", "a").exit_code == 0
     assert "enter the rate" in rates("list").stdout
+
+
+def row_of(shown: str) -> list[str]:
+    """Return the cells of the pool `a`, white space as one blank."""
+    (line,) = [line for line in shown.splitlines() if line.strip().startswith("a ")]
+    return re.split(r"\s{2,}", line.strip())
+
+
+def test_ops_that_nobody_entered_are_said_and_are_not_zero(rates) -> None:
+    rates("enter", "a", "--usd-per-hour", "3.5", "--source", "quote 1")
+    assert row_of(rates("list").stdout)[2:6] == ["3.5", "quote 1", "not entered", "-"]
+    rates("enter", "a", "--ops-hours", "2", "--source", "HR")
+    assert row_of(rates("list").stdout)[4:6] == ["2", "not entered"]
+    rates("enter", "a", "--ops-usd-per-hour", "95", "--source", "HR")
+    assert row_of(rates("list").stdout)[2:7] == ["3.5", "quote 1", "2", "95", "HR"]
+    rates("enter", "a", "--ops-hours", "0", "--source", "HR")
+    assert row_of(rates("list").stdout)[4:6] == ["0", "95"]
+
+
+def test_what_counts_later_is_said_with_its_ops(rates) -> None:
+    day = f"{datetime.now(UTC).year + 2}-01-01"
+    rates("enter", "a", "--usd-per-hour", "3", "--source", "s", "--since", day)
+    shown = rates("list").stdout
+    assert f"3 from {day}, ops not entered" in " ".join(shown.split())
+    answer = rates("enter", "a", "--ops-hours", "1", "--ops-usd-per-hour", "80", "--source", "HR")
+    assert answer.stdout == (
+        "Entered for a: it counts at once.\n"
+        f"From {day} on a costs 3 USD an hour of one GPU, and ops 1 h a week at 80 USD, with "
+        "this change.\n"
+    )
+    shown = " ".join(rates("list").stdout.split())
+    assert f"3 from {day}, ops 1 h/week at 80" in shown
+    answer = rates("enter", "a", "--usd-per-hour", "4", "--source", "s")
+    assert answer.stdout == (
+        "Entered for a: it counts at once.\n"
+        f"From {day} on a costs 3 USD an hour of one GPU, and ops 1 h a week at 80 USD, as "
+        "entered for that day.\n"
+    )
 
 
 def test_a_currency_is_quoted(rates) -> None:

@@ -7,7 +7,7 @@ import logging
 
 import httpx
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 
 from gateway.config.settings import parse
 from gateway.control import budget_alerts as module
@@ -264,6 +264,32 @@ def test_mail_that_no_server_takes_is_tried_again(ledger, hook, mailbox, caplog)
     clock.at_us += 10 * LEASE_US
     look(of(ledger, clock, mailed_to(mailbox, "fay@example.com")), hook)
     assert "To: fay@example.com" in mailbox.got
+
+
+def test_one_jump_past_every_threshold_is_one_message(ledger, hook, mailbox, caplog):
+    """Red before: three webhooks, three mails and three lines of the log with one text."""
+    clock = Noon()
+    config = mailed_to(mailbox, "fay@example.com", **CONFIG["alerts"])
+    config["budgets"] = [{"scope": "team:search", "usd": 100, "alert_at": [0.5, 0.7, 0.8]}]
+    alerts = of(ledger, clock, config)
+    hook.status = 500
+    look(alerts, hook)
+    hook.status = 200
+    for _ in range(3):
+        clock.at_us += 10 * LEASE_US
+        look(alerts, hook)
+    assert [json.loads(request.content)["threshold"] for request in hook.heard] == [0.8, 0.8]
+    assert mailbox.got.count("To: fay@example.com") == 1
+    assert caplog.text.count("team:search has spent $80.00 (80 %)") == 1
+    assert alerts._heard == {}
+    with ledger.begin() as connection:
+        told = connection.execute(select(orm.BudgetAlertRow.told_us)).scalars().all()
+        connection.execute(update(orm.BudgetWindowRow).values(spent_pusd=90 * USD))
+    assert len(told) == 3
+    assert None not in told
+    config["budgets"][0]["alert_at"].append(0.9)
+    look(of(ledger, clock, config), hook)
+    assert json.loads(hook.heard[-1].content)["threshold"] == 0.9, "what is new is told"
 
 
 def test_alerts_that_no_server_mails_are_refused():

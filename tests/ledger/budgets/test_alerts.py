@@ -1,5 +1,7 @@
 """A threshold is noted once a window by whoever looks first, and told until it is heard."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import delete, insert, select, update
 
@@ -9,6 +11,7 @@ from ledger.budgets.alerts import (
     VALUES_TOLD,
     WAIT_LIMIT_US,
     claim_due,
+    highest_reached,
     mark_delivered,
     record_alerts,
 )
@@ -165,3 +168,34 @@ def test_of_the_values_of_a_tag_the_first_few_are_told_and_then_once_that_there_
     assert reach(*range(10, 20)) == [(name, ppm) for ppm in (500_000, 800_000) for name in told]
     assert reach(30) == []
     assert len(claim_due(engine, at_us=at_us)) == 2 * (VALUES_TOLD + 1)
+
+
+def test_a_budget_that_was_ended_is_not_told_of_any_more(engine, spend):
+    """Red before: a webhook that came an hour later was told of a budget that nobody had."""
+    spend(70)
+    assert noted(engine) == [500_000]
+    at_us = NOON_S * US
+    with engine.begin() as connection:
+        connection.execute(update(orm.BudgetRow).values(retired_us=at_us))
+    assert claim_due(engine, at_us=at_us) == ()
+    with engine.begin() as connection:
+        connection.execute(update(orm.BudgetRow).values(retired_us=None))
+    assert len(claim_due(engine, at_us=at_us)) == 1, "the control: it is in force again"
+
+
+def test_a_jump_is_told_by_its_highest_threshold(engine, spend):
+    spend(120)
+    steps = {BUDGET: [500_000, 800_000, 1_000_000]}
+    jump = record_alerts(engine, steps, at_us=NOON_S * US)
+    spend(60, NOON_S - 86_400)
+    before = record_alerts(engine, HALF_AND_ALL, at_us=NOON_S * US)
+    highest = [(alert.threshold_ppm, [lower.threshold_ppm for lower in others])
+               for alert, others in highest_reached((*jump, *before))]  # fmt: skip
+    assert highest == [(1_000_000, [500_000, 800_000]), (500_000, [])]
+
+
+def test_of_values_of_a_tag_each_threshold_is_told_that_no_more_is_told_of(engine, spend):
+    spend(120)
+    jump = record_alerts(engine, HALF_AND_ALL, at_us=NOON_S * US)
+    more = [replace(alert, scope="tag:run=*") for alert in jump]
+    assert highest_reached(more) == [(more[0], []), (more[1], [])]

@@ -3,6 +3,7 @@
 from datetime import date
 
 import msgspec
+import pytest
 
 from ledger.fleet.entered_offers import (
     GpuPrice,
@@ -63,3 +64,23 @@ def test_offers_are_those_in_force(engine) -> None:
         "a/chat", 2_500, USD // 100,
     )  # fmt: skip
     assert (offer.least_units, offer.step, offer.term, offer.since) == (15, 5, "year", "2026-11-02")
+
+
+@pytest.mark.parametrize(
+    ("usd", "source"),
+    [
+        ("1.5", ("quote 7", date(2026, 11, 2))), ("2", ("quote 7", date(2026, 11, 2))),
+        ("2.5", ("a list", date(2026, 6, 1))), ("9", ("a list", date(2026, 6, 1))),
+    ],
+)  # fmt: skip
+def test_the_lowest_rate_names_its_own_source_and_day(engine, usd, source) -> None:
+    """Red before: one rate had the entered source, and the list's day was that of the quote."""
+    with engine.begin() as connection:
+        enter_price(connection, "H100/hour", usd, 1)
+        enter_price(connection, "L40S/hour", usd, 1)
+        found = gpu_prices(read_gpu_entries(connection), 1, "hour")
+    priced, bare = priced_market((SEEN, BARE), found)
+    assert priced.lowest_source == source
+    assert bare.lowest_source == ("quote 7", date(2026, 11, 2))
+    assert SEEN.lowest_source == ("a list", date(2026, 6, 1))
+    assert BARE.lowest_source is None

@@ -9,6 +9,7 @@ from ledger.economics.cost import TokenBasis
 from ledger.economics.fleet_verdict import FleetVerdict, VerdictAction
 from ledger.fleet.model_routes import ModelRoute, RouteApi, record_routes
 from ledger.journals.records import ComparedCost, TokenCounts
+from ledger.manual_entries import OPS_SOURCE, ManualEntry, enter
 from ledger.orm import tables as orm
 from ledger.reports.survey import survey
 from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope
@@ -212,3 +213,23 @@ def test_refused_requests_are_demand_that_was_not_answered(engine, fill) -> None
         )
     (pool,) = read(engine).pools
     assert (pool.assumptions.answers, pool.assumptions.failures) == (0, 3)
+
+
+def test_ops_name_their_own_source_and_the_rate_keeps_its_own(engine, fill) -> None:
+    """Ops that were entered alone gave their source to the GPU rate."""
+    fill(source="quote 1", ops_seconds_per_week=3_600, ops_pusd_per_hour=80 * USD)
+
+    def origins() -> tuple[str | None, str | None]:
+        lines = {line.name: line for line in read(engine).sheet.lines}
+        return lines["gpu_rate"].origin, lines["ops"].origin
+
+    assert origins() == ("quote 1", None)
+    with engine.begin() as connection:
+        says = {"source": "HR"}
+        enter(connection, ManualEntry(0, OPS_SOURCE + "p", says, START_US, START_US, "fay"))
+        later_us = NOW_US + DAY_US
+        enter(
+            connection,
+            ManualEntry(0, OPS_SOURCE + "p", {"source": "HR 2"}, later_us, START_US, "fay"),
+        )
+    assert origins() == ("quote 1", "HR")

@@ -1,6 +1,6 @@
 """Rates over HTTP: entered by name with their source, never zero, and taken back."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import SimpleNamespace
 
@@ -17,7 +17,8 @@ from gateway.control.admin.rates import (
 from gateway.control.admin.verb import NoInput, OperationRefused
 from gateway.host.prepare import prepare
 from ledger.database import make_engine
-from ledger.fleet.paidrates import read_rates
+from ledger.fleet.accrual import midnight_us
+from ledger.fleet.paidrates import carry_rates, read_rates
 
 FOR = "/v1/organization/rates"
 NOW_US = 1_795_435_200_000_000
@@ -133,3 +134,92 @@ def test_a_rate_of_a_later_day_is_to_come(place) -> None:
     assert pools(place)["c"]["to_come"] == []
     with pytest.raises(OperationRefused, match="no rate is entered"):
         rates_withdraw.work(place, WithdrawRateInput("c"))
+
+
+def day_in(days: int) -> date:
+    return datetime.fromtimestamp(NOW_US / 1e6, UTC).date() + timedelta(days=days)
+
+
+def enter(place, pool: str, source: str = "s", since: date | None = None, **said: str) -> dict:
+    numbers = {name: Decimal(value) for name, value in said.items()}
+    return rates_enter.work(place, EnterRateInput(pool, source, since=since, **numbers))
+
+
+def terms_of(entry: dict) -> tuple[str | None, str | None, float, str]:
+    says = entry["says"]
+    return (
+        says["usd_per_hour"] and says["usd_per_hour"].rstrip("0"),
+        says["source"],
+        says["ops_hours_per_week"],
+        says["ops_usd_per_hour"].rstrip("0"),
+    )
+
+
+def test_ops_entered_now_are_in_the_rate_that_is_to_come(place) -> None:
+    enter(place, "c", "quote 1", usd_per_hour="0.34")
+    enter(place, "c", "quote 2", day_in(3), usd_per_hour="0.31")
+    said = enter(place, "c", "HR", ops_hours_per_week="1", ops_usd_per_hour="80")
+    (coming,) = pools(place)["c"]["to_come"]
+    assert terms_of(coming) == ("0.31", "quote 2", 1, "80.")
+    assert coming["from_us"] == midnight_us(day_in(3))
+    assert (said["carried"], said["to_come"]) == ([coming], [coming])
+    assert pools(place)["c"]["in_force"]["usd_per_hour"] == "0.340000000000"
+    with place.ledger.begin() as connection:
+        carry_rates(connection, NOW_US + 3 * 86_400 * 10**6)
+    assert read_rates(place.ledger)["c"] == 310_000_000_000
+
+
+def test_what_is_left_out_of_a_rate_to_come_is_as_it_will_be_on_that_day(place) -> None:
+    enter(place, "c", "HR", day_in(2), ops_hours_per_week="1", ops_usd_per_hour="80")
+    enter(place, "c", "quote", day_in(4), usd_per_hour="0.31")
+    enter(place, "c", "HR 2", day_in(4), ops_usd_per_hour="90")
+    first, second = pools(place)["c"]["to_come"]
+    assert terms_of(first) == (None, None, 1, "80.")
+    assert terms_of(second) == ("0.31", "quote", 1, "90.")
+
+
+def test_what_a_later_entry_says_itself_stays(place) -> None:
+    enter(place, "c", "quote 2", day_in(3), usd_per_hour="0.31")
+    enter(place, "c", "HR", day_in(5), ops_hours_per_week="2", ops_usd_per_hour="80")
+    said = enter(place, "c", "quote 1", usd_per_hour="0.34", ops_hours_per_week="1",
+                 ops_usd_per_hour="70")  # fmt: skip
+    first, second = pools(place)["c"]["to_come"]
+    assert terms_of(first) == ("0.31", "quote 2", 1, "70.")
+    assert terms_of(second) == ("0.31", "quote 2", 2, "80.")
+    assert (said["carried"], said["to_come"]) == ([first], [first, second])
+
+
+def test_pools_on_one_machine_keep_their_ops_in_the_rate_to_come(place) -> None:
+    enter(place, "a", "quote", day_in(3), usd_per_hour="3")
+    enter(place, "b", "HR", ops_hours_per_week="4", ops_usd_per_hour="80")
+    later = {name: pools(place)[name]["to_come"][0] for name in ("a", "b")}
+    assert terms_of(later["a"]) == ("2.", "quote", 0, "0.")
+    assert terms_of(later["b"]) == ("1.", "quote", 4, "80.")
+
+
+def test_the_same_entry_sent_again_changes_nothing_to_come(place) -> None:
+    enter(place, "c", "quote 2", day_in(3), usd_per_hour="0.31")
+    for _ in range(2):
+        said = enter(place, "c", "HR", ops_hours_per_week="1", ops_usd_per_hour="80")
+    assert said["carried"] == []
+    entries = rates_list.work(place, NoInput())["entries"]
+    assert len([entry for entry in entries if entry["pool"] == "c"]) == 3
+
+
+def test_the_source_of_ops_is_not_the_source_of_the_gpu_rate(place) -> None:
+    enter(place, "c", "quote 1", usd_per_hour="0.34")
+    enter(place, "c", "HR", ops_hours_per_week="1", ops_usd_per_hour="80")
+    item = pools(place)["c"]
+    assert (item["in_force"]["source"], item["ops_source"]) == ("quote 1", "HR")
+    enter(place, "c", "quote 3", usd_per_hour="0.35")
+    item = pools(place)["c"]
+    assert (item["in_force"]["source"], item["ops_source"]) == ("quote 3", "HR")
+    enter(place, "c", "budget 2027", usd_per_hour="0.36", ops_hours_per_week="2")
+    item = pools(place)["c"]
+    assert (item["in_force"]["source"], item["ops_source"]) == ("budget 2027",) * 2
+    enter(place, "c", "quote 4")
+    item = pools(place)["c"]
+    assert (item["in_force"]["source"], item["ops_source"]) == ("quote 4", "budget 2027")
+    rates_withdraw.work(place, WithdrawRateInput("c"))
+    item = pools(place)["c"]
+    assert (item["in_force"]["source"], item["ops_source"]) == (None, None)
