@@ -27,7 +27,7 @@ from dashboard.charts.axes import (
     money_unit,
     time_axis,
 )
-from dashboard.theme import API, DOWN, OPS, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
+from dashboard.theme import ADJUSTED, API, DOWN, OPS, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
 from ledger.reports.series import SpendSeries
 
 # Told apart by every kind of colour vision: tests/dashboard/test_theme.py computes it.
@@ -49,6 +49,7 @@ def money_colours(own: str = formatting.GPU.many) -> dict[str, str]:
         SpendSeries.UNAVAILABLE: DOWN,
         SpendSeries.OPS: OPS,
         SpendSeries.API: API,
+        SpendSeries.ADJUSTED: ADJUSTED,
     }
     return {key.value.replace(formatting.GPU.many, own): colour for key, colour in lines.items()}
 

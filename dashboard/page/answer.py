@@ -16,6 +16,7 @@ from dashboard.charts import plots
 from dashboard.data import reads, verdicts
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
+    adjustment_rows,
     labels,
     money_over_time,
     ops_rows,
@@ -228,7 +229,7 @@ def _spend(view: DashboardView, survey: Survey) -> None:
         for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
     )
     api, ops = survey.api_pusd, survey.standing.fixed.ops_pusd
-    total = used + idle + down + ops + api
+    total = used + idle + down + ops + api + survey.adjusted_pusd
     inks = theme.OWN, theme.inks().idle, theme.DOWN
     own = zip(("used", "idle", "unavailable"), (used, idle, down), inks, strict=True)
     parts = [
@@ -244,6 +245,7 @@ def _spend(view: DashboardView, survey: Survey) -> None:
             *own_rows(survey, *own),
             *ops_rows(survey),
             ("APIs", formatting.money(api), theme.API),
+            *adjustment_rows(survey),
         ),
     ]
     if display.now().money is None and (others := currency.lines(view, total)):

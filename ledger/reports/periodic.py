@@ -92,6 +92,8 @@ class PeriodicReport:
         books = self.judged.books
         api, fixed = books["api_usd"], books["fixed_usd"]
         ops = "" if books["ops_usd"] is not None else ", ops not entered"
+        if adjusted := self.judged.adjusted_pusd:
+            ops += f", {dollars_and_cents(adjusted)} of adjustments to bills"
         lines = [
             self.title,
             *(["SIMULATED: parts of this traffic or hardware are simulated."]

@@ -22,18 +22,23 @@ class MonthError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PeriodVerdict:
-    """`verdict` counts from now on; `books` are what the period was. `simulated`: parts of it."""
+    """`verdict` counts from now on; `books` are what the period was. `simulated`: parts of it.
+
+    `adjusted_pusd` is what posted bills of its days differed by, on nobody's expense.
+    """
 
     scope: Scope
     verdict: FleetVerdict
     books: dict[str, str | None]
     simulated: bool
+    adjusted_pusd: int = 0
 
     def described(self) -> dict[str, Any]:
         """Return both as JSON has them."""
         return {
             "start_us": self.scope.start_us, "end_us": self.scope.end_us,
             "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
+            "adjustments_usd": usd_cents(self.adjusted_pusd),
         }  # fmt: skip
 
 
@@ -50,7 +55,8 @@ def read_verdict(
     simulated = any(cell.simulated for cell in found.cells) or any(
         contract.simulated for contract in found.contracts
     )
-    return PeriodVerdict(everyone, verdict, _books(found, verdict), simulated)
+    books = _books(found, verdict)
+    return PeriodVerdict(everyone, verdict, books, simulated, found.adjusted_pusd)
 
 
 def of_month(verdict: FleetVerdict, month_hours: Exact) -> FleetVerdict:

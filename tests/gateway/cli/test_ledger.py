@@ -12,6 +12,7 @@ from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.declared import declare
 from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.orm.books import PostingRow
 from ledger.orm.budgets import BudgetWindowRow
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import PriceTerms, rates_from
@@ -357,3 +358,28 @@ def test_migrate_says_what_is_wrong_and_no_password(monkeypatch, url: str, said:
     assert answer.exit_code == 1
     assert said in answer.output
     assert "hush" not in answer.output
+
+
+def test_adjustments_to_bills_are_a_line_and_in_the_total(ledger, url):
+    at_us = time.time_ns() // 1000 - 1_800_000_000
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for line, (account, pusd) in enumerate(
+            (("adjustments:openai", -500_000_000_000), ("payable:provider:openai", 500_000_000_000))
+        ):
+            row = {"entry_id": "invoice:1:2026-11-01", "line": line, "at_us": at_us}
+            values = row | {"account": account, "amount_pusd": pusd}
+            connection.execute(insert(PostingRow), values)
+    engine.dispose()
+    document = json.loads(ledger("report", "--json").stdout)
+    (line,) = document["adjustments"]
+    assert (line["party"], line["pusd"]) == ("provider:openai", -500_000_000_000)
+    total = sum(map(sum, COSTS.values()))
+    assert document["adjusted_pusd"] == -500_000_000_000
+    assert document["total_pusd"] == total - 500_000_000_000
+    text = " ".join(ledger("report").stdout.split())
+    for shown in ("Adjustments to bills, of no team", "provider:openai", "-$0.5000"):
+        assert shown in text
+    assert "All of it cost $3.1000: $3.6000 at APIs, -$0.5000 of adjustments to bills." in text
+    team = ledger("report", "--team", "search").stdout
+    assert "Adjustments" not in team

@@ -118,3 +118,13 @@ def test_runs_stand_behind_budgets_however_many_are_exhausted(filled) -> None:
     assert told == [("team:search", None), ("tag:run=*", 9)]
     words = "Budget tag:run=* this day: 9 values used $9.00, 9 of them all of their $1.00"
     assert words in report.text()
+
+
+def test_adjustments_to_bills_are_named_beside_what_was_spent(filled, adjust) -> None:
+    before, _ = made(filled, 7)
+    assert "adjustments" not in before.text()
+    adjust(filled, "a", END_US - DAY_US, -3 * USD // 2)
+    found, judged = made(filled, 7)
+    assert "for own engines, ops not entered, -$1.50 of adjustments to bills." in found.text()
+    assert judged.adjusted_pusd == -3 * USD // 2
+    assert found.described()["adjustments_usd"] == "-1.50"
