@@ -41,16 +41,20 @@ DASHES = ([1, 0], [5, 4], [1.5, 3], [9, 3, 2, 3])
 GAP = 0.12  # of a bar, between it and the next
 
 
-def money_colours(own: str = formatting.GPU.many) -> dict[str, str]:
-    """By the names of the lines; `own` is what the own hardware is called."""
+def money_colours(own: str = formatting.GPU.many, *, adjusted: bool = False) -> dict[str, str]:
+    """By the names of the lines; `own` is what the own hardware is called.
+
+    `adjusted`: something was posted for a bill, so its line is there.
+    """
     lines = {
         SpendSeries.USED: OWN,
         SpendSeries.IDLE: inks().idle,
         SpendSeries.UNAVAILABLE: DOWN,
         SpendSeries.OPS: OPS,
         SpendSeries.API: API,
-        SpendSeries.ADJUSTED: ADJUSTED,
     }
+    if adjusted:
+        lines[SpendSeries.ADJUSTED] = ADJUSTED
     return {key.value.replace(formatting.GPU.many, own): colour for key, colour in lines.items()}
 
 

@@ -35,6 +35,7 @@ from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
 from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
 from ledger.reports.survey import Survey
+from ledger.reports.verdict_read import evens_of
 
 SPILL_MINUTES = 5
 MOST_USD = 1e6  # an hour
@@ -75,7 +76,7 @@ def show(view: DashboardView) -> None:
         chart = plots.stacked_chart(
             records,
             value="usd",
-            colours=plots.money_colours(own_hardware(survey)),
+            colours=plots.money_colours(own_hardware(survey), adjusted=bool(survey.adjustments)),
             title="dollars",
         )
         theme.chart(chart, about="spend")
@@ -115,7 +116,7 @@ def _show_verdict(view: DashboardView, survey: Survey) -> None:
     verdict.show_answer(found, question="" if view.team is None else whole)
     if view.team is None:
         verdict.show_options(found)
-        verdict.show_sheet(found, simulated=bool(labels(survey)))
+        verdict.show_sheet(found, simulated=bool(labels(survey)), even=evens_of(survey))
 
 
 def _comparator(survey: Survey, comparator: ComparatorResult) -> None:

@@ -145,7 +145,7 @@ def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
         chart = plots.stacked_chart(
             records,
             value="usd",
-            colours=plots.money_colours(own_hardware(survey)),
+            colours=plots.money_colours(own_hardware(survey), adjusted=bool(survey.adjustments)),
             title="dollars",
         )
     else:

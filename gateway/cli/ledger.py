@@ -82,17 +82,19 @@ def report(
         outlook = month_outlook(connection, now_us, zone, team)
     if csv is not None:
         csv.write_text(
-            verdict_csv(judged.verdict, simulated=judged.simulated), encoding="utf-8", newline=""
+            verdict_csv(judged.verdict, simulated=judged.simulated, even=judged.even),
+            encoding="utf-8",
+            newline="",
         )
     told = judged.described()
     said = {
         **asdict(found), "month": asdict(outlook), "books": told["books"],
-        "verdict": told["verdict"],
+        "verdict": told["verdict"], "break_even": told["break_even"],
     }  # fmt: skip
     emit(
         said,
         as_json=as_json,
-        show=lambda out: show_report(out, found, outlook, told["verdict"]),
+        show=lambda out: show_report(out, found, outlook, judged),
     )
 
 

@@ -1,17 +1,19 @@
 """`breakeven ledger report` as people read it in a terminal: sentences and tables."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 
 from gateway.cli.output import moment, table
 from gateway.cli.verdict_table import comparators_table, options_table
 from ledger.attempt_flags import FLAGS
+from ledger.economics.verdict_text import describe
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts
+from ledger.reports.month_even import MonthEven, whole
 from ledger.reports.month_outlook import MonthOutlook, month_text
 from ledger.reports.report import PoolLine, Report, ReportLine
+from ledger.reports.verdict_read import PeriodVerdict
 from ledger.spans import HOUR_US
 
 PLACES = 4
@@ -24,16 +26,18 @@ PARTS = {
 }  # of a day's spend
 
 
-def show_report(
-    out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str, Any]
-) -> None:
-    """Print the report; `verdict` is the document that `--json` has."""
+def show_report(out: Console, found: Report, outlook: MonthOutlook, judged: PeriodVerdict) -> None:
+    """Print the report of a period beside its verdict."""
+    verdict = describe(judged.verdict)
     start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
     out.print(verdict["sentence"], markup=False, highlight=False)
     if any(pool["options"] for pool in verdict["pools"]):
         out.print(options_table(verdict["pools"]))
+    if judged.even:
+        out.print()
+        out.print(evens_table(judged.even))
     out.print()
     out.print(f"{month_text(outlook, _usd)}\n")
     for title, lines in (
@@ -87,6 +91,23 @@ def cost_sentence(found: Report) -> str:
         lacks.append(f"{found.total.unpriced:,} attempts have no price")
     missing = f" Not in it: {'; '.join(lacks)}." if lacks else ""
     return f"{whole} cost {_usd(found.total_pusd)}" + (f": {told}." if told else ".") + missing
+
+
+def evens_table(lines: Sequence[MonthEven]) -> object:
+    """Return the break-even volume of each pool against each comparator, or what is missing."""
+    cells = [
+        [
+            line.pool, ", ".join(line.comparators) or line.against,
+            *("-" if tokens is None else f"{tokens:,}" for tokens in (
+                whole(line.tokens), None if line.capacity is None else int(line.capacity),
+                None if line.served is None else int(line.served),
+            )),
+            line.state,
+        ]
+        for line in lines
+    ]  # fmt: skip
+    columns = ("pool", "against", ">break-even", ">capacity", ">served", "state")
+    return table("Break-even volume, tokens a month (input + output)", columns, cells)
 
 
 def _spend(title: str, lines: Sequence[ReportLine]) -> object:

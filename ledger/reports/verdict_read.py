@@ -12,6 +12,7 @@ from ledger.economics.cost import HOURS_OF_A_MONTH, Exact, TokenBasis
 from ledger.economics.fleet_verdict import FleetVerdict, judge
 from ledger.economics.verdict_text import describe, usd_cents
 from ledger.reporting_zone import ReportingZone
+from ledger.reports.month_even import MonthEven, month_evens
 from ledger.reports.survey import Survey, survey
 from ledger.spans import DAY_US, HOUR_US, Scope
 
@@ -24,7 +25,8 @@ class MonthError(ValueError):
 class PeriodVerdict:
     """`verdict` counts from now on; `books` are what the period was. `simulated`: parts of it.
 
-    `adjusted_pusd` is what posted bills of its days differed by, on nobody's expense.
+    `even` are the break-even volumes at the costs of the period, for a month of the verdict's
+    hours. `adjusted_pusd` is what posted bills of its days differed by, on nobody's expense.
     """
 
     scope: Scope
@@ -32,6 +34,7 @@ class PeriodVerdict:
     books: dict[str, str | None]
     simulated: bool
     adjusted_pusd: int = 0
+    even: tuple[MonthEven, ...] = ()
 
     def described(self) -> dict[str, Any]:
         """Return both as JSON has them."""
@@ -39,6 +42,7 @@ class PeriodVerdict:
             "start_us": self.scope.start_us, "end_us": self.scope.end_us,
             "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
             "adjustments_usd": usd_cents(self.adjusted_pusd),
+            "break_even": [line.described() for line in self.even],
         }  # fmt: skip
 
 
@@ -56,7 +60,14 @@ def read_verdict(
         contract.simulated for contract in found.contracts
     )
     books = _books(found, verdict)
-    return PeriodVerdict(everyone, verdict, books, simulated, found.adjusted_pusd)
+    even = evens_of(found, month_hours)
+    return PeriodVerdict(everyone, verdict, books, simulated, found.adjusted_pusd, even)
+
+
+def evens_of(found: Survey, month_hours: Exact = HOURS_OF_A_MONTH) -> tuple[MonthEven, ...]:
+    """Return the break-even volumes of a survey's pools at a month's hours."""
+    pools = {pool: look.standing for pool, look in found.pools.items()}
+    return tuple(month_evens(pools, month_hours, found.standing.unrated))
 
 
 def of_month(verdict: FleetVerdict, month_hours: Exact) -> FleetVerdict:

@@ -1,11 +1,14 @@
 """The sentence of what a period cost names each part, and what is known to be missing."""
 
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
-from gateway.cli.report_tables import cost_sentence
+from gateway.cli.report_tables import cost_sentence, evens_table
 from ledger.reports.daily import DaySpend
+from ledger.reports.month_even import MonthEven
 
 USD = 10**12
 
@@ -37,3 +40,16 @@ def test_parts_are_named_and_add_up() -> None:
 )
 def test_what_is_not_known_is_said(changes, said) -> None:
     assert cost_sentence(report(**changes)).endswith(said)
+
+
+def test_break_even_volumes_are_rows() -> None:
+    console = Console(width=200, record=True)
+    lines = [
+        MonthEven("p", "substitute model", ("a/x",), Fraction(10**6), Fraction(2 * 10**6),
+                  Fraction(4)),
+        MonthEven("q", "same weights elsewhere", ("b/y",), None, None, Fraction(0)),
+    ]  # fmt: skip
+    console.print(evens_table(lines))
+    text = console.export_text()
+    for shown in ("1,000,000", "2,000,000", "not reached", "a/x", "nothing was served"):
+        assert shown in text
