@@ -2,6 +2,7 @@
 
 from typing import Final
 
+UNPRICED: Final = "unpriced"
 FLAGS: Final = {
     "disputed": "the target reported usage that cannot be",
     "late": "settled after it was given up for lost",
@@ -10,6 +11,6 @@ FLAGS: Final = {
     "partly_read": "the target's usage has counts that nobody here knows",
     "partly_priced": "may have been charged what its price does not say",
     "unknown_tier": "a service tier without a price: booked at standard rates",
-    "unpriced": "no price known: in no sum",
+    UNPRICED: "no price known: in no sum",
     "unseen": "given up before its usage was known: booked at its bound",
 }

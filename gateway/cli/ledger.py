@@ -90,6 +90,7 @@ def report(
     said = {
         **asdict(found), "month": asdict(outlook), "books": told["books"],
         "verdict": told["verdict"], "break_even": told["break_even"],
+        "coverage": told["coverage"],
     }  # fmt: skip
     emit(
         said,

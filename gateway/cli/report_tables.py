@@ -6,10 +6,11 @@ from rich.console import Console
 
 from gateway.cli.output import moment, table
 from gateway.cli.verdict_table import comparators_table, options_table
-from ledger.attempt_flags import FLAGS
+from ledger.attempt_flags import UNPRICED
 from ledger.economics.verdict_text import describe
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts
+from ledger.reports.flag_sums import FlagSum
 from ledger.reports.month_even import MonthEven, whole
 from ledger.reports.month_outlook import MonthOutlook, month_text
 from ledger.reports.report import PoolLine, Report, ReportLine
@@ -28,18 +29,12 @@ PARTS = {
 
 def show_report(out: Console, found: Report, outlook: MonthOutlook, judged: PeriodVerdict) -> None:
     """Print the report of a period beside its verdict."""
-    verdict = describe(judged.verdict)
     start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
-    out.print(verdict["sentence"], markup=False, highlight=False)
-    if any(pool["options"] for pool in verdict["pools"]):
-        out.print(options_table(verdict["pools"]))
-    if judged.even:
-        out.print()
-        out.print(evens_table(judged.even))
+    _show_verdict(out, judged)
     out.print()
-    out.print(f"{month_text(outlook, _usd)}\n")
+    out.print(f"The month under way: {month_text(outlook, _usd)}\n")
     for title, lines in (
         ("By team", found.teams),
         ("By model", found.models),
@@ -73,10 +68,27 @@ def show_report(out: Console, found: Report, outlook: MonthOutlook, judged: Peri
     if found.comparators:
         out.print(comparators_table(found.comparators, _usd))
         out.print()
-    if found.flagged:
+    if found.flags:
+        out.print(_flag_sums(found.flags))
+        out.print()
         out.print(_flag_table(found.flagged))
         out.print()
+    else:
+        out.print("No attempt carries a flag.")
     out.print(f"{found.refused} requests were refused.")
+
+
+def _show_verdict(out: Console, judged: PeriodVerdict) -> None:
+    """Print the sentence, what it rests on, the options and the break-even volumes."""
+    verdict = describe(judged.verdict)
+    out.print(verdict["sentence"], markup=False, highlight=False)
+    if judged.coverage_note is not None:
+        out.print(judged.coverage_note, markup=False, highlight=False)
+    if any(pool["options"] for pool in verdict["pools"]):
+        out.print(options_table(verdict["pools"]))
+    if judged.even:
+        out.print()
+        out.print(evens_table(judged.even))
 
 
 def cost_sentence(found: Report) -> str:
@@ -131,19 +143,25 @@ def _pools(title: str, lines: Sequence[PoolLine]) -> object:
     return table(title, columns, cells)
 
 
-def _flag_table(lines: Sequence[FlaggedAttempts]) -> object:
+def _flag_sums(lines: Sequence[FlagSum]) -> object:
     cells = [
         [
-            line.flag,
-            line.target,
-            f"{line.attempts:,}",
-            _usd(line.cost_pusd),
-            FLAGS.get(line.flag, ""),
+            line.flag, f"{line.attempts:,}",
+            "no price" if line.cost_pusd is None else _usd(line.cost_pusd), line.means,
         ]
         for line in lines
-    ]
-    columns = ("flag", "target", ">attempts", ">booked", "meaning")
-    return table("To look at", columns, cells)
+    ]  # fmt: skip
+    return table("Flags", ("flag", ">attempts", ">booked", "meaning"), cells)
+
+
+def _flag_table(lines: Sequence[FlaggedAttempts]) -> object:
+    cells = [
+        [line.flag, line.target, f"{line.attempts:,}",
+         "no price" if line.flag == UNPRICED else _usd(line.cost_pusd)]
+        for line in lines
+    ]  # fmt: skip
+    columns = ("flag", "target", ">attempts", ">booked")
+    return table("To look at, by flag and target", columns, cells)
 
 
 def _share(line: PoolLine) -> str:

@@ -18,6 +18,7 @@ from ledger.queries.reads import AttemptCell, ContractVersion, FlaggedAttempts, 
 from ledger.reporting_zone import reporting_zone
 from ledger.reports.daily import DaySpend, spend_by_day
 from ledger.reports.facts import comparisons, flagged
+from ledger.reports.flag_sums import FlagSum, flag_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Report:
     comparators: tuple[ComparedLine, ...]
     refused: int
     flagged: tuple[FlaggedAttempts, ...]  # what a person should look at
+    flags: tuple[FlagSum, ...]  # the same by flag alone
     simulated: bool  # whether anything in it came from a simulated part
     timezone: str  # whose days `days` are
     days: tuple[DaySpend, ...]  # together the period's spend
@@ -94,6 +96,7 @@ def report(connection: Connection, scope: Scope) -> Report:
     rests = [running(connection, contract, closed, scope) for contract in contracts.values()]
     zone = reporting_zone(connection)
     days = tuple(spend_by_day(connection, scope, zone))
+    marks = tuple(flagged(connection, scope))
     adjustments = tuple(adjusted_by_party(connection, scope))
     return Report(
         start_us=scope.start_us,
@@ -119,7 +122,8 @@ def report(connection: Connection, scope: Scope) -> Report:
             for comparison in comparisons(connection, scope)
         ),
         refused=sum(refusal.requests for refusal in queries.refusals(connection, scope)),
-        flagged=tuple(flagged(connection, scope)),
+        flagged=marks,
+        flags=tuple(flag_sums(marks)),
         simulated=any(cell.simulated for cell in cells),
         timezone=zone.name,
         days=days,

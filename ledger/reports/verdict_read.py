@@ -16,6 +16,8 @@ from ledger.reports.month_even import MonthEven, month_evens
 from ledger.reports.survey import Survey, survey
 from ledger.spans import DAY_US, HOUR_US, Scope
 
+LEAST_COVERAGE = 0.9  # of a period; what is judged from less says so
+
 
 class MonthError(ValueError):
     """A month that is not `YYYY-MM`."""
@@ -36,12 +38,25 @@ class PeriodVerdict:
     adjusted_pusd: int = 0
     even: tuple[MonthEven, ...] = ()
 
+    @property
+    def coverage_note(self) -> str | None:
+        """Return that the books have little of the period; None where they have about all of it."""
+        period = (self.scope.end_us - self.scope.start_us) / HOUR_US
+        held = float(self.books["hours"] or 0)
+        if not self.verdict.judged or held >= LEAST_COVERAGE * period:
+            return None
+        return (
+            f"It is judged from {held:,.1f} of the period's {period:,.0f} hours: the books have no "
+            "more of own GPUs."
+        )
+
     def described(self) -> dict[str, Any]:
         """Return both as JSON has them."""
         return {
             "start_us": self.scope.start_us, "end_us": self.scope.end_us,
             "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
             "adjustments_usd": usd_cents(self.adjusted_pusd),
+            "coverage": self.coverage_note,
             "break_even": [line.described() for line in self.even],
         }  # fmt: skip
 

@@ -383,3 +383,23 @@ def test_adjustments_to_bills_are_a_line_and_in_the_total(ledger, url):
     assert "All of it cost $3.1000: $3.6000 at APIs, -$0.5000 of adjustments to bills." in text
     team = ledger("report", "--team", "search").stdout
     assert "Adjustments" not in team
+
+
+def test_each_flag_has_one_sum_over_its_targets(ledger, url):
+    said = " ".join(ledger("report").stdout.split())
+    assert "No attempt carries a flag." in said
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE attempts SET flag = 'lost'"))
+        other = "UPDATE attempts SET target = 'openai/other' WHERE attempt_id = 'r0.1'"
+        connection.execute(text(other))
+    engine.dispose()
+    document = json.loads(ledger("report", "--json").stdout)
+    assert len(document["flagged"]) == 2
+    (line,) = document["flags"]
+    total = sum(map(sum, COSTS.values()))
+    assert (line["flag"], line["attempts"], line["cost_pusd"]) == ("lost", 4, total)
+    assert line["means"].startswith("its worker died")
+    said = " ".join(ledger("report").stdout.split())
+    assert "Flags" in said
+    assert "lost 4 $3.6000" in said
