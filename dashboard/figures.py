@@ -78,6 +78,14 @@ def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
     return [(f"Ops of own {own_hardware(survey)}{lacking}", figure, theme.OPS)]
 
 
+def adjustment_rows(survey: Survey) -> list[tuple[str, str, str]]:
+    """What posted bills differed by as a card's row, of no team; none where nothing was posted."""
+    if not survey.adjustments:
+        return []
+    figure = formatting.money(survey.adjusted_pusd, sign=True)
+    return [("Adjustments to bills, of no team", figure, theme.ADJUSTED)]
+
+
 def pools_without_ops(survey: Survey) -> list[str]:
     """Return the pools with a rate and without ops in the period: nobody entered them."""
     bills = survey.standing.bills
@@ -199,6 +207,7 @@ def own_cost_by_team(survey: Survey) -> dict[str, int]:
 
 __all__ = [
     "SpendSeries",
+    "adjustment_rows",
     "dollars",
     "labels",
     "money_columns",

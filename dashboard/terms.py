@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from ledger.attempt_flags import FLAGS
+
 
 class Term(NamedTuple):
     """`formula`: as a person would write it; empty where there is none.
@@ -47,9 +49,10 @@ TERMS: dict[str, Term] = {
     ),
     "spend": Term(
         "Spend",
-        "Own hardware by contract (used, idle, unavailable) and what APIs charged. Hours that are "
-        "closed are final; the running hour is provisional until it closes.",
-        "used + idle + unavailable + APIs",
+        "Own hardware by contract (used, idle, unavailable), its ops, what APIs charged, and what "
+        "posted bills differed by, which is of no team. Hours that are closed are final; the "
+        "running hour is provisional until it closes.",
+        "used + idle + unavailable + ops + APIs + adjustments to bills",
     ),
     "cache": Term(
         "Avoided by the response cache",
@@ -213,6 +216,11 @@ TERMS: dict[str, Term] = {
         "A word that a key puts on what it asks for (`app=web`). A request with two tags counts "
         "under each, so tags do not add up to the spend.",
         rows="",
+    ),
+    "flag": Term(
+        "Flags of attempts",
+        "A mark of an attempt that a person should look at; it stands in every sum all the same. "
+        + " ".join(f"`{flag}`: {means}." for flag, means in FLAGS.items()),
     ),
     "project": Term(
         "Whose projects are",

@@ -16,6 +16,7 @@ from dashboard.terms import TERMS
 
 OWN, DOWN, API = "#0F766E", "#C8553D", "#E0912F"
 OPS = "#745820"  # people who run own hardware
+ADJUSTED = "#8A6FB0"  # what posted bills differed by
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#5C6964"
 CHOSEN = ("period", "days", "team", "zone", "money", "live")  # in the address, of all pages
 FAR = 4.0  # times the larger of volume and break-even

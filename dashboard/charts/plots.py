@@ -27,7 +27,7 @@ from dashboard.charts.axes import (
     money_unit,
     time_axis,
 )
-from dashboard.theme import API, DOWN, OPS, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
+from dashboard.theme import ADJUSTED, API, DOWN, OPS, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
 from ledger.reports.series import SpendSeries
 
 # Told apart by every kind of colour vision: tests/dashboard/test_theme.py computes it.
@@ -41,8 +41,11 @@ DASHES = ([1, 0], [5, 4], [1.5, 3], [9, 3, 2, 3])
 GAP = 0.12  # of a bar, between it and the next
 
 
-def money_colours(own: str = formatting.GPU.many) -> dict[str, str]:
-    """By the names of the lines; `own` is what the own hardware is called."""
+def money_colours(own: str = formatting.GPU.many, *, adjusted: bool = False) -> dict[str, str]:
+    """By the names of the lines; `own` is what the own hardware is called.
+
+    `adjusted`: something was posted for a bill, so its line is there.
+    """
     lines = {
         SpendSeries.USED: OWN,
         SpendSeries.IDLE: inks().idle,
@@ -50,6 +53,8 @@ def money_colours(own: str = formatting.GPU.many) -> dict[str, str]:
         SpendSeries.OPS: OPS,
         SpendSeries.API: API,
     }
+    if adjusted:
+        lines[SpendSeries.ADJUSTED] = ADJUSTED
     return {key.value.replace(formatting.GPU.many, own): colour for key, colour in lines.items()}
 
 

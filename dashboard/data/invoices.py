@@ -8,7 +8,8 @@ from dashboard.data.reads import TTL_S, DashboardView, query
 from dashboard.viewer import ViewerScope
 from ledger.invoices import books as invoices
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
-from ledger.invoices.bookings import PROVIDER, booked_costs
+from ledger.invoices.bill_comparison import compare_bill
+from ledger.invoices.bookings import PROVIDER
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import BookedCost, map_projects
 from ledger.manual_entries import project_teams
@@ -25,7 +26,8 @@ class InvoiceDetail:
     invoice: invoices.ImportedInvoice
     lines: tuple[InvoiceLine, ...]
     booked: tuple[BookedCost, ...]
-    zone_note: str | None = None
+    note: str | None = None
+    advice: str | None = None
 
 
 @query(ViewerScope.BOOKS, entries=4)
@@ -45,9 +47,8 @@ def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDet
     found = invoices.find_invoice(connection, number)
     teams = project_teams(connection, found.party.removeprefix(PROVIDER), view.now_us + TTL_S * _US)
     lines = map_projects(invoices.lines_of(connection, number), teams)
-    zone, days = invoices.zone_of(connection, found), (found.first_day, found.last_day)
-    booked = booked_costs(connection, found.party, *days, offset_min=zone.offset_min)
-    return InvoiceDetail(found, tuple(lines), tuple(booked), zone.note)
+    compared = compare_bill(connection, found)
+    return InvoiceDetail(found, tuple(lines), compared.booked, compared.note, compared.advice)
 
 
 @query(ViewerScope.BOOKS)

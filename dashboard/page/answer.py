@@ -16,6 +16,7 @@ from dashboard.charts import plots
 from dashboard.data import reads, verdicts
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
+    adjustment_rows,
     labels,
     money_over_time,
     ops_rows,
@@ -34,6 +35,7 @@ from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
 from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
 from ledger.reports.survey import Survey
+from ledger.reports.verdict_read import evens_of
 
 SPILL_MINUTES = 5
 MOST_USD = 1e6  # an hour
@@ -74,7 +76,7 @@ def show(view: DashboardView) -> None:
         chart = plots.stacked_chart(
             records,
             value="usd",
-            colours=plots.money_colours(own_hardware(survey)),
+            colours=plots.money_colours(own_hardware(survey), adjusted=bool(survey.adjustments)),
             title="dollars",
         )
         theme.chart(chart, about="spend")
@@ -114,7 +116,7 @@ def _show_verdict(view: DashboardView, survey: Survey) -> None:
     verdict.show_answer(found, question="" if view.team is None else whole)
     if view.team is None:
         verdict.show_options(found)
-        verdict.show_sheet(found, simulated=bool(labels(survey)))
+        verdict.show_sheet(found, simulated=bool(labels(survey)), even=evens_of(survey))
 
 
 def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
@@ -228,7 +230,7 @@ def _spend(view: DashboardView, survey: Survey) -> None:
         for name in ("used_pusd", "idle_pusd", "unavailable_pusd")
     )
     api, ops = survey.api_pusd, survey.standing.fixed.ops_pusd
-    total = used + idle + down + ops + api
+    total = used + idle + down + ops + api + survey.adjusted_pusd
     inks = theme.OWN, theme.inks().idle, theme.DOWN
     own = zip(("used", "idle", "unavailable"), (used, idle, down), inks, strict=True)
     parts = [
@@ -244,6 +246,7 @@ def _spend(view: DashboardView, survey: Survey) -> None:
             *own_rows(survey, *own),
             *ops_rows(survey),
             ("APIs", formatting.money(api), theme.API),
+            *adjustment_rows(survey),
         ),
     ]
     if display.now().money is None and (others := currency.lines(view, total)):

@@ -225,17 +225,7 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
             theme.small(*_differing_days(days)),
             about="bill",
         )
-    if (
-        difference
-        and found.invoice.posted_us is None
-        and not billing.show_posting_form(view, found.invoice)
-    ):
-        st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
-    elif found.invoice.posted_us is not None:
-        posted = formatting.moment(found.invoice.posted_us)
-        st.caption(f"Posted {posted} by {found.invoice.posted_by}: adjustments are in the books.")
-    if found.zone_note is not None:
-        st.caption(found.zone_note)
+    billing.show_state(view, found, difference)
     records = [
         {"day": str(day), "kind": kind, "usd": dollars(sum(getattr(row, name) for row in rows))}
         for day, rows in days.items()

@@ -22,6 +22,7 @@ from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.fleet.capability import CapabilitySource, PoolCapability
 from ledger.reports.fleet_economics import ComparatorKind, ComparatorResult, FleetEconomics
 from ledger.reports.survey import PoolSurvey, Survey
+from ledger.reports.verdict_read import evens_of
 
 BIND: Any = "query-params"
 COLOURS = {
@@ -57,7 +58,7 @@ def show(view: DashboardView) -> None:
         with right:
             _prices(pool, survey.pools[pool], basis)
     if found is not None:
-        verdict.show_sheet(found, simulated=bool(labels(survey)))
+        verdict.show_sheet(found, simulated=bool(labels(survey)), even=evens_of(reads.survey(view)))
         show_scenario(view, found, pool)
 
 

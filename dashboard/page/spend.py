@@ -1,7 +1,7 @@
 """The Spend page: cost by team, key, model and backend, down to the single request.
 
 Own GPUs are charged by the closed hours (provisionally since the last one), and what nobody used
-is a line of its own: idle is never smeared over teams.
+is a line of its own: idle is never smeared over teams. Adjustments to bills are of no team either.
 """
 
 from collections import defaultdict
@@ -15,6 +15,7 @@ from dashboard.charts import plots, spend
 from dashboard.data import reads, tags
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
+    adjustment_rows,
     dollars,
     labels,
     money_columns,
@@ -35,6 +36,7 @@ from dashboard.sections import (
     team,
     virtual_tags,
 )
+from ledger.invoices.bookings import GPU
 from ledger.queries.reads import AttemptCell
 from ledger.reports.showback import IdleShare, share_idle
 from ledger.reports.survey import Survey
@@ -43,6 +45,7 @@ BARS = 12
 EMPTY = "No requests in this period. Choose a longer one, or send a request."
 SHARE = "idle-share"
 IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table alone
+ADJUSTED = "Adjustments to bills (unallocated)"  # likewise
 Sums = dict[str, dict[str, int]]
 GROUPS: dict[str, Callable[[AttemptCell], str]] = {
     "team": lambda cell: cell.team,
@@ -113,14 +116,16 @@ def _totals(survey: Survey) -> None:
         used, idle = team.own_pusd(survey), 0
     ops = survey.standing.fixed.ops_pusd if team_name is None else 0
     figures = [
-        ("Total", formatting.money(used + idle + ops + survey.api_pusd)),
+        ("Total", formatting.money(used + idle + ops + survey.api_pusd + survey.adjusted_pusd)),
         ("APIs", formatting.money(survey.api_pusd)),
         (f"Own {own}, used by {team_name or 'teams'}", formatting.money(used)),
         ("Answers without a price", formatting.count(survey.unpriced)),
     ]
     if team_name is None:
         figures.insert(3, (f"Own {own}, idle or unavailable", formatting.money(idle)))
-        figures[4:4] = [(name, figure) for name, figure, _ in ops_rows(survey)]
+        figures[4:4] = [
+            (name, figure) for name, figure, _ in (*ops_rows(survey), *adjustment_rows(survey))
+        ]
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
             theme.card(name, theme.big(figure, size="mid"), about="spend")
@@ -140,7 +145,7 @@ def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
         chart = plots.stacked_chart(
             records,
             value="usd",
-            colours=plots.money_colours(own_hardware(survey)),
+            colours=plots.money_colours(own_hardware(survey), adjusted=bool(survey.adjustments)),
             title="dollars",
         )
     else:
@@ -188,6 +193,9 @@ def _by(survey: Survey, name: str) -> Sums:
                 sums[team]["own"] += pusd
             if not shared:
                 sums[IDLE]["own"], sums[DOWN]["own"] = idle, down
+        for adjustment in survey.adjustments:  # on nobody's expense, whatever is shared
+            owed = "own" if adjustment.party.startswith(GPU) else "api"
+            sums[ADJUSTED][owed] += adjustment.pusd
     return sums
 
 
@@ -226,7 +234,8 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
 def _drawn(grouped: str, sums: Mapping[str, Mapping[str, int]], own: str) -> None:
     """The largest of them as bars; beside idle time nobody could be told apart."""
     largest = sorted(
-        sums.keys() - {IDLE, DOWN}, key=lambda name: -(sums[name]["own"] + sums[name]["api"])
+        sums.keys() - {IDLE, DOWN, ADJUSTED},
+        key=lambda name: -(sums[name]["own"] + sums[name]["api"]),
     )[:BARS]
     records = [
         {"name": name, "kind": kind, "usd": dollars(sums[name][field])}

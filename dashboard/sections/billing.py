@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard import confirmation, formatting
+from dashboard.data.invoices import InvoiceDetail
 from dashboard.data.reads import DashboardView
 from ledger.invoices.books import ImportedInvoice, PostingMode
 from ledger.money import usd_text
@@ -50,6 +51,18 @@ def show_import_form(view: DashboardView, providers: Sequence[str], pools: Seque
         confirmation.report_done(BILLS, said)
 
 
+def show_state(view: DashboardView, found: InvoiceDetail, difference: int) -> None:
+    """Say who posted the bill, or offer to, and what is to be known of the comparison."""
+    invoice = found.invoice
+    if invoice.posted_us is not None:
+        posted = formatting.moment(invoice.posted_us)
+        st.caption(f"Posted {posted} by {invoice.posted_by}: adjustments are in the books.")
+    elif difference and not show_posting_form(view, invoice):
+        st.caption(f"To bring the books to it: {found.advice}.")
+    if found.note is not None:
+        st.caption(found.note)
+
+
 def show_posting_form(view: DashboardView, invoice: ImportedInvoice) -> bool:
     """Whether this viewer is shown how; the bill differs from the books and is not posted."""
     desk = confirmation.desk_for(view)
@@ -60,7 +73,8 @@ def show_posting_form(view: DashboardView, invoice: ImportedInvoice) -> bool:
     if confirmation.pending_change(BILLS) != invoice.id:
         return True
     manner = st.radio(
-        "How it stands to the books", list(PostingMode), format_func=MANNERS.__getitem__,
+        "How it stands to the books", MANNERS, format_func=MANNERS.__getitem__,
+        index=list(MANNERS).index(PostingMode.ADDS) if invoice.is_credit else 0,
         key="bills-manner",
     )  # fmt: skip
     given = {"invoice": invoice.id, "manner": str(manner)}

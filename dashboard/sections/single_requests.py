@@ -1,5 +1,6 @@
 """Single requests of a period: chosen by what they share, or by id, down to the decision."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -13,6 +14,7 @@ from dashboard.figures import money_columns, time_column
 from dashboard.sections import attempt_table, decision_table
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptDetail
+from ledger.reports.flag_sums import FlagSum, flag_sums
 from ledger.reports.survey import Survey
 from ledger.spans import DAY_US, HOUR_US
 from ledger.writing.rows import DISPUTED
@@ -60,6 +62,7 @@ def show(view: DashboardView, survey: Survey) -> None:
     if disputed := sum(mark.attempts for mark in marks if mark.flag == DISPUTED):
         answers = formatting.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
+    _show_flags(flag_sums(marks))
     _show_claims(claimed(view))
     dearest = _dearest_first(view)
     key = where.pop("key", None)
@@ -114,6 +117,20 @@ def _which(number: int, *, dearest: bool) -> str:
         f"The latest {number}, newest first. A period of at most two days can list the dearest "
         "first."
     )
+
+
+def _show_flags(sums: Sequence[FlagSum]) -> None:
+    """Show the sum of each flag in the period; the rows are found by the filter above."""
+    if sums:
+        rows = [
+            (
+                f"{line.flag}: {formatting.plural(line.attempts, 'attempt')}, {line.means}",
+                "no price" if line.cost_pusd is None else formatting.money(line.cost_pusd),
+                None,
+            )
+            for line in sums
+        ]
+        theme.card("Flags of attempts", theme.rows(*rows), about="flag")
 
 
 def _show_claims(total: ClaimTotal) -> None:

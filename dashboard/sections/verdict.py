@@ -4,6 +4,7 @@ It is the fleet's, whichever team is chosen, and people of single teams see none
 dollars up: every amount is read from the `FleetVerdict` that the ledger made.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +24,7 @@ from ledger.economics.fleet_verdict import FleetVerdict, PoolVerdict, VerdictAct
 from ledger.economics.reserved_capacity import ReservedPlan
 from ledger.economics.verdict_text import count_text, dollars_and_cents, sentence, shift_text
 from ledger.exports.verdict import verdict_csv
+from ledger.reports.month_even import MonthEven
 
 BECAUSE, WORTH = ", because ", ", worth "
 SOURCE_CHARACTERS = 32  # of a rate's source in the line below a verdict
@@ -150,8 +152,11 @@ def option_records(verdict: PoolVerdict) -> list[dict[str, Any]]:
     ]
 
 
-def show_sheet(verdict: FleetVerdict, *, simulated: bool) -> None:
-    """Draw the assumption sheet as a table, and offer the verdict as CSV with its label."""
+def show_sheet(verdict: FleetVerdict, *, simulated: bool, even: Sequence[MonthEven] = ()) -> None:
+    """Draw the assumption sheet as a table, and offer the verdict as CSV with its label.
+
+    `even`: the break-even volumes that the file has beside it.
+    """
     with st.expander(f"Assumptions (sheet {verdict.sheet.version})"):
         table = [
             {
@@ -168,7 +173,7 @@ def show_sheet(verdict: FleetVerdict, *, simulated: bool) -> None:
         theme.table(table, about="options", column_config=money_columns(table, {}))
         st.download_button(
             "Options and verdict (CSV)",
-            verdict_csv(verdict, simulated=simulated),
+            verdict_csv(verdict, simulated=simulated, even=even),
             file_name="breakeven-verdict.csv",
             mime="text/csv",
             icon=":material/download:",

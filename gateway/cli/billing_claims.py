@@ -13,6 +13,8 @@ from ledger.money import format_usd
 
 By = Annotated[str | None, typer.Option(help="Who does this; default: the user at this terminal.")]
 
+NO_CLAIM = "No claim is open; `--all` lists those that were resolved, too."
+
 
 def list_claims(
     team: Annotated[str | None, typer.Option(help="This team alone.")] = None,
@@ -42,7 +44,9 @@ def list_claims(
         ]
         for claim in found
     ]
-    emit(found, as_json=as_json, show=lambda out: out.print(table("Claims", columns, cells)))
+    none = "No provider claims more than what was booked, and none did." if whole else NO_CLAIM
+    shown = table("Claims", columns, cells) if found else none
+    emit(found, as_json=as_json, show=lambda out: out.print(shown))
 
 
 def waive(

@@ -180,8 +180,8 @@ def _show(out: Console, found: dict[str, Any], by: str) -> None:
     )  # fmt: skip
     if found["zone"]["note"] is not None:
         out.print(found["zone"]["note"], markup=False)
-    if invoice["posted_us"] is None and difference:
-        out.print(f"To bring the books to it: breakeven invoices post {number}", markup=False)
+    if found["advice"] is not None and difference:
+        out.print(f"To bring the books to it: {found['advice']}", markup=False)
 
 
 def _count(days: Collection[str]) -> str:

@@ -2,11 +2,10 @@
 
 import os
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -23,48 +22,35 @@ from gateway.cli.config import (
 )
 from gateway.cli.output import AsJson, console, emit, fail, moment, table
 from gateway.cli.progress_bars import bars
-from gateway.cli.verdict_table import comparators_table, options_table
+from gateway.cli.report_tables import show_report
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
 from gateway.control.admin import books
 from gateway.control.os_user import os_user
+from ledger.attempt_flags import FLAGS
 from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of, snapshot
 from ledger.economics.cost import HOURS_OF_A_MONTH
 from ledger.exports.verdict import verdict_csv
 from ledger.fleet.scaling_retention import forget_scaling
-from ledger.money import PUSD_PER_USD, format_usd, usd_text
-from ledger.queries.reads import FlaggedAttempts, Scope
+from ledger.queries.reads import Scope
 from ledger.reporting_zone import reporting_zone
-from ledger.reports.month_outlook import MonthOutlook, month_outlook, month_text
-from ledger.reports.report import PoolLine, Report, ReportLine
+from ledger.reports.month_outlook import month_outlook
 from ledger.reports.report import report as report_of
 from ledger.reports.verdict_read import MonthError, month_scope, read_verdict
 from ledger.seals.compact import PostingCompactor
 from ledger.seals.link_proof import SealMismatch
 from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, prospect
 from ledger.seals.retire_hits import HitRetirer
-from ledger.spans import DAY_US, HOUR_US
+from ledger.spans import DAY_US
 from ledger.sums.rollups import RetiredError, Rollups
 from ledger.verify.checks import CHECKS, Finding, VerifyResult
 from ledger.verify.checks import verify as verify_books
 from ledger.verify.heads import Heads, book_heads, heads_are_there, parse_heads
 from ledger.verify.results import record_verification
 
-PLACES = 4
 BUSY_S = 0.1
 SHORT = 60  # characters of a value in a table
-FLAGS = {
-    "disputed": "the target reported usage that cannot be",
-    "late": "settled after it was given up for lost",
-    "lost": "its worker died: booked at its bound until its outcome is known",
-    "over_bound": "the target claims more than was held: booked at the hold, the rest disputed",
-    "partly_read": "the target's usage has counts that nobody here knows",
-    "partly_priced": "may have been charged what its price does not say",
-    "unknown_tier": "a service tier without a price: booked at standard rates",
-    "unpriced": "no price known: in no sum",
-    "unseen": "given up before its usage was known: booked at its bound",
-}
 
 
 def report(
@@ -96,14 +82,21 @@ def report(
         outlook = month_outlook(connection, now_us, zone, team)
     if csv is not None:
         csv.write_text(
-            verdict_csv(judged.verdict, simulated=judged.simulated), encoding="utf-8", newline=""
+            verdict_csv(judged.verdict, simulated=judged.simulated, even=judged.even),
+            encoding="utf-8",
+            newline="",
         )
     told = judged.described()
     said = {
         **asdict(found), "month": asdict(outlook), "books": told["books"],
-        "verdict": told["verdict"],
+        "verdict": told["verdict"], "break_even": told["break_even"],
+        "coverage": told["coverage"],
     }  # fmt: skip
-    emit(said, as_json=as_json, show=lambda out: _show(out, found, outlook, told["verdict"]))
+    emit(
+        said,
+        as_json=as_json,
+        show=lambda out: show_report(out, found, outlook, judged),
+    )
 
 
 def verify(
@@ -296,89 +289,6 @@ def _short(value: object) -> str:
     return text if len(text) <= SHORT else f"{text[:SHORT]}..."
 
 
-def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str, Any]) -> None:
-    start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
-    label = " (SIMULATED parts are in these figures)" if found.simulated else ""
-    out.print(f"{start} to {end} UTC{label}\n")
-    out.print(verdict["sentence"], markup=False, highlight=False)
-    if any(pool["options"] for pool in verdict["pools"]):
-        out.print(options_table(verdict["pools"]))
-    out.print()
-    out.print(f"{month_text(outlook, _usd)}\n")
-    for title, lines in (
-        ("By team", found.teams),
-        ("By model", found.models),
-        ("By backend", found.backends),
-        ("By target", found.targets),
-    ):
-        out.print(_spend(title, (*lines, found.total)))
-        out.print()
-    for title, pools in (
-        ("Own GPUs, closed hours", found.pools),
-        ("Own GPUs since then, provisional", found.running),
-    ):
-        if pools:
-            out.print(_pools(title, pools))
-            out.print()
-    if found.team is not None:
-        out.print(
-            "Bills, idle time and whether own GPUs are worth it are of all teams; "
-            f"{found.team} used {_usd(found.team_used_pusd or 0)} of these bills.",
-            markup=False,
-        )
-        out.print()
-    if found.comparators:
-        out.print(comparators_table(found.comparators, _usd))
-        out.print()
-    if found.flagged:
-        out.print(_flag_table(found.flagged))
-        out.print()
-    out.print(f"{found.refused} requests were refused.")
-
-
-def _spend(title: str, lines: Sequence[ReportLine]) -> object:
-    cells = [
-        [line.name, f"{line.attempts:,}", f"{line.input_tokens:,}", f"{line.output_tokens:,}",
-         _usd(line.cost_pusd), str(line.unpriced) if line.unpriced else "-"]
-        for line in lines
-    ]  # fmt: skip
-    columns = (title.lower(), ">attempts", ">input tokens", ">output tokens", ">cost", ">unpriced")
-    return table(title, columns, cells)
-
-
-def _pools(title: str, lines: Sequence[PoolLine]) -> object:
-    cells = [
-        [line.pool, _share(line), f"{line.span_us / HOUR_US:.2f}",
-         *(_usd(pusd) for pusd in (line.bill_pusd, line.used_pusd, line.idle_pusd,
-                                   line.unavailable_pusd))]
-        for line in lines
-    ]  # fmt: skip
-    columns = ("pool", "share", ">hours", ">bill", ">used", ">idle", ">unavailable")
-    return table(title, columns, cells)
-
-
-def _flag_table(lines: Sequence[FlaggedAttempts]) -> object:
-    cells = [
-        [
-            line.flag,
-            line.target,
-            f"{line.attempts:,}",
-            _usd(line.cost_pusd),
-            FLAGS.get(line.flag, ""),
-        ]
-        for line in lines
-    ]
-    columns = ("flag", "target", ">attempts", ">booked", "meaning")
-    return table("To look at", columns, cells)
-
-
-def _share(line: PoolLine) -> str:
-    """Which part of which machine; a pool with hardware of its own needs no word."""
-    if line.machine is None:
-        return "-"
-    return f"{line.share_ppm / 10_000:g} % of {line.machine}"
-
-
 def _show_result(out: Console, result: VerifyResult) -> None:
     for finding in result.findings:
         out.print(f"{finding.check}: {finding.subject}: {finding.message}", markup=False)
@@ -390,9 +300,3 @@ def _show_result(out: Console, result: VerifyResult) -> None:
             f"{result.disputed:,} attempts are disputed: {FLAGS['disputed']}. "
             "`breakeven ledger report` has them by target."
         )
-
-
-def _usd(pusd: int) -> str:
-    """Four places line up in a column; what they would round to nothing keeps its digits."""
-    tiny = 0 < abs(pusd) < PUSD_PER_USD // 10**PLACES
-    return usd_text(pusd) if tiny else format_usd(pusd, PLACES)

@@ -25,6 +25,7 @@ from ledger.exports.focus_columns import (
     sub_account,
 )
 from ledger.exports.focus_gpu import OWN, gpu_charges
+from ledger.exports.simulated_parties import is_simulated
 from ledger.exports.table import Reached, Row, Value
 from ledger.fleet.hourshares import hour_contracts, hour_shares
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
@@ -112,7 +113,8 @@ def _charges(
         for claim in claim_groups(connection, part, bucket_us=period_us):
             yield _claim(claim), _span(claim.start_us, period_us, part)
         for adjustment in posted_adjustments(connection, part, bucket_us=period_us):
-            yield _adjustment(adjustment), _span(adjustment.start_us, period_us, part)
+            simulated = is_simulated(connection, adjustment.party, adjustment.start_us)
+            yield _adjustment(adjustment, simulated), _span(adjustment.start_us, period_us, part)
         reached(part.end_us)
 
 
@@ -196,7 +198,7 @@ def _claim(claim: ClaimGroup) -> dict[str, Value]:
     }
 
 
-def _adjustment(adjustment: Adjustment) -> dict[str, Value]:
+def _adjustment(adjustment: Adjustment, simulated: bool) -> dict[str, Value]:
     """A difference to an invoice: it has no price and no quantity, and all costs are the same."""
     kind, _, owner = adjustment.party.partition(":")
     own = kind == "gpu"
@@ -212,7 +214,7 @@ def _adjustment(adjustment: Adjustment) -> dict[str, Value]:
         "ServiceName": OWN if own else f"{owner} API",
         "x_Backend": "own" if own else "api",
         "x_Bearer": "adjustments",
-        "x_Simulated": False,
+        "x_Simulated": simulated,
     }
 
 

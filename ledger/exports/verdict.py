@@ -4,12 +4,14 @@ Every row repeats the sentence, the sheet's version and whether parts are simula
 that is copied elsewhere still says what it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ledger.economics.fleet_verdict import FleetVerdict, PoolVerdict, VerdictOption
 from ledger.economics.verdict_text import sentence
 from ledger.exports.delimited import csv_lines
 from ledger.exports.table import ColumnKind, ExportColumn, Row
+from ledger.reports.fleet_economics import ComparatorKind
+from ledger.reports.month_even import ANY_API, MonthEven, whole
 
 COLUMNS = (
     ExportColumn("pool"),
@@ -28,22 +30,38 @@ COLUMNS = (
     ExportColumn("assumptions_version"),
     ExportColumn("simulated", ColumnKind.FLAG),
     ExportColumn("sentence"),
+    ExportColumn("break_even_tokens", ColumnKind.INTEGER),
+    ExportColumn("break_even_state"),
+    ExportColumn("same_weights_break_even_tokens", ColumnKind.INTEGER),
+    ExportColumn("same_weights_break_even_state"),
 )
 
 
-def verdict_csv(verdict: FleetVerdict, *, simulated: bool) -> str:
-    """Return the header and a row for each option; a pool without a verdict has one row."""
-    return "".join(csv_lines(COLUMNS, _rows(verdict, simulated=simulated)))
+def verdict_csv(verdict: FleetVerdict, *, simulated: bool, even: Sequence[MonthEven] = ()) -> str:
+    """Return the header and a row for each option; a pool without a verdict has one row.
+
+    `even`: the break-even volumes a month; each row has its pool's, input and output together.
+    """
+    return "".join(csv_lines(COLUMNS, _rows(verdict, even, simulated=simulated)))
 
 
-def _rows(verdict: FleetVerdict, *, simulated: bool) -> Iterator[Row]:
+def _rows(verdict: FleetVerdict, even: Sequence[MonthEven], *, simulated: bool) -> Iterator[Row]:
     sheet = verdict.sheet
     tail = (sheet.month_hours, sheet.version, simulated, sentence(verdict))
     for pool in verdict.pools:
+        ends = (*tail, *_evens([line for line in even if line.pool == pool.pool]))
         if pool.action is None:
-            yield (pool.pool, None, None, None, None, False, pool.why_none, *[None] * 5, *tail)
+            yield (pool.pool, None, None, None, None, False, pool.why_none, *[None] * 5, *ends)
         for option in pool.options:
-            yield (*_option(pool, option), *tail)
+            yield (*_option(pool, option), *ends)
+
+
+def _evens(lines: Sequence[MonthEven]) -> Iterator[int | str | None]:
+    """Yield volume and state of each comparator; a line of any API speaks of both."""
+    for against in ComparatorKind:
+        told = [line for line in lines if line.against in (str(against), ANY_API)]
+        yield whole(told[0].tokens) if told else None
+        yield told[0].state if told else None
 
 
 def _option(pool: PoolVerdict, option: VerdictOption) -> Row:

@@ -10,10 +10,12 @@ from sqlalchemy import Connection, select
 
 from ledger.accounts import adjustments
 from ledger.orm.tables import PostingRow, exact_sum
-from ledger.spans import Scope, rows
+from ledger.reporting_zone import ReportingZone
+from ledger.spans import DAY_US, Scope, rows
 
 _PREFIX = adjustments("")
 _GPU = "gpu:"
+INSTANT = 1  # a bucket of one microsecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,29 @@ class Adjustment:
     pusd: int
 
 
+@dataclass(frozen=True, slots=True)
+class AdjustedParty:
+    """What the adjustments of a period come to for one party."""
+
+    party: str
+    pusd: int
+
+
 def posted_adjustments(
     connection: Connection, scope: Scope, *, bucket_us: int
 ) -> Iterator[Adjustment]:
-    """Yield what was posted for the scope's time, by bucket."""
+    """Yield what was posted for the scope's time, by bucket.
+
+    The range of accounts lets their index be used; no collation puts other letters between.
+    """
     if scope.team is not None:
         return
     start = (PostingRow.at_us - PostingRow.at_us % bucket_us).label("start_us")
     statement = (
         select(start, PostingRow.account, exact_sum(PostingRow.amount_pusd))
         .where(
+            PostingRow.account >= "a",
+            PostingRow.account < "b",
             PostingRow.account.startswith(_PREFIX),
             PostingRow.at_us >= scope.start_us,
             PostingRow.at_us < scope.end_us,
@@ -46,3 +61,20 @@ def posted_adjustments(
         name = account.removeprefix(_PREFIX)
         if pusd:
             yield Adjustment(start_us, name if name.startswith(_GPU) else f"provider:{name}", pusd)
+
+
+def adjusted_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> dict[int, int]:
+    """Return the pico-USD of all parties by the first instant of the zone's day."""
+    sums: dict[int, int] = {}
+    for adjustment in posted_adjustments(connection, scope, bucket_us=INSTANT):
+        first = zone.day(adjustment.start_us)[0]
+        sums[first] = sums.get(first, 0) + adjustment.pusd
+    return sums
+
+
+def adjusted_by_party(connection: Connection, scope: Scope) -> list[AdjustedParty]:
+    """Return what the scope's adjustments come to, by party."""
+    sums: dict[str, int] = {}
+    for adjustment in posted_adjustments(connection, scope, bucket_us=DAY_US):
+        sums[adjustment.party] = sums.get(adjustment.party, 0) + adjustment.pusd
+    return [AdjustedParty(party, pusd) for party, pusd in sorted(sums.items()) if pusd]

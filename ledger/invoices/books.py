@@ -58,6 +58,11 @@ class ImportedInvoice:
         """Minutes by which its days are ahead of UTC's."""
         return self.utc_offset_min or 0
 
+    @property
+    def is_credit(self) -> bool:
+        """Whether it is below zero: nobody owes that for requests of its days alone."""
+        return self.total_pusd < 0
+
 
 def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str, at_us: int) -> int:
     """Keep an invoice; the same file of the same party is refused. Returns its number.

@@ -29,7 +29,7 @@ def read_bills(
     """Return the provider's posted invoices in the order of their posting, and the others."""
     table, party = InvoiceRow, f"provider:{provider}"
     is_posted = and_(table.party == party, table.posted_us.is_not(None))
-    amounts, differences = _amounts(connection, is_posted), _differences(connection, provider)
+    amounts, differences = _amounts(connection, is_posted), posted_differences(connection, provider)
     posted: list[PostedBill] = []
     unposted: list[UnpostedBill] = []
     headers = (
@@ -153,11 +153,14 @@ def _follows(day: date, other: date) -> bool:
     return other.toordinal() == day.toordinal() + 1
 
 
-def _differences(connection: Connection, provider: str) -> dict[int, dict[int, int]]:
-    """Return what the posting of each of the provider's invoices changed, by number and day."""
+def posted_differences(connection: Connection, account: str) -> dict[int, dict[int, int]]:
+    """Return what the posting of each invoice changed, by number and day.
+
+    `account` is the invoices' own: a provider's name, or `gpu:POOL`.
+    """
     table = PostingRow
     query = select(table.entry_id, table.at_us, table.amount_pusd).where(
-        table.account == adjustments(provider)
+        table.account == adjustments(account)
     )
     changed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for entry, at_us, pusd in connection.execute(query):

@@ -120,7 +120,8 @@ def by_day_and_model(
             if (other := pairs.get((date.fromordinal(day.toordinal() + ahead), model)))
         ]
         if pair.invoiced_pusd or pair.booked_pusd:
-            causes = _causes(pair, neighbours, rounding_pusd(places, len(pair.lines)))
+            rounding = rounding_pusd(places, len(pair.lines))
+            causes = () if model == ADJUSTED else _causes(pair, neighbours, rounding)
             found.setdefault(day, []).append(_row(model, pair, causes))
     return {day: _clear_settled(rows) for day, rows in found.items()}
 

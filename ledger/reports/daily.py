@@ -1,7 +1,8 @@
 """Spending by day of the organisation's calendar: the days add up to the period, exactly.
 
 API costs belong to the day in which their attempt was opened, GPU hours (closed, and the open rest)
-to the day in which the hour begins, ops to the hours over which they were in force.
+to the day in which the hour begins, ops to the hours over which they were in force, adjustments to
+the end of the day that was billed.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from sqlalchemy import Connection
 
 from ledger.fleet.bills import BilledOps, billed_ops
 from ledger.fleet.running import OpenHours, running
+from ledger.invoices.adjusted import adjusted_by_day
 from ledger.queries import reads as queries
 from ledger.queries.reads import HourCell, TeamCell
 from ledger.queries.rollups import SumQuery, sums
@@ -24,6 +26,7 @@ class DaySpend:
     """`start_us <= t < end_us` is a day, or what of it the period has.
 
     `own_pusd` is what own GPUs were used for, `idle_pusd` what nobody used or could use.
+    `adjusted_pusd` is what posted bills differed by; a team has none.
     """
 
     start_us: int
@@ -32,21 +35,28 @@ class DaySpend:
     own_pusd: int
     idle_pusd: int
     ops_pusd: int = 0
+    adjusted_pusd: int = 0
 
     @property
     def total_pusd(self) -> int:
+        return self.booked_pusd + self.adjusted_pusd
+
+    @property
+    def booked_pusd(self) -> int:
+        """Return the total without adjustments, which days that are not billed lack."""
         return self.api_pusd + self.own_pusd + self.idle_pusd + self.ops_pusd
 
 
 def spend_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> list[DaySpend]:
     """Every day of the scope in order, also those on which nothing was spent."""
     api, (used, idle, ops) = _apis(connection, scope, zone), _own(connection, scope, zone)
+    adjusted = adjusted_by_day(connection, scope, zone)
     days = []
     for part in zone.days(scope):
         first = zone.day(part.start_us)[0]
         spent = (api.get(first, 0), used.get(first, 0), idle.get(first, 0))
         paid = sum(each.between(part.start_us, part.end_us) for each in ops)
-        days.append(DaySpend(part.start_us, part.end_us, *spent, paid))
+        days.append(DaySpend(part.start_us, part.end_us, *spent, paid, adjusted.get(first, 0)))
     return days
 
 

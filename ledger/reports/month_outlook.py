@@ -14,19 +14,26 @@ from ledger.spans import DAY_US, Scope
 
 @dataclass(frozen=True, slots=True)
 class MonthOutlook:
-    """The month of the reporting zone; `forecast` is None while fewer than seven days are over."""
+    """The month of the reporting zone; `forecast` is None while fewer than seven days are over.
+
+    `spent_pusd` includes `adjusted_pusd`, what posted bills of its days differed by.
+    """
 
     start_us: int
     end_us: int
     timezone: str
     spent_pusd: int
     forecast: MonthForecast | None
+    adjusted_pusd: int = 0
 
 
 def month_outlook(
     connection: Connection, now_us: int, zone: ReportingZone, team: str | None = None
 ) -> MonthOutlook:
-    """Read the whole days before today, as many as the books have; today is among those to come."""
+    """Read the whole days before today, as many as the books have; today is among those to come.
+
+    Days are forecast from what was booked for days: an adjustment is of the past alone.
+    """
     start_us, end_us = zone.month(now_us)
     today_us = zone.day(now_us)[0]
     first_us = queries.first_us(connection)
@@ -36,14 +43,16 @@ def month_outlook(
     days = spend_by_day(connection, Scope(min(start_us, from_us), now_us, team), zone)
     whole = [day for day in days if from_us <= day.start_us and day.end_us <= today_us]
     spent = sum(day.total_pusd for day in days if day.start_us >= start_us)
-    before = sum(day.total_pusd for day in days if start_us <= day.start_us < from_us)
+    adjusted = sum(day.adjusted_pusd for day in days if day.start_us >= start_us)
+    before = sum(day.booked_pusd for day in days if start_us <= day.start_us < from_us)
     found = forecast_month(
-        [day.total_pusd for day in whole],
+        [day.booked_pusd for day in whole],
         last_weekday=zone.date_of(today_us - DAY_US // 2).weekday(),
         days_over=sum(day.start_us >= start_us for day in whole),
         days_left=len(list(zone.days(Scope(today_us, end_us)))),
     )
-    return MonthOutlook(start_us, end_us, zone.name, spent, _at_least(found, before, spent))
+    ends = _at_least(found, before + adjusted, spent)
+    return MonthOutlook(start_us, end_us, zone.name, spent, ends, adjusted)
 
 
 def _at_least(
@@ -61,6 +70,8 @@ def month_text(outlook: MonthOutlook, money: Callable[[int], str]) -> str:
     """Return it as a sentence; `money` writes an amount."""
     name = f"{ReportingZone(outlook.timezone).date_of(outlook.start_us):%B %Y}"
     spent = f"{name} has cost {money(outlook.spent_pusd)} so far"
+    if outlook.adjusted_pusd:
+        spent += f" ({money(outlook.adjusted_pusd)} of it adjustments to bills)"
     found = outlook.forecast
     if found is None:
         return f"{spent}; its end is told once {LEAST_DAYS} whole days are in the books."

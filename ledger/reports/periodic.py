@@ -92,15 +92,19 @@ class PeriodicReport:
         books = self.judged.books
         api, fixed = books["api_usd"], books["fixed_usd"]
         ops = "" if books["ops_usd"] is not None else ", ops not entered"
+        if adjusted := self.judged.adjusted_pusd:
+            ops += f", {dollars_and_cents(adjusted)} of adjustments to bills"
         lines = [
             self.title,
             *(["SIMULATED: parts of this traffic or hardware are simulated."]
               if self.judged.simulated else []),
             "",
             sentence(self.judged.verdict),
+            *([note] if (note := self.judged.coverage_note) is not None else []),
             *(_sheet_line(line) for line in self.judged.verdict.sheet.lines),
             "",
-            f"Spent: ${api} at APIs, ${fixed} for own engines{ops}. {self.month}",
+            f"Spent: ${api} at APIs, ${fixed} for own engines{ops}.",
+            f"The month under way: {self.month}",
             *self._moved_lines(),
             *self._unusual_lines(),
             *(_budget_line(state, self.now_us) for state in self.budgets),

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from ledger.fleet.running import OpenHours, running
+from ledger.invoices.adjusted import AdjustedParty, adjusted_by_party
 from ledger.queries import reads as queries
 from ledger.queries.reads import AttemptCell, ContractVersion, FlaggedAttempts, HourCell, Scope
 from ledger.reporting_zone import reporting_zone
 from ledger.reports.daily import DaySpend, spend_by_day
 from ledger.reports.facts import comparisons, flagged
+from ledger.reports.flag_sums import FlagSum, flag_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,14 @@ class Report:
     comparators: tuple[ComparedLine, ...]
     refused: int
     flagged: tuple[FlaggedAttempts, ...]  # what a person should look at
+    flags: tuple[FlagSum, ...]  # the same by flag alone
     simulated: bool  # whether anything in it came from a simulated part
     timezone: str  # whose days `days` are
     days: tuple[DaySpend, ...]  # together the period's spend
+    adjustments: tuple[AdjustedParty, ...]  # to bills, of no team
+    adjusted_pusd: int
+    total_pusd: int  # of the days: APIs, own GPUs with idle time, ops and adjustments
+    unrated: tuple[str, ...]  # pools whose GPU rate is unknown: they are in no bill
 
 
 def report(connection: Connection, scope: Scope) -> Report:
@@ -87,6 +94,10 @@ def report(connection: Connection, scope: Scope) -> Report:
     closed = queries.hours(connection, scope, bucket_us=queries.DAY_US)
     contracts = {contract.pool: contract for contract in queries.contracts(connection)}
     rests = [running(connection, contract, closed, scope) for contract in contracts.values()]
+    zone = reporting_zone(connection)
+    days = tuple(spend_by_day(connection, scope, zone))
+    marks = tuple(flagged(connection, scope))
+    adjustments = tuple(adjusted_by_party(connection, scope))
     return Report(
         start_us=scope.start_us,
         end_us=scope.end_us,
@@ -111,10 +122,15 @@ def report(connection: Connection, scope: Scope) -> Report:
             for comparison in comparisons(connection, scope)
         ),
         refused=sum(refusal.requests for refusal in queries.refusals(connection, scope)),
-        flagged=tuple(flagged(connection, scope)),
+        flagged=marks,
+        flags=tuple(flag_sums(marks)),
         simulated=any(cell.simulated for cell in cells),
-        timezone=(zone := reporting_zone(connection)).name,
-        days=tuple(spend_by_day(connection, scope, zone)),
+        timezone=zone.name,
+        days=days,
+        adjustments=adjustments,
+        adjusted_pusd=sum(line.pusd for line in adjustments),
+        total_pusd=sum(day.total_pusd for day in days),
+        unrated=_unrated(cells, contracts),
     )
 
 
@@ -136,6 +152,15 @@ def _line(name: str, cells: Iterable[AttemptCell]) -> ReportLine:
         sum(cell.cost_pusd for cell in found),
         sum(cell.unpriced for cell in found),
     )
+
+
+def _unrated(
+    cells: Iterable[AttemptCell], contracts: Mapping[str, ContractVersion]
+) -> tuple[str, ...]:
+    """Return the pools that served without a known rate, or wait for one."""
+    known = {pool: contract.pusd_per_hour for pool, contract in contracts.items()}
+    served = {cell.pool for cell in cells if cell.backend == "own" and cell.pool}
+    return tuple(sorted(pool for pool in {*known, *served} if known.get(pool) is None))
 
 
 def _pools(

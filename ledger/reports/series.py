@@ -1,7 +1,8 @@
 """Money over time: what each bucket of a survey cost, split into lines that add up to its totals.
 
 Closed hours carry their own split, and the open rest of a pool's bill carries the same one, cut at
-bucket borders. Ops are spread over the hours that they were in force.
+bucket borders. Ops are spread over the hours that they were in force. Adjustments to bills may be
+negative.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ class SpendSeries(StrEnum):
     UNAVAILABLE = "own GPUs, unavailable"
     OPS = "ops"
     API = "APIs"
+    ADJUSTED = "adjustments to bills"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ def spend(survey: Survey) -> list[SpendAmount]:
         *_closed_hours(survey),
         *_open(survey),
         *_ops(survey),
+        *_adjusted(survey),
     ):
         if pusd:
             amounts[start_us, line] = amounts.get((start_us, line), 0) + pusd
@@ -70,3 +73,8 @@ def _ops(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
             start_us, end_us = survey.bucket_of(at_us)
             yield start_us, SpendSeries.OPS, ops.between(at_us, end_us)
             at_us = end_us
+
+
+def _adjusted(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
+    for adjustment in survey.adjustments:
+        yield survey.bucket_of(adjustment.start_us)[0], SpendSeries.ADJUSTED, adjustment.pusd

@@ -20,6 +20,7 @@ from ledger.fleet.capability import PoolCapability, combine_pools, load_of, pool
 from ledger.fleet.entered_offers import reserved_offers
 from ledger.fleet.paidrates import ops_sources
 from ledger.fleet.running import OpenHours, running
+from ledger.invoices.adjusted import INSTANT, Adjustment, posted_adjustments
 from ledger.queries import reads as queries
 from ledger.queries.load import PoolLoads, loads
 from ledger.queries.reads import (
@@ -74,6 +75,7 @@ class Survey:
     zone: ReportingZone = UTC_DAYS
     verdict: FleetVerdict | None = None
     ops: tuple[BilledOps, ...] = ()  # of rated pools, where anything is entered; a team has none
+    adjustments: tuple[Adjustment, ...] = ()  # to bills, each at its instant; a team has none
 
     def bucket_of(self, at_us: int) -> tuple[int, int]:
         """Return the bucket that holds the instant; days are the reporting zone's."""
@@ -89,6 +91,10 @@ class Survey:
     @property
     def own_pusd(self) -> int:
         return sum(bill.bill_pusd for bill in self.standing.bills)
+
+    @property
+    def adjusted_pusd(self) -> int:
+        return sum(adjustment.pusd for adjustment in self.adjustments)
 
     @property
     def unpriced(self) -> int:
@@ -235,6 +241,7 @@ class _Books:
             self._zone,
             self._verdict(bills, contracts, looks, main) if team is None else None,
             self._ops(contracts, bills) if team is None else (),
+            tuple(posted_adjustments(self._connection, scope, bucket_us=INSTANT)),
         )
 
     def _ops(

@@ -12,8 +12,11 @@ from ledger.economics.cost import HOURS_OF_A_MONTH, Exact, TokenBasis
 from ledger.economics.fleet_verdict import FleetVerdict, judge
 from ledger.economics.verdict_text import describe, usd_cents
 from ledger.reporting_zone import ReportingZone
+from ledger.reports.month_even import MonthEven, month_evens
 from ledger.reports.survey import Survey, survey
 from ledger.spans import DAY_US, HOUR_US, Scope
+
+LEAST_COVERAGE = 0.9  # of a period; what is judged from less says so
 
 
 class MonthError(ValueError):
@@ -22,18 +25,39 @@ class MonthError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PeriodVerdict:
-    """`verdict` counts from now on; `books` are what the period was. `simulated`: parts of it."""
+    """`verdict` counts from now on; `books` are what the period was. `simulated`: parts of it.
+
+    `even` are the break-even volumes at the costs of the period, for a month of the verdict's
+    hours. `adjusted_pusd` is what posted bills of its days differed by, on nobody's expense.
+    """
 
     scope: Scope
     verdict: FleetVerdict
     books: dict[str, str | None]
     simulated: bool
+    adjusted_pusd: int = 0
+    even: tuple[MonthEven, ...] = ()
+
+    @property
+    def coverage_note(self) -> str | None:
+        """Return that the books have little of the period; None where they have about all of it."""
+        period = (self.scope.end_us - self.scope.start_us) / HOUR_US
+        held = float(self.books["hours"] or 0)
+        if not self.verdict.judged or held >= LEAST_COVERAGE * period:
+            return None
+        return (
+            f"It is judged from {held:,.1f} of the period's {period:,.0f} hours: the books have no "
+            "more of own GPUs."
+        )
 
     def described(self) -> dict[str, Any]:
         """Return both as JSON has them."""
         return {
             "start_us": self.scope.start_us, "end_us": self.scope.end_us,
             "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
+            "adjustments_usd": usd_cents(self.adjusted_pusd),
+            "coverage": self.coverage_note,
+            "break_even": [line.described() for line in self.even],
         }  # fmt: skip
 
 
@@ -50,7 +74,15 @@ def read_verdict(
     simulated = any(cell.simulated for cell in found.cells) or any(
         contract.simulated for contract in found.contracts
     )
-    return PeriodVerdict(everyone, verdict, _books(found, verdict), simulated)
+    books = _books(found, verdict)
+    even = evens_of(found, month_hours)
+    return PeriodVerdict(everyone, verdict, books, simulated, found.adjusted_pusd, even)
+
+
+def evens_of(found: Survey, month_hours: Exact = HOURS_OF_A_MONTH) -> tuple[MonthEven, ...]:
+    """Return the break-even volumes of a survey's pools at a month's hours."""
+    pools = {pool: look.standing for pool, look in found.pools.items()}
+    return tuple(month_evens(pools, month_hours, found.standing.unrated))
 
 
 def of_month(verdict: FleetVerdict, month_hours: Exact) -> FleetVerdict:

@@ -574,3 +574,17 @@ def traffic(engine, opened, settled):
     records.append(opened(999, opened_us=TRAFFIC_US + 5, team_id="search"))  # still running
     LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=TRAFFIC_US)
     return pairs
+
+
+@pytest.fixture
+def adjust() -> Callable[..., None]:
+    """Post a difference to a bill, at an instant of the day that was billed."""
+
+    def post(engine: Engine, account: str, at_us: int, pusd: int) -> None:
+        accounts = f"adjustments:{account}", f"payable:{account}"
+        lines = postings_for_invoice(*accounts, booked_pusd=0, invoiced_pusd=pusd)
+        with engine.begin() as connection:
+            rows = posting_rows(f"invoice:{account}:{at_us}", at_us, lines)
+            connection.execute(insert(orm.PostingRow), rows)
+
+    return post

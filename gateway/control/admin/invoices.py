@@ -18,6 +18,7 @@ from gateway.control.admin.verb import (
     verb,
 )
 from ledger.invoices import books as invoices
+from ledger.invoices.bill_comparison import compare_bill
 from ledger.invoices.billing_days import offset_minutes
 from ledger.invoices.bookings import GPU, PROVIDER, booked_costs
 from ledger.invoices.books import ImportedInvoice, PostingMode
@@ -138,20 +139,17 @@ def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dic
         lines = map_projects(
             invoices.lines_of(connection, given.invoice), {**known, **given.projects}
         )
-        zone = invoices.zone_of(connection, invoice)
-        booked = booked_costs(
-            connection, invoice.party, invoice.first_day, invoice.last_day,
-            offset_min=zone.offset_min,
-        )  # fmt: skip
+        compared = compare_bill(connection, invoice)
     if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
         lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]
-    rows = [_line_document(*row) for row in _rows(invoice, lines, booked, given.by)]
+    rows = [_line_document(*row) for row in _rows(invoice, lines, list(compared.booked), given.by)]
     found: dict[str, Any] = msgspec.to_builtins(
         {
             "invoice": asdict(invoice),
             "by": given.by,
             "rows": rows,
-            "zone": _zone_document(zone),
+            "zone": _zone_document(compared.zone) | {"note": compared.note},
+            "advice": compared.advice,
         }
     )
     return found
@@ -173,6 +171,8 @@ def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str,
             zone = invoices.zone_of(connection, invoice)
         found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
         told = _zone_document(zone)
+        if manner is PostingMode.ADDS:  # of what is owed beside the books no zone tells anything
+            told["note"] = None
         seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found, "zone": told}
         if place.now_us >= invoices.postable_us(invoice):
             return seen

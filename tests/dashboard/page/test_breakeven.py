@@ -5,7 +5,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from sqlalchemy import create_engine
 
+from dashboard import formatting
 from dashboard.data import reads
 from dashboard.page.breakeven import break_even_lines, capacity_text
 from ledger.database import migrate
@@ -13,6 +15,7 @@ from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.capability import CapabilitySource, FleetCapability
 from ledger.queries.reads import DAY_US, Scope
 from ledger.reports.survey import survey
+from ledger.reports.verdict_read import read_verdict
 
 BOTH = TokenBasis.INPUT_OUTPUT
 
@@ -132,3 +135,20 @@ def test_without_own_hardware_nobody_reads_of_zero_dollars(page, text_of, tmp_pa
     said = text_of(page("breakeven", url))
     assert "No own hardware is configured" in said
     assert "$0" not in said
+
+
+def test_the_report_has_the_break_even_volumes_of_the_page(page, month, text_of) -> None:
+    engine = create_engine(month.url)
+    with engine.connect() as connection:
+        scope = Scope(month.now_us - 30 * DAY_US, month.now_us)
+        document = read_verdict(connection, scope).described()
+    engine.dispose()
+    told = " ".join(text_of(page("breakeven", month.url)).split())
+    lines = document["break_even"]
+    assert {line["against"] for line in lines} == {"substitute model", "same weights elsewhere"}
+    for line in lines:
+        if line["state"] in ("reached", "not reached"):
+            tokens = formatting.tokens(line["tokens_per_month"])
+            assert f"Break-even against the {line['against']}: {tokens} tokens a month" in told
+        else:
+            assert f"No break-even against the {line['against']}" in told

@@ -250,3 +250,40 @@ def test_one_request_is_found_by_its_id_with_its_decision(page, month, text_of) 
     assert "No attempt of nonesuch" in text_of(test)
     test.text_input(key="request").set_value("![x](http://evil.example/a.png)").run()
     assert r"No attempt of \!\[x\]\(http\:" in text_of(test), "an address fetches no picture"
+
+
+def test_adjustments_to_bills_are_a_line_of_no_team_and_in_the_total(page, books, text_of) -> None:
+    filled = books(peak=2.0, days=3)
+    plain = text_of(page("spend", filled.url))
+    assert "Adjustments" not in plain
+    before = sum(row["spend"] for row in tables(page("spend", filled.url))[0])
+    engine = create_engine(filled.url)
+    pair = (("adjustments:openai", -7 * USD), ("payable:provider:openai", 7 * USD))
+    with engine.begin() as connection:
+        for line, (account, pusd) in enumerate(pair):
+            connection.execute(
+                text(
+                    "INSERT INTO postings (entry_id, line, at_us, account, amount_pusd)"
+                    " VALUES ('invoice:1:2026-11-01', :line, :at, :account, :pusd)"
+                ),
+                {"line": line, "at": filled.now_us - 3_600_000_000, "account": account,
+                 "pusd": pusd},
+            )  # fmt: skip
+    engine.dispose()
+    st.cache_resource.clear()
+    test = page("spend", filled.url)
+    told = text_of(test)
+    totals = [
+        float(re.search(r"Total\s+\$([\d,.]+)", body)[1].replace(",", "")) for body in (plain, told)
+    ]
+    assert totals[1] == pytest.approx(totals[0] - 7, abs=0.011)
+    assert re.search(r"Adjustments to bills, of no team\s+-\$7\.00", told)
+    assert "-$7.00 of it adjustments to bills" in told
+    rows = {row["team"]: row for row in tables(test)[0]}
+    row = rows["Adjustments to bills (unallocated)"]
+    assert (row["spend"], row["APIs"], row["own GPUs"]) == (-7, -7, 0)
+    assert sum(row["spend"] for row in rows.values()) == pytest.approx(before - 7)
+    answer = text_of(page("answer", filled.url))
+    assert re.search(r"Adjustments to bills, of no team\s+-\$7\.00", answer)
+    team = page("spend", filled.url, team="finance")
+    assert "Adjustments" not in text_of(team)

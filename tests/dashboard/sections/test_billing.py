@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 import pytest
+import streamlit as st
 
 from dashboard import admin_client
 from dashboard.admin_client import AdminRefused
@@ -16,6 +17,7 @@ from gateway.control.admin.verb import OperationContext
 from ledger.database import make_engine
 from ledger.identity.people import DashboardRole
 from ledger.invoices import books as invoices
+from ledger.invoices.books import PostingMode
 from ledger.invoices.files import parse
 
 USD = 10**12
@@ -152,3 +154,19 @@ def test_who_has_no_name_is_told_the_command_and_gets_no_button(page, filled, de
     test = page("audit", filled.url)
     assert "breakeven invoices post 1" in text_of(test)
     assert not {"bills-post", "bills-read"} & keys(test)
+
+
+def test_a_credit_note_says_how_it_is_posted_and_agrees_then(page, filled, desk_as, text_of):
+    billed(filled.url, -3 * USD)
+    told = text_of(page("audit", filled.url))
+    assert "breakeven invoices post 1 --adds" in told
+    assert "billing_utc_offset" not in told
+    desk = desk_as("fay@example.com")
+    test = page("audit", filled.url)
+    test.button(key="bills-post").click().run()
+    assert test.radio(key="bills-manner").value == PostingMode.ADDS
+    desk.post("/invoices/post", invoice=1, manner="adds")
+    st.cache_resource.clear()
+    told = text_of(page("audit", filled.url))
+    assert "All 1 day agree" in told
+    assert "owed beside what the books have" in told

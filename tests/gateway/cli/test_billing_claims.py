@@ -80,3 +80,12 @@ def test_a_name_without_a_claim_is_refused(run) -> None:
     assert answer.exit_code == 1
     assert "no claim of attempt r9.1" in answer.stderr
     assert len(json.loads(run("claims", "--json").stdout)) == 1
+
+
+def test_no_claim_is_said_in_words(tmp_path) -> None:
+    migrate(sqlite_url(tmp_path / "ledger.db"))
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(f"state_dir: {tmp_path}\n")
+    answer = CliRunner().invoke(app, ["invoices", "claims", "--config", str(config)])
+    assert "No claim is open" in answer.stdout
+    assert "narrows budgets" not in answer.stdout

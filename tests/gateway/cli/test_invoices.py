@@ -173,3 +173,23 @@ def test_a_clouds_charges_are_on_the_days_of_their_instants(run, name, expected)
     rows = json.loads(run("show", number, "--by", "day", "--json").stdout)["rows"]
     invoiced = [(row["day"], row["invoiced_pusd"]) for row in rows if row["invoiced_pusd"]]
     assert sorted(invoiced) == expected
+
+
+def test_a_credit_note_is_posted_with_adds_and_agrees_then(run, file, books):
+    first = imported(run, file)
+    run("post", first, "--yes")
+    note = books / "note.csv"
+    note.write_text(f"date,model,amount\n{DAY},gpt-4o-mini,-0.5\n")
+    number = imported(run, str(note))
+    shown = run("show", number).stdout
+    assert f"breakeven invoices post {number} --adds" in " ".join(shown.split())
+    assert "billing_utc_offset" not in shown
+    asked = run("post", number, "--adds", say="n\n")
+    assert "billing_utc_offset" not in asked.stdout + asked.stderr
+    assert run("post", number, "--adds", "--yes").exit_code == 0
+    shown = " ".join(run("show", number).stdout.split())
+    assert "Invoiced -$0.50, booked -$0.50, difference $0.00." in shown
+    assert "owed beside what the books have" in shown
+    assert "unexplained" not in shown
+    assert "not_in_books" not in shown
+    assert "difference $0.00" in run("show", first).stdout

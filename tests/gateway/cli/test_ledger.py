@@ -12,6 +12,7 @@ from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.declared import declare
 from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.orm.books import PostingRow
 from ledger.orm.budgets import BudgetWindowRow
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import PriceTerms, rates_from
@@ -357,3 +358,48 @@ def test_migrate_says_what_is_wrong_and_no_password(monkeypatch, url: str, said:
     assert answer.exit_code == 1
     assert said in answer.output
     assert "hush" not in answer.output
+
+
+def test_adjustments_to_bills_are_a_line_and_in_the_total(ledger, url):
+    at_us = time.time_ns() // 1000 - 1_800_000_000
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for line, (account, pusd) in enumerate(
+            (("adjustments:openai", -500_000_000_000), ("payable:provider:openai", 500_000_000_000))
+        ):
+            row = {"entry_id": "invoice:1:2026-11-01", "line": line, "at_us": at_us}
+            values = row | {"account": account, "amount_pusd": pusd}
+            connection.execute(insert(PostingRow), values)
+    engine.dispose()
+    document = json.loads(ledger("report", "--json").stdout)
+    (line,) = document["adjustments"]
+    assert (line["party"], line["pusd"]) == ("provider:openai", -500_000_000_000)
+    total = sum(map(sum, COSTS.values()))
+    assert document["adjusted_pusd"] == -500_000_000_000
+    assert document["total_pusd"] == total - 500_000_000_000
+    text = " ".join(ledger("report").stdout.split())
+    for shown in ("Adjustments to bills, of no team", "provider:openai", "-$0.5000"):
+        assert shown in text
+    assert "All of it cost $3.1000: $3.6000 at APIs, -$0.5000 of adjustments to bills." in text
+    team = ledger("report", "--team", "search").stdout
+    assert "Adjustments" not in team
+
+
+def test_each_flag_has_one_sum_over_its_targets(ledger, url):
+    said = " ".join(ledger("report").stdout.split())
+    assert "No attempt carries a flag." in said
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE attempts SET flag = 'lost'"))
+        other = "UPDATE attempts SET target = 'openai/other' WHERE attempt_id = 'r0.1'"
+        connection.execute(text(other))
+    engine.dispose()
+    document = json.loads(ledger("report", "--json").stdout)
+    assert len(document["flagged"]) == 2
+    (line,) = document["flags"]
+    total = sum(map(sum, COSTS.values()))
+    assert (line["flag"], line["attempts"], line["cost_pusd"]) == ("lost", 4, total)
+    assert line["means"].startswith("its worker died")
+    said = " ".join(ledger("report").stdout.split())
+    assert "Flags" in said
+    assert "lost 4 $3.6000" in said

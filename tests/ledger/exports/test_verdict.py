@@ -10,6 +10,7 @@ from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
 from ledger.economics.verdict_text import sentence
 from ledger.exports.verdict import COLUMNS, verdict_csv
 from ledger.money import PUSD_PER_USD
+from ledger.reports.month_even import MonthEven
 
 
 def test_each_option_is_a_row_and_a_pool_without_a_verdict_says_why() -> None:
@@ -34,3 +35,18 @@ def test_each_option_is_a_row_and_a_pool_without_a_verdict_says_why() -> None:
     assert {row["simulated"] for row in rows} == {"true"}
     assert {row["sentence"] for row in rows} == {sentence(found)}
     assert [row["is_best"] for row in rows[:4]].count("true") == 1
+
+
+def test_break_even_volumes_stand_in_the_rows_of_their_pool() -> None:
+    pool = PoolAssumptions("p", 1, Fraction(720), None)
+    found = judge(AssumptionSheet((pool,)), {"p": ValueCurve((), (), 1, None, ())})
+    lines = [
+        MonthEven("p", "substitute model", ("a/x",), Fraction(11, 2), Fraction(30), Fraction(4)),
+        MonthEven("q", "substitute model", ("a/x",), Fraction(7), None, Fraction(4)),
+    ]
+    (row,) = csv.DictReader(io.StringIO(verdict_csv(found, simulated=False, even=lines)))
+    assert row["break_even_tokens"] == "6", "of the substitute; rounded up: fewer do not pay"
+    assert row["break_even_state"] == "not reached"
+    assert row["same_weights_break_even_tokens"] == "", "not known is not zero"
+    (row,) = csv.DictReader(io.StringIO(verdict_csv(found, simulated=False)))
+    assert row["break_even_tokens"] == ""

@@ -149,3 +149,11 @@ def test_what_was_posted_for_a_day_leaves_nothing_unexplained():
     assert DifferenceCause.UNEXPLAINED in causes(lines, [*books, half])[1], "another dollar is owed"
     known = [booked(3 * USD, unpriced=1), adjusted]
     assert causes(lines[:1], known)[1] == (DifferenceCause.UNPRICED, DifferenceCause.POSTED)
+
+
+def test_an_adjustment_is_no_traffic_that_passed_elsewhere():
+    """Of a credit note the posted adjustment stood as traffic that the gateway never saw."""
+    lines, adjusted = [line(-USD)], booked(-USD, model=ADJUSTED, attempts=0)
+    assert causes(lines, [adjusted]) == [(DifferenceCause.POSTED,), (DifferenceCause.POSTED,)]
+    half = booked(-USD // 2, model=ADJUSTED, attempts=0)
+    assert causes(lines, [half])[0] == (), "it is posted, and explains no rest"

@@ -137,3 +137,21 @@ def test_negative_control_days_of_utc_are_others(crowded) -> None:
         ]
     assert len({sum(days) for days in found}) == 1
     assert len({tuple(days) for days in found}) == len(ZONES)
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_adjustments_are_of_the_day_that_was_billed_and_of_no_team(crowded, adjust, name) -> None:
+    engine, _, _ = crowded
+    zone, at_us = ReportingZone(name), FIRST_US + 3 * DAY_US - 1
+    adjust(engine, "openai", at_us, -5)
+    adjust(engine, "gpu:chat", at_us, 12)
+    scope = Scope(FIRST_US, FIRST_US + 5 * DAY_US)
+    with engine.connect() as connection:
+        days = spend_by_day(connection, scope, zone)
+        team = spend_by_day(connection, Scope(scope.start_us, scope.end_us, "ads"), zone)
+        before = spend_by_day(connection, Scope(FIRST_US, at_us), zone)
+    (day,) = [day for day in days if day.adjusted_pusd]
+    assert day.start_us <= at_us < day.end_us
+    assert day.adjusted_pusd == 7
+    assert day.total_pusd == day.api_pusd + day.own_pusd + day.idle_pusd + day.ops_pusd + 7
+    assert not any(day.adjusted_pusd for day in (*team, *before))

@@ -81,3 +81,30 @@ def test_the_sentence_names_month_interval_and_days() -> None:
     )
     early = MonthOutlook(start_us, end_us, zone.name, 5, None)
     assert "once 7 whole days are in the books" in month_text(early, str)
+
+
+def test_adjustments_are_in_what_the_month_cost_and_move_no_day_to_come(steady, adjust) -> None:
+    engine, zone, now_us = steady
+    with engine.connect() as connection:
+        before = month_outlook(connection, now_us, zone)
+    adjust(engine, "openai", now_us - 3 * DAY_US, -9 * COST)
+    adjust(engine, "openai", now_us - 4 * DAY_US, 2 * COST)
+    adjust(engine, "openai", zone.month(now_us)[0] - 1, 40 * COST)  # of the month before
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone)
+        team = month_outlook(connection, now_us, zone, "search")
+    assert (before.adjusted_pusd, found.adjusted_pusd, team.adjusted_pusd) == (0, -7 * COST, 0)
+    assert found.spent_pusd == before.spent_pusd - 7 * COST
+    assert before.forecast is not None
+    assert found.forecast is not None
+    assert found.forecast.expected_pusd == before.forecast.expected_pusd - 7 * COST
+    assert found.forecast.high_pusd == before.forecast.high_pusd - 7 * COST
+
+
+def test_the_sentence_names_adjustments_to_bills() -> None:
+    zone = ReportingZone("Europe/Berlin")
+    start_us, end_us = zone.month_named("2026-11")
+    outlook = MonthOutlook(start_us, end_us, zone.name, 5, None, -3)
+    assert month_text(outlook, "${:d}".format).startswith(
+        "November 2026 has cost $5 so far ($-3 of it adjustments to bills); its end"
+    )

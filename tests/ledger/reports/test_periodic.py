@@ -118,3 +118,32 @@ def test_runs_stand_behind_budgets_however_many_are_exhausted(filled) -> None:
     assert told == [("team:search", None), ("tag:run=*", 9)]
     words = "Budget tag:run=* this day: 9 values used $9.00, 9 of them all of their $1.00"
     assert words in report.text()
+
+
+def test_adjustments_to_bills_are_named_beside_what_was_spent(filled, adjust) -> None:
+    before, _ = made(filled, 7)
+    assert "adjustments" not in before.text()
+    adjust(filled, "a", END_US - DAY_US, -3 * USD // 2)
+    found, judged = made(filled, 7)
+    assert "for own engines, ops not entered, -$1.50 of adjustments to bills." in found.text()
+    assert judged.adjusted_pusd == -3 * USD // 2
+    assert found.described()["adjustments_usd"] == "-1.50"
+
+
+def test_a_period_that_the_books_cover_in_part_is_said(filled) -> None:
+    found, judged = made(filled, 7)
+    assert judged.coverage_note is None
+    assert "of the period's" not in found.text()
+    found, judged = made(filled, 2 * DAYS)
+    assert judged.coverage_note == (
+        "It is judged from 672.0 of the period's 1,344 hours: the books have no more of own GPUs."
+    )
+    assert f"\n{judged.coverage_note}\n" in found.text()
+    assert found.described()["coverage"] == judged.coverage_note
+
+
+def test_the_month_under_way_has_a_line_of_its_own(filled) -> None:
+    lines = made(filled, 7)[0].text().splitlines()
+    (spent,) = [line for line in lines if line.startswith("Spent: ")]
+    assert "so far" not in spent
+    assert any(line.startswith("The month under way: ") for line in lines)

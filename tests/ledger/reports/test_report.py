@@ -133,3 +133,23 @@ def test_an_empty_span_is_all_zero(engine):
         found = report(connection, Scope(0, 1))
     assert found.total == ReportLine("total", 0, 0, 0, 0, 0)
     assert (found.teams, found.pools, found.comparators, found.refused) == ((), (), (), 0)
+
+
+def test_adjustments_are_named_by_party_and_are_in_the_days(
+    engine, opened, settled, refused, adjust
+):
+    fill(engine, opened, settled, refused)
+    adjust(engine, "openai", DAY_US + 5 * HOUR_US, -30)
+    adjust(engine, "openai", DAY_US + 6 * HOUR_US, 10)
+    adjust(engine, "gpu:chat", DAY_US + 6 * HOUR_US, 7)
+    scope = Scope(DAY_US, DAY_US + 10 * HOUR_US)
+    with engine.connect() as connection:
+        found = report(connection, scope)
+        team = report(connection, Scope(scope.start_us, scope.end_us, "ads"))
+    assert [(line.party, line.pusd) for line in found.adjustments] == [
+        ("gpu:chat", 7), ("provider:openai", -20),
+    ]  # fmt: skip
+    assert found.adjusted_pusd == -13 == sum(day.adjusted_pusd for day in found.days)
+    bills = sum(line.bill_pusd for line in (*found.pools, *found.running))
+    assert found.total_pusd == 200 + bills - 13 == sum(day.total_pusd for day in found.days)
+    assert (team.adjustments, team.adjusted_pusd) == ((), 0)

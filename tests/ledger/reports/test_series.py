@@ -79,3 +79,19 @@ def test_closed_hours_keep_their_own_split(books) -> None:
         SpendAmount(START_US, SpendSeries.UNAVAILABLE, 500),
         SpendAmount(START_US, SpendSeries.USED, 1_000),
     ]
+
+
+@pytest.mark.parametrize("bucket_us", [HOUR_US, DAY_US])
+def test_adjustments_are_a_line_of_everyone(books, adjust, bucket_us: int) -> None:
+    adjust(books, "openai", START_US + 2 * HOUR_US, -500)
+    adjust(books, "openai", START_US + DAY_US, -7)  # of a later day
+    with books.connect() as connection:
+        look, team = (
+            survey(connection, scope, bucket_us=bucket_us, basis=TokenBasis.OUTPUT)
+            for scope in (Scope(START_US, NOW_US), Scope(START_US, NOW_US, "search"))
+        )
+    adjusted = [item for item in spend(look) if item.line is SpendSeries.ADJUSTED]
+    start_us = look.bucket_of(START_US + 2 * HOUR_US)[0]
+    assert adjusted == [SpendAmount(start_us, SpendSeries.ADJUSTED, -500)]
+    assert (look.adjusted_pusd, team.adjusted_pusd, team.adjustments) == (-500, 0, ())
+    assert sum(item.pusd for item in spend(look)) == look.own_pusd + look.api_pusd - 500

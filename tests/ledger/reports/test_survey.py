@@ -80,6 +80,7 @@ def test_a_running_hour_without_any_closed_one(engine, fill) -> None:
         SpendSeries.UNAVAILABLE: 0,
         SpendSeries.OPS: 0,
         SpendSeries.API: USD,
+        SpendSeries.ADJUSTED: 0,
     }
 
 

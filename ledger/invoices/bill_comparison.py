@@ -1,0 +1,112 @@
+"""What an invoice is compared with, what a person should know of that, and how it is posted.
+
+A bill that says all that is owed for its days is compared with the books of these days. One that
+was posted as owed beside them (a part, a credit note) is compared with what its posting added, and
+the bills of its days that were posted before it do not count what it added.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from ledger.instants import date_of, day_number
+from ledger.invoices.bookings import PROVIDER, booked_costs
+from ledger.invoices.books import ImportedInvoice, find_invoice, overlapping_invoices, zone_of
+from ledger.invoices.invoice_entries import is_added
+from ledger.invoices.offset_search import BillingZone, OffsetBasis
+from ledger.invoices.posted_bills import posted_differences
+from ledger.invoices.reconcile import ADJUSTED, BookedCost
+from ledger.orm.invoices import InvoiceItemRow
+
+ADDED_NOTE = (
+    "It was posted as owed beside what the books have of its days (--adds): it is compared with "
+    "what its posting added."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BillComparison:
+    """`advice`: the command that posts the bill, in backticks, and why; None once it is posted."""
+
+    booked: tuple[BookedCost, ...]
+    zone: BillingZone
+    note: str | None
+    advice: str | None
+
+
+def compare_bill(connection: Connection, invoice: ImportedInvoice) -> BillComparison:
+    """Read what the invoice is compared with."""
+    others = overlapping_invoices(connection, invoice)
+    if invoice.posted_us is None:
+        zone = _own_zone(invoice) if invoice.is_credit else zone_of(connection, invoice)
+        advice = _advice(invoice, others)
+        return BillComparison(_booked(connection, invoice, zone), zone, zone.note, advice)
+    differences = posted_differences(connection, invoice.party.removeprefix(PROVIDER))
+    mine = differences.get(invoice.id, {})
+    if is_added(_lines_by_day(connection, invoice.id), mine):
+        return BillComparison(_adjusted(mine), _own_zone(invoice), ADDED_NOTE, None)
+    zone = zone_of(connection, invoice)
+    booked, beside = _booked(connection, invoice, zone), []
+    first, last = day_number(invoice.first_day), day_number(invoice.last_day)
+    for number in others:
+        posted_us = find_invoice(connection, number).posted_us or 0
+        changed = differences.get(number, {})
+        is_later = (posted_us, number) > (invoice.posted_us, invoice.id)
+        if is_later and is_added(_lines_by_day(connection, number), changed):
+            inside = {day: -pusd for day, pusd in changed.items() if first <= day <= last}
+            booked += _adjusted(inside)
+            beside.append(number)
+    return BillComparison(booked, zone, zone.note or _beside_note(beside), None)
+
+
+def _booked(
+    connection: Connection, invoice: ImportedInvoice, zone: BillingZone
+) -> tuple[BookedCost, ...]:
+    days = invoice.first_day, invoice.last_day
+    return tuple(booked_costs(connection, invoice.party, *days, offset_min=zone.offset_min))
+
+
+def _adjusted(days: Mapping[int, int]) -> tuple[BookedCost, ...]:
+    return tuple(
+        BookedCost(date_of(day), ADJUSTED, ADJUSTED, pusd) for day, pusd in sorted(days.items())
+    )
+
+
+def _own_zone(invoice: ImportedInvoice) -> BillingZone:
+    """Return the zone of a bill that no zone could explain: it is not of the days' requests."""
+    return BillingZone(OffsetBasis.STATED, invoice.offset_min)
+
+
+def _lines_by_day(connection: Connection, number: int) -> dict[int, int]:
+    table = InvoiceItemRow
+    sums: dict[int, int] = defaultdict(int)
+    query = select(table.day, table.amount_pusd).where(table.invoice_id == number)
+    for day, pusd in connection.execute(query):
+        sums[day_number(day)] += int(pusd)
+    return sums
+
+
+def _beside_note(numbers: list[int]) -> str | None:
+    if not numbers:
+        return None
+    named = ", ".join(map(str, numbers))
+    one = len(numbers) == 1
+    return (
+        f"Bill{'' if one else 's'} {named}, which {'is' if one else 'are'} owed beside it, "
+        f"{'was' if one else 'were'} posted since: what that added is not compared here."
+    )
+
+
+def _advice(invoice: ImportedInvoice, others: list[int]) -> str:
+    command = f"`breakeven invoices post {invoice.id}"
+    if invoice.is_credit:
+        return f"{command} --adds`; below zero it is a credit note, owed beside what the books have"
+    if not others:
+        return f"{command}`"
+    bills = f"bill{'' if len(others) == 1 else 's'} {', '.join(map(str, others))}"
+    return (
+        f"{command} --adds` if it is owed beside {bills}, "
+        f"{command} --replaces` if it corrects {bills}"
+    )
