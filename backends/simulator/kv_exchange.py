@@ -18,12 +18,12 @@ from typing import Any
 import httpx
 import msgspec
 
-from backends.engine.kvtransfer import GB_PER_S, SETUP_S
 from backends.plain_http import make_plain_client
 from backends.simulator.pacing import Pacer
 from backends.simulator.shape import KvHandover
 
-TOKEN_S = 131_072 / (GB_PER_S * 1e9)  # an 8B shape's KV
+SETUP_S = 0.02
+TOKEN_S = 131_072 / 10e9  # an 8B shape's KV at 10 GB/s
 ASK_S = 5.0
 
 

@@ -39,6 +39,18 @@ Split = Annotated[
 ]
 
 
+PromisedPace = Annotated[
+    float | None,
+    typer.Option(
+        min=1.0, max=MOST, help="Promised for each further token: how much fits into a step."
+    ),
+]
+PromisedFirst = Annotated[
+    float | None,
+    typer.Option(min=1.0, max=MOST, help="Promised for the first token: whole or in roles."),
+]
+
+
 class KvDtype(StrEnum):
     AUTO = "auto"
     FP8 = "fp8"
@@ -71,18 +83,8 @@ def plan(
         float | None,
         typer.Option(min=0.0, max=MOST, help="Of all GPUs together, for $ per 1M tokens."),
     ] = None,
-    tpot_ms: Annotated[
-        float | None,
-        typer.Option(
-            min=1.0, max=MOST, help="Promised for each further token: how much fits into a step."
-        ),
-    ] = None,
-    ttft_ms: Annotated[
-        float | None,
-        typer.Option(
-            min=1.0, max=MOST, help="Promised for the first token, for whole or in roles."
-        ),
-    ] = None,
+    tpot_ms: PromisedPace = None,
+    ttft_ms: PromisedFirst = None,
     draft: Annotated[
         Path | None, typer.Option(help="Directory of a draft model: its memory, what it brings.")
     ] = None,

@@ -19,7 +19,7 @@ GONE = (400, 404)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoredTurn:
     """An answer whose end its caller has read, with `store: true` in it."""
 
     token: str
@@ -55,7 +55,7 @@ class Talkers:
         return [line for caller in self.callers for line in caller.said]
 
     @property
-    def told(self) -> list[Told]:
+    def told(self) -> list[StoredTurn]:
         return [answer for caller in self.callers for answer in caller.told]
 
     @property
@@ -71,7 +71,7 @@ class Talker(threading.Thread):
         self._rng, self._stopped = random.Random(seed), stopped
         self._last, self._turns = "", 0  # the answer that the next turn goes on from
         self.said: list[CallerRecord] = []
-        self.told: list[Told] = []
+        self.told: list[StoredTurn] = []
         self.seen: Counter[str] = Counter()
 
     def run(self) -> None:
@@ -96,7 +96,7 @@ class Talker(threading.Thread):
         if document["store"] is not True:
             self.seen["not stored"] += 1
             return
-        self.told.append(Told(self._token, document))
+        self.told.append(StoredTurn(self._token, document))
         self._last, self._turns = str(document["id"]), self._turns + 1
         if self._turns == TURNS:
             self._last, self._turns = "", 0

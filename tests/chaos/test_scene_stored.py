@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import scene_stored
 from scene import SceneFigures
-from talkers import Told, end_of
+from talkers import StoredTurn, end_of
 
 ANSWER = {"id": "resp_1", "store": True}
 
@@ -24,7 +24,7 @@ ANSWER = {"id": "resp_1", "store": True}
 def test_what_is_red(monkeypatch, own, strangers, seen, red) -> None:
     found = {"own": own, "stranger": strangers}
     monkeypatch.setattr(scene_stored, "look", lambda _host, token, _name: found[token])
-    talkers = SimpleNamespace(told=[Told("own", ANSWER)], seen=Counter(seen))
+    talkers = SimpleNamespace(told=[StoredTurn("own", ANSWER)], seen=Counter(seen))
     figures = SceneFigures()
     scene_stored._judge(figures, talkers, [None], "stranger")
     assert figures.red == red
