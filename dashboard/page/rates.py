@@ -152,9 +152,11 @@ def _coming_text(entry: ManualEntry) -> str:
     what = "as configured"
     if rate is not None and rate.pusd_per_hour is not None:
         what = f"{formatting.money(rate.pusd_per_hour)} an hour"
-    if rate is not None:
-        what += f", people {_ops_text(rate.ops_seconds_per_week, rate.ops_pusd_per_hour)}"
-    return f"From {formatting.instant(entry.from_us):%d %b %Y} (UTC): **{what}**, by {entry.actor}."
+    begins = f"{formatting.instant(entry.from_us):%d %b %Y} (UTC)"
+    text = f"From {begins}: **{what}**, by {entry.actor}."
+    if rate is None:
+        return text
+    return f"{text} People: {_ops_text(rate.ops_seconds_per_week, rate.ops_pusd_per_hour)}."
 
 
 def _form(
