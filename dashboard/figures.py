@@ -79,7 +79,7 @@ def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
 
 
 def adjustment_rows(survey: Survey) -> list[tuple[str, str, str]]:
-    """What posted bills differed by as a card's row, of no team; none where nothing was posted."""
+    """Return a card's row of what posted bills differed by; none where nothing was posted."""
     if not survey.adjustments:
         return []
     figure = formatting.money(survey.adjusted_pusd, sign=True)

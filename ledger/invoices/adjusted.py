@@ -29,7 +29,7 @@ class Adjustment:
 
 @dataclass(frozen=True, slots=True)
 class AdjustedParty:
-    """What the adjustments of a period come to for one party."""
+    """A sum of a period's adjustments, of one party."""
 
     party: str
     pusd: int

@@ -1,4 +1,4 @@
-"""What an invoice is compared with, what a person should know of that, and how it is posted.
+"""Tells what an invoice is compared with, what a person should know of that, and how it is posted.
 
 A bill that says all that is owed for its days is compared with the books of these days. One that
 was posted as owed beside them (a part, a credit note) is compared with what its posting added, and
