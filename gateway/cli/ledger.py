@@ -86,11 +86,11 @@ def report(
             encoding="utf-8",
             newline="",
         )
-    told = judged.described()
+    told, beside = judged.described(), judged.beside()
     said = {
         **asdict(found), "month": asdict(outlook), "books": told["books"],
-        "verdict": told["verdict"], "break_even": told["break_even"],
-        "coverage": told["coverage"],
+        "verdict": told["verdict"], "break_even": beside["break_even"],
+        "coverage": beside["coverage"],
     }  # fmt: skip
     emit(
         said,

@@ -77,6 +77,7 @@ class PeriodicReport:
             "title": self.title,
             "timezone": self.zone.name,
             **self.judged.described(),
+            **self.judged.beside(),
             "moved": moved,
             "unusual": {
                 by: [_anomaly(item, self.zone) for item in items]

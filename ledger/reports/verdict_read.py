@@ -55,8 +55,12 @@ class PeriodVerdict:
         return {
             "start_us": self.scope.start_us, "end_us": self.scope.end_us,
             "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
-            "adjustments_usd": usd_cents(self.adjusted_pusd),
-            "coverage": self.coverage_note,
+        }  # fmt: skip
+
+    def beside(self) -> dict[str, Any]:
+        """Return what reports have beside both, as JSON has it."""
+        return {
+            "adjustments_usd": usd_cents(self.adjusted_pusd), "coverage": self.coverage_note,
             "break_even": [line.described() for line in self.even],
         }  # fmt: skip
 

@@ -141,7 +141,7 @@ def test_the_report_has_the_break_even_volumes_of_the_page(page, month, text_of)
     engine = create_engine(month.url)
     with engine.connect() as connection:
         scope = Scope(month.now_us - 30 * DAY_US, month.now_us)
-        document = read_verdict(connection, scope).described()
+        document = read_verdict(connection, scope).beside()
     engine.dispose()
     told = " ".join(text_of(page("breakeven", month.url)).split())
     lines = document["break_even"]
