@@ -24,7 +24,7 @@ budgets: [{{scope: "team:search", usd: 20}}]
 """
 NOTE = "nothing was served yet: this is what breakeven.yaml declares"
 SAID = {
-    ("budgets", "list"): "team:search@month     20",
+    ("budgets", "list"): "team:search@month  hard  $20.00",
     ("prices", "show"): "0.15",
     ("prices", "check"): "no doubts",
     ("rates", "list"): "1 H100",
