@@ -80,6 +80,7 @@ def test_both_fail_and_the_cause_is_named(tmp_path: Path) -> None:
     [
         ("No matching distribution found for x", "no wheel for this machine"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES", "not the locked one"),
+        ("Hash mismatch. Computed: sha256:fdc314077dcc183b079c", "not the locked one"),
         ("Connection refused", "is the package index reachable"),
     ],
 )
