@@ -85,6 +85,7 @@ class SimulatedEngine:
                 for queued in queue:
                     if queued.id == id:
                         queue.remove(queued)
+                        self._is_blocked = False  # what stood behind it may fit
                         self.totals.aborted += 1
                         return queued.base
             return None
@@ -192,6 +193,7 @@ class SimulatedEngine:
         self._is_blocked = not self._running
         if self._is_blocked:
             self._boundary_s = until_s
+            self._arrive()  # behind it: they wait in turn
             return False
         horizon_s = self._arriving[0].visible_s if self._arriving else None
         limit = 1 if self._tokens else None

@@ -105,10 +105,10 @@ class Pacer:
         self._meters.record_aborted()
         self._schedule()
 
-    def free_kept(self, id: str) -> bool:  # noqa: A002  (as on the wire)
+    def free_kept(self, sequence_id: str) -> bool:
         """Give back what was kept of a request, and start what waited for it."""
         self.catch_up()
-        is_freed = self.engine.free_kept(id)
+        is_freed = self.engine.free_kept(sequence_id)
         self._schedule()
         return is_freed
 

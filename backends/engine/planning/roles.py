@@ -77,7 +77,7 @@ class _Engine:
 
     @property
     def moved_s(self) -> float:
-        """One prompt's KV, as moves were measured."""
+        """One prompt's KV, at the defaults of a pool's `roles`."""
         return SETUP_S + self.load.prompt_tokens * self.kv_bytes / (GB_PER_S * 1e9)
 
 
@@ -88,7 +88,7 @@ def role_layouts(
     figures: Figures,
     usd_per_gpu_hour: Decimal | None,
 ) -> tuple[RoleLayout, ...]:
-    """Return layouts of 2 and of 4 copies, of each count the cheapest marked.
+    """Return layouts of 2 and of 4 copies; of each count what serves most is marked.
 
     Empty without a promised time per token: then nothing speaks for engines apart.
     """
@@ -104,13 +104,15 @@ def role_layouts(
     )
     made: list[RoleLayout] = []
     for copies in COPIES:
-        found = [_priced(each, engine, layout, usd_per_gpu_hour) for each in _of(engine, copies)]
+        found = [
+            _priced(each, engine, layout, usd_per_gpu_hour) for each in _layouts(engine, copies)
+        ]
         best = max(each.requests_s for each in found)
         made += (replace(each, advised=0 < best == each.requests_s) for each in found)
     return tuple(made)
 
 
-def _of(engine: _Engine, copies: int) -> Iterator[RoleLayout]:
+def _layouts(engine: _Engine, copies: int) -> Iterator[RoleLayout]:
     yield _whole(engine, copies)
     for prefill in range(1, copies):
         yield _apart(engine, prefill, copies - prefill)

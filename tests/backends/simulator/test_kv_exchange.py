@@ -142,6 +142,22 @@ def test_what_waits_for_kept_blocks_starts_once_they_are_given_back(shape) -> No
     assert (engine.unfinished, engine.kv_used_tokens) == (0, 0)
 
 
+def test_what_stands_behind_one_that_is_given_up_starts(shape) -> None:
+    """Red before: nothing was to happen next until some kept blocks were given back."""
+    engine, whole = SimulatedEngine(shape), shape.kv_capacity_tokens
+    kept = shape.context_tokens - 1
+    engine.submit("kept", 0.0, prompt_tokens=kept, output_tokens=1, kv=KvHandover(is_kept=True))
+    engine.advance(10.0)
+    engine.submit("large", 10.0, prompt_tokens=whole - kept + 16, output_tokens=2)
+    engine.submit("small", 10.1, prompt_tokens=16, output_tokens=2)
+    engine.advance(20.0)
+    assert (engine.waiting, engine.next_s()) == (2, None)
+    engine.abort("large")
+    assert engine.next_s() == 20.0
+    finished = [each.id for each in engine.advance(30.0) if each.what is SequenceEventKind.FINISHED]
+    assert finished == ["small"]
+
+
 async def test_in_real_time_too_it_starts_by_itself(serve, shape) -> None:
     reader = handing(shape, lease_s=1.0)
 

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 
+from deploy.docsite import alerts_page
 from deploy.docsite.alerts_page import address_of, alerts, runbooks, text
 from deploy.docsite.command_tree import fault_of
 from deploy.docsite.staging import anchors
@@ -39,3 +40,13 @@ def test_no_template_of_prometheus_is_shown() -> None:
     assert "{{" not in shown
     assert "{value}" in shown
     assert "{instance}" in shown
+
+
+def test_an_alert_without_steps_is_named(monkeypatch) -> None:
+    """Red before: a KeyError of the page's own."""
+    known = runbooks()
+    missing = next(iter(known))
+    others = {name: steps for name, steps in known.items() if name != missing}
+    monkeypatch.setattr(alerts_page, "runbooks", lambda: others)
+    with pytest.raises(SystemExit, match=f"write the first steps of {missing}"):
+        text()
