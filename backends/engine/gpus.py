@@ -25,12 +25,22 @@ def bytes_in_use() -> int | None:
 
 
 def _query_smi(what: str) -> list[str] | None:
+    words = smi_command(what)
+    if words is None:
+        return None
+    answer = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603  (found on PATH, its arguments are no shell's)
+    return answer.stdout.splitlines()
+
+
+def smi_command(fields: str) -> list[str] | None:
+    """Return what prints a line of comma-separated `fields` for each GPU that engines may see.
+
+    `None` without nvidia-smi.
+    """
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None
-    words = [smi, f"--query-gpu={what}", "--format=csv,noheader,nounits"]
+    words = [smi, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     # The driver lists every GPU of the host: what others do on theirs is no matter of ours.
     seen = os.environ.get(_VISIBLE)
-    words += [f"--id={seen}"] if seen else []
-    answer = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603  (found on PATH, its arguments are no shell's)
-    return answer.stdout.splitlines()
+    return words + ([f"--id={seen}"] if seen else [])

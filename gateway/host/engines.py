@@ -31,11 +31,13 @@ from gateway.config.schedules import stopped_since_us
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.settings import EngineSection, Settings
 from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
+from gateway.fleet.gpu_notes import forget_gpus
 from gateway.fleet.scaled_seats import is_seat_wanted
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.children import ChildCommand, ChildProcess, Forks
 from gateway.host.devices import assign_gpus, memory
 from gateway.host.engine_duty import installed
+from gateway.host.gpu_watch import watch_gpus
 from gateway.runtime import BUDGET, SEQUENCES, EngineReplica, Runtime
 from gateway.table_layout import LoadCell
 from ledger.file_watch import FileWatch
@@ -80,6 +82,7 @@ class EngineSupervision:
 
     async def run(self) -> None:
         """Start everything; returns when every engine was started once, or the end is near."""
+        forget_gpus(self._runtime.run_dir)
         self._keep(self._obey())
         self._words.publish()
         seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
@@ -97,6 +100,7 @@ class EngineSupervision:
         if flavour_here() == "cuda":
             self._visible = await asyncio.to_thread(gpus.gpu_ids)
             self._gpus = assign_gpus(self._runtime.engines, self._settings.pools, self._visible)
+            self._keep(watch_gpus(self._runtime.run_dir, Clock()))
         for row, seat in real:
             if self._ending:
                 return

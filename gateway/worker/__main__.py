@@ -38,6 +38,7 @@ from gateway.process import start_process
 from gateway.request.sockets.responses_sockets import is_socket_path
 from gateway.runtime import METRICS_DIR, Runtime
 from gateway.telemetry.metrics.fleet import FleetMetrics
+from gateway.telemetry.metrics.gpus import GpuMetrics
 from gateway.telemetry.metrics.host import HostMetrics
 from gateway.telemetry.metrics.metric_files import allocate_metric_files
 from gateway.worker.app import Gateway
@@ -72,6 +73,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
     board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     stale_s = settings.telemetry.stale_s
     summed.register(HostMetrics(runtime.run_dir, board, stale_s=stale_s, clock=Clock()))
+    summed.register(GpuMetrics(runtime.run_dir, Clock()))
     if any(pool.scale is not None for pool in settings.pools.values()):
         summed.register(FleetMetrics(runtime.run_dir, Clock()))
     engine = open_readonly(runtime.ledger_url)  # a worker writes to its journal only

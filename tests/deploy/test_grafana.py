@@ -18,6 +18,7 @@ from gateway.clock import Clock
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import TableLayout
 from gateway.telemetry.metrics.fleet import FleetMetrics
+from gateway.telemetry.metrics.gpus import GpuMetrics
 from gateway.telemetry.metrics.host import HostMetrics
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.telemetry.otel.sending import ExportCounters
@@ -55,6 +56,7 @@ def of_the_host() -> dict[str, set[str]]:
         board = SharedLoadTable(run_dir / "board", TableLayout(workers=1, engines=(), apis=()))
         families = [*HostMetrics(run_dir, board, stale_s=1.0, clock=Clock()).collect()]
         families += FleetMetrics(run_dir, Clock()).collect()
+        families += GpuMetrics(run_dir, Clock()).collect()
         found = {
             family.name + ("_total" if family.type == "counter" else ""): set(family._labelnames)
             for family in families
@@ -195,6 +197,8 @@ BEHIND, AWAY = "breakeven_ledger_lag_seconds", "breakeven_ledger_away"
 ASIDE, BLIND = "breakeven_ledger_quarantined_total", 'breakeven_static_decisions_total{cause="%s"}'
 DAMAGED, STALLED = "breakeven_journal_findings", "breakeven_journal_stalled"
 HEALTHY = 'breakeven_engine_healthy{engine="a"}'
+SLOWED = 'breakeven_gpu_slowed{instance="h",gpu="0",reason="%s"}'
+GPU_SILENT = "breakeven_gpu_silent_seconds"
 SPANS = 'breakeven_otel_spans_total{instance="h",outcome="%s"}'
 HOST = '{instance="h"}'
 UP = 'up{instance="h",job="any"}'
@@ -227,6 +231,12 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenJournalStalled", {"instance": "h"}, {STALLED + HOST: "0x80 1x40"}),
     ("BreakevenDecidesBlindly", {"cause": "telemetry"}, {BLIND % "telemetry": "0x87 3x20"}),
     ("BreakevenEngineUnhealthy", {"engine": "a"}, {HEALTHY: "1x80 0x40"}),
+    (
+        "BreakevenGpuSlowed",
+        {"instance": "h", "gpu": "0", "reason": "thermal"},
+        {SLOWED % "thermal": "0x80 1x40", SLOWED % "power_cap": "1x120"},
+    ),
+    ("BreakevenGpuSilent", {"instance": "h"}, {GPU_SILENT + HOST: "9x80 130+15x40"}),
     ("BreakevenTracesLost", {"instance": "h"}, {SPANS % "lost": "0x60 0+5x60"}),
     ("BreakevenModelDrifts", {"pool": "chat"}, {DRIFTS: "1x120"}),
     ("BreakevenSloBurnsFast", {}, {MET: "0+1x120", MISSED: "0+4x120"}),
@@ -278,6 +288,9 @@ CALM = (
     ("BreakevenJournalStalled", {}, {STALLED + HOST: "1x60 0x60"}),  # over
     ("BreakevenDecidesBlindly", {}, {BLIND % "telemetry": "0x60 3x60"}),  # over
     ("BreakevenEngineUnhealthy", {}, {HEALTHY: "1x87 0x20"}),  # for too short a time
+    ("BreakevenGpuSlowed", {}, {SLOWED % "power_cap": "1x120"}),  # usual under full load
+    ("BreakevenGpuSlowed", {}, {SLOWED % "thermal": "0x112 1x8"}),  # for too short a time
+    ("BreakevenGpuSilent", {}, {GPU_SILENT + HOST: "15x120"}),
     ("BreakevenTracesLost", {}, {SPANS % "sent": "0+5x120", SPANS % "lost": "0x60 9x60"}),  # over
     ("BreakevenModelDrifts", {}, {DRIFTS: "0x87 1x20"}),  # for too short a time
     ("BreakevenSloBurnsFast", {}, {MET: "0+4x120", MISSED: "0+6x120"}),

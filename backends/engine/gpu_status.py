@@ -1,0 +1,96 @@
+"""Memory, temperature and held-down clocks of the host's GPUs, as their driver tells them.
+
+`nvidia-smi` reads NVML in a process of its own: a driver that hangs takes that with it, and not
+the gateway. Names and bits are those of `nvml.h` (`nvmlClocksEventReasons*`).
+"""
+
+import asyncio
+from asyncio.subprocess import DEVNULL, PIPE
+from typing import Final
+
+import msgspec
+
+from backends.engine import gpus
+
+# A driver before 535 knows the second name alone.
+_CLOCKS: Final = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+_FIELDS: Final = "index,memory.used,memory.total,temperature.gpu"
+_MIB: Final = 20
+SLOWDOWNS: Final = {
+    "power_cap": 0x4,  # the board is at its power limit: usual under full load
+    "hardware": 0x8,
+    "thermal": 0x20 | 0x40,
+    "power_brake": 0x80,
+}
+
+
+class GpuStatus(msgspec.Struct, frozen=True):
+    """One GPU at one moment. What its driver does not tell is `None`.
+
+    `slowed_by` holds keys of `SLOWDOWNS`: reasons for which its clocks are held down.
+    """
+
+    index: str
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    temperature_c: int | None
+    slowed_by: tuple[str, ...] | None
+
+
+class GpuReader:
+    """Asks the driver, and never waits for one that does not answer."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._asked: asyncio.subprocess.Process | None = None
+
+    async def read(self) -> list[GpuStatus] | None:
+        """Return the GPUs that engines may see; `None` where their driver does not tell.
+
+        While an earlier question hangs, which even a kill may not end, no other is asked.
+        """
+        for clocks in _CLOCKS:
+            words = gpus.smi_command(f"{_FIELDS},{clocks}")
+            if words is None or (self._asked is not None and self._asked.returncode is None):
+                return None
+            read = [_parse(line) for line in await self._ask(words)]
+            found = [gpu for gpu in read if gpu is not None]
+            if found and len(found) == len(read):
+                return found
+        return None
+
+    async def _ask(self, words: list[str]) -> list[str]:
+        self._asked = process = await asyncio.create_subprocess_exec(
+            *words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            return []
+        finally:
+            if process.returncode is None:
+                process.kill()
+        return output.decode().splitlines()
+
+
+def _parse(line: str) -> GpuStatus | None:
+    words = [word.strip() for word in line.split(",")]
+    if len(words) != len(_FIELDS.split(",")) + 1 or not words[0].isdecimal():
+        return None  # an error in words: of a field that it does not know, of a GPU that is lost
+    used, total, temperature = (int(word) if word.isdecimal() else None for word in words[1:4])
+    return GpuStatus(
+        words[0],
+        None if used is None else used << _MIB,
+        None if total is None else total << _MIB,
+        temperature,
+        _reasons(words[4]),
+    )
+
+
+def _reasons(mask: str) -> tuple[str, ...] | None:
+    try:
+        bits = int(mask, 16)
+    except ValueError:
+        return None  # [N/A]: this GPU does not tell
+    return tuple(reason for reason, of in SLOWDOWNS.items() if bits & of)

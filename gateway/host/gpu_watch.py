@@ -1,0 +1,20 @@
+"""Asks the driver about the GPUs of this host's engines, for as long as these are supervised."""
+
+from pathlib import Path
+
+from backends.engine.gpu_status import GpuReader
+from gateway.clock import Clock, next_tick
+from gateway.fleet.gpu_notes import GpuNote, write_gpus
+
+EVERY_S = 15.0
+LIMIT_S = 10.0  # of one answer; the driver of a GPU that fell off its bus may never give one
+
+
+async def watch_gpus(run_dir: Path, clock: Clock, every_s: float = EVERY_S) -> None:
+    """Write a note after every answer. Without an answer the note stays, and its age tells."""
+    reader = GpuReader(LIMIT_S)
+    while True:
+        gpus = await reader.read()
+        if gpus is not None:
+            write_gpus(run_dir, GpuNote(clock.wall_us(), gpus))
+        await next_tick(every_s)
