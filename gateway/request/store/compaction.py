@@ -13,7 +13,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.request.dialects.answer_keeper import KeptAnswer
-from gateway.request.dialects.compaction import PREFACE
+from gateway.request.dialects.compaction import PREFACE, SUMMARY_MARK
 from gateway.request.store.object_store import ObjectStore
 from router.policy import tighten
 from router.types import Residency
@@ -36,7 +36,8 @@ class CompactionReader:
                 summary, bound = await self._open(item, f"input[{index}]")
                 residency = tighten(residency, bound)
                 content = [{"type": "input_text", "text": PREFACE + summary}]
-                opened.append({"type": "message", "role": "user", "content": content})
+                message = {"type": "message", "role": "user", "content": content}
+                opened.append({**message, **SUMMARY_MARK})
             else:
                 opened.append(item)
         return opened, residency
