@@ -28,12 +28,17 @@ class CompactionReader:
         self._store = store
         self._team_id = team_id
 
-    async def open_all(self, items: Sequence[Any]) -> tuple[list[Any], Residency]:
-        """Return the items with each compaction as a message, and the tightest residency."""
+    async def open_all(
+        self, items: Sequence[Any], where: str = "input"
+    ) -> tuple[list[Any], Residency]:
+        """Return the items with each compaction as a message, and the tightest residency.
+
+        `where`: the member that they stand in. Raises `RequestError` for one that does not open.
+        """
         residency, opened = Residency.ANY, []
         for index, item in enumerate(items):
             if isinstance(item, dict) and item.get("type") in ("compaction", "compaction_summary"):
-                summary, bound = await self._open(item, f"input[{index}]")
+                summary, bound = await self._open(item, f"{where}[{index}]")
                 residency = tighten(residency, bound)
                 content = [{"type": "input_text", "text": PREFACE + summary}]
                 message = {"type": "message", "role": "user", "content": content}
