@@ -21,6 +21,7 @@ _TEXT: Final = "text/"
 _INSTRUCTIONS: Final = ("system", "developer")
 _READ: Final = frozenset(("role", "content", "tool_call_id", "tool_calls", "thinking_blocks", MARK))
 _READ_OF_PARTS: Final = frozenset(("type", "text", "refusal", "image_url", "file", MARK))
+_PARTS: Final = _READ_OF_PARTS - {"type", MARK}  # types of parts that Messages have a form for
 
 
 class NoMessagesForm(Exception):
@@ -150,6 +151,8 @@ def _untold(entry: Mapping[str, Any]) -> set[str]:
     left = {f"messages.{name}" for name, value in entry.items() if value and name not in _READ}
     content = entry.get("content")
     for part in content if isinstance(content, list) else ():
+        if part.get("type") not in _PARTS:  # it is named as a whole
+            continue
         left |= {
             f"messages.{part.get('type')}.{name}"
             for name, value in part.items()
