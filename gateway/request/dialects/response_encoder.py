@@ -120,9 +120,11 @@ class ResponseEncoder(ABC):
         self._over = True
         return b"".join(self.on_finish())
 
-    def state_document(self, status: str, error: str | None = None) -> dict[str, Any]:
+    def state_document(
+        self, status: str, error: str | None = None, code: str = "server_error"
+    ) -> dict[str, Any]:
         """The answer before it is whole, where the dialect has a form for that."""
-        del status, error
+        del status, error, code
         return self.document()
 
     def failed_document(self) -> dict[str, Any] | None:
