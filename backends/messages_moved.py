@@ -17,6 +17,7 @@ from zlib import crc32
 import msgspec
 
 _CLAUDE: Final = "claude"
+_MANAGED: Final = "context_management"
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
 _ODD_LETTERS: Final = re.compile(r"[^A-Za-z0-9_-]")
 _CALL_IDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
@@ -57,9 +58,26 @@ def moved_body(body: bytes) -> MovedBody:
     if is_budget and isinstance(kept, list) and lacks_thought(kept):
         del members["thinking"]
         left.add("thinking")
+        left.update(_without_clearing(members))
     if kept == messages and not left:
         return MovedBody(body)
     return MovedBody(msgspec.json.encode(members), tuple(sorted(left)))
+
+
+def _without_clearing(members: dict[str, msgspec.Raw]) -> Iterator[str]:
+    """Take out edits of thoughts, which are refused where nothing is thought; yield their member."""
+    given = msgspec.json.decode(members.get(_MANAGED, b"null"))
+    edits = given.get("edits") if isinstance(given, dict) else None
+    if not isinstance(edits, list):
+        return
+    kept = [edit for edit in edits if not (isinstance(edit, dict) and _clears_thoughts(edit))]
+    if len(kept) < len(edits):
+        members[_MANAGED] = msgspec.Raw(msgspec.json.encode({**given, "edits": kept}))
+        yield _MANAGED
+
+
+def _clears_thoughts(edit: Mapping[str, Any]) -> bool:
+    return str(edit.get("type")).startswith("clear_thinking")
 
 
 def lacks_thought(messages: Sequence[Any]) -> bool:

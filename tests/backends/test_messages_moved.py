@@ -83,6 +83,26 @@ def test_a_turn_with_tools_goes_on_as_it_began(turn: dict, kept: bool, ignored: 
     assert (made.get("thinking") == BUDGET, left) == (kept, ignored)
 
 
+@pytest.mark.parametrize(
+    ("management", "kept", "ignored"),
+    [
+        (
+            {"edits": [{"type": "clear_thinking_20251015"}, {"type": "clear_tool_uses_20250919"}]},
+            {"edits": [{"type": "clear_tool_uses_20250919"}]},
+            ("context_management", "thinking"),
+        ),
+        ({"edits": [{"type": "clear_tool_uses_20250919"}]},) * 2 + (("thinking",),),
+        ({"edits": None},) * 2 + (("thinking",),),
+        (None, None, ("thinking",)),
+    ],
+)
+def test_without_thinking_no_thoughts_are_cleared(management, kept, ignored: tuple) -> None:
+    """Claude refuses such an edit where nothing is thought."""
+    asked = {"thinking": BUDGET, "context_management": management}
+    made, left = moved(USER, told(call("b")), result("b"), **asked)
+    assert (made["context_management"], left) == (kept, ignored)
+
+
 def test_thinking_without_a_budget_needs_no_thought_before() -> None:
     turns = (USER, told(call("budget_tokens")), result("budget_tokens"))
     asked = body(*turns, thinking={"type": "adaptive"}, note="budget_tokens")
