@@ -65,7 +65,7 @@ def moved_body(body: bytes) -> MovedBody:
 
 
 def _without_clearing(members: dict[str, msgspec.Raw]) -> Iterator[str]:
-    """Take out edits of thoughts, which are refused where nothing is thought; yield their member."""
+    """Take out edits of thoughts, refused where nothing is thought; yield their member."""
     given = msgspec.json.decode(members.get(_MANAGED, b"null"))
     edits = given.get("edits") if isinstance(given, dict) else None
     if not isinstance(edits, list):
