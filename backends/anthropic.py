@@ -4,7 +4,8 @@ Two kinds of calls come here. A body that a client wrote in Messages (`/messages
 and the answer's events come back inside chat's (`backends.native_events`), which relays and books
 read. A body of chat is translated (`messages_request`), and so is its answer (`messages_answer`).
 The wire is `OpenAIBackend`'s: its connections, deadlines, hang-ups and kinds of errors. Here are
-the key's header, the version, and the betas of a client that the operator lets through.
+the key's header, the version, and the betas of a client that the operator lets through. Turns that
+other models made are told as Claude takes them (`messages_moved`).
 
 Refusals that only Anthropic's words tell are told in those that everybody here reads: a prompt
 beyond the context, and a balance that is spent, which comes as a 400.
@@ -26,6 +27,7 @@ from backends.exchange import read_all
 from backends.http import HttpClient
 from backends.http_connection import HttpExchange
 from backends.messages_answer import MessagesStream, chat_answer
+from backends.messages_moved import moved_body
 from backends.messages_request import NoMessagesForm, messages_request
 from backends.openai import FORWARDED, Credentials, OpenAIBackend
 from backends.refusal import CONTEXT_LENGTH, TOO_LONG
@@ -112,7 +114,7 @@ class AnthropicBackend:
     async def open(self, call: Call) -> Exchange:
         """Send the call; return its answer as chat's, or raise what its status means."""
         native = call.path != CHAT_PATH
-        call = self._with_version(call if native else _translated(call))
+        call = self._with_version(_moved(call if native else _translated(call)))
         inner = await self._wire.open(call)
         if inner.status >= 400:
             return _ready(inner, await _refused(inner))
@@ -166,6 +168,13 @@ def _translated(call: Call) -> Call:
         raise call.transmission.judge(declined) from None
     call.transmission.ignored += made.ignored
     return replace(call, path=MESSAGES_PATH, body=made.body)
+
+
+def _moved(call: Call) -> Call:
+    """Return the call without what its model refuses of other models' turns."""
+    moved = moved_body(call.body)
+    call.transmission.ignored += moved.ignored
+    return call if moved.body is call.body else replace(call, body=moved.body)
 
 
 def _ready(

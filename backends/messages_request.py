@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from backends.messages_moved import lacks_thought
 from backends.messages_turns import MessagesTurns, NoMessagesForm, mark_of
 
 __all__ = ["MessagesBody", "NoMessagesForm", "messages_request"]
@@ -65,10 +66,7 @@ def messages_request(body: bytes) -> MessagesBody:
     made["messages"] = turns.messages
     made |= {name: asked[name] for name in _SAME if asked.get(name) is not None}
     made |= _tools(asked)
-    stops = asked.get("stop")
-    if stops:
-        made["stop_sequences"] = [stops] if isinstance(stops, str) else stops
-    for part in (_temperature, _format, _thinking, _tier):
+    for part in (_stops, _temperature, _format, _thinking, _tier):
         left.update(part(asked, made))
     return MessagesBody(msgspec.json.encode(made), tuple(sorted(left)))
 
@@ -165,6 +163,17 @@ def _search(options: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+def _stops(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
+    """Texts of blanks alone, which chat takes, are refused by Messages."""
+    given = asked.get("stop") or []
+    texts = [given] if isinstance(given, str) else given
+    kept = [text for text in texts if not isinstance(text, str) or text.strip()]
+    if kept:
+        made["stop_sequences"] = kept
+    if len(kept) < len(texts):
+        yield "stop"
+
+
 def _temperature(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
     """Chat's goes to 2, that of Messages to 1."""
     value = asked.get("temperature")
@@ -205,7 +214,7 @@ def _thinking(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
         made["output_config"] = {**(made.get("output_config") or {}), "effort": _EFFORTS[effort]}
     else:
         budget = min(_BUDGETS.get(effort, _BUDGETS["xhigh"]), made["max_tokens"] - 1)
-        if budget < LEAST_THINKING:
+        if budget < LEAST_THINKING or lacks_thought(made["messages"]):
             yield "reasoning_effort"
             return
         made["thinking"] = {"type": "enabled", "budget_tokens": budget}

@@ -3,19 +3,25 @@
 Messages have two roles in turn: results of tools and what the user says beside them are one turn.
 Instructions that stand first are the system's; later ones go into the user's turn. Empty texts,
 which the API refuses, are left out.
+
+A part that Messages have no form for is refused where the user has just sent it. In earlier turns,
+which clients send again and again, a line of text says that it was left out.
 """
 
-from collections.abc import Mapping
+import binascii
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 MARK: Final = "cache_control"
-_PDF: Final = "data:application/pdf;base64,"
+_PDF: Final = "application/pdf"
+_TEXT: Final = "text/"
 _INSTRUCTIONS: Final = ("system", "developer")
 _READ: Final = frozenset(("role", "content", "tool_call_id", "tool_calls", "thinking_blocks", MARK))
 _READ_OF_PARTS: Final = frozenset(("type", "text", "refusal", "image_url", "file", MARK))
+_PARTS: Final = _READ_OF_PARTS - {"type", MARK}  # types of parts that Messages have a form for
 
 
 class NoMessagesForm(Exception):
@@ -35,19 +41,24 @@ def mark_of(value: Mapping[str, Any]) -> dict[str, Any]:
 class MessagesTurns:
     """Blocks of the instructions, and turns of user and assistant.
 
-    `ignored`: names of members of messages and parts that Messages have no form for.
+    `ignored`: names of members of messages and parts that Messages have no form for. `newest`: what
+    is read now has just been said.
     """
 
     system: list[dict[str, Any]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
     ignored: set[str] = field(default_factory=set)
+    newest: bool = True
 
     @classmethod
     def read(cls, messages: Any) -> "MessagesTurns":
         """Raises `NoMessagesForm` with the place of what has none."""
         found = cls()
-        for number, entry in enumerate(messages if isinstance(messages, list) else ()):
+        listed = messages if isinstance(messages, list) else []
+        newest = _newest(listed)
+        for number, entry in enumerate(listed):
             place = f"messages[{number}]"
+            found.newest = number >= newest
             if not isinstance(entry, dict):
                 raise NoMessagesForm(place, "must be an object.")
             found._add(entry, place)
@@ -57,18 +68,20 @@ class MessagesTurns:
     def _add(self, entry: Mapping[str, Any], place: str) -> None:
         role, content, where = entry.get("role"), entry.get("content"), f"{place}.content"
         if role in _INSTRUCTIONS:
-            blocks = _blocks(content, where, entry)
+            blocks = self._blocks(content, where, entry)
             if not self.messages:
                 self.system += blocks
                 return
-            words = "\n\n".join(str(block.get("text")) for block in blocks)
+            words = "\n\n".join(block["text"] for block in blocks if block["type"] == "text")
+            if any(block["type"] == "image" for block in blocks):
+                self.ignored.add("messages.image_url")
             told = f"<system-reminder>\n{words}\n</system-reminder>"
             self._say("user", [{"type": "text", "text": told}] if words else [])
         elif role == "user":
-            self._say("user", _blocks(content, where, entry))
+            self._say("user", self._blocks(content, where, entry))
         elif role == "tool":
             result = {"type": "tool_result", "tool_use_id": entry.get("tool_call_id")}
-            inner = content if isinstance(content, str) else _blocks(content, where, {})
+            inner = content if isinstance(content, str) else self._blocks(content, where, {})
             self._say("user", [{**result, "content": inner, **mark_of(entry)}])
         elif role == "assistant":
             thoughts = [block for block in entry.get("thinking_blocks") or () if block]
@@ -76,7 +89,7 @@ class MessagesTurns:
                 _call(call, f"{place}.tool_calls[{number}]")
                 for number, call in enumerate(entry.get("tool_calls") or ())
             ]
-            said = _blocks(content, where, {} if calls else entry)
+            said = self._blocks(content, where, {} if calls else entry)
             self._say("assistant", [*thoughts, *said, *calls])
         else:
             raise NoMessagesForm(f"{place}.role", f"Messages have no role `{role}`.")
@@ -89,11 +102,57 @@ class MessagesTurns:
         else:
             self.messages.append({"role": role, "content": blocks})
 
+    def _blocks(self, content: Any, place: str, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return blocks of a content; `entry` may have a mark for the last of them."""
+        if content is None:
+            return []
+        if isinstance(content, str):
+            return [{"type": "text", "text": content, **mark_of(entry)}] if content else []
+        if not isinstance(content, list):
+            raise NoMessagesForm(place, "must be a text or a list of parts.")
+        blocks = []
+        for number, part in enumerate(content):
+            block = self._block(part, f"{place}[{number}]")
+            if block is not None:
+                blocks.append({**block, **mark_of(part)})
+        if blocks:
+            blocks[-1] |= mark_of(entry)
+        return blocks
+
+    def _block(self, part: Any, place: str) -> dict[str, Any] | None:
+        """Return a part as a block; of earlier turns, a line for one that has no form."""
+        try:
+            return _block(part, place)
+        except NoMessagesForm:
+            kind = part.get("type") if isinstance(part, dict) else None
+            if self.newest or not isinstance(kind, str):
+                raise
+            self.ignored.add(f"messages.{kind}")
+            words = kind.replace("_", " ")[:64]
+            return {"type": "text", "text": f"[A part ({words}) was left out: it cannot be read.]"}
+
+
+def _newest(messages: Sequence[Any]) -> int:
+    """Return the number of the first message that the user has just said.
+
+    What comes beside a tool's result was not: an agent sends it, and would send it again. Nor was
+    what stands before another message of the user: it was refused, and is in the history now.
+    """
+    roles = [entry.get("role") if isinstance(entry, dict) else None for entry in messages]
+    number = len(roles)
+    while number and roles[number - 1] not in ("assistant", "tool"):
+        number -= 1
+    if number and roles[number - 1] == "tool":
+        return len(roles)
+    return max((at for at in range(number, len(roles)) if roles[at] == "user"), default=number)
+
 
 def _untold(entry: Mapping[str, Any]) -> set[str]:
     left = {f"messages.{name}" for name, value in entry.items() if value and name not in _READ}
     content = entry.get("content")
     for part in content if isinstance(content, list) else ():
+        if part.get("type") not in _PARTS:  # it is named as a whole
+            continue
         left |= {
             f"messages.{part.get('type')}.{name}"
             for name, value in part.items()
@@ -103,24 +162,6 @@ def _untold(entry: Mapping[str, Any]) -> set[str]:
         if isinstance(image, dict) and image.get("detail") not in (None, "auto"):
             left.add("messages.image_url.detail")
     return left
-
-
-def _blocks(content: Any, place: str, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return blocks of a content; `entry` may have a mark for the last of them."""
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [{"type": "text", "text": content, **mark_of(entry)}] if content else []
-    if not isinstance(content, list):
-        raise NoMessagesForm(place, "must be a text or a list of parts.")
-    blocks = []
-    for number, part in enumerate(content):
-        block = _block(part, f"{place}[{number}]")
-        if block is not None:
-            blocks.append({**block, **mark_of(part)})
-    if blocks:
-        blocks[-1] |= mark_of(entry)
-    return blocks
 
 
 def _block(part: Any, place: str) -> dict[str, Any] | None:
@@ -151,15 +192,31 @@ def _source(address: Any, place: str) -> dict[str, Any]:
 
 def _document(file: Mapping[str, Any], place: str) -> dict[str, Any]:
     data = file.get("file_data")
-    if not isinstance(data, str) or not data.startswith(_PDF):
-        raise NoMessagesForm(place, "a file must be a PDF with its data in Base64.")
-    source = {"type": "base64", "media_type": "application/pdf", "data": data.removeprefix(_PDF)}
+    head, comma, coded = data.partition(";base64,") if isinstance(data, str) else ("", "", "")
+    media = head.removeprefix("data:")
+    if comma and media == _PDF:
+        source = {"type": "base64", "media_type": media, "data": coded}
+    elif comma and media.startswith(_TEXT):
+        source = {"type": "text", "media_type": "text/plain", "data": _decoded(coded, place)}
+    else:
+        raise NoMessagesForm(place, "a file must be a PDF or a text, with its data in Base64.")
     name = file.get("filename")
     return {"type": "document", "source": source, **({"title": name} if name else {})}
 
 
+def _decoded(coded: str, place: str) -> str:
+    try:
+        return binascii.a2b_base64(coded).decode()
+    except ValueError:
+        raise NoMessagesForm(place, "a text must be UTF-8 in Base64.") from None
+
+
 def _call(call: Any, place: str) -> dict[str, Any]:
     function = call.get("function") if isinstance(call, dict) else None
+    custom = call.get("custom") if isinstance(call, dict) else None
+    if isinstance(custom, dict):  # of a tool whose input is a text
+        told = {"type": "tool_use", "id": call.get("id"), "name": custom.get("name")}
+        return {**told, "input": {"input": custom.get("input")}, **mark_of(call)}
     if not isinstance(function, dict):
         raise NoMessagesForm(place, "only calls of functions have a form in Messages.")
     told = {"type": "tool_use", "id": call.get("id"), "name": function.get("name")}

@@ -14,6 +14,7 @@ from gateway.errors import invalid_error
 from gateway.ids import BatchIds
 from gateway.request.dialects.fields import iterate_objects, metadata_of
 from gateway.request.dialects.responses_input import read_conversation
+from gateway.request.store.compaction import CompactionReader
 from gateway.request.store.continued_request import ContinuedRequest, RequestContinuation
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import name_items
@@ -30,6 +31,7 @@ from gateway.stored.list_page import (
 )
 from ledger.identity.keys import Identity
 from ledger.stored_objects import ObjectQuery
+from router.policy import tighten
 from router.types import Residency
 
 ITEMS_LIMIT: Final = 20  # of one request, as OpenAI documents it
@@ -105,8 +107,11 @@ class ConversationBook:
             )
         source = ContinuedRequest(stores=True, residency=Residency(identity.residency))
         given = await self._continuation.resolve(source, given, identity.team_id, "items")
+        reader = CompactionReader(self._store, identity.team_id)
+        opened, bound = await reader.open_all(given, "items")
+        source.residency = tighten(source.residency, bound)
         if given:
-            read_conversation(None, [*given, _NEXT], "items", refused_before=False)
+            read_conversation(None, [*opened, _NEXT], "items", refused_before=False)
         named = name_items(given, self._new_id(""), keep_ids=False)
         documents = [
             self._document(str(item["id"]), "item", item, identity, parent=conversation)

@@ -89,6 +89,26 @@ async def test_counts_come_back_as_they_are(upstream, wire, client):
     assert head_of(upstream)[""] == "POST /v1/messages/count_tokens HTTP/1.1"
 
 
+@pytest.mark.parametrize("path", [MESSAGES_PATH, COUNT_PATH, "/chat/completions"])
+async def test_turns_of_other_models_go_as_claude_takes_them(upstream, wire, client, path: str):
+    upstream.script = lambda n: [wire.respond(b"{}")]
+    function = {"name": "f", "arguments": "{}"}
+    call_of_chat = {"id": "f:0", "type": "function", "function": function}
+    native = {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "hm", "signature": ""},
+        {"type": "tool_use", "id": "f:0", "name": "f", "input": {}},
+    ]}  # fmt: skip
+    chats = {"role": "assistant", "tool_calls": [call_of_chat]}
+    is_chat = path == "/chat/completions"
+    asked = {"model": "claude-x", "max_tokens": 5, "messages": [chats if is_chat else native]}
+    sent = replace(call(path), body=json.dumps(asked).encode())
+    await read_all(await backend(upstream, client).open(sent), 100)
+    got = json.loads(upstream.requests[0].split(b"\r\n\r\n", 1)[1])
+    (block,) = got["messages"][0]["content"]
+    assert (block["type"], ":" in block["id"]) == ("tool_use", False)
+    assert sent.transmission.ignored == (() if is_chat else ("messages.thinking",))
+
+
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [

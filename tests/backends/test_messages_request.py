@@ -12,6 +12,11 @@ TURNS = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMA}}
 NEW, OLD = "claude-opus-4-6", "claude-3-7-sonnet-20250219"
+LOOP = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "found"},
+]
 
 
 def made(**members: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -90,6 +95,9 @@ def test_tools_are_chosen_alike(choice: Any, more: dict, told: dict | None) -> N
         ({"model": NEW, "reasoning_effort": "low", "tools": [TOOL], "tool_choice": "required"},
          {}, ("reasoning_effort",)),
         ({"reasoning_effort": "much"}, {}, ("reasoning_effort",)),
+        ({"model": OLD, "reasoning_effort": "low", "messages": LOOP}, {}, ("reasoning_effort",)),
+        ({"model": NEW, "reasoning_effort": "low", "messages": LOOP},
+         {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}, ()),
     ],
 )  # fmt: skip
 def test_effort_becomes_thinking_as_the_model_takes_it(
@@ -99,6 +107,22 @@ def test_effort_becomes_thinking_as_the_model_takes_it(
     names = ("thinking", "output_config", "temperature")
     assert {name: body[name] for name in names if name in body} == told
     assert left == ignored
+
+
+@pytest.mark.parametrize(
+    ("stop", "told", "ignored"),
+    [
+        ("\n", None, ("stop",)),
+        (["\n\n", "END", ""], ["END"], ("stop",)),
+        (["\nEND"], ["\nEND"], ()),
+        ([], None, ()),
+        ([5], [5], ()),
+    ],
+)
+def test_texts_of_blanks_alone_stop_nothing_there(stop, told, ignored: tuple) -> None:
+    """Messages refuse the request for one; what is no text is for the target to judge."""
+    body, left = made(stop=stop)
+    assert (body.get("stop_sequences"), left) == (told, ignored)
 
 
 def test_what_only_hints_is_named() -> None:

@@ -71,6 +71,13 @@ def test_a_conversation_with_tools() -> None:
             },
         ),
         ({"type": "refusal", "refusal": "no"}, text("no")),
+        (
+            {"type": "file", "file": {"file_data": "data:text/csv;base64,YTti", "filename": "a"}},
+            {
+                "type": "document", "title": "a",
+                "source": {"type": "text", "media_type": "text/plain", "data": "a;b"},
+            },
+        ),
     ],
 )  # fmt: skip
 def test_parts_become_blocks(part: dict, block: dict) -> None:
@@ -86,6 +93,9 @@ def test_parts_become_blocks(part: dict, block: dict) -> None:
          "messages[0].content[0]"),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,x"}}]},
          "messages[0].content[0]"),
+        ({"role": "user", "content": [
+            {"type": "file", "file": {"file_data": "data:text/csv;base64,/w=="}}
+        ]}, "messages[0].content[0]"),
         ({"role": "user", "content": 5}, "messages[0].content"),
         ({"role": "function", "content": "x"}, "messages[0].role"),
         ({"role": "assistant", "tool_calls": [{"type": "custom"}]}, "messages[0].tool_calls[0]"),
@@ -97,6 +107,52 @@ def test_what_has_no_form_is_named(message: Any, place: str) -> None:
         MessagesTurns.read([message])
     assert refused.value.member == place
     assert f"`{place}`" in str(refused.value)
+
+
+SOUND = {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}
+SHEET = {"type": "file", "file": {"file_data": "data:application/msword;base64,AA"}}
+HEARD = {"role": "user", "content": [SOUND, SHEET, {"type": "text", "text": "hear"}]}
+ANSWER = {"role": "assistant", "content": "heard"}
+RESULT = {"role": "tool", "tool_call_id": "c", "content": [SOUND]}
+NEXT = {"role": "user", "content": "next"}
+LEFT = "[A part (input audio) was left out: it cannot be read.]"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [[ANSWER, NEXT], [NEXT], [ANSWER, RESULT], [ANSWER, RESULT, NEXT], [ANSWER, NEXT, ANSWER]],
+)  # fmt: skip
+def test_a_part_without_a_form_locks_no_session(after: list[dict[str, Any]]) -> None:
+    """Clients send it again with each later turn, and cannot take it out."""
+    turns = MessagesTurns.read([HEARD, *after])
+    first = turns.messages[0]["content"][:3]
+    assert first == [
+        text(LEFT), text("[A part (file) was left out: it cannot be read.]"), text("hear")
+    ]  # fmt: skip
+    assert turns.ignored == {"messages.input_audio", "messages.file"}
+
+
+@pytest.mark.parametrize("before", [[], [ANSWER], [NEXT, ANSWER], [NEXT]])
+def test_a_part_that_was_just_said_is_refused(before: list[dict[str, Any]]) -> None:
+    with pytest.raises(NoMessagesForm) as refused:
+        MessagesTurns.read([*before, HEARD])
+    assert refused.value.member == f"messages[{len(before)}].content[0]"
+
+
+def test_a_late_instruction_says_its_words_alone() -> None:
+    picture = {"type": "image_url", "image_url": "https://x.example/a.png"}
+    late = {"role": "developer", "content": [picture, text("Hurry.")]}
+    turns = MessagesTurns.read([NEXT, ANSWER, late, NEXT])
+    said = turns.messages[-1]["content"]
+    assert said == [text("<system-reminder>\nHurry.\n</system-reminder>"), text("next")]
+    assert turns.ignored == {"messages.image_url"}
+
+
+def test_a_call_of_a_custom_tool_has_its_text_as_input() -> None:
+    call = {"id": "c", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+    told = MessagesTurns.read([{"role": "assistant", "tool_calls": [call]}])
+    block = {"type": "tool_use", "id": "c", "name": "run", "input": {"input": "ls"}}
+    assert told.messages[0]["content"] == [block]
 
 
 @pytest.mark.parametrize(

@@ -59,10 +59,19 @@ def pieces(said: Any) -> Iterator[ContentPiece]:
         yield ContentPiece("text", _text(content))
     if _text(said.get("refusal")):
         yield ContentPiece("refusal", _text(said["refusal"]))
-    calls = said.get("tool_calls")
-    for place, call in enumerate(calls if isinstance(calls, list) else ()):
-        if isinstance(call, dict):
-            yield _call(call, place)
+    yield from _calls(said)
+
+
+def _calls(said: dict[str, Any]) -> Iterator[ContentPiece]:
+    calls, old = said.get("tool_calls"), said.get("function_call")
+    if isinstance(calls, list) and calls:
+        yield from (
+            _call(call, place) for place, call in enumerate(calls) if isinstance(call, dict)
+        )
+    elif isinstance(old, dict):  # as old servers answer, also to `tools`
+        piece = _call({"function": old}, 0)
+        if piece.name or piece.text:
+            yield piece
 
 
 class UrlCitation(NamedTuple):

@@ -41,6 +41,7 @@ _UNUSED: Final = (
 _UNSAID: Final = frozenset((b"null", b"false", b"[]", b"{}", b"0"))
 # How a message begins that stands for an earlier compaction, whose words the new one has.
 PREFACE: Final = "Summary of the conversation so far:\n\n"
+SUMMARY_MARK: Final = {"created_by": "compaction"}  # of such a message: a user may write alike
 Voice = Callable[[str, int], ResponseEncoder]
 
 
@@ -117,7 +118,7 @@ def last_user_messages(given: Any) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     left = KEPT_BYTES
     for index, item in reversed(list(enumerate(given if isinstance(given, list) else ()))):
-        if not _is_user(item) or _is_summary(item.get("content")):
+        if not _is_user(item) or item.items() >= SUMMARY_MARK.items():
             continue
         left -= len(msgspec.json.encode(item))
         if left < 0:
@@ -143,12 +144,6 @@ def joined(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _is_user(item: Any) -> bool:
     is_message = isinstance(item, Mapping) and item.get("type", "message") == "message"
     return is_message and item.get("role") == "user"
-
-
-def _is_summary(content: Any) -> bool:
-    part = content[0] if isinstance(content, list) and content else None
-    text = part.get("text") if isinstance(part, Mapping) else None
-    return isinstance(text, str) and text.startswith(PREFACE)
 
 
 COMPACT: Final = CompactionDialect()

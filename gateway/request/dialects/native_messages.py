@@ -54,8 +54,26 @@ def native_request(members: Members, refusal: RequestError | None = None) -> Nat
     if _names_kept_things(members):
         return None
     ignored = tuple(name for name in _WITHHELD if name in members)
-    kept = {name: value for name, value in members.items() if name not in _WITHHELD}
+    kept = {name: _as_judged(value) for name, value in members.items() if name not in _WITHHELD}
     return NativeRequest(kept, ignored, refusal=refusal)
+
+
+def _as_judged(value: msgspec.Raw) -> msgspec.Raw:
+    """Return a value as it was read here: of a name that stands twice in an object, the last.
+
+    A target may read the first, which nobody judged. What has none keeps its bytes.
+    """
+    text = bytes(value)
+    if text[:1] not in (b"{", b"["):
+        return value
+    read = encode_raw(msgspec.json.decode(text))
+    if bytes(read) == text:  # as many clients write it, so each name stands once
+        return value
+    try:
+        json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        return read
+    return value
 
 
 def whole_request(members: Members, refusal: RequestError) -> WholeRequest | None:

@@ -3,8 +3,9 @@
 An answer is a row of blocks: reasoning, text, a refusal, tool calls. A block opens with its first
 piece, grows with every further one as it comes, and closes when something else begins. Calls may
 come interleaved: one whose arguments are not whole stays open beside the next. Whole answers are
-told by the same fold, of one piece each. Nothing here waits, and nothing is kept back: bytes that
-go in come out in the same step, so that what the relay withholds cannot leave early.
+told by the same fold, of one piece each. Nothing here waits: bytes that go in come out in the same
+step, so that what the relay withholds cannot leave early. Only a call whose name has not come yet
+is kept back until it has, because clients are told the name first.
 """
 
 from abc import ABC, abstractmethod
@@ -81,6 +82,7 @@ class ResponseEncoder(ABC):
         self.prompt_estimate = 0  # what a stream may begin with, before anything is counted
         self.blocks: list[ContentBlock] = []
         self._calls: dict[int, ContentBlock] = {}
+        self._nameless: dict[int, ContentPiece] = {}  # what came of calls before their names
         self._splitter = EventSplitter()
         self.held_bytes = 0
         self.elapsed_s = 0  # from the request to the end of its answer
@@ -106,7 +108,7 @@ class ResponseEncoder(ABC):
         """Close every block: from here on the answer is whole, and `document` is all of it."""
         if self._over:
             return b""
-        out = [*self._start_once()]
+        out = [*self._start_once(), *self._end_nameless()]
         for block in self.blocks:
             out += self._close(block)
         return b"".join(out)
@@ -118,9 +120,11 @@ class ResponseEncoder(ABC):
         self._over = True
         return b"".join(self.on_finish())
 
-    def state_document(self, status: str, error: str | None = None) -> dict[str, Any]:
+    def state_document(
+        self, status: str, error: str | None = None, code: str = "server_error"
+    ) -> dict[str, Any]:
         """The answer before it is whole, where the dialect has a form for that."""
-        del status, error
+        del status, error, code
         return self.document()
 
     def failed_document(self) -> dict[str, Any] | None:
@@ -140,6 +144,8 @@ class ResponseEncoder(ABC):
         for piece in pieces(choice.get("message")):
             for _ in self._encode_piece(piece):
                 pass
+        for _ in self._end_nameless():
+            pass
         for _ in self._cite(choice.get("message")):
             pass
         for block in self.blocks:
@@ -209,6 +215,23 @@ class ResponseEncoder(ABC):
     def _encode_piece(self, piece: ContentPiece) -> Iterator[bytes]:
         kind = self.kind_of(piece)
         block = self._call_of(piece) if kind == "call" else self._last(kind)
+        if block is None and kind == "call":
+            early = self._nameless.pop(piece.call, None)
+            if early is not None:
+                piece = piece._replace(id=piece.id or early.id, text=early.text + piece.text)
+            if not piece.name:
+                self._nameless[piece.call] = piece
+                return
+        yield from self._tell(kind, block, piece)
+
+    def _end_nameless(self) -> Iterator[bytes]:
+        """Tell the calls whose names never came."""
+        for piece in self._nameless.values():
+            yield from self._tell("call", None, piece)
+        self._nameless.clear()
+
+    def _tell(self, kind: Kind, block: ContentBlock | None, piece: ContentPiece) -> Iterator[bytes]:
+        """Add a piece to its block, or to a new one."""
         if block is None:
             for other in self.blocks:
                 if not other.closed and other.is_complete:

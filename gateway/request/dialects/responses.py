@@ -5,6 +5,7 @@ answer repeats what it was. What chat has under another name is renamed; its oth
 those that nobody here knows, go on untouched.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -76,6 +77,8 @@ _HERE = {  # what chat's errors name, by its name here
 }
 
 
+# A place in chat's messages: its numbers are others than those of the items.
+_PLACE: Final = re.compile(r"`messages[\[.][^`]*`")
 OLDEST: Final = "input.oldest"  # in `x-breakeven-ignored`: turns that `truncation` left out
 
 
@@ -143,6 +146,7 @@ class ResponsesDialect:
         message, param = str(error.get("message")), str(error.get("param") or "")
         for chats, ours in _HERE.items():
             message = message.replace(f"`{chats}`", f"`{ours}`")
+        message = _PLACE.sub("`input`", message)
         root = param.partition("[")[0].partition(".")[0]
         if root in _HERE:
             error["param"] = _HERE[root]

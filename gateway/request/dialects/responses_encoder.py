@@ -86,10 +86,12 @@ class ResponsesEncoder(ResponseEncoder):
     def repeat(self, members: Members) -> None:
         self._echo |= echo_of(members)
 
-    def state_document(self, status: str, error: str | None = None) -> dict[str, Any]:
+    def state_document(
+        self, status: str, error: str | None = None, code: str = "server_error"
+    ) -> dict[str, Any]:
         response = self._response(status)
         if error is not None:
-            response["error"] = {"code": "server_error", "message": error}
+            response["error"] = {"code": code, "message": error}
         return response
 
     def observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:

@@ -189,7 +189,7 @@ def _message(found: ResponsesConversation, item: Mapping[str, Any], place: str) 
     if role == "user":
         found.turns.add_user(*_content(found, item.get("content"), f"{place}.content"))
         return
-    told = _plain(found, item.get("content"), f"{place}.content")
+    told = _plain(found, item.get("content"), f"{place}.content", answered=role == "assistant")
     if role == "assistant":
         found.turns.add_assistant([text_part(told)], [])
     elif role in ("system", "developer") and not found.turns.has_turns:
@@ -241,13 +241,21 @@ def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> 
     raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")
 
 
-def _plain(found: ResponsesConversation, content: Any, place: str) -> str:
-    """Return texts, where nothing else can stand."""
+def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: bool) -> str:
+    """Return texts, where nothing else can stand.
+
+    `answered`: of an answer, where a line stands for an output of another type: its client got it
+    elsewhere, and cannot take it out.
+    """
     if isinstance(content, str):
         return content
     told = []
     for where, part in iterate_objects(content, place):
         kind = type_of(part, where)
+        if answered and kind and kind not in _TEXTS and not kind.startswith(("input_", "refusal")):
+            found.left_out.add(f"input.{kind}")
+            told.append(f"\n{note_of(kind)['text']}\n")
+            continue
         found.name_untold(part, str(kind))
         name = "refusal" if kind == "refusal" else "text"
         if name == "text" and kind not in _TEXTS:

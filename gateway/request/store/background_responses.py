@@ -25,6 +25,14 @@ RETRIES: Final = 300  # of an answer that nobody waits for, while the database i
 AWAY: Final = "unavailable"
 ENDED: Final = "The gateway's worker ended before the answer was made."
 TOO_LATE: Final = "The request took too long."
+# The code of a failure in a response, by the type of the error that a client would have got. Others
+# may pass by themselves.
+_FAILED: Final = "server_error"
+_CODES: Final = {
+    "invalid_request_error": "invalid_prompt",
+    "rate_limit_error": "rate_limit_exceeded",
+    "insufficient_quota": "insufficient_quota",
+}
 
 log = logging.getLogger("breakeven.background")
 
@@ -134,11 +142,12 @@ class BackgroundResponses:
             if reply.kept:
                 pass
             elif reply.refusal is not None:
-                end = voice.state_document("failed", _message_of(reply.refusal))
+                end = voice.state_document("failed", *_told_by(reply.refusal))
             elif voice.failed:
                 end = voice.state_document("failed", "The answer broke off.")
         except RequestError as error:
-            end = voice.state_document("failed", error.message)
+            code = _CODES.get(error.row.type, _FAILED)
+            end = voice.state_document("failed", error.message, code)
             raise
         except asyncio.CancelledError:
             if reply.ended_by == CANCELLED:
@@ -180,11 +189,13 @@ def _stop_cancelled(reply: TranslatedResponse) -> None:
         raise asyncio.CancelledError
 
 
-def _message_of(refusal: bytes) -> str:
+def _told_by(refusal: bytes) -> tuple[str, str]:
+    """Return a refusal's message and its code: clients try again what the target failed at."""
     try:
-        return str(msgspec.json.decode(refusal)["error"]["message"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        return "The target refused the request."
+        error = msgspec.json.decode(refusal)["error"]
+        return str(error["message"]), _CODES.get(str(error.get("type")), _FAILED)
+    except (msgspec.MsgspecError, AttributeError, KeyError, TypeError):
+        return "The target refused the request.", _FAILED
 
 
 async def _send_to_nobody(_: Any) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.request.dialects.answer_keeper import KeptAnswer
-from gateway.request.dialects.compaction import PREFACE
+from gateway.request.dialects.compaction import PREFACE, SUMMARY_MARK
 from gateway.request.store.object_store import ObjectStore
 from router.policy import tighten
 from router.types import Residency
@@ -28,15 +28,21 @@ class CompactionReader:
         self._store = store
         self._team_id = team_id
 
-    async def open_all(self, items: Sequence[Any]) -> tuple[list[Any], Residency]:
-        """Return the items with each compaction as a message, and the tightest residency."""
+    async def open_all(
+        self, items: Sequence[Any], where: str = "input"
+    ) -> tuple[list[Any], Residency]:
+        """Return the items with each compaction as a message, and the tightest residency.
+
+        `where`: the member that they stand in. Raises `RequestError` for one that does not open.
+        """
         residency, opened = Residency.ANY, []
         for index, item in enumerate(items):
             if isinstance(item, dict) and item.get("type") in ("compaction", "compaction_summary"):
-                summary, bound = await self._open(item, f"input[{index}]")
+                summary, bound = await self._open(item, f"{where}[{index}]")
                 residency = tighten(residency, bound)
                 content = [{"type": "input_text", "text": PREFACE + summary}]
-                opened.append({"type": "message", "role": "user", "content": content})
+                message = {"type": "message", "role": "user", "content": content}
+                opened.append({**message, **SUMMARY_MARK})
             else:
                 opened.append(item)
         return opened, residency

@@ -91,6 +91,8 @@ class RequestContinuation:
                 items = await self.resolve(asked, items, team_id)
                 asked.own_input = msgspec.json.encode(items)
                 members["input"] = msgspec.Raw(asked.own_input)
+        if (asked.previous or asked.conversation) and OUTPUT in asked.own_input:
+            refuse_orphans(asked.earlier, as_items(msgspec.json.decode(asked.own_input)))
         if asked.earlier:
             own = as_items(decode_member(members, "input", Any))
             members["input"] = encode_raw([*asked.earlier, *own])
@@ -123,8 +125,6 @@ class RequestContinuation:
         for answer in chain:
             _tighten(asked, answer)
             asked.earlier += items_of(answer.content)
-        if OUTPUT in asked.own_input:
-            refuse_orphans(asked.earlier, as_items(msgspec.json.decode(asked.own_input)))
 
     async def _add_conversation(self, asked: ContinuedRequest, team_id: str, name: str) -> None:
         found = await self._store.find(team_id, name)

@@ -126,6 +126,7 @@ def test_an_item_that_refers_to_another_is_that_item(stack) -> None:
         ({"type": "video"}, "items[0]"),
         ({"role": "ghost", "content": "x"}, "items[0].role"),
         ({"role": "user"}, "items[0].content"),
+        ({"type": "compaction", "encrypted_content": "AAAA"}, "items[0]"),
         ({"role": "user", "content": [{"type": "input_file", "file_id": "f"}]},
          "items[0].content[0]"),
     ],

@@ -12,6 +12,7 @@ from gateway.request.dialects.compaction import (
     INSTRUCTION,
     KEPT_BYTES,
     PREFACE,
+    SUMMARY_MARK,
     joined,
     last_user_messages,
 )
@@ -103,7 +104,10 @@ def test_media_and_length_are_judged_as_those_of_any_answer() -> None:
 
 def test_an_earlier_summary_is_in_the_new_one_alone() -> None:
     before = {"role": "user", "content": [{"type": "input_text", "text": f"{PREFACE}They met."}]}
-    assert last_user_messages([user("hi"), before]) == last_user_messages([user("hi")])
+    marked = {**before, **SUMMARY_MARK}
+    assert last_user_messages([user("hi"), marked]) == last_user_messages([user("hi")])
+    kept = last_user_messages([user("hi"), before])
+    assert kept[1]["content"] == before["content"], "a user may write as a summary begins"
 
 
 @pytest.mark.parametrize("given", [None, 5, [], ["x"], [{"role": "assistant", "content": "x"}]])

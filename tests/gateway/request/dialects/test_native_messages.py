@@ -407,6 +407,28 @@ def test_a_limit_of_searches_is_what_every_search_states(asked: dict, searches: 
     assert stated_searches(decode_members(json.dumps(asked).encode())) == searches
 
 
+@pytest.mark.parametrize("blank", [b"", b" "])
+def test_what_stands_twice_goes_as_it_was_judged(blank: bytes) -> None:
+    """Detectors, files and bounds are of the last; a target may read the first."""
+    hidden = b'{"type":"file","file_id":"theirs"}'
+    twice = b'{"role":"user","content":"read","content":%b"judged"}' % blank
+    image = (
+        b'{"type":"image","source":%b,"source":{"type":"url","url":"https://x.example"}}' % hidden
+    )
+    text = b'{"model":"m","messages":[%b,{"role":"user","content":[%b]}]}' % (twice, image)
+    native = native_request(decode_members(text))
+    assert native is not None
+    told = bytes(native.members["messages"])
+    assert (b"judged" in told, b"read" in told, b"theirs" in told) == (True, False, False)
+
+
+def test_what_stands_once_keeps_its_bytes() -> None:
+    text = b'{"model":"m","messages":[ {"a":1.0e0,"b":{"a":"\\u00e4"}}, {"a":2} ],"system":"x"}'
+    native = native_request(decode_members(text))
+    assert native is not None
+    assert encode(dict(native.members)) == text
+
+
 def test_a_limit_that_stands_twice_is_none() -> None:
     twice = b'{"tools": [{"type": "web_search_20250305", "max_uses": 1, "max_uses": 90}]}'
     assert stated_searches(decode_members(twice)) == 0

@@ -78,6 +78,37 @@ def test_a_call_closes_when_its_arguments_are_whole_and_another_begins(stream_of
     assert told[-1].startswith("finished tool_calls")
 
 
+def test_a_call_is_told_once_its_name_has_come(stream_of) -> None:
+    """Some servers send a call's id first; a client that is told no name cannot call anything."""
+    told = lines(stream_of(call(0, id="a"), call(0, "{"), call(0, name="f"), call(0, "}")))
+    assert told[1:-1] == ["open 0 call a f", "grew 0 {", "grew 0 }", "close 0"]
+
+
+def test_a_call_whose_name_never_comes_is_told_at_the_end(stream_of) -> None:
+    told = lines(stream_of(call(0, "{", id="a"), {"content": "x"}, call(0, "}")))
+    assert told[1:-1] == [
+        "open 0 text call_1_0 ", "grew 0 x", "close 0", "open 1 call a ", "grew 1 {}", "close 1",
+    ]  # fmt: skip
+    assert told[-1].startswith("finished tool_calls")
+
+
+@pytest.mark.parametrize("finish", ["function_call", "stop"])
+def test_the_call_of_an_old_server_is_a_call(stream_of, answer_of, finish: str) -> None:
+    parts = ({"name": "f", "arguments": '{"x":'}, {"arguments": "1}"}, {"name": None}, {})
+    told = lines(stream_of(*({"function_call": part} for part in parts), finish=finish))
+    assert told[1:-1] == ["open 0 call call_1_0 f", 'grew 0 {"x":', "grew 0 1}", "close 0"]
+    assert told[-1].startswith("finished tool_calls")
+    whole = {"content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    voice = Plain("req_1")
+    voice.read_whole(answer_of(whole))
+    assert [(block.name, block.text) for block in voice.blocks] == [("f", "{}")]
+
+
+def test_a_call_in_both_forms_is_told_once(stream_of) -> None:
+    both = {**call(0, "{}", id="a", name="f"), "function_call": {"name": "f", "arguments": "{}"}}
+    assert lines(stream_of(both))[1:-1] == ["open 0 call a f", "grew 0 {}", "close 0"]
+
+
 def test_interleaved_calls_keep_every_part_with_its_call(stream_of) -> None:
     told = lines(stream_of(call(0, "{", id="a", name="f"), call(1, "{", id="b", name="g"),
                            call(0, "}"), call(1, "}")))  # fmt: skip

@@ -180,6 +180,16 @@ def test_errors_keep_their_shape_and_name_what_was_sent(param: str | None, told:
         assert document["message"] == f"Leave `{told}` out."
 
 
+def test_a_place_in_chats_messages_is_named_as_the_input() -> None:
+    """Instructions and joined turns are in chat's numbers: they would name another item."""
+    told = "`messages[0].content[0]`: a file must be a PDF. Leave `messages` alone."
+    error = {"message": told, "type": "t", "param": "messages[0].content[0]", "code": None}
+    text = json.dumps({"error": error}).encode()
+    document = json.loads(RESPONSES.translate_error(text, 400, "req_1"))["error"]
+    assert document["message"] == "`input`: a file must be a PDF. Leave `input` alone."
+    assert document["param"] == "input"
+
+
 def test_no_header_is_missing() -> None:
     assert list(RESPONSES.headers("req_1")) == []
     assert RESPONSES.purpose == "answer"

@@ -139,6 +139,19 @@ def test_what_cannot_be_said_is_refused_by_its_place(given: object, place: str) 
     assert caught.value.param == place
 
 
+@pytest.mark.parametrize("before", [[], [user("hi")]])
+def test_a_part_of_an_answer_that_nobody_knows_locks_no_session(before: list) -> None:
+    """Its client has it from elsewhere, sends it with each turn and cannot take it out."""
+    sound = part("output_audio", data="AA", transcript="hm")
+    said = message(
+        "assistant", part("output_text", text="so"), sound, part("refusal", refusal="no")
+    )
+    found = read_conversation(None, [*before, said, user("next")])
+    told = found.turns.messages()[-2]["content"]
+    assert told == "so\n[A block (output audio) was left out here: it cannot be read.]\nno"
+    assert found.left_out == {"input.output_audio"}
+
+
 def test_an_instruction_behind_a_turn_goes_into_the_users() -> None:
     """Many chat templates take no `system` in mid-conversation."""
     found = read_conversation(

@@ -105,6 +105,7 @@ def test_a_failure_is_told_by_the_response(stack, finished) -> None:
     assert (failed["status"], failed["error"]["code"]) == ("failed", "server_error")
     refused = answered(stack.post(RESPONSES, {**ASK, "max_output_tokens": 10**9}))
     assert finished(refused)["status"] == "failed"
+    assert finished(refused)["error"]["code"] == "invalid_prompt", "another try cannot help"
     assert stack.post(RESPONSES, {**ASK, "model": "nobody"}).status_code in {200, 404}
 
 

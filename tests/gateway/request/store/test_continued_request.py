@@ -246,6 +246,27 @@ def test_an_item_whose_type_is_no_word_answers_no_call() -> None:
         refuse_orphans([], [{"type": "function_call_output", "call_id": "c"}])
 
 
+async def test_an_output_without_its_call_spoils_no_conversation(
+    open_store, expand, document
+) -> None:
+    """Stored, it would stand in each later turn, and most targets refuse it."""
+    store = open_store()
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    await store.store([
+        document("conv_1", {"id": "conv_1"}, kind="conversation"),
+        document("fc_1", {**call, "id": "fc_1"}, kind="item", parent="conv_1"),
+    ])  # fmt: skip
+    output = {"type": "function_call_output", "output": "x"}
+    _, given, _ = await expand(store, conversation="conv_1", input=[{**output, "call_id": "c"}])
+    assert [item["type"] for item in given] == ["function_call", "function_call_output"]
+    with pytest.raises(RequestError, match="No tool call found") as raised:
+        await expand(store, conversation="conv_1", input=[{**output, "call_id": "d"}])
+    assert raised.value.param == "input[0].call_id"
+    named = [{"id": "fc_1"}, {**output, "call_id": "c"}]
+    _, given, _ = await expand(store, input=named)
+    assert given[0]["call_id"] == "c"
+
+
 async def test_an_id_that_a_client_chose_names_nothing(open_store, expand, document) -> None:
     """Red before: beside an item of its response such a name was a 500."""
     name, other = f"resp_{NAME}", NAME.replace("a", "b")
