@@ -71,7 +71,7 @@ def _told_by(event: bytes) -> dict[str, Any] | None:
 
 
 def _last_usage(told: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the last usage, with the last tier: words may name it, and the count after them not."""
+    """Return the last usage with the last tier, which words may name and the count after not."""
     found: dict[str, Any] | None = None
     tier: Any = None
     for value in told:

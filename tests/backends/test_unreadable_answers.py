@@ -76,7 +76,9 @@ def test_events_of_messages_where_none_were_asked_for_tell_the_whole_usage(end: 
     )
     usage = usage_of_unreadable(body)
     assert usage is not None
-    told = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens", "service_tier")}
+    told = {
+        name: usage.get(name) for name in ("prompt_tokens", "completion_tokens", "service_tier")
+    }
     assert told == {"prompt_tokens": 14, "completion_tokens": 20, "service_tier": "priority"}
     assert usage["prompt_tokens_details"] == {"cached_tokens": 4}
 
