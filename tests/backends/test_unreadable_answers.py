@@ -1,6 +1,7 @@
 """What cannot be relayed is billed all the same, and may say what it used."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_an_answer_that_is_no_json_object_tells_its_usage(body: bytes) -> None:
 
 
 TIERED = CHUNK.replace(b'"choices"', b'"service_tier": "priority", "choices"')
-MESSAGE_EVENTS = [
+MESSAGE_EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"id": "m", "model": "m", "usage": {
         "input_tokens": 10, "cache_read_input_tokens": 4, "output_tokens": 1,
         "service_tier": "priority",
