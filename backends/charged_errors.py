@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from backends.errors import BackendError, UpstreamBroken
-from backends.usage_places import counts_output, usage_in
+from backends.usage_places import billed_usage_in, counts_output
 
 FILTERED: Final = "content_filter"
 # What providers call it; a message counts where it is Anthropic's or Azure's own sentence, for a
@@ -36,7 +36,7 @@ def charged_error(reported: BackendError, value: Any) -> BackendError:
         value = value[0] if value else None
     if not isinstance(value, Mapping):
         return reported
-    usage = usage_in(value)
+    usage = billed_usage_in(value)
     counted = _is_counted(value, usage)
     if reported.billable:
         reported.usage = usage if counted else None
@@ -61,7 +61,7 @@ def charge_status(error: BackendError, body: bytes) -> BackendError:
 def refusal_usage(body: bytes) -> Mapping[str, Any] | None:
     """Return the usage of output that the body of an error tells, None without any."""
     value = _object_of(body)
-    usage = None if value is None else usage_in(value)
+    usage = None if value is None else billed_usage_in(value)
     return usage if value is not None and _is_counted(value, usage) else None
 
 

@@ -33,3 +33,16 @@ class Origin(NamedTuple):
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = 443 if self.scheme == "https" else 80
         return host if self.port == usual else f"{host}:{self.port}"
+
+
+def address_key(base_url: str) -> tuple[object, ...]:
+    """Return what two base URLs have in common where requests go to the same place by both.
+
+    Case of scheme and host, a port that is the usual one, and slashes at the end make no other
+    place. What is no base URL, which the configuration's own checks tell, is its text.
+    """
+    try:
+        origin, path = Origin.parse(base_url)
+    except ValueError:
+        return (base_url,)
+    return (origin.scheme, origin.host, origin.port, path)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from backends.origin import address_key
 from backends.provider_table import LISTED, SPEAKS_CHAT
 from backends.quirks import NO_QUIRKS, Quirks
 
@@ -43,7 +44,9 @@ BASE_URLS: Mapping[str, str] = {
     },
     **_STATED_URLS,
 }
-_NAMES_AT: Mapping[str, str] = {url: name for name, url in BASE_URLS.items()}
+_NAMES_AT: Mapping[tuple[object, ...], str] = {
+    address_key(url): name for name, url in BASE_URLS.items()
+}
 # They tell usage in streams when they are asked, by their own references; LiteLLM does not ask.
 _TELL_USAGE: Final = frozenset({"cerebras", "deepinfra", "hyperbolic", "nvidia", "nvidia_nim"})
 # Where Anthropic's Messages are spoken, from the providers' own references (2026-11).
@@ -161,7 +164,7 @@ def _openai(site: ProviderSite) -> "Backend":
     from backends.openai import OpenAIBackend  # noqa: PLC0415  (with an HTTP client)
 
     assert site.base_url is not None  # checked: this kind does not find its address
-    quirks = quirks_of(_NAMES_AT.get(site.base_url, OPENAI))
+    quirks = quirks_of(_NAMES_AT.get(address_key(site.base_url), OPENAI))
     return OpenAIBackend(
         site.base_url, site.credentials, client=site.http, reach=site.reach, quirks=quirks
     )

@@ -3,18 +3,22 @@
 A target that ignores `stream` answers in one piece, another one streams where nobody asked for it;
 some write UTF-16, a mark of their byte order, a second document, a document a line, or events
 without the empty line between them. They bill such answers, also where nothing tells how much.
+Events of Messages tell usage in parts, so they are read as chat's.
 """
 
 import json
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 from backends.errors import BackendError
 from backends.json_mending import mend_json
+from backends.messages_answer import MessagesStream
 from backends.sse import EventSplitter, data_spans, join_data
 from backends.usage_bytes import decode_told
-from backends.usage_places import usage_in
+from backends.usage_places import TIER, billed_usage_in, usage_in, with_tier
 
 LIMIT_BYTES = 4 * 1024 * 1024
+_MESSAGES: Final = b'"message_start"'
 
 
 def usage_of_unreadable(body: bytes) -> dict[str, Any] | None:
@@ -28,7 +32,7 @@ def usage_of_unreadable(body: bytes) -> dict[str, Any] | None:
         value, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    return (usage_in(value) if isinstance(value, dict) else None) or _usage_of_lines(body)
+    return (billed_usage_in(value) if isinstance(value, dict) else None) or _usage_of_lines(body)
 
 
 def with_usage_of(error: BackendError, body: bytes) -> BackendError:
@@ -42,21 +46,35 @@ def with_usage_of(error: BackendError, body: bytes) -> BackendError:
 
 
 def _usage_of_lines(body: bytes) -> dict[str, Any] | None:
-    found = None
-    for line in body.splitlines():
-        value = decode_told(line.removeprefix(b"data:"))
-        found = (None if value is None else usage_in(value)) or found
-    return found
+    return _last_usage(decode_told(line.removeprefix(b"data:")) for line in body.splitlines())
 
 
 def _usage_of_events(body: bytes) -> dict[str, Any] | None:
     try:
-        events = EventSplitter().feed(body + b"\n\n")
+        events = EventSplitter().feed(_as_chat(body) + b"\n\n")
     except BackendError:
         return None
-    found = None
-    for event in events:
-        payload = join_data(event, data_spans(event) or [])
-        value = decode_told(payload) or decode_told(mend_json(payload) or b"")
-        found = (None if value is None else usage_in(value)) or found
-    return found
+    return _last_usage(map(_told_by, events))
+
+
+def _as_chat(body: bytes) -> bytes:
+    """Return the events of chat that those of Messages mean; any others as they are."""
+    if _MESSAGES not in body:
+        return body
+    told = b"".join(line + b"\n\n" for line in body.splitlines() if line.startswith(b"data:"))
+    return MessagesStream(created_s=0, native=False).feed(told)
+
+
+def _told_by(event: bytes) -> dict[str, Any] | None:
+    payload = join_data(event, data_spans(event) or [])
+    return decode_told(payload) or decode_told(mend_json(payload) or b"")
+
+
+def _last_usage(told: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Return the last usage with the last tier, which words may name and the count after not."""
+    found: dict[str, Any] | None = None
+    tier: Any = None
+    for value in told:
+        if value is not None:
+            found, tier = usage_in(value) or found, value.get(TIER) or tier
+    return with_tier(found, tier)

@@ -17,6 +17,7 @@ from backends.usage_bytes import BESIDE, decode_usage, is_number, usage_bytes
 
 _WORDS = ("choices", "message", "delta", BESIDE)
 _BILLED = "billed_units"
+TIER = "service_tier"
 _DEEPEST = 4
 _LONG = 4096  # bytes of a body
 # Members that providers have counts in.
@@ -54,6 +55,22 @@ def usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
     first, *more = told
     beside = [figure for figure in more if figure != first and _tells_counts(figure)]
     return {**first, BESIDE: [*first.get(BESIDE, ()), *beside]} if beside else first
+
+
+def billed_usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the usage of what is relayed to nobody, with the service tier that stands beside it.
+
+    A relay reads the tier for itself; of an error, or of what cannot be read, usage is all that
+    the books get, and another tier has other prices.
+    """
+    return with_tier(usage_in(value), value.get(TIER))
+
+
+def with_tier(usage: dict[str, Any] | None, tier: Any) -> dict[str, Any] | None:
+    """Return usage with the tier, unless it has one of its own."""
+    if usage is None or not isinstance(tier, str) or usage.get(TIER) is not None:
+        return usage
+    return {**usage, TIER: tier}
 
 
 def may_tell_more(body: bytes, raw: bytes) -> bool:

@@ -77,19 +77,20 @@ def withdraw(
 
 
 def _show(out: Console, budgets: list[dict[str, Any]]) -> None:
-    columns = ("budget", "kind", ">limit", ">spent", ">held", ">left", ">configured", "entered by")
+    # What providers claim beyond a cost narrows few budgets; without it the rest does not add up.
+    claimed = any(Decimal((line["in_force"] or {}).get("claimed_usd", 0)) for line in budgets)
+    amounts = ("limit", "spent", "held", *(["claimed"] if claimed else []), "left")
+    columns = ("budget", "kind", *(f">{name}" for name in amounts), ">configured", "entered by")
     cells = [
         [
             line["budget"],
             _kind(line),
-            *(shown_dollars(line["in_force"], name) for name in (
-                "limit_usd", "spent_usd", "held_usd", "left_usd",
-            )),
+            *(shown_dollars(line["in_force"], f"{name}_usd") for name in amounts),
             shown_dollars(line["configured"], "limit_usd"),
             _who(line["entered"]),
         ]
         for line in budgets
-    ]  # fmt: skip
+    ]
     out.print(table("Budgets", columns, cells))
 
 

@@ -2,10 +2,11 @@
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -48,6 +49,10 @@ from ledger.verify.checks import CHECKS, Finding, VerifyResult
 from ledger.verify.checks import verify as verify_books
 from ledger.verify.heads import Heads, book_heads, heads_are_there, parse_heads
 from ledger.verify.results import record_verification
+from ledger.writing.lag import read_lag
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
 
 BUSY_S = 0.1
 SHORT = 60  # characters of a value in a table
@@ -117,15 +122,25 @@ def verify(
         result = verify_books(connection, partial(_advance_bar, bar, task))
         bar.update(task, completed=len(CHECKS))
         kept = noted is None or heads_are_there(connection, noted)
+    found = [*result.findings, *_stalled(settings)]
     if not kept:
-        lost = Finding(
-            "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
-        )
-        result = replace(result, findings=(*result.findings, lost))
+        lost = "the chain does not hold it: books are missing"
+        found.append(Finding("seals_hold", f"seal {seal}", lost))
+    result = replace(result, findings=tuple(found))
     _keep(ledger_url(settings, os.environ), result)
     emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
     if result.findings:
         raise typer.Exit(1)
+
+
+def _stalled(settings: "Settings") -> Iterator[Finding]:
+    """Yield why a journal of this host is not read on: its rows are in no book that can be checked.
+
+    The writer notes it, for no row says so before the journal is given up.
+    """
+    lag = read_lag(settings.state.resolve() / "run")
+    if lag is not None and lag.stalled:
+        yield Finding("journals_are_whole", "this host", f"{lag.stalled}; rows behind it lack")
 
 
 def _advance_bar(bar: Progress, task: TaskID, place: int, check: str) -> None:

@@ -25,6 +25,7 @@ DAMAGED = "damaged"  # copies of segments in which something was wrong: `ledger 
 HOLDER_FILE = "holder"
 OWNER_FILE = "owner"  # of format 1
 RESERVE_FILE = "reserve"
+_WRITTEN = 2  # the format that live journals have
 _SUFFIXES = {1: ".journal", 2: ".segment"}
 _SEGMENTS = {
     number: re.compile("[0-9]{12}" + re.escape(suffix)) for number, suffix in _SUFFIXES.items()
@@ -140,9 +141,22 @@ def removed_file(home: Path, holder: int, newest: int) -> str | None:
         return f"{lock}: {error.strerror}"
     if not is_there:
         return f"{lock} was removed while its worker runs: restart the host"
-    if os.fstat(newest).st_nlink == 0:
+    if not _is_segment(home, newest):
         return f"{home}: its newest segment was removed while its worker runs: restart the host"
     return None
+
+
+def _is_segment(home: Path, file: int) -> bool:
+    """Return whether a reader finds the open segment; a second name elsewhere is none to it.
+
+    A segment that was damaged has such a name (`keep_copy`), and so has one that was moved away.
+    """
+    own = os.fstat(file)
+    for path in _segments(home, _WRITTEN) if own.st_nlink else ():
+        with suppress(FileNotFoundError):  # applied and removed meanwhile
+            if os.path.samestat(path.stat(), own):
+                return True
+    return False
 
 
 def copies(directory: Path) -> list[Path]:

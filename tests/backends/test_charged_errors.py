@@ -56,6 +56,16 @@ def test_what_was_made_is_charged(body: object, kept: dict | None) -> None:
         assert (found.billable, found.usage) == (True, kept)
 
 
+def test_what_was_made_is_charged_at_the_tier_that_the_error_names() -> None:
+    """Red before: a provider's priority was booked at the standard tier's prices, half of it."""
+    body = {"error": {"message": "failed"}, "usage": OUTPUT, "service_tier": "priority"}
+    tiered = {**OUTPUT, "service_tier": "priority"}
+    assert charged_error(StreamError("no"), body).usage == tiered
+    assert refusal_usage(json.dumps(body).encode()) == tiered
+    own = {**body, "usage": {**OUTPUT, "service_tier": "flex"}}
+    assert refusal_usage(json.dumps(own).encode()) == own["usage"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

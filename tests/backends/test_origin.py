@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.origin import Origin
+from backends.origin import Origin, address_key
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,16 @@ def test_base_urls(url, origin, path, authority):
 def test_base_urls_that_are_refused(url):
     with pytest.raises(ValueError):
         Origin.parse(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "same"),
+    [
+        ("https://api.x.ai/v1/", True), ("HTTPS://API.X.AI:443/v1", True),
+        ("https://api.x.ai/v1", True), ("https://api.x.ai", False), ("http://api.x.ai/v1", False),
+        ("https://api.x.ai:8443/v1", False), ("https://eu.api.x.ai/v1", False), ("", False),
+    ],
+)  # fmt: skip
+def test_an_address_is_one_however_it_is_written(url: str, same: bool) -> None:
+    assert (address_key(url) == address_key("https://api.x.ai/v1")) is same
+    assert address_key(url) == address_key(url)

@@ -114,6 +114,18 @@ async def test_a_name_that_speaks_chat_needs_no_adapter(name, stated, path) -> N
     await http.aclose()
 
 
+@pytest.mark.parametrize("stated", ["{}", "{}/", "{}//"])
+async def test_a_known_address_has_its_providers_quirks_however_it_is_written(stated: str) -> None:
+    """Red before: with a slash at the end members were sent that Mistral refuses."""
+    http = HttpClient()
+    address = stated.format(BASE_URLS["mistral"])
+    site = ProviderSite("eu", address, Credentials(Secret("sk-1")), PUBLIC, http)
+    client = PROVIDER_KINDS[OPENAI].client(site)
+    assert type(client) is OpenAIBackend
+    assert client._quirks == quirks_of("mistral") != NO_QUIRKS
+    await http.aclose()
+
+
 def test_a_dialect_of_its_own_needs_the_adapter() -> None:
     for name in ("anthropic", "bedrock", "gemini", "azure"):
         assert wire_of(LITELLM, name) is PROVIDER_KINDS[LITELLM]

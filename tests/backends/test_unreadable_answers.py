@@ -1,6 +1,7 @@
 """What cannot be relayed is billed all the same, and may say what it used."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,55 @@ def test_an_answer_that_is_no_json_object_tells_its_usage(body: bytes) -> None:
     with pytest.raises(InvalidResponse) as caught:
         parse_answer(body)
     assert caught.value.usage == USAGE
+
+
+TIERED = CHUNK.replace(b'"choices"', b'"service_tier": "priority", "choices"')
+MESSAGE_EVENTS: list[dict[str, Any]] = [
+    {"type": "message_start", "message": {"id": "m", "model": "m", "usage": {
+        "input_tokens": 10, "cache_read_input_tokens": 4, "output_tokens": 1,
+        "service_tier": "priority",
+    }}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 20}},
+    {"type": "message_stop"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ANSWER[:-1].encode() + b', "service_tier": "priority"}' + ANSWER.encode(),
+        TIERED + TOLD,
+        TOLD + TIERED,
+        TIERED.replace(b"priority", b"flex") + TIERED + TOLD,
+        TIERED.strip() + b"\n" + TOLD,
+    ],
+)
+def test_an_answer_that_cannot_be_read_tells_its_tier(body: bytes) -> None:
+    """Red before: booked at the standard tier's prices, half of what was billed."""
+    with pytest.raises(InvalidResponse) as caught:
+        parse_answer(body)
+    assert caught.value.usage == {**USAGE, "service_tier": "priority"}
+
+
+def test_a_tier_that_is_no_word_is_left_out() -> None:
+    assert usage_of_unreadable(TIERED.replace(b'"priority"', b"3") + TOLD) == USAGE
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\n"])
+def test_events_of_messages_where_none_were_asked_for_tell_the_whole_usage(end: bytes) -> None:
+    """Red before: the last event counts output alone, so it was disputed, at all that was held."""
+    body = end.join(
+        b"event: %b\ndata: %b" % (str(event["type"]).encode(), json.dumps(event).encode())
+        for event in MESSAGE_EVENTS
+    )
+    usage = usage_of_unreadable(body)
+    assert usage is not None
+    told = {
+        name: usage.get(name) for name in ("prompt_tokens", "completion_tokens", "service_tier")
+    }
+    assert told == {"prompt_tokens": 14, "completion_tokens": 20, "service_tier": "priority"}
+    assert usage["prompt_tokens_details"] == {"cached_tokens": 4}
 
 
 LINES = CHUNK.strip() + b"\n" + TOLD.strip()

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from gateway.config.checks.provider_names import prefix_of
+from backends.origin import address_key
+from gateway.config.checks.provider_names import prefix_of, wire_of_provider
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import ProviderSection, Settings
 
@@ -65,5 +66,7 @@ def _check_shared_key(
 def _account(name: str, provider: ProviderSection) -> tuple[object, ...]:
     """Return what tells accounts apart: where requests are sent, and with which key."""
     key = (provider.api_key_env, provider.api_key_file, provider.api_key_exec)
-    where = provider.base_url or prefix_of(name, provider)
+    prefix = prefix_of(name, provider)
+    address = provider.base_url or wire_of_provider(name, provider).addresses.get(prefix)
+    where = (prefix,) if address is None else address_key(address)
     return (where, *key)

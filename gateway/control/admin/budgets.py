@@ -193,6 +193,7 @@ def _state(state: BudgetState | None) -> dict[str, Any] | None:
         "limit_usd": usd_exact(state.line.limit_pusd),
         "spent_usd": usd_exact(state.spent_pusd),
         "held_usd": usd_exact(state.held_pusd),
+        "claimed_usd": usd_exact(state.claimed_pusd),
         "left_usd": usd_exact(state.remaining_pusd),
         "hard": state.line.hard,
         "timezone": state.line.timezone,

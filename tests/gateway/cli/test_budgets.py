@@ -1,12 +1,17 @@
 """`breakeven budgets`: entered with who and why, listed beside the file's, ended and taken back."""
 
 import json
+import time
 
 import pytest
+from sqlalchemy import delete, insert
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from gateway.cli.budgets import shown_dollars
+from ledger.budgets.windows import window_at
+from ledger.database import make_engine, sqlite_url
+from ledger.orm.budgets import BudgetWindowRow
 
 CONFIG = """
 state_dir: {state}
@@ -77,3 +82,23 @@ def test_the_list_has_cents_and_says_what_refuses(budgets) -> None:
 def test_dollars_of_the_list_have_cents_or_three_digits(exact, shown) -> None:
     assert shown_dollars({"limit_usd": exact}, "limit_usd") == shown
     assert shown_dollars(None, "limit_usd") == "-"
+
+
+def test_what_is_claimed_has_a_column_where_there_is_any(budgets, tmp_path) -> None:
+    """Red before: of $40 with $1 spent $36 were left, and nothing said why."""
+    budgets("enter", "team:search", "40")
+    assert "claimed" not in budgets("list").stdout
+    engine = make_engine(sqlite_url(tmp_path / "state" / "ledger.db"))
+    usd, month = 10**12, window_at("month", "UTC", int(time.time()))
+    counted = {"spent_pusd": usd, "claimed_pusd": 3 * usd}
+    table = BudgetWindowRow.__table__
+    of_month = {"budget_id": "team:search@month", "window": month.start_s}
+    with engine.begin() as connection:
+        connection.execute(delete(table))
+        connection.execute(insert(table).values(**of_month, **counted))
+    engine.dispose()
+    (item,) = json.loads(budgets("list", "--json").stdout)["data"]
+    assert item["in_force"]["claimed_usd"] == "3.000000000000"
+    heads, row = [line.split() for line in budgets("list").stdout.splitlines() if line][-2:]
+    assert heads[2:7] == ["limit", "spent", "held", "claimed", "left"]
+    assert row[2:7] == ["$40.00", "$1.00", "$0.00", "$3.00", "$36.00"]

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import insert, select, text, update
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ from ledger.seals.audit_log import AuditLog
 from ledger.seals.sealer import Sealer
 from ledger.sums.rollups import Rollups
 from ledger.verify.checks import CHECKS
+from ledger.writing.lag import WriterLag, write_lag
 from ledger.writing.repository import LedgerRepository
 
 TOKENS = {"search": [3_000_000, 100_000], "ads": [500_000], "hobby": [3]}
@@ -160,6 +162,21 @@ def test_books_that_hold(ledger):
     assert answer.stdout.endswith("checks: all hold.\n")
     assert f"{len(CHECKS)}/{len(CHECKS)}" in answer.stderr  # how far it was, beside the output
     assert json.loads(ledger("verify", "--json").stdout)["findings"] == []
+
+
+def test_a_journal_that_is_not_read_on_is_a_finding(ledger, tmp_path):
+    """Red before: 31 answered requests were in no row, and all checks held."""
+    run, why = tmp_path / "run", "journal worker-0-1 cannot be read on: No such file or directory"
+    run.mkdir()
+    lag = WriterLag(1, 1, away=False, quarantined=0, stalled=why)
+    write_lag(run, lag)
+    answer = ledger("verify")
+    assert answer.exit_code == 1
+    said = " ".join(answer.stdout.split())
+    assert f"journals_are_whole: this host: {why}; rows behind it lack" in said
+    assert "checks: 1 findings." in said
+    write_lag(run, replace(lag, stalled=None))
+    assert ledger("verify").exit_code == 0
 
 
 def test_disputed_attempts_are_shown_and_break_no_invariant(ledger, url):

@@ -126,3 +126,23 @@ def test_a_file_that_a_live_journal_needs_is_named_while_it_is_away(tmp_path, op
     assert writer.refusal() is None
     writer.append(opened(1))
     writer.close()
+
+
+@pytest.mark.parametrize("second_name", [True, False])
+def test_a_segment_that_readers_do_not_find_takes_no_new_work(
+    tmp_path, opened, second_name
+) -> None:
+    """Red before with a second name, as a damaged segment has: answered requests had no rows."""
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1))
+    (journal,) = list_journals(tmp_path)
+    (path,) = segments(journal)
+    if second_name:
+        keep_copy(tmp_path, journal, path)
+    moved = path.rename(tmp_path / "away")
+    assert "its newest segment was removed" in (writer.refusal() or "")
+    moved.rename(path)
+    assert writer.refusal() is None
+    path.unlink()
+    assert "its newest segment was removed" in (writer.refusal() or "")
+    writer.close()

@@ -48,6 +48,8 @@ def test_two_that_name_each_other_are_a_chain_at_both_ends() -> None:
         ({}, True),
         ({"api_key_env": "OTHER"}, False),
         ({"base_url": "https://eu.api.openai.com/v1"}, False),
+        ({"base_url": "https://api.openai.com/v1"}, True),
+        ({"base_url": "HTTPS://api.OpenAI.com:443/v1/"}, True),
         ({"litellm_prefix": "groq"}, False),
         ({"simulated": True}, False),
         ({"billed_with": "openai"}, False),
