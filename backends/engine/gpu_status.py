@@ -1,7 +1,7 @@
 """Memory, temperature and held-down clocks of the host's GPUs, as their driver tells them.
 
 `nvidia-smi` reads NVML in a process of its own: a driver that hangs takes that with it, and not
-the gateway. Names and bits are those of `nvml.h` (`nvmlClocksEventReasons*`).
+the gateway. Names and bits are those of NVML's header (its reasons of clocks events).
 """
 
 import asyncio
