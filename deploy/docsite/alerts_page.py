@@ -45,7 +45,8 @@ def text() -> str:
     parts = [
         head(
             "Runbooks of alerts",
-            "`deploy/prometheus/rules.yml` has the rules; the Helm chart installs them with "
+            "[`deploy/prometheus/rules.yml`](../../deploy/prometheus/rules.yml) has the rules; "
+            "the Helm chart installs them with "
             "`monitoring.prometheusRule.enabled`. The annotation `runbook_url` of a rule leads to "
             "its section here, relative to the address at which you serve this site. Commands run "
             "on the gateway's host, or elsewhere with `breakeven --gateway URL`.",

@@ -52,7 +52,8 @@ RESPONSE: Final = (
     HeaderEntry(
         "x-breakeven-cost-usd", "0.000012340000",
         "Exact cost in dollars, of answers in one piece. It is missing where no price is known, "
-        "and on streams, whose cost is known after their head has left: the ledger has it.",
+        "and on streams, whose cost is known after their head has left: "
+        "[how to ask for it](../how-to/applications.md#what-a-request-cost).",
     ),
     HeaderEntry(
         "x-breakeven-tokens", "estimated",

@@ -9,6 +9,7 @@ import yaml
 
 from deploy.docsite.markdown import code, head, table
 
+RULES_LINK: Final = "[`deploy/prometheus/rules.yml`](../../deploy/prometheus/rules.yml)"
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDERS: Final = (
     "gateway/telemetry", "gateway/request", "gateway/fleet", "gateway/worker", "gateway/batches",
@@ -87,7 +88,7 @@ def text() -> str:
         ),
         table(("metric", "kind", "labels", "meaning"), rows),
         "## Recording rules",
-        "`deploy/prometheus/rules.yml` has them; alerts and the Grafana board use them.",
+        f"{RULES_LINK} has them; alerts and the Grafana board use them.",
         table(("series", "expression"), ((code(name), code(expr)) for name, expr in recorded())),
     ]) + "\n"  # fmt: skip
 

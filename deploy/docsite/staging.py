@@ -1,8 +1,9 @@
 """Puts the pages of the site together: those of `docs/`, and documents that lie elsewhere.
 
 A document keeps its one place in the repository. Each link is read from there: a link to another
-page leads to its place on the site, a picture comes along, and any other file of the repository
-becomes its path as code. "decision 7" leads to that record. A link that leads nowhere is an error.
+page leads to its place on the site, a picture comes along, and so does a file of `deploy/` that an
+operator installs (rules, boards, SQL). Any other file of the repository becomes its path as code.
+"decision 7" leads to that record. A link that leads nowhere is an error.
 """
 
 import re
@@ -35,6 +36,7 @@ _FENCE: Final = re.compile(r"^(\s*)```")
 _BLOCK_MARK: Final = re.compile(r"^ *<!-- block: .*-->\n", re.MULTILINE)
 _HEADING: Final = re.compile(r"^(#{1,6}) (.+?)\s*$")
 _PICTURES: Final = (".png", ".svg")
+_INSTALLED: Final = (".json", ".sql", ".yaml", ".yml")
 
 
 class SiteError(Exception):
@@ -56,6 +58,7 @@ class SitePages:
             if UNLISTED.fullmatch(place)
         }
         self.pictures: dict[str, Path] = {}
+        self.files: dict[str, Path] = {}
 
     def page(self, place: str) -> str:
         """Return a page's text as the site has it."""
@@ -71,13 +74,13 @@ class SitePages:
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write every page, as MkDocs reads it, and every picture into a folder."""
+        """Write every page, as MkDocs reads it, and what they bring along."""
         for place in self.sources:
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
             rank = _LAST if RECORDS.fullmatch(place) else ""
             path.write_text(rank + self.page(place), encoding="utf-8")
-        for place, source in self.pictures.items():
+        for place, source in (self.pictures | self.files).items():
             path = folder / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(source.read_bytes())
@@ -111,8 +114,13 @@ class SitePages:
             other = f"pictures/{target.name}"
             self.pictures[other] = target
             return f"{picture}[{label}]({_relative(place, other)})"
-        path = target.relative_to(self._root).as_posix()
         words = re.sub("\x00(\\d+)\x00", lambda hidden: kept[int(hidden[1])], label)
+        deployed = self._root / "deploy"
+        if target.suffix in _INSTALLED and target.is_relative_to(deployed):
+            other = f"files/{target.relative_to(deployed).as_posix()}"
+            self.files[other] = target
+            return f"[{words}]({_relative(place, other)})"
+        path = target.relative_to(self._root).as_posix()
         return f"`{path}`" if words.strip("`") == path else f"{words} (`{path}`)"
 
     def _decision_link(self, found: re.Match[str], place: str) -> str:

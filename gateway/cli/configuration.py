@@ -36,6 +36,13 @@ _RANKS = ("error", "warning", "note")
 _HEAD = "# Carried over from {name} by `breakeven config import`. Try it: `breakeven check`.\n"
 
 
+class PlainDumper(yaml.SafeDumper):
+    """Writes what stands twice in a document twice: `*id001` is nothing that a person edits."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  (PyYAML's signature)
+        return True
+
+
 def import_command(
     file: Annotated[Path, typer.Argument(help="A LiteLLM proxy's config.yaml.")],
     out: Annotated[Path | None, typer.Option(help="Where to; else stdout.")] = None,
@@ -71,7 +78,8 @@ def import_command(
     if carried.prices and prices is None:
         words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
         carried.notes.append(lost("model_list", words, ImportLoss.PRICES))
-    text = _HEAD.format(name=file.name) + yaml.safe_dump(carried.document, sort_keys=False)
+    text = _HEAD.format(name=file.name)
+    text += yaml.dump(carried.document, Dumper=PlainDumper, sort_keys=False)
     carried.notes += _refused(text)
     notes = merge_notes(carried.notes, frozenset(accept or ()))
     failing = {"error", "warning"} if strict else {"error"}

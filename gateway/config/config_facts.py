@@ -15,6 +15,7 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError
 from gateway.config.aliases import logical_models
 from gateway.config.checks.known_names import Known, check_unknown_names
+from gateway.config.checks.missing_extras import check_extras
 from gateway.config.checks.private_hosts import check_private_hosts
 from gateway.config.checks.provider_names import check_adapter_needs
 from gateway.config.checks.unset_variables import check_unset_variables
@@ -224,6 +225,10 @@ def check_needs(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]
     return check_adapter_needs(settings, facts.environ)
 
 
+def check_missing_extras(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
+    return check_extras(settings)
+
+
 def check_names(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     return check_unknown_names(settings, facts.names)
 
@@ -260,6 +265,7 @@ PLAUSIBLE: tuple[Check, ...] = (
     check_odd_prices,
     check_variables,
     check_needs,
+    check_missing_extras,
     check_names,
     check_hosts,
     check_step_promises,

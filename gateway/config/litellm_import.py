@@ -109,6 +109,7 @@ def carry_over(
         any(len(group) > 1 for group in groups.deployments.values()),
         "rpm" in parts.limited,
         bool(number_of(sections["litellm_settings"].get("request_timeout"))),
+        parts.providers,
     )
     reader = SectionReader(carried.document, carried.notes, environ, parts.provider_named, facts)
     for name, section in sections.items():

@@ -88,6 +88,26 @@ _CHECKED = _Why(
 )
 _BUDGET = _Why("state it in `budgets`, with a scope and a period", ImportLoss.BUDGETS)
 _LIMIT = _Why("state it in `limits`, with a scope", ImportLoss.LIMITS)
+_PARALLEL = _Why(
+    "nothing counts requests under way: `limits` bounds requests and tokens of any 60 s",
+    ImportLoss.LIMITS,
+)
+_LONG_ANSWERS = _Why("no answer is bounded by bytes: clients set `max_tokens`", ImportLoss.LIMITS)
+_ROUTES = _Why(
+    "a key with the scope `inference` may ask every path that models answer: refuse the others in "
+    "front of the gateway",
+    ImportLoss.ACCESS,
+)
+_KEYS_BOUNDS = _Why(
+    "what a new key may get is not bounded so: `budgets` and `limits` with the scope `key:*` bind "
+    "each key, and `self_service` the keys that members make",
+    ImportLoss.ACCESS,
+)
+_TEAMS = _Why(
+    "a team has no settings of its own: state `budgets` and `limits` with the scope `team:NAME`, "
+    "and name models at its keys",
+    ImportLoss.ACCESS,
+)
 _SHARE = _Why(
     "a share of requests, where all deployments of the name state one, and no limit: state limits "
     "in `limits`"
@@ -183,15 +203,16 @@ _WHY: Mapping[str, _Why] = {
          "aws_sqs_callback_params", "allow_dynamic_callback_disabling"), _METRICS,
     ),
     **dict.fromkeys(
-        ("team_id", "access_groups", "access_via_team_ids", "allowed_routes",
-         "default_team_settings", "default_team_params", "models", "teams"), _ACCESS,
-    ),
+        ("team_id", "access_groups", "access_via_team_ids", "models", "teams"), _ACCESS),
+    "allowed_routes": _ROUTES,
+    **dict.fromkeys(("default_team_settings", "default_team_params"), _TEAMS),
+    **dict.fromkeys(
+        ("upperbound_key_generate_params", "default_key_generate_params"), _KEYS_BOUNDS),
     **dict.fromkeys(
         ("allowed_ips", "enforced_params", "custom_auth", "enable_jwt_auth", "litellm_jwtauth",
          "admin_only_routes", "public_routes", "role_permissions", "use_azure_key_vault",
-         "upperbound_key_generate_params", "default_key_generate_params", "enforce_user_param",
-         "reject_clientside_metadata_tags", "litellm_key_header_name", "custom_key_generate",
-         "enable_oauth2_auth", "custom_auth_settings"), _CALLERS,
+         "enforce_user_param", "reject_clientside_metadata_tags", "litellm_key_header_name",
+         "custom_key_generate", "enable_oauth2_auth", "custom_auth_settings"), _CALLERS,
     ),
     **dict.fromkeys(
         ("guardrails", "content_filter", "blocked_user_list", "banned_keywords_list",
@@ -205,11 +226,14 @@ _WHY: Mapping[str, _Why] = {
          "tag_budget_config"), _BUDGET,
     ),
     **dict.fromkeys(
-        ("max_parallel_requests", "global_max_parallel_requests", "rpm_limit",
-         "tpm_limit", "default_api_key_rpm_limit", "default_api_key_tpm_limit",
-         "priority_reservation", "priority_reservation_settings", "default_max_parallel_requests",
-         "max_response_size_mb"), _LIMIT,
+        ("rpm_limit", "tpm_limit", "default_api_key_rpm_limit", "default_api_key_tpm_limit",
+         "priority_reservation", "priority_reservation_settings"), _LIMIT,
     ),
+    **dict.fromkeys(
+        ("max_parallel_requests", "global_max_parallel_requests",
+         "default_max_parallel_requests"), _PARALLEL,
+    ),
+    "max_response_size_mb": _LONG_ANSWERS,
     **dict.fromkeys(("tags", "enable_tag_filtering", "tag_filtering_match_any"), _Why(
         "requests are not routed by tags: a policy's `when` may ask for them", ImportLoss.MODELS)),
     **dict.fromkeys(("extra_headers", "default_headers", "headers"), _Why(
@@ -311,7 +335,8 @@ def adapted_note(place: str, name: str, value: object, environ: Mapping[str, str
         stated = environ.get(value.removeprefix(ENVIRON))
     if stated is not None and stated == environ.get(variable):
         return ImportNote(place, f"{words}, which states the same", warns=False)
-    return ImportNote(place, f"{words}, which does not state the same where this runs", loss)
+    words += ", which does not state the same where this runs: set it here and where "
+    return ImportNote(place, f"{words}`breakeven serve` starts", loss)
 
 
 def known_notes() -> Iterator[ImportNote]:

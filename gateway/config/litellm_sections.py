@@ -54,6 +54,7 @@ class FileFacts(NamedTuple):
     has_choices: bool
     has_rates: bool
     is_overridden: bool
+    providers: Mapping[str, Document]
 
 
 class SectionReader:
@@ -140,9 +141,18 @@ class SectionReader:
             limit = given if isinstance(given, Mapping) else {}
             usd = limit.get("budget_limit", limit.get("max_budget"))
             duration = limit.get("time_period", limit.get("budget_duration"))
-            if ours is None or not self._add_budget(here, f"provider:{ours}", usd, duration):
+            if ours is None and (accounts := self._accounts_of(str(name))):
+                words = "is several accounts in the new file, with a budget each: "
+                words += ", ".join(f"`provider:{account}`" for account in accounts)
+                self._notes.append(lost(here, words, ImportLoss.BUDGETS))
+            elif ours is None or not self._add_budget(here, f"provider:{ours}", usd, duration):
                 self._notes.append(note_on(here, "provider_budget_config"))
         return True
+
+    def _accounts_of(self, name: str) -> list[str]:
+        """Return our providers that LiteLLM calls by one name."""
+        made = self._file.providers.items()
+        return [ours for ours, given in made if given.get("litellm_prefix") == name]
 
     def _user_limits(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         """Each user by itself."""
@@ -184,7 +194,10 @@ class SectionReader:
 
     def _strategy(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         if str(value).startswith("usage-based"):
-            words = "`rpm` and `tpm` of deployments are limits there: state them in `limits`"
+            words = (
+                "`rpm` and `tpm` of deployments are limits there: state them in `limits` with the "
+            )
+            words += "scope `model:NAME`"
             self._notes.append(lost(place, words, ImportLoss.LIMITS))
         elif self._file.has_choices and value not in _BY_PRICE:
             return False
@@ -196,7 +209,10 @@ class SectionReader:
     def _checks_limits(self, place: str, _value: Any, _: Mapping[str, Any]) -> bool:
         if not self._file.has_rates:
             return False
-        words = "with it `rpm` of deployments is a limit there: state it in `limits`"
+        words = (
+            "with it `rpm` of deployments is a limit there: state it in `limits` with the scope "
+        )
+        words += "`model:NAME`"
         self._notes.append(lost(place, words, ImportLoss.LIMITS))
         return True
 

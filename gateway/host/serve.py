@@ -304,7 +304,8 @@ class HostServer:
         return [log for log in logs if log is not None]
 
     def _log_of(self, name: str) -> str:
-        return "this output" if self._settings.logs.to == "stdout" else f"logs/{name}.log"
+        log = self._settings.state / "logs" / f"{name}.log"
+        return "this output" if self._settings.logs.to == "stdout" else str(log)
 
     def _variables(self, name: str) -> dict[str, str]:
         url = self.runtime.ledger_url

@@ -72,11 +72,16 @@ def month_evens(
         month = Fraction(month_hours) / standing.hours if standing.hours else None
         found += [_line(pool, standing, result, month) for result in standing.verdicts]
         if not standing.verdicts:
-            lacks = NO_RATE if standing.unrated else NO_COMPARATOR
+            lacks = NO_RATE if standing.unrated else _without_comparison(standing)
             served = _scaled(standing.served.tokens, month)
             found.append(MonthEven(pool, ANY_API, (), None, None, served, lacks))
     bare = sorted(set(unrated) - pools.keys())
     return found + [MonthEven(pool, ANY_API, (), None, None, None, NO_RATE) for pool in bare]
+
+
+def _without_comparison(standing: FleetEconomics) -> str:
+    """Return why a pool has no comparison: they come with answers, one for each API."""
+    return NO_COMPARATOR if standing.served.tokens else NOT_SERVED
 
 
 def _line(

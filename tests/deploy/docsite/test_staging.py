@@ -17,6 +17,7 @@ def root(tmp_path: Path) -> Path:
         "ledger/README.md": "# The ledger\n\n## Exports\n",
         "ledger/money.py": "",
         "docs/pictures/p.svg": "<svg/>",
+        "deploy/prometheus/rules.yml": "groups: []\n",
         "docs/decisions/0007-own-client.md": "# 7. Own client\n",
     }.items():
         path = tmp_path / name
@@ -38,6 +39,10 @@ def staged(root: Path, text: str, page: str = "docs/how-to/a.md") -> str:
         ("[x](../../ledger/README.md#exports)", "[x](../explanation/ledger.md#exports)"),
         ("[x](https://example.com/a)", "[x](https://example.com/a)"),
         ("[money](../../ledger/money.py)", "money (`ledger/money.py`)"),
+        (
+            "[`deploy/prometheus/rules.yml`](../../deploy/prometheus/rules.yml)",
+            "[`deploy/prometheus/rules.yml`](../files/prometheus/rules.yml)",
+        ),
         ("[`ledger/money.py`](../../ledger/money.py)", "`ledger/money.py`"),
         ("![p](../pictures/p.svg)", "![p](../pictures/p.svg)"),
         ("in code `[x](nowhere.md)` it stays", "in code `[x](nowhere.md)` it stays"),
@@ -76,6 +81,27 @@ def test_pages_and_pictures_are_written(root: Path, tmp_path: Path) -> None:
         "index.md", "how-to/a.md", "explanation/ledger.md", "pictures/p.svg",
         "decisions/0007-own-client.md",
     }  # fmt: skip
+
+
+def test_a_linked_file_of_deploy_comes_along(root: Path, tmp_path: Path) -> None:
+    """A user of the wheel had no alert rules: the pages named a path of the repository."""
+    text = "# Start\n\n[rules](../deploy/prometheus/rules.yml)\n"
+    (root / "docs/index.md").write_text(text)
+    pages = SitePages(root, ELSEWHERE)
+    assert "[rules](files/prometheus/rules.yml)" in pages.page("index.md")
+    pages.write(tmp_path / "site")
+    assert (tmp_path / "site/files/prometheus/rules.yml").read_text() == "groups: []\n"
+
+
+def test_what_an_operator_needs_of_deploy_is_on_the_site(tmp_path: Path) -> None:
+    pages = SitePages()
+    for place in pages.sources:
+        pages.page(place)
+    assert {
+        "files/prometheus/rules.yml", "files/prometheus/prometheus.yml",
+        "files/grafana/dashboards/breakeven.json",
+        "files/postgres-gateway.sql", "files/postgres-reader.sql",
+    } <= pages.files.keys()  # fmt: skip
 
 
 def test_anchors_are_mkdocs_own() -> None:

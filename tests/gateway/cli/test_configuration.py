@@ -211,3 +211,19 @@ def test_who_can_carry_nothing_over_says_why(tmp_path) -> None:
     assert answer.exit_code == 1
     assert "use `github`" in answer.stderr
     assert "no entry of `model_list` could be carried over" in answer.stderr
+
+
+def test_no_part_of_the_file_points_to_another(tmp_path) -> None:
+    """An alias with fallbacks of its own had its targets as `*id001`, which nobody writes."""
+    path, out = tmp_path / "litellm.yaml", tmp_path / "breakeven.yaml"
+    path.write_text(
+        "model_list:\n"
+        "- {model_name: a, litellm_params: {model: openai/gpt-4o, api_key: os.environ/K}}\n"
+        "- {model_name: b, litellm_params: {model: openai/gpt-4o-mini, api_key: os.environ/K}}\n"
+        "router_settings: {model_group_alias: {c: a}, fallbacks: [{a: [b]}]}\n"
+    )
+    assert invoke(path, "--out", out).exit_code == 0
+    text = out.read_text()
+    assert yaml.safe_load(text)["models"]["c"]["targets"] == ["openai/gpt-4o"]
+    assert "&id" not in text
+    assert "*id" not in text

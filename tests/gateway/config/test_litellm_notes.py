@@ -6,6 +6,7 @@ from gateway.config.deployments import deployment
 from gateway.config.litellm_notes import (
     ImportLoss,
     ImportNote,
+    adapted_note,
     note_on,
     notes_on,
     notes_on_pattern,
@@ -101,3 +102,35 @@ def test_what_a_pattern_of_models_states_beyond_its_provider_is_lost_by_name() -
     assert [(note.place.rpartition(".")[2], note.loss) for note in told] == [
         ("input_cost_per_token", ImportLoss.PRICES), ("timeout", ImportLoss.TIMEOUTS),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "unsaid"),
+    [
+        ("max_parallel_requests", "nothing counts requests under way", "state it in `limits`"),
+        ("global_max_parallel_requests", "nothing counts requests under way", "state it in"),
+        ("max_response_size_mb", "`max_tokens`", "state it in `limits`"),
+        ("allowed_routes", "every path that models answer", "--model"),
+        ("upperbound_key_generate_params", "`key:*`", "check anything else"),
+        ("default_key_generate_params", "`key:*`", "check anything else"),
+        ("default_team_settings", "`team:NAME`", "every key may use"),
+        ("default_team_params", "`team:NAME`", "every key may use"),
+        ("rpm_limit", "state it in `limits`", "under way"),
+        ("models", "every key may use the model", "`team:NAME`"),
+    ],
+)
+def test_a_note_names_a_way_that_there_is(name, said, unsaid) -> None:
+    """Parallel requests were to be stated in `limits`, which counts requests of a minute."""
+    note = note_on("here", name)
+    assert note.loss is not None
+    assert said in note.text
+    assert unsaid not in note.text
+
+
+def test_a_variable_that_states_something_else_is_to_be_set() -> None:
+    note = adapted_note("here", "aws_region_name", "eu-central-1", {"AWS_REGION_NAME": "us-east-1"})
+    assert note.rank() == "error"
+    assert note.text.endswith(
+        "AWS_REGION_NAME, which does not state the same where this runs: set it here and where "
+        "`breakeven serve` starts"
+    )

@@ -150,3 +150,30 @@ def test_an_address_that_an_entry_names_is_no_loss() -> None:
     variables = {"MY_API_BASE": "https://llm.example.com/v1"}
     _, notes = imported(model_list=entries, environment_variables=variables)
     assert notes == [("environment_variables", "warning")]
+
+
+def test_a_budget_of_a_provider_with_several_accounts_names_them() -> None:
+    azure = [
+        {"model_name": "a", "litellm_params": {
+            "model": "azure/x", "api_base": f"https://{name}.example.com",
+            "api_key": "os.environ/K",
+        }}
+        for name in ("eu", "us")
+    ]  # fmt: skip
+    budgets = {"provider_budget_config": {"azure": {"budget_limit": 3, "time_period": "1d"}}}
+    given = {"model_list": azure, "router_settings": budgets}
+    made = carry_over(given, gpu={}, provider_of=lambda _: None, environ={"K": "k"})
+    (text,) = [
+        note.text
+        for note in made.notes
+        if note.place == "router_settings.provider_budget_config.azure"
+    ]
+    for name in ("eu", "us"):
+        assert f"`provider:azure-{name}.example.com`" in text
+
+
+def test_a_limit_of_deployments_is_to_be_one_of_the_model() -> None:
+    for settings in ({"routing_strategy": "usage-based-routing-v2"}, {"enable_pre_call_checks": 1}):
+        given = {"model_list": [{**ENTRY, "rpm": 3}], "router_settings": settings}
+        made = carry_over(given, gpu={}, provider_of=lambda _: None, environ={})
+        assert any("`model:NAME`" in note.text and note.loss for note in made.notes)

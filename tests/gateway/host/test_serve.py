@@ -337,3 +337,11 @@ def test_no_request_reaches_a_stranger_on_a_managed_port(make_host, stranger_on,
         assert set(connection.exec_driver_sql(query).scalars()) <= {"loading", "down"}
     ledger.dispose()
     assert host.terminate() == 0
+
+
+def test_a_log_is_named_by_where_it_is(tmp_path) -> None:
+    """`see logs/worker-0.log` was below no folder that the reader stood in."""
+    said: list[str] = []
+    settings = parse("{state_dir: /var/lib/breakeven}", name="t")
+    serve.HostServer(settings, tmp_path / "t.yaml", said.append)._on_exit("worker-0", 1)
+    assert said[0].endswith("(see /var/lib/breakeven/logs/worker-0.log)")

@@ -70,3 +70,13 @@ def test_a_pool_without_a_rate_or_an_answer_has_no_volume() -> None:
     assert (line.tokens, line.state) == (None, "the GPU rate is not known")
     (line,) = found(30_000_000, replace(COST, tokens_in_slo=0, avoided_pusd=0))
     assert (line.tokens, line.state) == (None, "nothing was served inside the SLO")
+
+
+def test_a_pool_that_has_served_nothing_is_not_told_to_name_an_api() -> None:
+    """Comparisons come with answers: without one, nobody knows what `compare_with` names."""
+    standing = fleet_economics([BILL], [], served=Volume(0, BOTH), capability=None)
+    (line,) = month_evens({"llama": standing}, 744)
+    assert line.state == "nothing was served inside the SLO"
+    standing = fleet_economics([BILL], [], served=SERVED, capability=None)
+    (line,) = month_evens({"llama": standing}, 744)
+    assert line.state == "no API is compared with: name one in `compare_with`"
