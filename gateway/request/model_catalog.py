@@ -21,6 +21,7 @@ from router.request_kinds import RequestKind
 from router.types import Feature
 
 _MILLION = 10**6
+_DECODED = frozenset((RequestKind.CHAT, RequestKind.COMPLETION))
 # As LiteLLM's map names each price of a token.
 _LITELLM_COSTS = {kind.price: kind.map_terms[0] for kind in PER_TOKEN if kind.map_terms}
 _UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
@@ -95,7 +96,7 @@ class ModelCatalog:
             "max_output_tokens": _largest(line["max_output_tokens"] for line in lines),
             "prices": priced[0] if same else None,  # where APIs differ: see each target
             "modalities": _modalities(targets),
-            "features": sorted({str(word) for target in targets for word in target.features}),
+            "features": sorted({str(word) for target in targets for word in _features(target)}),
             "targets": lines,
         }
 
@@ -132,10 +133,10 @@ class ModelCatalog:
             "max_input_tokens": context,
             "max_output_tokens": longest,
             **dict.fromkeys(_LITELLM_COSTS.values()),
-            "supports_function_calling": Feature.TOOLS in target.features,
-            "supports_response_schema": Feature.JSON_SCHEMA in target.features,
+            "supports_function_calling": Feature.TOOLS in _features(target),
+            "supports_response_schema": Feature.JSON_SCHEMA in _features(target),
             "supports_vision": "image" in inputs,
-            "supports_reasoning": Feature.REASONING in target.features,
+            "supports_reasoning": Feature.REASONING in _features(target),
         }
         if quote is not None:
             for kind, pusd in _rates(quote).items():
@@ -183,6 +184,11 @@ def _rates(quote: PriceQuote) -> dict[str, int]:
         for name, pusd in rates.items()
         if pusd > 0 or (pusd == 0 and not by_units)
     }
+
+
+def _features(target: Target) -> Collection[Feature]:
+    """Return what answers in tokens may use: nothing of a target that makes none."""
+    return target.features if _DECODED & target.kinds else ()
 
 
 def _modalities(targets: Sequence[Target]) -> Mapping[str, list[str]]:

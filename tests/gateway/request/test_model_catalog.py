@@ -46,6 +46,8 @@ def test_a_card_tells_prices_context_and_who_serves_it(stack, tokens) -> None:
     assert (own["served_by"], own["prices"], own["max_output_tokens"]) == (["own"], None, None)
     assert own["context_tokens"] > 0
     assert found["chat"]["served_by"] == ["api", "own"]
+    assert "tools" in found["chat"]["features"]
+    assert found["embed"]["features"] == []  # it makes no answer that could call one
     assert found["pair"]["prices"] is None  # two APIs at two prices: each target says its own
     assert len({str(line["prices"]) for line in found["pair"]["targets"]}) == 2
     assert found["alpha/*"]["targets"] == []
