@@ -156,15 +156,27 @@ _PART = {
 }
 _SHOWN = {"anyOf": [_PART, _of("input_image", {"image_url": TEXT})]}
 _SAID = {"type": "string", "minLength": 1}  # an answer that says nothing is none
+# An output of any other type is told in a line, but for what is a user's.
+_ELSEWHERE: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "not": {"anyOf": [{"enum": ["output_text", "text"]}, {"pattern": "^(input_|refusal)"}]},
+}
+_ANSWERED: Schema = {
+    "anyOf": [
+        _of("output_text", {"text": _SAID}),
+        _of("text", {"text": _SAID}),
+        _of("refusal", {"refusal": _SAID}),
+        {"type": "object", "required": ["type"], "properties": {"type": _ELSEWHERE}},
+    ]
+}
 _ITEM: Schema = {
     "anyOf": [
         _message_schema(["user"], {"anyOf": [TEXT, list_schema(_SHOWN)]}),
         _message_schema(
             ["system", "developer"], {"anyOf": [TEXT, {"type": "array", "items": _PART}]}
         ),
-        _message_schema(
-            ["assistant"], {"anyOf": [_SAID, list_schema(_of("output_text", {"text": _SAID}))]}
-        ),
+        _message_schema(["assistant"], {"anyOf": [_SAID, list_schema(_ANSWERED)]}),
         _of("function_call", {"call_id": TEXT, "name": TEXT, "arguments": TEXT}),
         _of("function_call_output", {"call_id": TEXT, "output": TEXT}),
     ]
