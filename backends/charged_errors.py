@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from backends.errors import BackendError, UpstreamBroken
+from backends.errors import BackendError, broken_by
 from backends.usage_places import billed_usage_in, counts_output
 
 FILTERED: Final = "content_filter"
@@ -43,7 +43,7 @@ def charged_error(reported: BackendError, value: Any) -> BackendError:
         return reported
     if not counted and not _says(value.get("choices")):
         return reported
-    broken = UpstreamBroken(str(reported))
+    broken = broken_by(reported)
     broken.usage = usage if counted else None
     return broken
 

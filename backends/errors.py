@@ -133,7 +133,17 @@ class IdleTimeout(BackendError):
 
 
 class UpstreamBroken(BackendError):
+    """`was_full`: the target itself said that it broke off because it was overloaded."""
+
     kind = "upstream_broken"
+    was_full: bool = False
+
+
+def broken_by(reported: BackendError) -> UpstreamBroken:
+    """Return the end of an answer that had begun, by the error that its target reported."""
+    broken = UpstreamBroken(str(reported), retry_after_s=reported.retry_after_s)
+    broken.was_full = isinstance(reported, UpstreamOverloaded)
+    return broken
 
 
 class InvalidResponse(BackendError):

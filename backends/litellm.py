@@ -33,6 +33,7 @@ from backends.errors import (
     ServerError,
     UpstreamBroken,
     UpstreamUnreachable,
+    broken_by,
 )
 from backends.litellm_arguments import AdapterArguments
 from backends.litellm_tap import SyncRouter, Tap, TapRouter, calling
@@ -251,9 +252,7 @@ class LiteLLMBackend:
         except BackendError:
             raise
         except Exception as error:  # noqa: BLE001 - foreign errors are translated at this border
-            reported = None if writer.said else error_in_events(tap.tail)
-            broken = UpstreamBroken(f"the stream broke ({type(error).__name__})")
-            raise reported or broken from None
+            raise _broken_stream(error, tap.tail, said=writer.said) from None
         finally:
             tap.on_bytes = None
             await tap.abort()
@@ -277,6 +276,14 @@ def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) 
     except UpstreamBroken as error:
         tap.transmission.judge(error)
         raise
+
+
+def _broken_stream(error: Exception, tail: bytes, *, said: bool) -> BackendError:
+    """Return what broke a stream: what its provider said of it, else the name of `error` alone."""
+    reported = error_in_events(tail)
+    if reported is None:
+        return UpstreamBroken(f"the stream broke ({type(error).__name__})")
+    return broken_by(reported) if said else reported
 
 
 def _be_patient(patience: asyncio.Timeout, idle_s: float | None) -> None:

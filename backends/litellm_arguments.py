@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from backends.base import Call
+from backends.called_functions import with_call_ids
 from backends.errors import RequestUnsendable
 from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
@@ -82,6 +83,8 @@ class AdapterArguments:
             if body.get("service_tier") not in (None, "auto"):
                 arguments["service_tier"] = body["service_tier"]
         supported = self._supported_by(litellm, str(body["model"]), call.path)
+        if supported is not None and "functions" not in supported and "messages" in arguments:
+            arguments["messages"] = with_call_ids(arguments["messages"])
         if _CAP in arguments and supported is not None and _CAP not in supported:
             _tell_cap(arguments)
         lost = _lost_caps(body, supported)

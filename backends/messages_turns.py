@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
+from backends.called_functions import with_call_ids
+
 MARK: Final = "cache_control"
 _PDF: Final = "application/pdf"
 _TEXT: Final = "text/"
@@ -54,7 +56,7 @@ class MessagesTurns:
     def read(cls, messages: Any) -> "MessagesTurns":
         """Raises `NoMessagesForm` with the place of what has none."""
         found = cls()
-        listed = messages if isinstance(messages, list) else []
+        listed = with_call_ids(messages) if isinstance(messages, list) else []
         newest = _newest(listed)
         for number, entry in enumerate(listed):
             place = f"messages[{number}]"

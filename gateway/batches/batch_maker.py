@@ -90,7 +90,7 @@ class BatchMaker:
             return None
         who, ignored = with_request_tags(caller_of(request), said, self._budgets)
         if ignored:
-            response.headers[IGNORED.decode()] = listed_names(ignored).decode()
+            response.headers.append(IGNORED.decode(), listed_names(ignored).decode())
         named = [f"{name}={value}" for name, value in who.tags if name in who.named_tags]
         return ",".join(named) or None
 

@@ -28,6 +28,7 @@ from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
 from gateway.ids import BatchIds
 from gateway.kinds.openapi_schemas import MODEL
+from gateway.request.ignored_names import IGNORED, listed_names
 from ledger.batches.files import CHUNK_BYTES, PROCESSED, FileRecord
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
@@ -36,6 +37,8 @@ BODY_LIMIT = 32 * 1024 * 1024  # it is held whole while it is read
 AT_ONCE, TEAM_AT_ONCE = 2, 1
 LISTED, LISTED_MOST = 20, 1000
 JSON_LINES = "application/x-jsonl"
+_BETAS = "anthropic-beta"
+_OWN_BETA = "message-batches-"  # what these paths themselves were, before they were none
 _HOST = re.compile(r"[A-Za-z0-9._\[\]:-]+")
 _SUB_PATH = re.compile(r"(?:/[A-Za-z0-9_~][A-Za-z0-9._~-]{0,63}){1,8}")
 
@@ -105,6 +108,7 @@ class MessageBatches:
 
     async def create(self, request: Request, response: Response) -> dict[str, Any]:
         identity = caller_of(request)
+        _name_betas(request, response)
         with self._slots.reserve_slot(identity.team_id):
             text = await read_json_body(request, limit=BODY_LIMIT, patience_s=self._patience_s)
             lines, total = await asyncio.to_thread(self._read_lines, text)
@@ -251,6 +255,21 @@ class MessageBatches:
             append = self._stored.files.append
             if not await self._stored.call(append, file_id, number, chunk, team_limit_bytes=most):
                 raise storage_full(most)
+
+
+def _name_betas(request: Request, response: Response) -> None:
+    """Name the betas that were asked for: a line is kept without headers, and has none of them."""
+    names = sorted(
+        {
+            name.strip()
+            for told in request.headers.getlist(_BETAS)
+            for name in told.split(",")
+            if name.strip() and not name.strip().startswith(_OWN_BETA)
+        }
+    )
+    if names:
+        listed = listed_names([f"{_BETAS}.{name}" for name in names])
+        response.headers.append(IGNORED.decode(), listed.decode())
 
 
 def _site_of(request: Request) -> str:

@@ -20,7 +20,7 @@ import msgspec
 
 from backends.chunk_choices import ChunkChoice, unnamed_words
 from backends.chunks import Chunk, parse_answer, printable_text, read_chunk, tells_error
-from backends.errors import BackendError, InvalidResponse, UpstreamBroken
+from backends.errors import BackendError, InvalidResponse, UpstreamBroken, broken_by
 from backends.reported import error_in, error_in_events, read_error
 from backends.sse import (
     EVENT_LIMIT_BYTES,
@@ -344,6 +344,6 @@ class ByteRelay:
             self._told.take(msgspec.json.encode(reported.usage), final=True)
         counted = self.usage
         if self.content_events or (counted is not None and counts_output(counted)):
-            return UpstreamBroken(str(reported))
+            return broken_by(reported)
         self._told.forget()
         return reported

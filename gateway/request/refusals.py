@@ -15,6 +15,7 @@ from backends.errors import (
     IdleTimeout,
     RequestDeclined,
     StreamError,
+    UpstreamBroken,
     UpstreamOverloaded,
 )
 from gateway.errors import RequestError
@@ -267,13 +268,16 @@ def upstream_failure(
     """
     kind = "timeout" if _timed_out(error) else "upstream"
     wait_s = error.retry_after_s
-    if isinstance(error, UpstreamOverloaded | DispatchSuperseded):
+    broke_off_full = isinstance(error, UpstreamBroken) and error.was_full
+    if broke_off_full or isinstance(error, UpstreamOverloaded | DispatchSuperseded):
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
     kind = _OF_THE_REQUEST.get(error.kind, kind)
     failure = FAILURES.get(error.kind, _UNNAMED)
     if failure.cure:
         wait_s = None
     what = f"returned {error.status} ({failure.reason})" if error.status else failure.did
+    if broke_off_full:
+        what += " because it is overloaded"
     who = "The upstream" if target is None else f"Upstream `{target}`"
     earlier = " and ".join(f"`{name}`" for name in dict.fromkeys(before) if name != target)
     after = f", after {earlier} failed" if earlier else ""

@@ -274,7 +274,9 @@ def _add_models(app: Gateway, settings: Settings, clock: Clock) -> None:
 def _straight(path: str) -> str:
     """Without slashes that are too many, where a key is asked for."""
     found = _SLASHES.sub("/", path)
-    return found.rstrip("/") if found.startswith(_KEYED) and found not in _KEYED else path
+    bare = found.rstrip("/")
+    keyed = found.startswith(_KEYED) and found not in _KEYED
+    return bare if keyed or canonical_path(bare) is not None else path
 
 
 async def _of_server(send: SendMessage, request_id: str) -> None:

@@ -110,7 +110,7 @@ UNSERVED: Final = (
         "Google's clients can be given an OpenAI-compatible address.",
     ),
     _path(
-        "/v1(?:beta|alpha)[0-9]*",
+        "/v1(?:beta|alpha|internal)[0-9]*(?::[a-zA-Z]+)?",
         "Gemini's own API is not served. Use `/v1/chat/completions` and `/v1/models`.",
     ),
     _path(

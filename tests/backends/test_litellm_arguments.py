@@ -64,3 +64,16 @@ def test_a_request_without_a_model_is_not_sent(body: object) -> None:
     with pytest.raises(RequestUnsendable):
         made({"model": "m"}, None, "/rerank")
     assert issubclass(RequestDeclined, Exception)
+
+
+@pytest.mark.parametrize(
+    ("supported", "role"), [(["tools"], "tool"), (["functions"], "function"), (None, "function")]
+)
+def test_calls_in_the_first_form_get_ids_where_that_is_unknown(supported, role: str) -> None:
+    messages = [
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "42"},
+    ]
+    arguments, left_out = made({"model": "m", "messages": messages}, supported)
+    assert arguments["messages"][1]["role"] == role
+    assert left_out == ()

@@ -180,3 +180,20 @@ def test_roles_take_turns_and_no_word_is_lost(said: list[tuple[str, str]]) -> No
     assert all(a != b for a, b in pairwise(roles))
     told = str(turns.system) + str(turns.messages)
     assert all(repr(words)[1:-1] in told for _, words in said if words.isalnum())
+
+
+def test_a_call_in_the_first_form_is_one_with_its_result() -> None:
+    turns = MessagesTurns.read([
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "42"},
+    ])  # fmt: skip
+    assert turns.messages[1:] == [
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "call_2", "name": "f", "input": {}},
+        ]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "call_2", "content": "42"},
+        ]},
+    ]  # fmt: skip
+    assert turns.ignored == set()

@@ -14,13 +14,17 @@ from ledger.journals.records import TokenCounts
 from ledger.usage import tokens_from_usage
 from ledger.usage_figures import UsageContradiction, UsageError
 
-Kind = Literal["text", "reasoning", "refusal", "call"]
+INLINE = "data:"  # how addresses begin that hold the data themselves
+Kind = Literal["text", "reasoning", "refusal", "call", "picture"]
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ContentPiece(NamedTuple):
-    """A part of the answer. Of a call: `text` is a part of its arguments, `call` its number."""
+    """A part of the answer. Of a call: `text` is a part of its arguments, `call` its number.
+
+    Of a picture, `text` is its address, which mostly holds its data.
+    """
 
     kind: Kind
     text: str
@@ -46,7 +50,10 @@ def first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def pieces(said: Any) -> Iterator[ContentPiece]:
-    """Yield the contents of a delta or a message, reasoning first."""
+    """Yield the contents of a delta or a message, reasoning first.
+
+    Of sound without a text beside it, what is said there is the text.
+    """
     if not isinstance(said, dict):
         return
     thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
@@ -55,8 +62,9 @@ def pieces(said: Any) -> Iterator[ContentPiece]:
     content = said.get("content")
     if isinstance(content, list):
         yield from _parts(content)
-    elif _text(content):
-        yield ContentPiece("text", _text(content))
+    elif words := _text(content) or _transcript(said.get("audio")):
+        yield ContentPiece("text", words)
+    yield from _pictures(said.get("images"))
     if _text(said.get("refusal")):
         yield ContentPiece("refusal", _text(said["refusal"]))
     yield from _calls(said)
@@ -103,11 +111,36 @@ def _parts(content: list[Any]) -> Iterator[ContentPiece]:
             continue
         thought = part.get("thinking")
         if isinstance(thought, list):
-            yield from (ContentPiece("reasoning", piece.text) for piece in _parts(thought))
+            yield from (
+                ContentPiece("reasoning", piece.text)
+                for piece in _parts(thought)
+                if piece.kind != "picture"
+            )
         elif _text(thought):
             yield ContentPiece("reasoning", _text(thought))
         if _text(part.get("text")):
             yield ContentPiece("text", _text(part["text"]))
+        yield from _pictures([part])
+
+
+def _pictures(parts: Any) -> Iterator[ContentPiece]:
+    """Parts that are pictures, as OpenRouter and LiteLLM write what a model has made."""
+    for part in parts if isinstance(parts, list) else ():
+        shown = part.get("image_url") if isinstance(part, dict) else None
+        address = _text(shown.get("url")) if isinstance(shown, dict) else _text(shown)
+        if address:
+            yield ContentPiece("picture", address)
+
+
+def picture_text(address: str) -> str:
+    """Return the line of text that stands for a picture where a dialect has no form for it."""
+    if address.startswith(INLINE):
+        return "\n[A picture is left out here. `/v1/chat/completions` tells it.]\n"
+    return f"\n![picture]({address})\n"
+
+
+def _transcript(sound: Any) -> str:
+    return _text(sound.get("transcript")) if isinstance(sound, dict) else ""
 
 
 def _call(call: dict[str, Any], place: int) -> ContentPiece:

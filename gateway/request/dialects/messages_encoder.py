@@ -13,7 +13,7 @@ import msgspec
 
 from backends.json_mending import mend_json
 from backends.native_events import MEMBER, native_document
-from gateway.request.dialects.chat import ContentPiece, Kind, read_object
+from gateway.request.dialects.chat import ContentPiece, picture_text, read_object
 from gateway.request.dialects.response_encoder import (
     ContentBlock,
     ResponseEncoder,
@@ -79,11 +79,12 @@ class MessagesEncoder(ResponseEncoder):
         self._document = _members_of(body).get(MEMBER)
         super().read_whole(body)
 
-    def kind_of(self, piece: ContentPiece) -> Kind:
-        if piece.kind != "refusal":
-            return piece.kind
-        self._refusal.append(piece.text)
-        return "text"
+    def told_as(self, piece: ContentPiece) -> ContentPiece:
+        if piece.kind == "refusal":
+            self._refusal.append(piece.text)
+        elif piece.kind == "picture":
+            piece = piece._replace(text=picture_text(piece.text))
+        return piece._replace(kind="text") if piece.kind in ("refusal", "picture") else piece
 
     def on_start(self) -> Iterator[bytes]:
         ending = {"stop_reason": None, "stop_sequence": None}

@@ -213,7 +213,8 @@ class ResponseEncoder(ABC):
             yield from self.on_start()
 
     def _encode_piece(self, piece: ContentPiece) -> Iterator[bytes]:
-        kind = self.kind_of(piece)
+        piece = self.told_as(piece)
+        kind = piece.kind
         block = self._call_of(piece) if kind == "call" else self._last(kind)
         if block is None and kind == "call":
             early = self._nameless.pop(piece.call, None)
@@ -265,7 +266,8 @@ class ResponseEncoder(ABC):
 
     def _last(self, kind: Kind) -> ContentBlock | None:
         last = self.blocks[-1] if self.blocks else None
-        return last if last is not None and last.kind == kind else None
+        grows = last is not None and last.kind == kind != "picture"
+        return last if grows else None
 
     def _open(self, kind: Kind, piece: ContentPiece) -> ContentBlock:
         index = len(self.blocks)
@@ -283,8 +285,9 @@ class ResponseEncoder(ABC):
 
     # -- what a dialect says ------------------------------------------------------------------
 
-    def kind_of(self, piece: ContentPiece) -> Kind:
-        return piece.kind
+    def told_as(self, piece: ContentPiece) -> ContentPiece:
+        """Return the piece in a form that the dialect has."""
+        return piece
 
     def on_citation(self, block: ContentBlock, citation: UrlCitation) -> Iterator[bytes]:
         """Tell what a text cites, where the dialect has a form for that."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.http.body import Members
-from gateway.request.dialects.chat import UrlCitation
+from gateway.request.dialects.chat import INLINE, ContentPiece, UrlCitation, picture_text
 from gateway.request.dialects.client_tools import (
     CLIENT_TOOLS,
     CUSTOM,
@@ -28,7 +28,8 @@ from ledger.prices.rates import prompt_tokens
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}
 NO_ARGUMENTS = "{}"
-_PREFIXES = {"text": "msg", "refusal": "msg", "reasoning": "rs", "call": "fc"}
+_PREFIXES = {"text": "msg", "refusal": "msg", "reasoning": "rs", "call": "fc", "picture": "ig"}
+_PICTURE = "image_generation_call"
 _CUSTOM_PREFIX = "ctc"
 _DEFAULTS: Mapping[str, Any] = {
     "background": False,
@@ -102,6 +103,14 @@ class ResponsesEncoder(ResponseEncoder):
             self._likely += told
         return choice
 
+    def told_as(self, piece: ContentPiece) -> ContentPiece:
+        """Return a picture's data alone; a line of text for one that lies elsewhere."""
+        if piece.kind != "picture":
+            return piece
+        if piece.text.startswith(INLINE):
+            return piece._replace(text=piece.text.partition(",")[2])
+        return ContentPiece("text", picture_text(piece.text))
+
     def on_start(self) -> Iterator[bytes]:
         response = self._response("in_progress")
         yield self._format_event("response.created", response=response)
@@ -110,7 +119,7 @@ class ResponsesEncoder(ResponseEncoder):
     def on_block_start(self, block: ContentBlock) -> Iterator[bytes]:
         item = self._item(block, "in_progress", empty=True)
         yield self._format_event("response.output_item.added", output_index=block.index, item=item)
-        if block.kind != "call":
+        if self._kind_of(block) is None:
             part = _part(block, "")
             yield self._of(block, "response.content_part.added", content_index=0, part=part)
 
@@ -147,6 +156,8 @@ class ResponsesEncoder(ResponseEncoder):
             if rest:
                 yield self._of(block, "response.custom_tool_call_input.delta", delta=rest)
             yield self._of(block, "response.custom_tool_call_input.done", input=told)
+        elif kind == _PICTURE:
+            yield self._of(block, f"response.{_PICTURE}.completed")
         elif kind is None:
             said = {"refusal" if block.kind == "refusal" else "text": block.text}
             name = f"response.{_PARTS[block.kind]}.done"
@@ -219,6 +230,8 @@ class ResponsesEncoder(ResponseEncoder):
         text = "" if empty else block.text
         if block.kind == "call":
             return item | self._call_members(block, text)
+        if block.kind == "picture":
+            return item | {"type": _PICTURE, "result": text or None}
         content = [] if empty else [_part(block, text)]
         if block.kind == "reasoning":
             return item | {"type": "reasoning", "summary": [], "content": content}
@@ -247,9 +260,12 @@ class ResponsesEncoder(ResponseEncoder):
         return {"logprobs": told}
 
     def _kind_of(self, block: ContentBlock) -> str | None:
-        """Return the type of the tool that the block calls; None where it calls none."""
+        """Return the type of the tool that the block calls; None where it calls none.
+
+        A picture is what OpenAI's own tool for pictures would have come to.
+        """
         if block.kind != "call":
-            return None
+            return _PICTURE if block.kind == "picture" else None
         tool = self._tools.get(block.name)
         return FUNCTION if tool is None else tool.kind
 
@@ -267,12 +283,12 @@ class ResponsesEncoder(ResponseEncoder):
 
     def _status_of(self, block: ContentBlock) -> str:
         """Return a block's status: `incomplete` where the token limit cut it."""
-        cut = self.reason in _INCOMPLETE and block is self.blocks[-1]
+        cut = self.reason in _INCOMPLETE and block is self.blocks[-1] and block.kind != "picture"
         return "incomplete" if cut else "completed"
 
     def _item_id(self, block: ContentBlock) -> str:
         kind = self._kind_of(block)
-        if kind is None or kind == FUNCTION:
+        if kind in (None, FUNCTION, _PICTURE):
             prefix = _PREFIXES[block.kind]
         else:
             prefix = _CUSTOM_PREFIX if kind == CUSTOM else CLIENT_TOOLS[kind].prefix

@@ -75,6 +75,17 @@ def test_each_request_has_its_result(client, stack, with_runner, patiently) -> N
     assert (told["bad"]["type"], told["bad"]["error"]["type"]) == ("errored", "error")
 
 
+def test_betas_that_no_line_would_have_are_named(client) -> None:
+    body = {"requests": [asked("a")]}
+    headers = {"anthropic-beta": "message-batches-2024-09-24, b-2025-01-01,a-2025-02-02"}
+    told = client.ask("POST", PATH, json=body, headers=headers).headers
+    left_out = "anthropic-beta.a-2025-02-02, anthropic-beta.b-2025-01-01"
+    assert told["x-breakeven-ignored"] == left_out
+    headers = {"anthropic-beta": "message-batches-2024-09-24"}
+    told = client.ask("POST", PATH, json=body, headers=headers).headers
+    assert "x-breakeven-ignored" not in told
+
+
 def test_what_was_not_tried_is_canceled(client, patiently, stack, with_runner) -> None:
     batch = make(client, asked("a"), asked("b"))
     assert refused(client.ask("GET", f"{PATH}/{batch['id']}/results"))[0] == 400

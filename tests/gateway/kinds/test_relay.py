@@ -567,3 +567,17 @@ def test_one_choice_of_two_may_fail():
     assert relay.feed(failed + good[0]) == failed + good[0]
     relay.feed(good[1])
     assert relay.finish() == good[1] + DONE
+
+
+@pytest.mark.parametrize(
+    ("code", "was_full"), [("overloaded", True), (429, True), (529, True), ("internal", False)]
+)
+def test_an_answer_that_is_broken_off_keeps_whether_its_target_was_full(
+    code: object, was_full: bool
+) -> None:
+    relay = ByteRelay(True)
+    relay.feed(event(said("a")))
+    told = json.dumps({"error": {"code": code, "message": "m"}}).encode()
+    with pytest.raises(UpstreamBroken) as broken:
+        relay.feed(b"data: " + told + b"\n\n")
+    assert broken.value.was_full is was_full

@@ -17,6 +17,7 @@ from backends.errors import (
     UpstreamRejected,
     UpstreamUnreachable,
     WrongAddress,
+    broken_by,
 )
 from gateway.errors import RequestError
 from gateway.kinds.native_request import NativeRequest
@@ -358,3 +359,13 @@ def test_a_price_that_is_partly_known_is_named_with_the_fix() -> None:
     assert (told.row.status, told.param) == (400, "model")
     assert told.message.startswith("No target of `chat` can serve this: why partly_priced. ")
     assert told.message.endswith("ask for what is missing to be stated in a price file.")
+
+
+def test_an_answer_that_an_overloaded_target_broke_off_says_so() -> None:
+    told = upstream_failure(broken_by(UpstreamOverloaded(SECRET, retry_after_s=7.0)), "api")
+    assert (told.kind, told.retry_after_s) == ("overloaded", 7.0)
+    assert told.message == (
+        "Upstream `api` broke off its answer because it is overloaded. Retry after 7 s."
+    )
+    other = upstream_failure(broken_by(ServerError(SECRET)), "api")
+    assert (other.kind, other.retry_after_s) == ("upstream", None)

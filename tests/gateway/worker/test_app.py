@@ -170,7 +170,11 @@ def test_slashes_too_many_are_left_out_where_a_key_is_asked_for(stack) -> None:
     body = {"model": "own", "messages": [{"role": "user", "content": "x"}], "max_tokens": 2}
     for path in ("/v1/chat/completions/", "//v1/chat/completions", "/v1//chat//completions"):
         assert stack.post(path, body).status_code == 200
+    for path in ("/chat/completions/", "//chat//completions", "/messages/"):
+        assert stack.post(path, body).status_code == 200
     for path in ("/v1/models/", "//v1/models", "/v1//models", "/v1/models/own/"):
+        assert stack.get(path).status_code == 200
+    for path in ("/models/", "//models", "/models//own/", "/openai/models/"):
         assert stack.get(path).status_code == 200
     assert stack.post("//v2/rerank/", {}).status_code == 400
     for path in ("//metrics", "/metrics/", "/healthz/", "/v1/", "/v1"):

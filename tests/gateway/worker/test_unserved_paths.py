@@ -29,6 +29,7 @@ NOT_SERVED = [
     "/openai/deployments/org/m/assistants", "/openai/deployments", "/openai/deployments/m/nothing",
     "/openai/ingestion/jobs", "/anthropic/v1/messages", "/health/liveliness", "/model/new",
     "/global/spend/report", "/guardrails/apply_guardrail", "/get_model_info", "/version",
+    "/v1internal:streamGenerateContent", "/v1internal:loadCodeAssist", "/v1alpha1/models",
 ]  # fmt: skip
 
 

@@ -5,6 +5,8 @@ import pytest
 from gateway.request.dialects.chat import ContentPiece, first_choice, pieces, read_object, tokens_of
 from ledger.journals.records import TokenCounts
 
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+
 
 @pytest.mark.parametrize(
     ("said", "expected"),
@@ -48,6 +50,24 @@ from ledger.journals.records import TokenCounts
                 ContentPiece("call", "", 2, "c"),
             ],
         ),
+        (
+            {"content": None, "audio": {"id": "a", "data": "AAAA", "transcript": "said"}},
+            [ContentPiece("text", "said")],
+        ),
+        (
+            {"content": "so", "audio": {"transcript": "said"}, "images": [PICTURE, 7, {}]},
+            [ContentPiece("text", "so"), ContentPiece("picture", "data:image/png;base64,aGk=")],
+        ),
+        (
+            {
+                "content": [
+                    {"type": "image_url", "image_url": "https://a/b"},
+                    {"thinking": [PICTURE]},
+                ]
+            },
+            [ContentPiece("picture", "https://a/b")],
+        ),
+        ({"content": 5, "audio": 7, "images": "odd"}, []),
         ({"content": 5, "tool_calls": "odd", "reasoning": {}, "refusal": 1}, []),
         (None, []),
     ],

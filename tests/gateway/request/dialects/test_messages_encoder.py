@@ -246,3 +246,32 @@ def test_an_answer_that_nobody_reads_says_nothing() -> None:
     voice = MessagesEncoder("req_1")
     voice.read_whole(b"<html>")
     assert voice.document()["content"] == []
+
+
+@pytest.mark.parametrize(
+    ("address", "line"),
+    [
+        (
+            "data:image/png;base64,aGk=",
+            "\n[A picture is left out here. `/v1/chat/completions` tells it.]\n",
+        ),
+        ("https://a/b.png", "\n![picture](https://a/b.png)\n"),
+    ],
+)
+def test_a_picture_that_was_made_is_told_of_in_a_line(
+    events, stream_of, answer_of, address: str, line: str
+) -> None:
+    images = [{"type": "image_url", "image_url": {"url": address}}]
+    whole = encode_whole(MessagesEncoder("req_1"), answer_of({"content": "so", "images": images}))
+    content = [{"type": "text", "text": "so" + line}]
+    assert json.loads(whole)["content"] == content
+    told = streamed(events, stream_of({"content": "so"}, {"content": "", "images": images}))
+    assert built(told)["content"] == content
+
+
+def test_what_was_said_in_sound_is_the_text(events, stream_of, answer_of) -> None:
+    sound = {"id": "a", "data": "AAAA", "expires_at": 9, "transcript": "so it is"}
+    whole = encode_whole(MessagesEncoder("req_1"), answer_of({"content": None, "audio": sound}))
+    assert json.loads(whole)["content"] == [{"type": "text", "text": "so it is"}]
+    stream = stream_of({"audio": {"transcript": "so "}}, {"audio": {"transcript": "it is"}})
+    assert built(streamed(events, stream))["content"] == [{"type": "text", "text": "so it is"}]

@@ -330,3 +330,39 @@ def test_log_probabilities_that_are_none_are_not_told(odd) -> None:
     choice = {"index": 0, "message": {"content": "a"}, "finish_reason": "stop", "logprobs": odd}
     whole = json.loads(encode_whole(voice(), json.dumps({"choices": [choice]}).encode()))
     assert whole["output"][0]["content"][0]["logprobs"] == []
+
+
+def test_a_picture_is_what_the_tool_for_pictures_comes_to(events, stream_of, answer_of) -> None:
+    images = [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+        for data in ("aGk=", "aG8=")
+    ]
+    items = [
+        {
+            "id": f"ig_1_{place}",
+            "type": "image_generation_call",
+            "status": "completed",
+            "result": data,
+        }
+        for place, data in ((1, "aGk="), (2, "aG8="))
+    ]
+    message = {"content": "so", "images": images}
+    whole = json.loads(encode_whole(voice(), answer_of(message, "length")))
+    assert whole["output"][1:] == items
+    told = streamed(events, stream_of({"content": "so"}, {"images": images}))
+    assert told[-1]["response"]["output"][1:] == items
+    of_first = [event for event in told if event.get("item_id") == "ig_1_1"]
+    assert [event["type"] for event in of_first] == ["response.image_generation_call.completed"]
+    added, done = (event["item"] for event in told if event.get("item", {}).get("id") == "ig_1_1")
+    assert (added["status"], added["result"]) == ("in_progress", None)
+    assert done == items[0]
+
+
+def test_a_picture_that_lies_elsewhere_and_sound_are_text(answer_of) -> None:
+    message = {
+        "audio": {"transcript": "see"},
+        "images": [{"image_url": {"url": "https://a/b.png"}}],
+    }
+    output = json.loads(encode_whole(voice(), answer_of(message)))["output"]
+    texts = [part["text"] for item in output for part in item["content"]]
+    assert texts == ["see\n![picture](https://a/b.png)\n"]
