@@ -32,6 +32,7 @@ _INSTANT = re.compile(
     re.IGNORECASE,
 )
 _OTHER_ORDER = re.compile(r"[0-9]{1,4}[/.][0-9]{1,2}[/.][0-9]{1,4}\b.*|[0-9]{1,2}-[0-9]{1,2}-.+")
+_YEAR_LAST = re.compile(r"([0-9]{1,2})([/.-])([0-9]{1,2})\2[0-9]{4}\b.*")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?")
 _ZONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.,]+ ?\[?[A-Za-z][A-Za-z_/+-]+.*")
 
@@ -104,9 +105,17 @@ def _fix(said: str) -> str:
     if not said:
         return f"it is empty; {EXAMPLES}"
     if _OTHER_ORDER.fullmatch(said):
+        if _has_one_reading(said):
+            return f"its day and month stand in an order of a country's own; {EXAMPLES}"
         return f"its day and month may be meant either way; {EXAMPLES}"
     if _NUMBER.fullmatch(said):
         return f"a bare number has no unit; {EXAMPLES}"
     if _ZONE.fullmatch(said):
         return "it names a zone: write UTC or an offset, as in 2026-11-01T00:00:00+01:00"
     return EXAMPLES
+
+
+def _has_one_reading(said: str) -> bool:
+    """Whether only one of the two figures before a year can be a month."""
+    match = _YEAR_LAST.fullmatch(said)
+    return match is not None and (int(match[1]) > 12) != (int(match[3]) > 12)

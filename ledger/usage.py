@@ -214,7 +214,17 @@ def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]
     }
     if not counts.get(UsageCount.TOTAL, 1):  # nobody added up
         del counts[UsageCount.TOTAL]
+    if UsageCount.PROMPT_ANYWHERE in counts:
+        _place_beside(counts)
     return counts
+
+
+def _place_beside(counts: dict[UsageCount, int]) -> None:
+    """Put what may stand beside the prompt there, where the total does not have it inside."""
+    anywhere = counts.pop(UsageCount.PROMPT_ANYWHERE)
+    told = counts.get(UsageCount.PROMPT, 0) + counts.get(UsageCount.COMPLETION, 0)
+    if told != counts.get(UsageCount.TOTAL) or anywhere > counts.get(UsageCount.PROMPT, 0):
+        counts[UsageCount.PROMPT_BESIDE] = counts.get(UsageCount.PROMPT_BESIDE, 0) + anywhere
 
 
 def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:

@@ -18,6 +18,7 @@ class UsageCount(IntEnum):
 
     PROMPT = auto()  # with or without cached tokens, by the provider's convention
     PROMPT_BESIDE = auto()  # read by the model beside the prompt's own count
+    PROMPT_ANYWHERE = auto()  # the same, or inside the prompt where the total has it there
     CITED = auto()  # read by the model beside the prompt, and beside the total
     COMPLETION = auto()
     TOTAL = auto()
@@ -38,7 +39,9 @@ class UsageCount(IntEnum):
 
 # Parts that one name of a count may have inside and another beside it.
 DIFFERENCES: dict[UsageCount, tuple[UsageCount, ...]] = {
-    UsageCount.PROMPT: (UsageCount.CACHED, UsageCount.WRITTEN, UsageCount.PROMPT_BESIDE),
+    UsageCount.PROMPT: (
+        UsageCount.CACHED, UsageCount.WRITTEN, UsageCount.PROMPT_BESIDE, UsageCount.PROMPT_ANYWHERE,
+    ),
     UsageCount.COMPLETION: (
         UsageCount.THOUGHT, UsageCount.THOUGHT_ANYWHERE, UsageCount.THOUGHT_BESIDE,
     ),
@@ -79,8 +82,9 @@ MEMBERS: dict[str, UsageCount] = {
     **{f"{ages}.ephemeral_1h_input_tokens": UsageCount.WRITTEN_1H for ages in _AGES},
     "server_tool_use.web_search_requests": UsageCount.SEARCHES,
     "server_tool_use.web_fetch_requests": UsageCount.INCLUDED,  # without a fee of its own
-    # LiteLLM's words of Gemini's: what its tools read, and its searches.
-    "prompt_tokens_details.tool_use_tokens": UsageCount.PROMPT_BESIDE,
+    # LiteLLM's words of Gemini's: what its tools read, which it has in the prompt but for searches,
+    # and these.
+    "prompt_tokens_details.tool_use_tokens": UsageCount.PROMPT_ANYWHERE,
     "prompt_tokens_details.web_search_requests": UsageCount.SEARCHES,
     # vLLM: blocks that this prompt filled.
     **{f"{details}.{name}": UsageCount.CREATED for details in INPUT_DETAILS

@@ -87,6 +87,8 @@ def show_posting_form(view: DashboardView, invoice: ImportedInvoice) -> bool:
             icon=":material/hourglass_top:",
         )
         return True
+    if dropped := seen.get("dropped"):
+        st.warning(dropped, icon=":material/warning:")
     days = {day: pusd for day, pusd in seen["posted_pusd"].items() if pusd}
     st.warning(
         "One adjustment a day, on nobody's expense; entries are never taken back, only corrected "

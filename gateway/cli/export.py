@@ -113,7 +113,7 @@ def export(
             _hang_up()
         except (ExportError, OSError) as error:
             fail(f"--out: {error}")
-        notes = list(_notes(connection, scope, traits))
+        notes = [*_notes(connection, scope, traits), *_empty_notes(tally)]
     said = Console(emoji=False, stderr=True, highlight=False, soft_wrap=True)
     for note in notes:
         said.print(f"breakeven: {note}", markup=False)
@@ -122,6 +122,11 @@ def export(
     result = {"file": str(out), "rows": tally.rows, "usd": usd_exact(tally.pusd), "notes": notes}
     line = f"{out}: {tally.rows:,} rows, {format_usd(tally.pusd)} in {traits.money}"
     emit(result, as_json=as_json, show=lambda told: told.print(line, markup=False))
+
+
+def _empty_notes(tally: ExportCounts) -> Iterator[str]:
+    if not tally.rows:
+        yield "0 rows: the ledger has none of this time, and of the team if one is named"
 
 
 def _hang_up() -> NoReturn:

@@ -142,6 +142,8 @@ def post(
         note = seen["zone"]["note"]
         if not yes and note is not None:
             typer.echo(note, err=True)
+        if seen.get("dropped") and invoice["posted_us"] is None:
+            typer.echo(seen["dropped"], err=True)
         if not yes and invoice["posted_us"] is None:
             change = f"{format_usd(sum(planned.values()))} on {_count(planned)}"
             typer.confirm(

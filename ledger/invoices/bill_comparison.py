@@ -61,6 +61,28 @@ def compare_bill(connection: Connection, invoice: ImportedInvoice) -> BillCompar
     return BillComparison(booked, zone, zone.note or _beside_note(beside), None)
 
 
+def dropped_note(connection: Connection, invoice: ImportedInvoice) -> str | None:
+    """Say which credit notes and parts a bill takes the place of when it replaces others.
+
+    The only other bill of its days is the one that it corrects, and is not named.
+    """
+    differences = posted_differences(connection, invoice.party.removeprefix(PROVIDER))
+    others = overlapping_invoices(connection, invoice)
+    added = [
+        number
+        for number in others
+        if (changed := differences.get(number))
+        and is_added(_lines_by_day(connection, number), changed)
+    ]
+    if not added or len(others) == 1:
+        return None
+    named = f"bill{'' if len(added) == 1 else 's'} {', '.join(map(str, added))}"
+    return (
+        f"It also takes the place of {named}, added beside the books of its days: what is still "
+        "owed or given back of that is to be added again."
+    )
+
+
 def _booked(
     connection: Connection, invoice: ImportedInvoice, zone: BillingZone
 ) -> tuple[BookedCost, ...]:

@@ -62,6 +62,10 @@ def test_spellings_of_one_instant(text):
         ("01.11.2026 00:00", "meant either way"),
         ("1/11/26", "meant either way"),
         ("01-11-2026", "meant either way"),
+        ("30.11.2026", "in an order of a country's own"),
+        ("11/30/2026", "in an order of a country's own"),
+        ("30-11-2026 00:00", "in an order of a country's own"),
+        ("30/11/26", "meant either way"),  # or the year 2030
         ("1793491200", "no unit"),
         ("20261101", "no unit"),
         ("46327.5", "no unit"),  # a spreadsheet's day

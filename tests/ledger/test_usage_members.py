@@ -153,6 +153,13 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         {"promptTokenCount": 40, "toolUsePromptTokenCount": 9000, "candidatesTokenCount": 60,
          "thoughtsTokenCount": 15, "totalTokenCount": 9115},
         T(9040, output=75, reasoning=15)),
+    "litellm of gemini: tools that read, inside the prompt": (
+        openai(9040, 75) | {"total_tokens": 9115}
+        | details(tool_use_tokens=9000) | details("completion", reasoning_tokens=15),
+        T(9040, output=75, reasoning=15)),
+    "litellm of gemini: searches that read, beside the prompt": (
+        openai(40, 60) | {"total_tokens": 9100} | details(tool_use_tokens=9000),
+        T(9040, output=60)),
     "deepseek: hits and misses": (
         openai(1000, 50, prompt_cache_hit_tokens=896, prompt_cache_miss_tokens=104),
         T(104, 896, output=50)),

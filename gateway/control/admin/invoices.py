@@ -18,7 +18,7 @@ from gateway.control.admin.verb import (
     verb,
 )
 from ledger.invoices import books as invoices
-from ledger.invoices.bill_comparison import compare_bill
+from ledger.invoices.bill_comparison import compare_bill, dropped_note
 from ledger.invoices.billing_days import offset_minutes
 from ledger.invoices.bookings import GPU, PROVIDER, booked_costs
 from ledger.invoices.books import ImportedInvoice, PostingMode
@@ -164,16 +164,26 @@ def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dic
 )
 def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str, Any]:
     manner, number = PostingMode(given.manner), given.invoice
+    with place.ledger.connect() as connection:
+        invoice = invoices.find_invoice(connection, number)
+    if invoice.is_credit and invoice.posted_us is None and manner is not PostingMode.ADDS:
+        words = (
+            f"invoice {number} is below zero, a credit note: post it with --adds (manner `adds`), "
+            "as it is owed beside what the books have; of a credit note that was wrong, import "
+            "and add the difference"
+        )
+        raise OperationRefused(words, param="manner")
     if given.look:
         with place.ledger.connect() as connection:
-            invoice = invoices.find_invoice(connection, number)
             days = invoices.posting_differences(connection, invoice, manner)
             zone = invoices.zone_of(connection, invoice)
+            dropped = dropped_note(connection, invoice)
         found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
         told = _zone_document(zone)
         if manner is PostingMode.ADDS:  # of what is owed beside the books no zone tells anything
-            told["note"] = None
+            told["note"] = dropped = None
         seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found, "zone": told}
+        seen["dropped"] = dropped
         if place.now_us >= invoices.postable_us(invoice):
             return seen
         until_us = invoices.postable_us(invoice)

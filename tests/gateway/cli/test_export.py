@@ -95,6 +95,13 @@ def test_csv_on_the_standard_output(export) -> None:
     assert "1 attempts have no price and have an empty cost" in answer.stderr
 
 
+def test_an_empty_export_is_told_where_no_file_is_named(export) -> None:
+    answer = export(*SPAN, "--team", "nope")
+    assert answer.exit_code == 0, answer.stderr
+    assert table(answer.stdout_bytes.decode()) == []
+    assert "0 rows" in answer.stderr
+
+
 def test_focus_adds_up_to_bills_and_charges(export, tmp_path: Path) -> None:
     out = tmp_path / "focus.csv"
     answer = export(*SPAN, "--format", "focus", "--out", str(out), "--json")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ledger.invoices.bill_comparison import BillComparison, compare_bill
+from ledger.invoices.bill_comparison import BillComparison, compare_bill, dropped_note
 from ledger.invoices.books import PostingMode, find_invoice, lines_of, post_invoice, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.reconcile import ADJUSTED, DifferenceCause, by_day_and_model
@@ -66,6 +66,20 @@ def test_a_bill_that_replaces_still_counts_what_was_posted_before(books) -> None
     second = posted(books, kept(books, 870), PostingMode.REPLACES, days=1)
     assert compared(books, second)[1:] == (0, {DifferenceCause.POSTED})
     assert compared(books, first)[1] == 30, "the control: what corrects it is no part beside it"
+
+
+def test_a_correction_names_the_credit_notes_that_it_takes_the_place_of(books) -> None:
+    def dropped(number: int) -> str | None:
+        with books.connect() as connection:
+            return dropped_note(connection, find_invoice(connection, number))
+
+    posted(books, kept(books, 900))
+    correction = kept(books, 870)
+    assert dropped(correction) is None, "the control: the bill that it corrects is meant"
+    note = posted(books, kept(books, CREDIT), PostingMode.ADDS, days=1)
+    assert f"takes the place of bill {note}, added beside" in str(dropped(correction))
+    posted(books, correction, PostingMode.REPLACES, days=2)
+    assert compared(books, correction)[1] == 0
 
 
 def test_the_advice_is_a_command_that_fits_the_bill(books) -> None:

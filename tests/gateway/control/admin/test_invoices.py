@@ -77,6 +77,21 @@ def test_from_the_file_to_books_that_agree(stack, finance, invoice) -> None:
     assert (again.status_code, f"was posted by {by}" in again.text) == (400, True)
 
 
+def test_a_credit_note_never_stands_for_all_that_is_owed(stack, finance) -> None:
+    """Red before: a correction of one brought its whole day to the note, and dropped the bill."""
+    day = f"{datetime.now(UTC) - timedelta(days=3):%Y-%m-%d}"
+    given = {"content": f"date,amount\n{day},-0.50\n", "name": "c.csv", "provider": "beta"}
+    number = stack.post(FOR + "/import", given, finance.token).json()["invoice"]
+    for manner in ("whole", "replaces"):
+        for look in (True, False):
+            asked = {"invoice": number, "manner": manner, "look": look}
+            refused = stack.post(FOR + "/post", asked, finance.token)
+            assert (refused.status_code, refused.json()["error"]["param"]) == (400, "manner")
+            assert "--adds" in refused.text
+    done = stack.post(FOR + "/post", {"invoice": number, "manner": "adds"}, finance.token)
+    assert done.json()["posted_pusd"] == {day: -500_000_000_000}
+
+
 def test_two_tiers_of_one_account_are_one_bill_and_one_budget(run_stack) -> None:
     """`beta` is a tier of `alpha`'s account: what it answers is on the bill of `alpha` alone."""
     limited = {"scope": "provider:alpha", "usd": "0.001", "period": "day", "hard": True}
