@@ -257,6 +257,10 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         T(26, output=290)),
     "mistral: sound in a chat": (
         openai(400, 5, prompt_audio_seconds=12.5), T(400, output=5, audio_ms=12_500)),
+    # Without the output nobody knows what of the total was heard: it may all be output.
+    "mistral: sound, and no output": (
+        {"prompt_tokens": 3, "total_tokens": 379, "prompt_audio_seconds": 12.5},
+        T(3, output=376, audio_ms=12_500)),
     "mistral: no sound": (openai(4, 5, prompt_audio_seconds={}), T(4, output=5)),
     "sambanova: rates": (
         openai(4, 5, completion_tokens_per_sec=99.5, time_to_first_token=0.2, total_latency=0.4,
@@ -352,6 +356,8 @@ PARTLY: dict[str, tuple[Shape, tuple[str, ...]]] = {
     "one below a rate": (openai(20, 3, extra_rate={"tokens": 9}), ("extra_rate.tokens",)),
     "one below a time": (openai(20, 3, images_s={"a": 5}), ("images_s.a",)),
     "one whose name ends as a time's": (openai(20, 3, tool_calls_s=5000), ("tool_calls_s",)),
+    "seconds in the name of something else": (
+        openai(20, 3, seconds_billed=5), ("seconds_billed",)),
     "seconds that are no wait": (openai(20, 3, audio_seconds=5), ("audio_seconds",)),
     "a count of what costs": (
         openai(20, 3, cost_tokens=5, cost={"units": 7}), ("cost_tokens", "cost.units")),

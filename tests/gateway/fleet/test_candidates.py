@@ -145,6 +145,9 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(
         return decide(asked, Policy("p"), [own.candidate]).reason
 
     assert reason() is Reason.CONTEXT  # 2048 tokens, as it says itself
+    own = target(own=True)
+    assert candidates.context_of(own, NOW_S) == 2048
+    assert candidates.context_of(replace(own, context_tokens=4096), NOW_S) == 4096
     board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index("down"))})
     assert reason() is Reason.CONTEXT  # and as it said
     board.publish(0, {EngineCell.CONTEXT_TOKENS: 0.0})

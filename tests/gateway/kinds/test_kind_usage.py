@@ -281,6 +281,10 @@ def test_what_is_counted_is_never_replaced() -> None:
     counted = TokenCounts(input=1, audio_input=2, output=3, audio_ms=4, searches=5)
     for terms in (SEARCHES, BY_TOKENS, SECONDS, BOTH):
         assert complete_counts(counted, price(terms), GUESS) == counted
+    spoken = TokenCounts(input=1, characters=6)
+    by_character = price(PriceTerms(rates_from({"input": 1, "output": 1}), character_pusd=9))
+    assert complete_counts(spoken, by_character, TokenCounts(characters=70)) == spoken
+    assert complete_counts(TokenCounts(), by_character, spoken).characters == 6
 
 
 def test_what_a_ranking_model_made_is_read() -> None:

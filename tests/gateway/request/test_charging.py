@@ -12,7 +12,7 @@ from gateway.fleet.comparators import Comparator
 from gateway.fleet.provider_caches import CachedPrompt
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
-from gateway.request.charging import compare_cost
+from gateway.request.charging import _AttemptHold, compare_cost
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
@@ -536,3 +536,9 @@ def test_what_an_own_engine_had_cached_is_not_what_a_comparator_has(read, fresh,
     api = SimpleNamespace(plan=SimpleNamespace(request=request), own=False)
     told = compare_cost(api, tokens, Comparator(price))
     assert told.cost_pusd == cold.cost_pusd - 9 * read, "an API's cache is evidence of another's"
+
+
+def test_of_a_chat_nothing_is_beyond_units_for_it_is_paid_in_tokens() -> None:
+    """So a cost above its hold is cut and claimed, and not disputed for that alone."""
+    held = _AttemptHold(attempt(own=False, price=PRICE))
+    assert held.is_beyond_units(TokenCounts(input=10**9, output=10**9, searches=9)) is False

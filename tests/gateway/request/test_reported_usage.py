@@ -289,6 +289,13 @@ def test_an_answer_in_one_piece_is_measured_by_its_words() -> None:
     assert said_bytes_of(attempt(), AttemptOutcome("finished", 200, said_bytes=9)) == 9
 
 
+@pytest.mark.parametrize(("said", "most"), [(9, 0), (9, 40)])
+def test_of_a_stream_all_that_may_be_text_is_no_less_than_its_text(said, most) -> None:
+    """What came in places of no text is counted for streams that had such places alone."""
+    outcome = AttemptOutcome("finished", 200, said_bytes=said, most_said_bytes=most)
+    assert most_said_bytes_of(attempt(), outcome) == max(said, most)
+
+
 def test_of_vectors_no_text_can_have_been_said() -> None:
     asking = attempt()
     asking.plan.request.kind = RequestKind.EMBEDDING

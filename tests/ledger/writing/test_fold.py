@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,3 +122,22 @@ def test_a_lost_attempt_spends_its_hold(opened):
     assert list(folded.spent.values()) == [1000]
     assert folded.rows.hold_ends[0]["state"] == "suspense"
     assert [amount for *_, amount in folded.rows.postings] == [1000, -1000]
+
+
+@pytest.mark.parametrize(
+    ("found_first", "changes"), [(False, [(400, -600, 0)]), (True, [(1000, 0, 0), (-600, -600, 0)])]
+)
+def test_what_a_later_declaration_booked_gives_back_what_was_not_used(
+    opened, settled, found_first, changes
+) -> None:
+    """Its grant was of the bound: with the end it is of the cost, found lost before or not."""
+    booked = (Hold("team:a@day", 5, 1000),)
+    begun = opened(1, holds=())
+    known = {begun.attempt_id: KnownAttempt(begun, AttemptStage.OPEN, (), None, booked)}
+    told = []
+    if found_first:
+        told.append(fold_lost([("j", known[begun.attempt_id])], 9).booked)
+        known[begun.attempt_id].stage = AttemptStage.LOST
+    items = [JournalItem("j", 1, 0, b"", settled(1, cost_pusd=400))]
+    told.append(fold(items, known).booked)
+    assert [tuple(change["team:a@day", 5]) for change in told] == changes
