@@ -5,7 +5,10 @@ the gateway. Names and bits are those of NVML's header (its reasons of clocks ev
 """
 
 import asyncio
-from asyncio.subprocess import DEVNULL, PIPE
+import subprocess
+import time
+from contextlib import suppress
+from io import BytesIO
 from typing import Final
 
 import msgspec
@@ -16,6 +19,8 @@ from backends.engine import gpus
 _CLOCKS: Final = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 _FIELDS: Final = "index,memory.used,memory.total,temperature.gpu"
 _MIB: Final = 20
+_LOOK_S: Final = 0.05  # between two looks whether the driver has answered
+_KILL_S: Final = 0.2  # a kill takes less, but for what the driver holds
 SLOWDOWNS: Final = {
     "power_cap": 0x4,  # the board is at its power limit: usual under full load
     "hardware": 0x8,
@@ -42,7 +47,7 @@ class GpuReader:
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._asked: asyncio.subprocess.Process | None = None
+        self._asked: subprocess.Popen[bytes] | None = None
 
     async def read(self) -> list[GpuStatus] | None:
         """Return the GPUs that engines may see; `None` where their driver does not tell.
@@ -51,27 +56,44 @@ class GpuReader:
         """
         for clocks in _CLOCKS:
             words = gpus.smi_command(f"{_FIELDS},{clocks}")
-            if words is None or (self._asked is not None and self._asked.returncode is None):
+            if words is None or (self._asked is not None and self._asked.poll() is None):
                 return None
-            read = [_parse(line) for line in await self._ask(words)]
+            lines = await self._ask(words)
+            if lines is None:
+                return None
+            read = [_parse(line) for line in lines]
             found = [gpu for gpu in read if gpu is not None]
             if found and len(found) == len(read):
                 return found
         return None
 
-    async def _ask(self, words: list[str]) -> list[str]:
-        self._asked = process = await asyncio.create_subprocess_exec(
-            *words, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+    async def _ask(self, words: list[str]) -> list[str] | None:
+        """Return the lines of its answer, which fit into a pipe; `None` if it does not end."""
+        end_s = time.monotonic() + self._timeout_s
+        process = self._start(words)
+        with process.stdout or BytesIO() as output:
+            try:
+                while process.poll() is None:
+                    if time.monotonic() > end_s:
+                        return None
+                    await asyncio.sleep(_LOOK_S)
+                return output.read().decode().splitlines()
+            finally:
+                _end(process)
+
+    def _start(self, words: list[str]) -> subprocess.Popen[bytes]:
+        self._asked = subprocess.Popen(  # noqa: S603  (found on PATH, its arguments are no shell's)
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                output, _ = await process.communicate()
-        except TimeoutError:
-            return []
-        finally:
-            if process.returncode is None:
-                process.kill()
-        return output.decode().splitlines()
+        return self._asked
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill it if it still runs. What the driver holds stays, and is asked for with `poll` later."""
+    if process.poll() is None:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_KILL_S)
 
 
 def _parse(line: str) -> GpuStatus | None:

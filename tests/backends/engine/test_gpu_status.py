@@ -1,8 +1,10 @@
 """What a driver tells about GPUs, by a program in the place of nvidia-smi, also one that hangs."""
 
+import asyncio
 import os
 import signal
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -85,10 +87,22 @@ async def test_a_driver_that_hangs_holds_nobody_up_and_its_question_is_ended(
     reader = GpuReader(0.3)
     assert await reader.read() is None
     assert reader._asked is not None
-    assert await reader._asked.wait() == -signal.SIGKILL
+    assert reader._asked.returncode == -signal.SIGKILL
     assert len(asked.read_text().split()) == 1  # the other name was not tried with a hung driver
     driver("echo '0, 1024, 2048, 50, 0x0'")
     assert await reader.read() is not None
+
+
+async def test_a_question_that_is_given_up_leaves_no_process(driver) -> None:
+    driver("exec sleep 60")
+    reader = GpuReader(60.0)
+    task = asyncio.ensure_future(reader.read())
+    await asyncio.sleep(0)  # it asks at once
+    assert reader._asked is not None
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert reader._asked.returncode == -signal.SIGKILL
 
 
 async def test_while_a_question_hangs_no_other_is_asked(driver, tmp_path: Path) -> None:
@@ -98,6 +112,9 @@ async def test_while_a_question_hangs_no_other_is_asked(driver, tmp_path: Path) 
 
     class HangingProcess:
         returncode = None
+
+        def poll(self):
+            return self.returncode
 
     reader._asked = HangingProcess()
     assert await reader.read() is None
