@@ -8,7 +8,6 @@ import asyncio
 import subprocess
 import time
 from contextlib import suppress
-from io import BytesIO
 from typing import Final
 
 import msgspec
@@ -71,7 +70,8 @@ class GpuReader:
         """Return the lines of its answer, which fit into a pipe; `None` if it does not end."""
         end_s = time.monotonic() + self._timeout_s
         process = self._start(words)
-        with process.stdout or BytesIO() as output:
+        assert process.stdout is not None
+        with process.stdout as output:
             try:
                 while process.poll() is None:
                     if time.monotonic() > end_s:

@@ -194,10 +194,8 @@ class SectionReader:
 
     def _strategy(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
         if str(value).startswith("usage-based"):
-            words = (
-                "`rpm` and `tpm` of deployments are limits there: state them in `limits` with the "
-            )
-            words += "scope `model:NAME`"
+            words = "`rpm` and `tpm` of deployments are limits there: state them in `limits` "
+            words += "with the scope `model:NAME`"
             self._notes.append(lost(place, words, ImportLoss.LIMITS))
         elif self._file.has_choices and value not in _BY_PRICE:
             return False
@@ -209,10 +207,8 @@ class SectionReader:
     def _checks_limits(self, place: str, _value: Any, _: Mapping[str, Any]) -> bool:
         if not self._file.has_rates:
             return False
-        words = (
-            "with it `rpm` of deployments is a limit there: state it in `limits` with the scope "
-        )
-        words += "`model:NAME`"
+        words = "with it `rpm` of deployments is a limit there: state it in `limits` "
+        words += "with the scope `model:NAME`"
         self._notes.append(lost(place, words, ImportLoss.LIMITS))
         return True
 
