@@ -73,6 +73,7 @@ def load() -> Any:
     litellm.disable_streaming_logging = True
     litellm.turn_off_message_logging = True
     litellm.num_retries = 0
+    litellm.disable_stop_sequence_limit = True  # it would drop all beyond four without a word
     for name in _LOGGERS:  # even their errors quote prompts and answers; what failed is raised, too
         logging.getLogger(name).disabled = True
     handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")

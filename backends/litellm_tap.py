@@ -10,6 +10,7 @@ What LiteLLM opens itself goes through a router to the tap of the call that is b
 a call's first byte is seen whatever client its handler takes.
 """
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -25,7 +26,8 @@ from backends.reported import error_in_events
 from backends.sending import EXTENSION, Transmission
 
 # What a provider's stream carries last; LiteLLM would make up a finish reason without it.
-_ENDINGS = {"anthropic": b'"message_stop"'}
+# The event's name counts: LiteLLM reads no further once it has that line, and the rest may lag.
+_ENDINGS = {"anthropic": re.compile(rb'"message_stop"|^event:[ ]?message_stop', re.MULTILINE)}
 # Whose streams say in one of the usual forms that they are over, wherever: much may follow.
 _SAY_OVER = frozenset({
     "azure", "azure_ai", "bedrock_mantle", "databricks", "datarobot", "fireworks_ai", "gemini",
@@ -118,7 +120,7 @@ class Tap(httpx.AsyncBaseTransport):
     def check_end(self, prefix: str) -> None:
         """Raises if the provider has a last word and the answer came without it."""
         word = _ENDINGS.get(prefix)
-        if word is not None and self._streams and word not in self._streams[-1].tail[-512:]:
+        if word is not None and self._streams and not word.search(self._streams[-1].tail[-512:]):
             raise UpstreamBroken("the stream ended before the answer did")
         if prefix in _SAY_OVER and self._streams and not self._streams[-1].is_over:
             raise error_in_events(self.tail) or UpstreamBroken("the stream ended without an end")

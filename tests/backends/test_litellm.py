@@ -249,6 +249,24 @@ async def test_content_leaves_before_the_answer_is_over(upstream, wire, target):
     await exchange.aclose()
 
 
+async def test_a_stream_whose_lines_come_one_by_one_is_whole(upstream, wire, target):
+    """Red before: LiteLLM reads no further than the last event's name, and its data lagged."""
+    lines = b"".join(events()).splitlines(keepends=True)
+    steps = [step for line in lines for step in (wire.chunked(line, end=b""), 0.02)]
+    upstream.script = lambda n: [HEAD, *steps, wire.chunked()]
+    exchange = await target.open(call(stream=True))
+    assert data(await read_all(exchange, 100_000))[-1]["usage"]["completion_tokens"] == 7
+
+
+async def test_each_of_many_stop_sequences_is_sent(upstream, wire, target):
+    """Red before: LiteLLM sent the first four, which are OpenAI's most."""
+    upstream.script = lambda n: [wire.respond(answer())]
+    exchange = await target.open(call(stop=list("abcdef")))
+    await exchange.aclose()
+    sent = json.loads(upstream.requests[0].split(b"\r\n\r\n")[1])
+    assert sent["stop_sequences"] == list("abcdef")
+
+
 async def test_closing_early_aborts_the_upstream(upstream, wire, target):
     upstream.script = lambda n: [HEAD, *[wire.chunked(e, end=b"") for e in events()[:3]], wire.HANG]
     exchange = await target.open(call(stream=True))
