@@ -148,6 +148,7 @@ class MessagesStream:
         self._usage: dict[str, Any] = {}
         self._counted = False  # what was made, by an end
         self._calls: dict[int, int] = {}  # a block's index: the call's
+        self._silent: set[int] = set()  # blocks of calls whose arguments have not come
         self._label_bytes = 2 * LABEL_BYTES  # of the start and the end, which are no words
 
     def feed(self, data: bytes) -> bytes:
@@ -190,6 +191,8 @@ class MessagesStream:
             return self._chunk({"role": "assistant", "content": ""}, usage=begun)
         if kind == "message_delta":
             return self._end(told)
+        if kind == "content_block_stop" and _index(told) in self._silent:
+            return self._chunk(self._arguments(_index(told), "{}"))  # as chat tells none
         if kind == "message_stop":
             self.ended = True
             return DONE
@@ -227,9 +230,14 @@ class MessagesStream:
         if kind == "compaction_delta":
             return {"content": delta.get("content")}
         if kind == "input_json_delta" and _index(told) in self._calls:
-            arguments = {"arguments": delta.get("partial_json")}
-            return {"tool_calls": [{"index": self._calls[_index(told)], "function": arguments}]}
+            return self._arguments(_index(told), delta.get("partial_json"))
         return None
+
+    def _arguments(self, index: int, text: Any) -> dict[str, Any]:
+        if text:
+            self._silent.discard(index)
+        call = {"index": self._calls[index], "function": {"arguments": text}}
+        return {"tool_calls": [call]}
 
     def _start(self, told: dict[str, Any]) -> bytes:
         block, made = object_of(told.get("content_block")), dict[str, Any]()
@@ -241,6 +249,8 @@ class MessagesStream:
             number = self._calls[_index(told)] = len(self._calls)
             given = block.get("input")  # some servers send it at once
             arguments = msgspec.json.encode(given).decode() if given else ""
+            if not given:
+                self._silent.add(_index(told))
             made = {"tool_calls": [_call(number, block, arguments)]}
         elif kind == "text" and text:
             made = {"content": text}

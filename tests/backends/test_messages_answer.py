@@ -109,6 +109,28 @@ def test_a_stream_says_in_chat_what_it_said() -> None:
     assert stream.ended
 
 
+@pytest.mark.parametrize(
+    ("given", "pieces", "read"),
+    [
+        ({}, [], {}), ({}, [""], {}), ({}, ["", '{"a":1}'], {"a": 1}), ({"b": 2}, [], {"b": 2}),
+    ],
+)  # fmt: skip
+def test_a_call_has_arguments_that_can_be_read(given: dict, pieces: list[str], read: dict) -> None:
+    """Red before: a call of a tool without any had none at all, which is no JSON."""
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": given}
+    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    out, _ = fed(
+        event("content_block_start", index=4, content_block=block),
+        *(event("content_block_delta", index=4, delta=delta) for delta in deltas),
+        event("content_block_stop", index=4),
+        event("content_block_stop", index=4),
+    )
+    calls = [chunk["choices"][0]["delta"]["tool_calls"][0] for chunk in told(out)]
+    arguments = "".join(call["function"]["arguments"] for call in calls)
+    assert json.loads(arguments) == read
+    assert {call["index"] for call in calls} == {0}
+
+
 def test_natively_each_event_comes_back_and_calls_at_the_target_count() -> None:
     out, _ = fed(*STREAM, native=True)
     documents = [native_document(event) for event in EventSplitter().feed(out)]
