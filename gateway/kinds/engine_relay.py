@@ -19,14 +19,13 @@ class EventRelay(ByteRelay):
     last figure of every choice is kept and summed until the final chunk says it all.
     """
 
-    __slots__ = ("_keep_running", "_like", "_n", "_running")
+    __slots__ = ("_like", "_n", "_running")
 
     def __init__(
         self, hide_usage: bool, *, choices: int = 1, n: int = 1, keep_running: bool = False
     ) -> None:
         """`n`: choices per prompt; `keep_running`: the client asked for running usage itself."""
-        super().__init__(hide_usage, choices=choices)
-        self._keep_running = keep_running
+        super().__init__(hide_usage, choices=choices, keep_running=keep_running)
         self._n = max(1, n)
         self._like: ChunkTemplate | None = None  # the last chunk that was read in full
         self._running: dict[int, bytes] = {}

@@ -31,7 +31,7 @@ from backends.sse import (
     join_data,
 )
 from backends.unreadable_answers import with_usage_of
-from backends.usage_bytes import decode_told
+from backends.usage_bytes import decode_told, read_counts
 from backends.usage_places import counts_output, usage_in
 from gateway.kinds.chunk_template import WordFrames, is_plain
 from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, trailing_usage
@@ -50,15 +50,18 @@ class ByteRelay:
 
     __slots__ = (
         "_beside_bytes", "_choices", "_ending_bytes", "_failed", "_finished", "_frames",
-        "_hide_usage", "_splitter", "_spoke", "_started", "_told", "_withheld", "_withholding",
+        "_hide_usage", "_keep_running", "_splitter", "_spoke", "_started", "_told", "_withheld", "_withholding",
         "complete", "content_events", "error", "finish_reason", "first_content", "said_bytes",
         "shown", "spoken", "tier", "unnamed_bytes",
     )  # fmt: skip
 
     last_word = b"data: [DONE]\n\n"
 
-    def __init__(self, hide_usage: bool, *, choices: int = 1) -> None:
-        """`choices`: how many the answer will have (`n` x prompts)."""
+    def __init__(self, hide_usage: bool, *, choices: int = 1, keep_running: bool = False) -> None:
+        """`choices`: how many the answer will have (`n` x prompts).
+
+        `keep_running`: the client asked for running usage itself.
+        """
         self.complete = False
         self.content_events = 0
         self.error: BackendError | None = None  # what broke it, behind what was good
@@ -76,6 +79,7 @@ class ByteRelay:
         self._finished: set[int] = set()
         self._frames = WordFrames()
         self._hide_usage = hide_usage
+        self._keep_running = keep_running
         self._splitter = EventSplitter()
         self._spoke = False  # a choice was there, with words or without
         self._started = False
@@ -264,11 +268,20 @@ class ByteRelay:
         """Take a chunk's usage; return the event as it may be relayed.
 
         A chunk of its own has the last figure, wherever it stands, until words come behind it.
+        One of the prompt alone, where an answer begins, goes to who asked for running ones: clients
+        that add up what they are told would count the prompt twice.
         """
         self._told.take_event(event, raw, final=self._withholding or not choices)
-        if not self._hide_usage:
+        if not self._hide_usage and (self._keep_running or not self._begins(choices, raw)):
             return event
         return cut_usage(event, raw) if choices else b""
+
+    def _begins(self, choices: list[ChunkChoice] | None, raw: bytes) -> bool:
+        """Return whether a figure beside choices that go on counts no output yet."""
+        if not choices or self._withholding or any(choice.finish_reason for choice in choices):
+            return False
+        counts = read_counts(raw)
+        return counts is not None and not counts[1]
 
     def _observe(self, choices: list[ChunkChoice]) -> bool:
         """Count what the choices say and which of them end; whether there was a word."""

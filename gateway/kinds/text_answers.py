@@ -18,6 +18,7 @@ def chat_usage(usage: Mapping[str, Any]) -> TokenCounts:
 def chat_relay(asked: InferenceRequest, own: bool) -> ByteRelay:
     """Event-aligned for own engines (running usage is cut out), bytes for APIs."""
     choices, hide = asked.n * asked.prompts, not asked.wants_usage
+    keep_running = asked.wants_running_usage
     if own:
-        return EventRelay(hide, choices=choices, n=asked.n, keep_running=asked.wants_running_usage)
-    return ByteRelay(hide, choices=choices)
+        return EventRelay(hide, choices=choices, n=asked.n, keep_running=keep_running)
+    return ByteRelay(hide, choices=choices, keep_running=keep_running)

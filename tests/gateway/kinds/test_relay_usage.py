@@ -195,3 +195,29 @@ def test_usage_whose_empty_line_never_came_is_read(rest: bytes) -> None:
     assert (relay.usage, relay.usage_final) == (THOUGHT, True)
     relay.finish()
     assert relay.earlier_usage == ()
+
+
+BEGUN = {"prompt_tokens": 8, "completion_tokens": 0, "total_tokens": 8}
+
+
+@pytest.mark.parametrize(
+    ("keep_running", "usage", "finish", "told"),
+    [
+        (False, BEGUN, None, 1),  # red before: who adds up what is told had the prompt twice
+        (True, BEGUN, None, 2),
+        (False, BEGUN, "length", 2),  # nothing was made, and that is how it ended
+        (False, THOUGHT, None, 2),
+    ],
+)
+def test_the_prompt_alone_is_told_to_who_asked_for_running_usage(
+    keep_running: bool, usage: dict, finish: str | None, told: int
+) -> None:
+    relay = ByteRelay(hide_usage=False, keep_running=keep_running)
+    begun = event(choice(finish=finish, delta={"role": "assistant"}), usage=usage)
+    sent = relay.feed(begun)
+    assert relay.usage == usage
+    sent += relay.feed(event(choice(finish="stop")) + event(choices=[], usage=THOUGHT) + DONE)
+    sent += relay.finish()
+    payloads = [part[6:] for part in sent.split(b"\n\n") if part and not part.endswith(b"[DONE]")]
+    assert sum("usage" in json.loads(payload) for payload in payloads) == told
+    assert relay.usage == THOUGHT
