@@ -193,10 +193,8 @@ class MessagesStream:
             return self._end(told)
         if kind == "content_block_stop" and _index(told) in self._silent:
             return self._chunk(self._arguments(_index(told), "{}"))  # as chat tells none
-        if kind == "message_stop":
-            self.ended = True
-            return DONE
-        return b""
+        self.ended = self.ended or kind == "message_stop"
+        return DONE if kind == "message_stop" else b""
 
     def _beside(self, told: dict[str, Any]) -> bytes:
         """Return a chunk of what an event says in members that it has no name for here."""

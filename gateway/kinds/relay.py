@@ -50,9 +50,9 @@ class ByteRelay:
 
     __slots__ = (
         "_beside_bytes", "_choices", "_ending_bytes", "_failed", "_finished", "_frames",
-        "_hide_usage", "_keep_running", "_splitter", "_spoke", "_started", "_told", "_withheld", "_withholding",
-        "complete", "content_events", "error", "finish_reason", "first_content", "said_bytes",
-        "shown", "spoken", "tier", "unnamed_bytes",
+        "_hide_usage", "_keep_running", "_splitter", "_spoke", "_started", "_told", "_withheld",
+        "_withholding", "complete", "content_events", "error", "finish_reason", "first_content",
+        "said_bytes", "shown", "spoken", "tier", "unnamed_bytes",
     )  # fmt: skip
 
     last_word = b"data: [DONE]\n\n"

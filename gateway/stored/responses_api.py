@@ -47,7 +47,8 @@ def responses_router(store: ObjectStore) -> APIRouter:
                 "`stream`.",
                 param="stream",
             )
-        return StreamingResponse(replay_events(response, starting_after), media_type=EVENTS)
+        told = found.content.get("told") or ()
+        return StreamingResponse(replay_events(response, starting_after, told), media_type=EVENTS)
 
     @router.delete("/{response_id}", summary="Delete a stored answer and its key")
     async def delete(response_id: str, request: Request) -> dict[str, Any]:

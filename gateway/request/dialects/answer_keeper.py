@@ -1,6 +1,6 @@
 """The interface of whoever changes or keeps a whole answer before its end leaves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gateway.http.body import Members
@@ -41,7 +41,9 @@ class AnswerKeeper(Protocol):
 
 @runtime_checkable
 class BackgroundKeeper(AnswerKeeper, Protocol):
-    """Stores an answer that is not whole, too."""
+    """Stores an answer that is not whole, too. `told`: the events that a client had of it."""
+
+    told: Sequence[Sequence[Any]]
 
     async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
         """Store the answer as far as it is; return why not, if it is not stored."""

@@ -9,7 +9,7 @@ is kept back until it has, because clients are told the name first.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -130,6 +130,14 @@ class ResponseEncoder(ABC):
     def failed_document(self) -> dict[str, Any] | None:
         """The answer as far as it came before it failed, where the dialect has a form for that."""
         return None
+
+    def note_events(self) -> None:  # noqa: B027  (of most dialects none is told once more)
+        """Note from here on in which pieces the answer is told."""
+
+    @property
+    def noted_events(self) -> Sequence[Sequence[Any]]:
+        """Return what was noted of the events so far."""
+        return ()
 
     def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
         """The answer could not be stored: its last event says so, where the dialect can."""

@@ -5,7 +5,7 @@ with the usage that the ledger has: cached tokens inside of the input, reasoning
 A stream that breaks ends with `response.failed`, behind an `error` for clients that know only that.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gateway.http.body import Members
@@ -20,6 +20,7 @@ from gateway.request.dialects.client_tools import (
 from gateway.request.dialects.json_text import JsonTextReader
 from gateway.request.dialects.response_encoder import ContentBlock, ResponseEncoder, event
 from gateway.request.dialects.responses_echo import echo_of
+from gateway.request.dialects.responses_replay import PICTURE, note_event
 from gateway.request.dialects.responses_tools import FUNCTION, CalledTool
 from gateway.request.dialects.token_logprobs import held_bytes, token_logprobs, tokens_of_text
 from ledger.journals.records import TokenCounts
@@ -29,7 +30,6 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 _PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}
 NO_ARGUMENTS = "{}"
 _PREFIXES = {"text": "msg", "refusal": "msg", "reasoning": "rs", "call": "fc", "picture": "ig"}
-_PICTURE = "image_generation_call"
 _CUSTOM_PREFIX = "ctc"
 _DEFAULTS: Mapping[str, Any] = {
     "background": False,
@@ -78,8 +78,16 @@ class ResponsesEncoder(ResponseEncoder):
         self._inputs: dict[int, JsonTextReader] = {}  # of calls of custom tools, by their block
         self._likely: list[dict[str, Any]] = []  # tokens whose text has not come yet
         self._number = 0
+        self._noted: list[list[Any]] | None = None
         self._failure: str | None = None  # why it failed, until that is told
         self._name = request_id.removeprefix("req_")
+
+    def note_events(self) -> None:
+        self._noted = []
+
+    @property
+    def noted_events(self) -> Sequence[Sequence[Any]]:
+        return self._noted or ()
 
     def mark_unstored(self) -> None:
         self._echo["store"] = False
@@ -156,8 +164,8 @@ class ResponsesEncoder(ResponseEncoder):
             if rest:
                 yield self._of(block, "response.custom_tool_call_input.delta", delta=rest)
             yield self._of(block, "response.custom_tool_call_input.done", input=told)
-        elif kind == _PICTURE:
-            yield self._of(block, f"response.{_PICTURE}.completed")
+        elif kind == PICTURE:
+            yield self._of(block, f"response.{PICTURE}.completed")
         elif kind is None:
             said = {"refusal" if block.kind == "refusal" else "text": block.text}
             name = f"response.{_PARTS[block.kind]}.done"
@@ -231,7 +239,7 @@ class ResponsesEncoder(ResponseEncoder):
         if block.kind == "call":
             return item | self._call_members(block, text)
         if block.kind == "picture":
-            return item | {"type": _PICTURE, "result": text or None}
+            return item | {"type": PICTURE, "result": text or None}
         content = [] if empty else [_part(block, text)]
         if block.kind == "reasoning":
             return item | {"type": "reasoning", "summary": [], "content": content}
@@ -265,7 +273,7 @@ class ResponsesEncoder(ResponseEncoder):
         A picture is what OpenAI's own tool for pictures would have come to.
         """
         if block.kind != "call":
-            return _PICTURE if block.kind == "picture" else None
+            return PICTURE if block.kind == "picture" else None
         tool = self._tools.get(block.name)
         return FUNCTION if tool is None else tool.kind
 
@@ -288,7 +296,7 @@ class ResponsesEncoder(ResponseEncoder):
 
     def _item_id(self, block: ContentBlock) -> str:
         kind = self._kind_of(block)
-        if kind in (None, FUNCTION, _PICTURE):
+        if kind in (None, FUNCTION, PICTURE):
             prefix = _PREFIXES[block.kind]
         else:
             prefix = _CUSTOM_PREFIX if kind == CUSTOM else CLIENT_TOOLS[kind].prefix
@@ -300,6 +308,8 @@ class ResponsesEncoder(ResponseEncoder):
 
     def _format_event(self, name: str, /, **members: Any) -> bytes:
         number, self._number = self._number, self._number + 1
+        if self._noted is not None:
+            note_event(self._noted, name, members)
         return event(name, {"type": name, "sequence_number": number, **members})
 
 

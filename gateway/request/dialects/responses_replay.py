@@ -1,10 +1,16 @@
-"""A stored answer told once more as the events of a stream. Pure."""
+"""A stored answer told once more as the events of a stream. Pure.
 
-from collections.abc import Iterator, Mapping
+A client that lost its stream goes on behind the last number that it has, so an answer that was
+streamed in the background is told in the pieces, the order and the numbers that it had.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.request.dialects.response_encoder import event
 
+PICTURE: Final = "image_generation_call"
 _TEXTS: Final = {"output_text": "text", "refusal": "refusal", "reasoning_text": "text"}
 # The member that grows, and the event that tells it, by the type of an item without parts.
 _GROWING: Final = {
@@ -13,12 +19,57 @@ _GROWING: Final = {
 }
 
 
-def replay_events(response: Mapping[str, Any], starting_after: int | None) -> Iterator[bytes]:
-    """Yield the answer's events whose numbers are beyond `starting_after`."""
+def note_event(told: list[list[Any]], name: str, members: Mapping[str, Any]) -> None:
+    """Add an event to those told: its name, its item, and the length of each piece of a text."""
+    place, delta = [name, members.get("output_index")], members.get("delta")
+    if delta is None:
+        told.append(place)
+    elif told and told[-1][:2] == place:
+        told[-1].append(len(delta))
+    else:
+        told.append([*place, len(delta)])
+
+
+def replay_events(
+    response: Mapping[str, Any],
+    starting_after: int | None,
+    told: Sequence[Sequence[Any]] = (),
+) -> Iterator[bytes]:
+    """Yield the answer's events whose numbers are beyond `starting_after`.
+
+    `told`: what `note_event` has of them, but the last. That comes in any case to a client that
+    has more events than are known here, as of an answer that was cancelled.
+    """
     first = 0 if starting_after is None else starting_after + 1
-    for number, (name, members) in enumerate(_events(response)):
-        if number >= first:
-            yield event(name, {"type": name, "sequence_number": number, **members})
+    events = list(_events(response))
+    if told:
+        events = [*_as_told(events, told), events[-1]]
+    left = events[-1:] if first > len(events) else events[first:]
+    for number, (name, members) in enumerate(left, first):
+        yield event(name, {"type": name, "sequence_number": number, **members})
+
+
+def _as_told(
+    events: Iterable[tuple[str, dict[str, Any]]], told: Iterable[Sequence[Any]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the events in the order and the pieces that they were told in."""
+    known: dict[tuple[str, int | None], deque[dict[str, Any]]] = defaultdict(deque)
+    for name, members in events:
+        known[name, members.get("output_index")].append(members)
+    for name, index, *sizes in told:
+        left = known[name, index]
+        members = left.popleft() if left else {"output_index": index}
+        if not sizes:
+            yield name, members
+            continue
+        text, start = members.get("delta", ""), 0
+        for size in sizes:
+            piece = {"delta": text[start : start + size]}
+            # How likely the tokens of each piece were is told with the whole text.
+            likely: dict[str, Any] = {"logprobs": []} if "logprobs" in members else {}
+            yield name, {**members, **likely, **piece}
+            start += size
+        left.appendleft({**members, "delta": text[start:]})
 
 
 def _events(response: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -30,6 +81,9 @@ def _events(response: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
     yield "response.in_progress", {"response": begun}
     for index, item in enumerate(response.get("output") or ()):
         yield from _item_events(index, item)
+    failure = response.get("error")
+    if failure:
+        yield "error", {"code": failure["code"], "message": failure["message"], "param": None}
     yield f"response.{response['status']}", {"response": response}
 
 
@@ -39,6 +93,9 @@ def _item_events(index: int, item: Mapping[str, Any]) -> Iterator[tuple[str, dic
     empty = {**item, "status": "in_progress"}
     if member in item:
         empty[member] = "" if word else []
+    is_picture = item.get("type") == PICTURE
+    if is_picture:
+        empty["result"] = None
     yield "response.output_item.added", {"output_index": index, "item": empty}
     if word:
         text = item.get(member, "")
@@ -50,6 +107,8 @@ def _item_events(index: int, item: Mapping[str, Any]) -> Iterator[tuple[str, dic
     else:
         for number, part in enumerate(item.get("content") or ()):
             yield from _part_events({**place, "content_index": number}, part)
+    if is_picture:
+        yield f"response.{PICTURE}.completed", place
     yield "response.output_item.done", {"output_index": index, "item": item}
 
 

@@ -15,6 +15,7 @@ from gateway.errors import RequestError
 from gateway.http.body import encode
 from gateway.request.client_response import CANCELLED, JSON, ClientResponse
 from gateway.request.dialects.answer_keeper import BackgroundKeeper, KeptAnswer
+from gateway.request.dialects.response_encoder import ResponseEncoder
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_keeper import LEASE_US
@@ -68,6 +69,7 @@ class BackgroundResponses:
             raise RequestError("unavailable", message, retry_after_s=1.0)
         if stream:
             reply.detached = True
+            voice.note_events()
             await self._make(reply, keeper, dispatch)
             return
         started = asyncio.Event()
@@ -132,7 +134,7 @@ class BackgroundResponses:
         voice = reply.voice
         assert voice is not None
         name = str(voice.state_document("queued")["id"])
-        reply.keeper = _PatientKeeper(keeper)
+        reply.keeper = _PatientKeeper(keeper, voice)
         self._made[name] = reply
         end: dict[str, Any] | None = voice.state_document("failed", "The gateway failed.")
         try:
@@ -166,8 +168,9 @@ class BackgroundResponses:
 class _PatientKeeper:
     """Waits for the database: nobody else does."""
 
-    def __init__(self, keeper: BackgroundKeeper) -> None:
+    def __init__(self, keeper: BackgroundKeeper, voice: ResponseEncoder) -> None:
         self._keeper = keeper
+        self._voice = voice
         self.residency = keeper.residency
         self.background = True
         self.own_members = keeper.own_members
@@ -175,6 +178,7 @@ class _PatientKeeper:
 
     async def keep(self, document: Any, residency: Any) -> KeptAnswer:
         """Store the whole answer, as soon as that is possible."""
+        self._keeper.told = self._voice.noted_events
         for _ in range(RETRIES):
             kept = await self._keeper.keep(document, residency)
             if kept.refusal != AWAY:

@@ -1,7 +1,7 @@
 """Keeps the answer of one Responses request: before its end leaves, every host can find it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ class ResponseKeeper:
         self._name = request_id.removeprefix("req_")
         self._created_us = store.wall_us()
         self._begun = False  # whether a row says that the answer is made
+        self.told: Sequence[Sequence[Any]] = ()  # events of a stream, as `note_event` has them
         self._withholds = False  # until detectors have read the request
 
     @property
@@ -83,7 +84,8 @@ class ResponseKeeper:
         bound = tighten(residency, self._asked.residency)
         unfinished = response["status"] in ("queued", "in_progress")
         content = {
-            "response": dict(response), "input": msgspec.Raw(raw), "keeps_ids": keeps_ids
+            "response": dict(response), "input": msgspec.Raw(raw), "keeps_ids": keeps_ids,
+            **({"told": self.told} if self.told else {}),
         }  # fmt: skip
         answer = self._document(str(response["id"]), "response", content, bound)
         lease_us = self._store.wall_us() + LEASE_US if unfinished else None
@@ -108,6 +110,7 @@ class ResponseKeeper:
         refusal = await self._store.store(documents, renews=conversation, replaces=begun)
         self._begun = begun or (unfinished and refusal is None)
         if refusal == CANCELLED:  # before its maker heard of that
+            self.told = ()
             return await self.store({**response, **_CANCELLED}, residency)
         return refusal
 

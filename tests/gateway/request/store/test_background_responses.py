@@ -18,6 +18,11 @@ def answered(answer: httpx.Response) -> dict:
     return answer.json()
 
 
+def events_in(stream: str) -> list[dict]:
+    lines = stream.splitlines()
+    return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+
+
 def row_of(stack, response: dict) -> dict:
     (row,) = stack.settled(response["id"].replace("resp_", "req_"))
     return row
@@ -95,6 +100,18 @@ def test_a_streamed_one_goes_on_when_its_client_leaves(stack, finished) -> None:
     assert (done["status"], done["usage"]["output_tokens"]) == ("incomplete", 30)
     row = row_of(stack, response)
     assert (row["status"], row["output_tokens"]) == ("finished", 30)
+
+
+def test_a_client_that_lost_its_stream_goes_on_where_it_was(stack, finished) -> None:
+    """Red before: it missed pieces of the text, or got an empty stream."""
+    live = events_in(stack.post(RESPONSES, {**ASK, "stream": True}).text)
+    path = f"{RESPONSES}/{live[0]['response']['id']}?stream=true"
+    assert "told" not in finished(live[0]["response"])
+    assert len([event for event in live if event["type"].endswith("text.delta")]) > 2
+    for after in (3, 6, len(live) - 2):
+        again = events_in(stack.get(f"{path}&starting_after={after}").text)
+        assert again == live[after + 1 :]
+    assert events_in(stack.get(f"{path}&starting_after={len(live) - 1}").text) == []
 
 
 def test_a_failure_is_told_by_the_response(stack, finished) -> None:
