@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backends.half_characters import HalfJoiner
 from backends.sse import EventSplitter, data_spans, join_data
 from gateway.http.body import Members
 from gateway.request.dialects.chat import (
@@ -84,6 +85,7 @@ class ResponseEncoder(ABC):
         self._calls: dict[int, ContentBlock] = {}
         self._nameless: dict[int, ContentPiece] = {}  # what came of calls before their names
         self._splitter = EventSplitter()
+        self._halves = HalfJoiner()
         self.held_bytes = 0
         self.elapsed_s = 0  # from the request to the end of its answer
         self._begun = False
@@ -92,7 +94,9 @@ class ResponseEncoder(ABC):
     def feed(self, data: bytes) -> bytes:
         """The events that these bytes come to."""
         return b"".join(
-            event for told in self._splitter.feed(data) for event in self._events(event_data(told))
+            event
+            for told in self._splitter.feed(data)
+            for event in self._events(self._halves.feed(event_data(told)))
         )
 
     def end(self) -> bytes:

@@ -198,3 +198,13 @@ def test_a_call_without_an_id_gets_one() -> None:
 
 def test_events_are_named() -> None:
     assert event("ping", {"type": "ping"}) == b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
+def test_a_character_in_two_pieces_is_whole() -> None:
+    """Red before: both halves were unknown characters. Some servers cut texts in UTF-16."""
+    encoder = Plain("req_1")
+    pieces = [rb"a\ud83d", rb"\ude00b"]
+    chunks = [b'data: {"choices":[{"delta":{"content":"%b"}}]}\n\n' % piece for piece in pieces]
+    told = b"".join(map(encoder.feed, chunks)) + encoder.end()
+    assert told.decode().splitlines()[2:4] == ["grew 0 a", "grew 0 \U0001f600b"]
+    assert encoder.document() == {"blocks": [["text", "a\U0001f600b"]]}
