@@ -29,12 +29,12 @@ class HalfJoiner:
         if rb"\u" not in document:
             return document
         if self._half and _GOES_ON.search(document):
-            document = _GOES_ON.sub(lambda found: found[0] + self._half, document)
+            document = _GOES_ON.sub(lambda quote: quote[0] + self._half, document)
             self._half = b""
         ends = _CUT_OFF.findall(document)
         if ends:
             self._half = ends[-1][1]
-            document = _CUT_OFF.sub(lambda found: found[1], document)
+            document = _CUT_OFF.sub(lambda cut: cut[1], document)
         return document
 
 
