@@ -1,9 +1,10 @@
 """A conversation that began at other models, as Claude takes it. Pure.
 
 Clients send a conversation again with each turn, so what Claude refuses once would refuse the
-session for good. Thoughts that nobody signed are left out, and names of calls are written with the
+session for good. Thoughts that nobody signed and blank texts of the model's are left out (many say
+an empty line before a call), and names of calls are written with the
 letters that it takes. Thinking by a budget must have begun the turn whose tools have answered:
-where it did not, the request goes without. All that is left out is named.
+where it did not, the request goes without. All that is left out but blanks is named.
 
 Other models that are spoken to in Messages read unsigned thoughts and their own names of calls, so
 their requests stay as they are, byte for byte, as Claude's do that need no change.
@@ -27,6 +28,7 @@ _SUSPECTS: Final = (
     re.compile(rb'signature"\s*+:\s*+(?:""|null)'),
     re.compile(rb'id"\s*+:\s*+"[A-Za-z0-9_-]*+[^A-Za-z0-9_"-]'),
     re.compile(rb'budget_tokens"'),
+    re.compile(rb'text"\s*+:\s*+"(?:\s|\\[nrt])*+"'),
 )
 
 
@@ -94,11 +96,12 @@ def _kept(messages: Sequence[Any], left: set[str]) -> Iterator[Any]:
     """Yield the messages as Claude takes them; a turn of which nothing is left says nothing."""
     for message in messages:
         blocks = _blocks(message)
-        signed = [block for block in blocks if not _is_unsigned(block)]
-        if len(signed) < len(blocks):
+        said = [block for block in blocks if not _is_blank(message, block)]
+        signed = [block for block in said if not _is_unsigned(block)]
+        if len(signed) < len(said):
             left.add("messages.thinking")
-            if not signed:
-                continue
+        if blocks and not signed:
+            continue
         told = [_named(block) for block in signed]
         yield message if told == blocks else {**message, "content": told}
 
@@ -106,6 +109,12 @@ def _kept(messages: Sequence[Any], left: set[str]) -> Iterator[Any]:
 def _blocks(message: Any) -> list[Any]:
     content = message.get("content") if isinstance(message, dict) else None
     return content if isinstance(content, list) else []
+
+
+def _is_blank(message: Mapping[str, Any], block: Any) -> bool:
+    """Whether a block is a text of the model's that says nothing."""
+    text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+    return message.get("role") == "assistant" and isinstance(text, str) and not text.strip()
 
 
 def _is_unsigned(block: Any) -> bool:

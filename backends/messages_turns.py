@@ -1,8 +1,8 @@
 """The conversation of a chat completion as Anthropic's turns. Pure.
 
 Messages have two roles in turn: results of tools and what the user says beside them are one turn.
-Instructions that stand first are the system's; later ones go into the user's turn. Empty texts,
-which the API refuses, are left out.
+Instructions that stand first are the system's; later ones go into the user's turn. Empty and blank
+texts, which the API refuses, are left out.
 
 A part that Messages have no form for is refused where the user has just sent it. In earlier turns,
 which clients send again and again, a line of text says that it was left out.
@@ -84,7 +84,7 @@ class MessagesTurns:
         elif role == "tool":
             result = {"type": "tool_result", "tool_use_id": entry.get("tool_call_id")}
             inner = content if isinstance(content, str) else self._blocks(content, where, {})
-            self._say("user", [{**result, "content": inner, **mark_of(entry)}])
+            self._say_result({**result, "content": inner, **mark_of(entry)})
         elif role == "assistant":
             thoughts = [block for block in entry.get("thinking_blocks") or () if block]
             calls = [
@@ -95,6 +95,15 @@ class MessagesTurns:
             self._say("assistant", [*thoughts, *said, *calls])
         else:
             raise NoMessagesForm(f"{place}.role", f"Messages have no role `{role}`.")
+
+    def _say_result(self, block: dict[str, Any]) -> None:
+        """Add what a call came to before all else of its turn, as the API wants it."""
+        if not self.messages or self.messages[-1]["role"] != "user":
+            self._say("user", [block])
+            return
+        said = self.messages[-1]["content"]
+        others = (number for number, told in enumerate(said) if told["type"] != "tool_result")
+        said.insert(next(others, len(said)), block)
 
     def _say(self, role: str, blocks: list[dict[str, Any]]) -> None:
         if not blocks:
@@ -109,7 +118,8 @@ class MessagesTurns:
         if content is None:
             return []
         if isinstance(content, str):
-            return [{"type": "text", "text": content, **mark_of(entry)}] if content else []
+            text = {"type": "text", "text": content, **mark_of(entry)}
+            return [text] if content.strip() else []
         if not isinstance(content, list):
             raise NoMessagesForm(place, "must be a text or a list of parts.")
         blocks = []
@@ -170,7 +180,8 @@ def _block(part: Any, place: str) -> dict[str, Any] | None:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in ("text", "refusal"):
         words = part.get("text") or part.get("refusal")
-        return {"type": "text", "text": words} if words else None
+        is_blank = not words or (isinstance(words, str) and not words.strip())
+        return None if is_blank else {"type": "text", "text": words}
     if kind == "image_url":
         given = part.get("image_url")
         address = given.get("url") if isinstance(given, dict) else given

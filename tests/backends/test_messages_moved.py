@@ -47,6 +47,21 @@ def test_thoughts_that_nobody_signed_are_left_out() -> None:
     assert ignored == ("messages.thinking",)
 
 
+@pytest.mark.parametrize("text", ["", "\n\n", " ", "\t \r\n"])
+def test_a_text_of_the_models_that_says_nothing_is_left_out(text: str) -> None:
+    """Red before: Claude refuses one, each time. Many models say an empty line before a call."""
+    blank, shown = {"type": "text", "text": text}, {"type": "text", "text": f"a{text}"}
+    made, ignored = moved(
+        USER, told(blank, call("c"), blank), result("c"), told(blank), USER, told(shown),
+        {"role": "user", "content": [TEXT, blank]},
+    )  # fmt: skip
+    assert made["messages"] == [
+        USER, told(call("c")), result("c"), USER, told(shown),
+        {"role": "user", "content": [TEXT, blank]},  # it is the client's own to mend
+    ]  # fmt: skip
+    assert ignored == ()
+
+
 @pytest.mark.parametrize("name", ["functions.f:0", "call|1", "a b", "\u00fc", "toolu.1"])
 def test_a_calls_name_has_letters_that_claude_takes(name: str) -> None:
     made, ignored = moved(USER, told(call(name), call("toolu_1")), result(name), result("toolu_1"))

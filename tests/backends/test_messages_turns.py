@@ -148,6 +148,34 @@ def test_a_late_instruction_says_its_words_alone() -> None:
     assert turns.ignored == {"messages.image_url"}
 
 
+@pytest.mark.parametrize("blank", ["", "\n\n", "  ", [text("\n")], [text(" "), text("")]])
+def test_texts_that_say_nothing_are_left_out(blank: Any) -> None:
+    """Red before: the API refuses blanks, and many models say an empty line before a call."""
+    turns = MessagesTurns.read([
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": blank, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        {"role": "assistant", "content": blank},
+        {"role": "user", "content": blank},
+    ])  # fmt: skip
+    (call,) = turns.messages[1]["content"]
+    assert call["type"] == "tool_use"
+    assert len(turns.messages) == 3
+    assert [block["type"] for block in turns.messages[2]["content"]] == ["tool_result"]
+
+
+def test_results_stand_before_what_the_user_said_meanwhile() -> None:
+    """Red before: the API finds no result behind the call, and refuses the conversation."""
+    turns = MessagesTurns.read([
+        {"role": "assistant", "tool_calls": [CALL, {**CALL, "id": "c2"}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "one"},
+        {"role": "user", "content": "hurry"},
+        {"role": "tool", "tool_call_id": "c2", "content": "two"},
+    ])  # fmt: skip
+    results = [block.get("tool_use_id") for block in turns.messages[1]["content"]]
+    assert results == ["c1", "c2", None]
+
+
 def test_a_call_of_a_custom_tool_has_its_text_as_input() -> None:
     call = {"id": "c", "type": "custom", "custom": {"name": "run", "input": "ls"}}
     told = MessagesTurns.read([{"role": "assistant", "tool_calls": [call]}])
