@@ -274,7 +274,10 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
             """Nothing is open."""
 
     monkeypatch.setattr(response_writer, "_headers", lambda *_: [])
-    asked = SimpleNamespace(kind=RequestKind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True)
+    asked = SimpleNamespace(
+        kind=RequestKind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True,
+        wants_running_usage=False,
+    )  # fmt: skip
     attempt = SimpleNamespace(
         plan=SimpleNamespace(asked=asked, route=ROUTE),
         prefill=None,
@@ -338,8 +341,9 @@ async def test_an_answer_whose_client_left_is_settled_as_read_on_and_sent_to_nob
             """Nothing is open."""
 
     asked = SimpleNamespace(
-        kind=kind, stream=media == "text/event-stream", n=1, prompts=1, wants_usage=True
-    )
+        kind=kind, stream=media == "text/event-stream", n=1, prompts=1, wants_usage=True,
+        wants_running_usage=False,
+    )  # fmt: skip
     attempt = SimpleNamespace(
         plan=SimpleNamespace(asked=asked, route=ROUTE), own=False, events=0, relay=None,
         booked=None, record=None, prefill=None, leads_to_stage=lambda _: False,
