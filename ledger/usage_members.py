@@ -94,6 +94,8 @@ MEMBERS: dict[str, UsageCount] = {
     "prompt_cache_miss_tokens": UsageCount.INCLUDED,
     "cached_tokens": UsageCount.CACHED,
     "num_cached_tokens": UsageCount.CACHED,
+    "connector_tokens": UsageCount.PROMPT_BESIDE,  # what Mistral's tools gave its model to read
+    "connectors.web_search": UsageCount.SEARCHES,
     # SGLang counts it inside the completion, Perplexity's deep research beside it: there it comes
     # with what was cited, is a step of its own at a price of its own, and in no total.
     "reasoning_tokens": UsageCount.THOUGHT_ANYWHERE,

@@ -23,6 +23,7 @@ from ledger.journals.uring import UringWrites
 
 Done = Callable[[OSError | None], None]
 Work = Callable[[], None]
+STRANGE = ".strange"  # is added to the name of a file that stood where a segment has to
 
 
 @dataclass(slots=True)
@@ -169,6 +170,8 @@ def create_segment(home: Path, header: SegmentHeader, flags: int = 0) -> int:
     It is locked while it is open: whoever removes the journal's lock file frees no live journal.
     """
     path = segment_path(home, header.segment)
+    if os.path.lexists(path):  # no other worker writes here: somebody put it there
+        path.rename(path.with_name(f"{path.name}{STRANGE}"))
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600)
     try:
         with suppress(OSError):  # where the file system has no locks, the lock file alone counts

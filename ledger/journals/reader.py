@@ -21,10 +21,12 @@ from ledger.journals.homes import (
     segment_path,
     segments,
 )
+from ledger.journals.layout import HEADER_BYTES, parse_header
 from ledger.journals.mark import read_boot_id, read_mark, read_mount_id
 from ledger.journals.pending import PENDING_FILE, PendingGroup, read_groups
 from ledger.journals.scan import Damage
 from ledger.journals.segment_reader import SegmentReading, read_segment
+from ledger.locks import is_locked
 from ledger.presence import is_there
 
 READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
@@ -90,7 +92,8 @@ class JournalReader:
         same_boot = bool(boot) and mark.boot == boot
         is_dead = same_boot and not owned
         pending = read_groups(journal.home / PENDING_FILE, is_dead=is_dead, written=mark.written)
-        files = _with_pending(journal, pending if owned or same_boot else [])
+        known = _without_strangers(journal) if owned else segments(journal)
+        files = _with_pending(journal, known, pending if owned or same_boot else [])
         files = [path for path in files if number_of(path) >= since.segment]
         for place, path in enumerate(files):
             number, last = number_of(path), place + 1 == len(files)
@@ -106,7 +109,7 @@ class JournalReader:
             after = JournalOffset(number, found.end, found.sequence)
             if found.damages:
                 keep_copy(self._directory, journal, path)
-            if found.frames or found.damages or found.more or last:
+            if found.frames or found.damages or found.more or found.is_ended or last:
                 more = found.more or not last
                 damages = tuple(found.damages)
                 return JournalChunk(tuple(found.frames), after, more, damages, number)
@@ -142,7 +145,7 @@ class JournalReader:
     def backlog_bytes(self, journal: JournalSource, since: JournalOffset) -> int:
         """Bytes written and not applied."""
         total = 0
-        for path in segments(journal):
+        for path in _without_strangers(journal):
             if number_of(path) >= since.segment:
                 total += path.stat().st_size
                 total -= since.offset if number_of(path) == since.segment else 0
@@ -194,12 +197,34 @@ def _missing_segments(count: int) -> tuple[Damage, ...]:
     return (Damage(0, 0, 0, None, f"{count} segments before it are gone"),) if count else ()
 
 
-def _with_pending(journal: JournalSource, pending: list[PendingGroup]) -> list[Path]:
+def _without_strangers(journal: JournalSource) -> list[Path]:
+    """Return a journal's segments up to the one that its worker writes, which it holds locked.
+
+    A file behind that one, such as a copy of a segment, would have it taken for finished.
+    """
+    files = segments(journal)
+    for place, path in enumerate(files[1:], 1):
+        if journal.format != 1 and not _is_own(journal, path) and is_locked(files[place - 1]):
+            return files[:place]
+    return files
+
+
+def _is_own(journal: JournalSource, path: Path) -> bool:
+    try:
+        header = parse_header(_read(path, 0, HEADER_BYTES))
+    except FileNotFoundError:  # applied and removed meanwhile
+        return True
+    named = (journal.name, number_of(path))
+    return header is not None and (header.journal, header.segment) == named
+
+
+def _with_pending(
+    journal: JournalSource, files: list[Path], pending: list[PendingGroup]
+) -> list[Path]:
     """Return a journal's segments, and behind them those that are in its worker's memory only.
 
     After another boot there are none: nothing says that all before them is there.
     """
-    files = segments(journal)
     last = number_of(files[-1]) if files else 0
     numbers = {group.segment for group in pending if group.segment > last}
     return [*files, *(segment_path(journal.home, number) for number in sorted(numbers))]

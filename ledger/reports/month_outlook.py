@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from ledger.economics.month_forecast import LEAST_DAYS, MOST_DAYS, MonthForecast, forecast_month
 from ledger.queries import reads as queries
 from ledger.reporting_zone import ReportingZone
-from ledger.reports.daily import spend_by_day
+from ledger.reports.daily import DaySpend, spend_by_day
 from ledger.spans import DAY_US, Scope
 
 
@@ -41,7 +41,10 @@ def month_outlook(
     if zone.day(from_us)[0] != from_us:
         from_us = min(zone.day(from_us)[1], today_us)  # a part of a day says nothing of days
     days = spend_by_day(connection, Scope(min(start_us, from_us), now_us, team), zone)
-    whole = [day for day in days if from_us <= day.start_us and day.end_us <= today_us]
+    whole = _since_spend_began(
+        [day for day in days if from_us <= day.start_us and day.end_us <= today_us]
+    )
+    from_us = whole[0].start_us if whole else from_us
     spent = sum(day.total_pusd for day in days if day.start_us >= start_us)
     adjusted = sum(day.adjusted_pusd for day in days if day.start_us >= start_us)
     before = sum(day.booked_pusd for day in days if start_us <= day.start_us < from_us)
@@ -53,6 +56,15 @@ def month_outlook(
     )
     ends = _at_least(found, before + adjusted, spent)
     return MonthOutlook(start_us, end_us, zone.name, spent, ends, adjusted)
+
+
+def _since_spend_began(days: list[DaySpend]) -> list[DaySpend]:
+    """Return the days without those before anything was spent, and without the part of a day then.
+
+    A team that is new was no cheap one before. Where nothing was ever spent all days say so.
+    """
+    began = next((place for place, day in enumerate(days) if day.booked_pusd), 0)
+    return days[began + 1 :] if began else days
 
 
 def _at_least(

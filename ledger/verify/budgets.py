@@ -289,13 +289,17 @@ class _BudgetStatement:
         return None
 
     def limits(self, account: str, start: int, ends: int) -> set[int]:
-        """In force at some time of the window, whose hosts' clocks may differ."""
+        """In force at some time of the window, whose hosts' clocks may differ.
+
+        A window before the first version is of a clock that was set back, and has the limit of
+        that.
+        """
         found = set()
         for name in (account, default_of(account) or ""):
             said = self._versions.get(name, [])
             since = bisect_right([line.recorded_us for line in said], (start - HOUR_S) * _S)
             until = bisect_right([line.recorded_us for line in said], (ends + HOUR_S) * _S)
-            found |= {line.limit_pusd for line in said[max(0, since - 1) : until]}
+            found |= {line.limit_pusd for line in said[max(0, since - 1) : max(1, until)]}
         return found
 
 

@@ -209,6 +209,9 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         T(33, 4608, output=1817, reasoning=1000)),
     "mistral: plain": (openai(16, 34), T(16, output=34)),
     "mistral: cached": (openai(100, 34, num_cached_tokens=64), T(36, 64, output=34)),
+    "mistral: a search whose pages were read": (
+        openai(188, 55, connector_tokens=7112, connectors={"web_search": 1}, total_tokens=7355),
+        T(7300, output=55, searches=1)),
     "cohere: compatible": (openai(5, 418), T(5, output=418)),
     "cohere: its own": (
         {"billed_units": {"input_tokens": 5, "output_tokens": 418},

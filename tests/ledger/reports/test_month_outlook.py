@@ -66,6 +66,29 @@ def test_what_the_month_spent_before_the_books_had_whole_days_counts(engine, ope
     assert abs(found.forecast.expected_pusd - total) < total // 10**6
 
 
+def test_days_before_a_team_began_to_spend_are_not_its_pace(steady, opened, settled) -> None:
+    """Three weeks of nothing are no week's pace: it is told from whole days of its own."""
+    engine, zone, now_us = steady
+    start_us = zone.midnight_us(date(2026, 11, 3)) + 18 * HOUR_US
+    records = []
+    for number, at_us in enumerate(range(start_us, now_us, HOUR_US), 10_000):
+        bound = {"holds": (), "bound_pusd": 10**13, "opened_us": at_us}
+        records.append(opened(number, team_id="new", **bound))
+        records.append(settled(number, cost_pusd=COST, settled_us=at_us + 10))
+    LedgerRepository(engine, host="h").import_records(records, journal="k", at_us=1)
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone, "new")
+        early = month_outlook(connection, zone.midnight_us(date(2026, 11, 9)), zone, "new")
+        idle = month_outlook(connection, now_us, zone, "nobody")
+    assert found.spent_pusd == COST * len(records) // 2
+    assert found.forecast is not None
+    total = COST * (27 * 24 + 6)  # from the 4th on, and the evening of the 3rd
+    assert abs(found.forecast.expected_pusd - total) < total // 10**6
+    assert early.forecast is None
+    assert idle.forecast is not None
+    assert idle.forecast.expected_pusd == 0
+
+
 def test_an_empty_ledger_has_no_forecast(engine) -> None:
     with engine.connect() as connection:
         found = month_outlook(connection, 100 * DAY_US, ReportingZone())

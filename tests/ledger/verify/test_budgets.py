@@ -107,6 +107,17 @@ def test_a_limit_of_the_same_window_is_no_edit_and_one_of_long_ago_is(books) -> 
     assert window_says(8_000) == {"windows_are_as_declared"}, "it came after that window"
 
 
+def test_a_clock_set_back_behind_the_first_version_is_no_edit(engine) -> None:
+    """A host that starts with a clock ahead declares its budgets then, and goes on before that."""
+    ahead_us = (MONTH.end_s + 40 * 86_400) * 10**6
+    say(engine, ("team:search", 10_000), at_us=ahead_us)
+    grow(engine, "h", [GrantNeed(TEAM, 1_000, 1_000)])
+    assert findings(engine) == set()
+    with engine.begin() as connection:
+        connection.execute(update(orm.BudgetWindowRow).values(limit_pusd=10_001))
+    assert findings(engine) == {"windows_are_as_declared"}
+
+
 def test_of_budgets_from_before_versions_no_limit_is_known(engine) -> None:
     """What they had been was written nowhere; their calendar is known."""
     row = {"id": TEAM.budget_id, "scope": "team:search", "period": "month", "limit_pusd": 9,

@@ -464,6 +464,48 @@ def test_what_a_person_puts_among_journals_is_no_journal_and_stays(
         assert JournalReader(tmp_path).journals() == []
 
 
+def empty(_newest, there, _other):
+    there.touch()
+
+
+def text_file(_newest, there, _other):
+    there.write_text("notes\n" * 2000)
+
+
+def copy_of_newest(newest, there, _other):
+    shutil.copy(newest, there)
+
+
+def copy_of_another(_newest, there, other):
+    shutil.copy(other, there)
+
+
+@pytest.mark.parametrize("number", [2, 9])
+@pytest.mark.parametrize("put", [empty, text_file, copy_of_newest, copy_of_another])
+def test_a_file_with_a_later_segments_name_ends_no_live_one(
+    engine, tmp_path, opened, settled, put, number
+):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=4096)
+    other = JournalWriter(tmp_path, "w1")
+    write_attempts(writer, opened, settled, range(2))
+    write_attempts(other, opened, settled, range(40, 42))
+    newest = segment(tmp_path, writer)
+    put(newest, newest.with_name(f"{number:012d}.segment"), segment(tmp_path, other))
+    tail = tail_of(engine, tmp_path)
+    drain(tail)
+    for some in (range(2, 4), range(4, 40)):  # in the same segment, and in the next ones
+        write_attempts(writer, opened, settled, some)
+        drain(tail)
+        assert tail.backlog_bytes() == 0
+    assert len(segment(tmp_path, writer).name) == len(newest.name)
+    assert writer.refusal() is None
+    writer.close()
+    other.close()
+    drain(tail)
+    assert settled_rows(engine) == names(*range(42))
+    assert journal_faults(engine) == []
+
+
 def test_a_journal_that_cannot_be_removed_holds_up_no_other(
     engine, tmp_path, opened, settled, monkeypatch
 ):
