@@ -43,13 +43,17 @@ def choose_way(
     policy: Policy,
     work: RequestWork,
     candidate: Candidate,
-    straight: Forecast,
+    candidates: Sequence[Candidate],
 ) -> Forecast:
     """Return the forecast of the best way to an engine's answer: its own, or one that is apart."""
     engine = candidate.engine
-    if not candidate.prefillers or not may_go_apart(request):
+    assert engine is not None, "only own engines have roles"
+    straight = forecast_engine(work, candidate, engine)
+    if not candidate.prefillers:
+        return _beside_prompts(work, candidate, engine, straight, candidates)
+    if not may_go_apart(request):
         return straight
-    if engine is None or engine.step is None:
+    if engine.step is None:
         return straight
     found, barred = [straight], request.barred or {}
     for option in candidate.prefillers:
@@ -81,6 +85,39 @@ def way_price(bid_price: float, load: float) -> float:
     gate = (load - GATE_FROM) / (GATE_FULL - GATE_FROM)
     share = max(IDLE_SHARE, min(1.0, gate)) * max(1.0, load / GATE_FULL)
     return max(LEAST_PRICE, bid_price) * share
+
+
+def _beside_prompts(
+    work: RequestWork,
+    candidate: Candidate,
+    engine: EngineState,
+    alone: Forecast,
+    candidates: Sequence[Candidate],
+) -> Forecast:
+    """Forecast an answer of an engine that reads for others: as if it read all that they read.
+
+    While it answers, its time per token keeps it from reading, so they read for themselves, and
+    then it is the one that keeps promises best: the pool would stay so after a short rush. Only
+    answers of which more time is promised than of any that the others make stand beside that.
+    """
+    beside = [
+        other
+        for other in candidates
+        if any(option.name == candidate.name for option in other.prefillers)
+        and other.engine is not None
+        and other.engine.ready
+    ]
+    paces = [other.engine.tightest_tpot_ms for other in beside if other.engine is not None]
+    tightest = min([pace for pace in paces if pace is not None], default=work.tpot_ms)
+    if work.tpot_ms is None or not beside or tightest is None or work.tpot_ms > tightest:
+        return alone
+    rates = sum(
+        other.engine.prefill_rate_tokens_per_s / len(other.prefillers)
+        for other in beside
+        if other.engine is not None
+    )
+    rate = engine.prefill_rate_tokens_per_s + rates
+    return forecast_engine(work, candidate, replace(engine, prefill_rate_tokens_per_s=rate))
 
 
 def _rank(
