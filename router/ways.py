@@ -50,7 +50,7 @@ def choose_way(
     assert engine is not None, "only own engines have roles"
     straight = forecast_engine(work, candidate, engine)
     if not candidate.prefillers:
-        return _beside_prompts(work, candidate, engine, straight, candidates)
+        return _beside_prompts(request, work, candidate, straight, candidates)
     if not may_go_apart(request):
         return straight
     if engine.step is None:
@@ -88,35 +88,35 @@ def way_price(bid_price: float, load: float) -> float:
 
 
 def _beside_prompts(
+    request: RoutingRequest,
     work: RequestWork,
     candidate: Candidate,
-    engine: EngineState,
     alone: Forecast,
     candidates: Sequence[Candidate],
 ) -> Forecast:
     """Forecast an answer of an engine that reads for others: as if it read all that they read.
 
-    While it answers, its time per token keeps it from reading, so they read for themselves, and
-    then it is the one that keeps promises best: the pool would stay so after a short rush. Only
-    answers of which more time is promised than of any that the others make stand beside that.
+    While it answers, its promised time per token keeps it from reading, so the others read for
+    themselves, and then it keeps promises best: a pool would stay so after a short rush. Answers
+    with a looser promise than any that the others make may stand beside its reading.
     """
-    beside = [
-        other
-        for other in candidates
-        if any(option.name == candidate.name for option in other.prefillers)
-        and other.engine is not None
-        and other.engine.ready
-    ]
-    paces = [other.engine.tightest_tpot_ms for other in beside if other.engine is not None]
-    tightest = min([pace for pace in paces if pace is not None], default=work.tpot_ms)
-    if work.tpot_ms is None or not beside or tightest is None or work.tpot_ms > tightest:
+    engine, barred = candidate.engine, request.barred or {}
+    if engine is None or work.tpot_ms is None:
         return alone
-    rates = sum(
-        other.engine.prefill_rate_tokens_per_s / len(other.prefillers)
-        for other in beside
-        if other.engine is not None
-    )
-    rate = engine.prefill_rate_tokens_per_s + rates
+    rate = 0.0
+    for other in candidates:
+        state = other.engine
+        if state is None or not state.ready or other.name in barred:
+            continue
+        if all(option.name != candidate.name for option in other.prefillers):
+            continue
+        pace = state.tightest_tpot_ms
+        if pace is not None and pace < work.tpot_ms:
+            return alone
+        rate += state.prefill_rate_tokens_per_s / len(other.prefillers)
+    if not rate:
+        return alone
+    rate += engine.prefill_rate_tokens_per_s
     return forecast_engine(work, candidate, replace(engine, prefill_rate_tokens_per_s=rate))
 
 
