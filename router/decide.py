@@ -69,9 +69,10 @@ def decide(  # noqa: C901, PLR0912  (made for every request: a call costs more t
             continue
         engine = candidate.engine
         if engine is not None:
-            forecast = forecast_engine(work, candidate, engine)
             if candidate.is_apart:
-                apart, forecast = True, choose_way(request, policy, work, candidate, forecast)
+                apart, forecast = True, choose_way(request, policy, work, candidate, candidates)
+            else:
+                forecast = forecast_engine(work, candidate, engine)
         else:
             forecast = forecast_api(work, candidate)
         rejection = forecast_rejection(policy, candidate, forecast)

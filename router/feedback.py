@@ -4,9 +4,10 @@ Routing by a wrong step model is fatal without them (a model 30 % too fast keeps
 promises) and nearly free with them. Each engine has `FeedbackLoops`, folded from sums that only
 grow.
 
-Only admitted requests teach anything. A mistaken "infeasible" would therefore never be corrected:
-the factors have a floor, and without any answer for a while they drift back to where they began:
-an engine that was slow, and so got nothing for `SLOW_FORGET_S`, is tried again.
+Only admitted requests teach anything, and best efforts that kept their promise all the same. A
+mistaken "infeasible" would therefore hardly be corrected: the factors have a floor, and without any
+answer for a while they drift back to where they began: an engine that was slow, and so got nothing
+for `SLOW_FORGET_S`, is tried again.
 """
 
 from collections import deque
@@ -51,6 +52,15 @@ def pull(*, kept: bool, attainment: float) -> float:
     """Return how one answer moves a safety factor, before the gain; 0 on average at the target."""
     spared = SPARE * (1.0 - attainment)
     return spared if kept else spared - 1.0
+
+
+def is_evidence(*, kept: bool, best_effort: bool) -> bool:
+    """Return whether an answer says something of the margin that promises are tested against.
+
+    A best effort was forecast to break its promise. That it did is no news: counted as a miss, it
+    would keep the margin so wide that nothing is admitted again. That it kept it is.
+    """
+    return kept or not best_effort
 
 
 def brief_pull(*, kept: bool, attainment: float, steps: float) -> float:

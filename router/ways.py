@@ -43,13 +43,17 @@ def choose_way(
     policy: Policy,
     work: RequestWork,
     candidate: Candidate,
-    straight: Forecast,
+    candidates: Sequence[Candidate],
 ) -> Forecast:
     """Return the forecast of the best way to an engine's answer: its own, or one that is apart."""
     engine = candidate.engine
-    if not candidate.prefillers or not may_go_apart(request):
+    assert engine is not None, "only own engines have roles"
+    straight = forecast_engine(work, candidate, engine)
+    if not candidate.prefillers:
+        return _beside_prompts(request, work, candidate, straight, candidates)
+    if not may_go_apart(request):
         return straight
-    if engine is None or engine.step is None:
+    if engine.step is None:
         return straight
     found, barred = [straight], request.barred or {}
     for option in candidate.prefillers:
@@ -81,6 +85,39 @@ def way_price(bid_price: float, load: float) -> float:
     gate = (load - GATE_FROM) / (GATE_FULL - GATE_FROM)
     share = max(IDLE_SHARE, min(1.0, gate)) * max(1.0, load / GATE_FULL)
     return max(LEAST_PRICE, bid_price) * share
+
+
+def _beside_prompts(
+    request: RoutingRequest,
+    work: RequestWork,
+    candidate: Candidate,
+    alone: Forecast,
+    candidates: Sequence[Candidate],
+) -> Forecast:
+    """Forecast an answer of an engine that reads for others: as if it read all that they read.
+
+    While it answers, its promised time per token keeps it from reading, so the others read for
+    themselves, and then it keeps promises best: a pool would stay so after a short rush. Answers
+    with a looser promise than any that the others make may stand beside its reading.
+    """
+    engine, barred = candidate.engine, request.barred or {}
+    if engine is None or work.tpot_ms is None:
+        return alone
+    rate = 0.0
+    for other in candidates:
+        state = other.engine
+        if state is None or not state.ready or other.name in barred:
+            continue
+        if all(option.name != candidate.name for option in other.prefillers):
+            continue
+        pace = state.tightest_tpot_ms
+        if pace is not None and pace < work.tpot_ms:
+            return alone
+        rate += state.prefill_rate_tokens_per_s / len(other.prefillers)
+    if not rate:
+        return alone
+    rate += engine.prefill_rate_tokens_per_s
+    return forecast_engine(work, candidate, replace(engine, prefill_rate_tokens_per_s=rate))
 
 
 def _rank(

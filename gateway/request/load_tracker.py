@@ -15,7 +15,7 @@ from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from router.deadlines import bearable_ms
-from router.feedback import brief_pull, predicted_s, pull
+from router.feedback import brief_pull, is_evidence, predicted_s, pull
 from router.forecast import max_kv_tokens, work_of
 from router.kv_peak import kv_rounded
 from router.request_kinds import KIND_TRAITS
@@ -73,6 +73,7 @@ class LoadTracker:
             state.step,
             plan.asked.stream,
             max(0, min(_known_tokens(verdict, state, prompt), prompt - 1)) * plan.asked.n,
+            best_effort=not verdict.feasible,
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
@@ -112,7 +113,8 @@ class ReservedLoad(msgspec.Struct, frozen=True):
     `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
     token will be; `tpot_ms` where a TPOT is promised that the engine can keep; `step` is what was
     believed of its steps; `streamed`: not all of it comes at once, so that it has a pace;
-    `hit_tokens` of the prompt are expected in the prefix cache, and so need no reading.
+    `hit_tokens` of the prompt are expected in the prefix cache, and so need no reading;
+    `best_effort`: no engine was forecast to keep its promise.
     """
 
     prompt_tokens: int
@@ -126,6 +128,7 @@ class ReservedLoad(msgspec.Struct, frozen=True):
     step: StepModel | None = None
     streamed: bool = True
     hit_tokens: int = 0
+    best_effort: bool = False
 
     @property
     def read_tokens(self) -> int:
@@ -309,8 +312,8 @@ class LoadReservation:
         slo = self._promise.slo
         if slo is not None:
             self._judge(LoadCell.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
-            if slo.tpot_ms is not None:
-                kept = 1000.0 * observed_s / steps <= slo.tpot_ms
+            kept = slo.tpot_ms is not None and 1000.0 * observed_s / steps <= slo.tpot_ms
+            if slo.tpot_ms is not None and self._is_evidence(kept=kept):
                 pulled = brief_pull(kept=kept, attainment=slo.attainment, steps=steps)
                 self._board.cells[self._row + LoadCell.BRIEF_PULL_TOTAL] += pulled
 
@@ -345,11 +348,16 @@ class LoadReservation:
         context_s = at_s * loads[_CONTEXT] + loads[_CONTEXT_S]
         return at_s, sequence_s, context_s, loads[_PREFILLED]
 
+    def _is_evidence(self, *, kept: bool) -> bool:
+        return is_evidence(kept=kept, best_effort=self._promise.best_effort)
+
     def _judge(self, cell: LoadCell, took_s: float, limit_ms: float | None, share: float) -> None:
         """A promise came due, attained by this share: what it says to the engine's factor."""
         if limit_ms is None:
             return
         cells, row, kept = self._board.cells, self._row, 1000.0 * took_s <= limit_ms
+        if not self._is_evidence(kept=kept):
+            return
         cells[row + cell] += pull(kept=kept, attainment=share)
         cells[row + LoadCell.JUDGED_TOTAL] += 1.0
         cells[row + LoadCell.MISSED_TOTAL] += not kept

@@ -328,6 +328,7 @@ class PolicyReplay:
             told=told,
             hit_tokens=candidate.engine.prefix_hit_tokens,
             leg=leg,
+            best_effort=not verdict.feasible,
         )
 
     def _with_comparators(

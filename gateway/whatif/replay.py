@@ -62,7 +62,7 @@ class ReplayChoice:
     `told` is the chooser's own. `stands`: asked once what other workers did is known, where that
     comes late; whoever has no first token and was sent in ignorance then goes to the API.
     `hit_tokens` of the prompt are expected in the engine's prefix cache. `leg`: another engine
-    reads the prompt.
+    reads the prompt. `best_effort`: no engine was forecast to keep the promise.
     """
 
     seat: ReplayEngine | None
@@ -78,6 +78,7 @@ class ReplayChoice:
     stands: Callable[[PeerLoad], bool] | None = None
     hit_tokens: int = 0
     leg: ReplayLeg | None = None
+    best_effort: bool = False
 
 
 class ReplayPolicyProtocol(Protocol):
@@ -154,8 +155,9 @@ class Replay:
         leg = choice.leg
         hit_tokens = choice.hit_tokens if leg is None else arrival.prompt_tokens - 1
         flight = ReplayRequest(
-            arrival, slo, now_s, choice.promised, choice.final, hit_tokens, is_moved=leg is not None
-        )
+            arrival, slo, now_s, choice.promised, choice.final, hit_tokens,
+            is_moved=leg is not None, best_effort=choice.best_effort,
+        )  # fmt: skip
         choice.seat.submit(str(index), flight, worker)
         if leg is not None:
             self._have_read(str(index), flight, leg)

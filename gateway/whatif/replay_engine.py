@@ -18,7 +18,14 @@ from backends.stepmodel import attended_tokens
 from gateway.fleet.target_views import is_crowded
 from gateway.whatif.traffic import Arrival
 from router.deadlines import bearable_ms
-from router.feedback import FeedbackLoops, FeedbackSums, brief_pull, predicted_s, pull
+from router.feedback import (
+    FeedbackLoops,
+    FeedbackSums,
+    brief_pull,
+    is_evidence,
+    predicted_s,
+    pull,
+)
 from router.recheck import PeerLoad
 from router.types import EngineState, Slo, StepModel, TargetHealth
 
@@ -41,7 +48,8 @@ class ReplayRequest:
     """One request in an engine; `promised` tokens are its block-rounded final size at most.
 
     `hit_tokens` of its prompt are expected in the prefix cache: held, and not read. `is_read_only`:
-    another engine answers it; `is_moved`: another one reads its prompt.
+    another engine answers it; `is_moved`: another one reads its prompt. `best_effort`: no
+    engine was forecast to keep its promise.
     """
 
     arrival: Arrival
@@ -52,6 +60,7 @@ class ReplayRequest:
     hit_tokens: int = 0
     is_read_only: bool = False
     is_moved: bool = False
+    best_effort: bool = False
     first_s: float | None = None
     end_s: float | None = None
     loads: tuple[float, float] = (0.0, 0.0)  # by then, over time: of the engine at its first token
@@ -344,9 +353,10 @@ class ReplayEngine:
         limit_ms = flight.slo.ttft_ms
         if limit_ms is not None:
             kept = 1000.0 * (at_s - flight.started_s) <= limit_ms
-            self._ttft_pull += pull(kept=kept, attainment=flight.slo.attainment)
-            self._judged += 1
-            self._missed += not kept
+            if is_evidence(kept=kept, best_effort=flight.best_effort):
+                self._ttft_pull += pull(kept=kept, attainment=flight.slo.attainment)
+                self._judged += 1
+                self._missed += not kept
 
     def _finish(self, flight: ReplayRequest, event: SequenceEvent) -> ReplayRequest:
         assert flight.first_s is not None, "nothing ends before its first token"
@@ -375,6 +385,8 @@ class ReplayEngine:
         limit_ms = flight.slo.tpot_ms
         if limit_ms is not None:
             kept = 1000.0 * observed_s / steps <= limit_ms
+            if not is_evidence(kept=kept, best_effort=flight.best_effort):
+                return
             attainment = flight.slo.attainment
             self._tpot_pull += pull(kept=kept, attainment=attainment)
             self._brief_pull += brief_pull(kept=kept, attainment=attainment, steps=steps)

@@ -135,6 +135,25 @@ def test_one_that_reads_keeps_the_pace_of_answers_that_it_has_itself() -> None:
     assert all(verdict.prefill is None for verdict in decision.verdicts)
 
 
+@pytest.mark.parametrize(("answerer", "chosen"), [
+    ({}, "1"),  # nothing is read there
+    ({"prefill_rate_tokens_per_s": 20_000.0}, "2"),
+    ({"prefill_rate_tokens_per_s": 20_000.0, "tightest_tpot_ms": 6.0}, "1"),  # it has tighter ones
+    ({"prefill_rate_tokens_per_s": 20_000.0, "health": TargetHealth.DOWN}, "1"),
+])  # fmt: skip
+def test_one_that_reads_answers_only_beside_what_the_others_read(answerer, chosen) -> None:
+    """After a rush both read and answered, and nothing was read for another engine again."""
+    tight = Policy(
+        "tight", Slo(ttft_ms=2000.0, tpot_ms=8.0), penalty_pusd=10**9,
+        otherwise=InfeasibleAction.BEST_EFFORT,
+    )  # fmt: skip
+    own_answers = {"running": 8, "context_tokens": 20_000.0, "tightest_tpot_ms": 8.0}
+    full = {"running": 40, "context_tokens": 400_000.0, **answerer}
+    _, reader, answering = house(reader=own_answers, answerer=full)
+    decision = decide(asked(), tight, [reader, answering])
+    assert decision.first_choice.candidate.name.endswith(chosen)
+
+
 def test_a_promise_of_the_first_token_chooses_whatever_the_price() -> None:
     """One that answers reads in small steps; with the promise its own reading comes too late."""
     small = {"prefill_budget_tokens": 128}

@@ -191,6 +191,26 @@ def test_promises_that_come_due_are_judged(board: SharedLoadTable) -> None:
     assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
 
 
+def test_a_best_effort_that_breaks_a_promise_says_nothing_of_the_margin(
+    board: SharedLoadTable,
+) -> None:
+    slo = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
+    model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
+    kept = pull(kept=True, attainment=0.99)
+    found = []
+    for first_s, step_s in ((0.6, 0.06), (0.4, 0.04)):  # both broken, both kept
+        before = board.loads(0)
+        promise = ReservedLoad(100, 256, 1, slo=slo, best_effort=True)
+        reservation = LoadReservation(board, 0, 0, promise)
+        reservation.first_token(first_s)
+        reservation.record_pace(model, observed_s=4 * step_s, steps=4)
+        reservation.release()
+        brief = board.loads(0)[LoadCell.BRIEF_PULL_TOTAL] - before[LoadCell.BRIEF_PULL_TOTAL]
+        found.append([*judged(board, before), brief])
+    assert found[0] == [0.0] * 5
+    assert found[1] == pytest.approx([kept, kept, 2.0, 0.0, kept])
+
+
 @pytest.mark.parametrize(("steps", "step_s", "pulled"), [
     (1, 0.06, pull(kept=False, attainment=0.99)),
     (7, 0.06, pull(kept=False, attainment=0.99)),

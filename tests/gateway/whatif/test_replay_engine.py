@@ -6,7 +6,7 @@ import pytest
 
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine, ReplayRequest
 from gateway.whatif.traffic import Arrival
-from router.feedback import SAFETY_TTFT
+from router.feedback import SAFETY_TPOT, SAFETY_TTFT
 from router.types import Slo
 
 SLO = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
@@ -23,9 +23,12 @@ def send(
     worker: int = 0,
     output: int = 50,
     prompt: int = 1000,
+    slo: Slo = SLO,
+    *,
+    best_effort: bool = False,
 ) -> ReplayRequest:
     arrival = Arrival(at_s, prompt, output, "chat")
-    flight = ReplayRequest(arrival, SLO, at_s, promised=1600, final=1600)
+    flight = ReplayRequest(arrival, slo, at_s, 1600, 1600, best_effort=best_effort)
     seat.submit(name, flight, worker)
     return flight
 
@@ -80,6 +83,20 @@ def test_what_is_aborted_leaves_nothing_and_teaches_nothing(shape) -> None:
     state = seat.state(0.0)
     assert (state.running, state.kv_used_tokens, state.kv_promised_tokens) == (0, 0, 0)
     assert seat.advance(5.0) == []
+
+
+@pytest.mark.parametrize(("best_effort", "is_lowered"), [(False, True), (True, False)])
+def test_what_was_forecast_to_break_its_promise_lowers_no_margin(
+    shape, best_effort: bool, is_lowered: bool
+) -> None:
+    seat, never = seated(shape), Slo(ttft_ms=1.0, tpot_ms=0.1, attainment=0.99)
+    seat.fold(0.0)
+    for second in range(10):
+        seat.advance(float(second))
+        seat.fold(float(second))
+        send(seat, str(second), float(second), slo=never, best_effort=best_effort)
+    state = seat.state(10.0)
+    assert (state.safety_ttft < SAFETY_TTFT, state.safety_tpot < SAFETY_TPOT) == (is_lowered,) * 2
 
 
 def test_the_loops_find_a_wrong_model_out(shape) -> None:
