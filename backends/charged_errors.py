@@ -15,13 +15,17 @@ from backends.errors import BackendError, broken_by
 from backends.usage_places import billed_usage_in, counts_output
 
 FILTERED: Final = "content_filter"
-# What providers call it; a message counts where it is Anthropic's or Azure's own sentence, for a
-# message may quote the request.
+# What providers call it; a message counts where it is a vendor's own sentence (Anthropic's,
+# Azure's, DeepSeek's, xAI's, OpenAI's, OpenRouter's, Zhipu's), for a message may quote the request.
 _FILTER_WORD: Final = re.compile(
     r"(?i)content_?(?:filter|policy)|responsible_?ai|data_?inspection|moderation_(?:block|refus)"
+    r"|^invalid_prompt$"
 )
 _FILTER_TEXT: Final = re.compile(
     r"(?i)^output blocked by content filtering policy|triggering .{0,40}content management policy"
+    r"|^content exists risk$|^content violates usage guidelines|^invalid prompt: your prompt was "
+    r"flagged|requires moderation\b.{0,80}\byour input was flagged|^(?:the )?system detected "
+    r"potentially unsafe|^系统检测到.{0,30}(?:不安全|敏感)"
 )
 _TEXT_LIMIT: Final = 500
 _FILTERS: Final = frozenset((FILTERED, "ResponsibleAIPolicyViolation"))
@@ -81,6 +85,8 @@ def is_content_refusal(body: bytes) -> bool:
     More than `is_filtered`: not everybody charges for it.
     """
     error = (_object_of(body) or {}).get("error")
+    if isinstance(error, str):
+        error = {"message": error}
     if not isinstance(error, Mapping):
         return False
     inner = error.get("innererror")

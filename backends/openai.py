@@ -31,7 +31,7 @@ from backends.http_connection import HttpExchange
 from backends.origin import Origin
 from backends.quirks import CHAT_PATH, NO_QUIRKS, Quirks
 from backends.ratelimit import parse_rate_limit, parse_retry_after
-from backends.reported import error_in, error_name
+from backends.reported import error_in, error_name, told_wait_s
 from backends.secret import Secret
 from backends.unreadable_answers import with_usage_of
 
@@ -177,10 +177,11 @@ class OpenAIBackend:
             return charge_status(UpstreamRejected(message, status=status), body)
         kind = failure_of(status)
         wall_s = self._wall_clock()
+        wait_s = parse_retry_after(headers, wall_s=wall_s)
         error = kind(
             message,
             status=status,
-            retry_after_s=parse_retry_after(headers, wall_s=wall_s),
+            retry_after_s=told_wait_s(body) if wait_s is None else wait_s,
             rate_limit=parse_rate_limit(headers, wall_s=wall_s),
         )
         return charge_status(error, body)

@@ -7,16 +7,47 @@ So are keys: ours, and whatever looks like one.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
+from backends.charged_errors import is_content_refusal
 from backends.secret import HIDDEN, Secret, strike_out
 
 INVALID = "invalid_request_error"
 CONTEXT_LENGTH = "context_length_exceeded"
+CONTENT_FILTER = "content_filter"
 TOO_LONG = "maximum context length"  # in vLLM's and OpenAI's refusals alike
+_TOO_LONG_STATUSES = (400, 413)
+_CONTEXT_CODES = frozenset({CONTEXT_LENGTH, "exceed_context_size_error"})  # llama.cpp's own
+# What else says so. Bounds of the output and of tokens a minute have other words: a longer context
+# is no help there.
+_LONG_PROMPT = re.compile(
+    r"(?i)\b(?:prompt|input|conversation|request)s?(?: \([^()]{1,80}\))? (?:is|are) "
+    r"(?:too long|longer than (?:the|this) (?:maximum model|model's))|request too large for model"
+    r"|model's (?:maximum )?(?:context|prompt) length"
+    r"|(?:maximum|exceed\w*)(?: the)?(?: model'?s?)?(?: available| maximum)? context"
+    r"|context[ _](?:window|size|limit)|context the overflows"
+    r"|maximum (?:model length|input length|prompt length)"
+    r"|input token count\b.{0,40}\bexceeds|number of input tokens\b.{0,40}\bexceed"
+    r"|(?:input|prompt) (?:tokens |length )?(?:\(\d+\) )?exceeds? (?:the )?(?:max|configured|limit)"
+    r"|too many tokens: total number of tokens in the prompt|prompt has too many tokens"
+    r"|exceeded model token limit|range of input length should be"
+    r"|reduce the length of the (?:messages|prompt|input)|current length is \d+ while limit is"
+)
+# Text Generation Inference's and Together's: whatever else has a 422 is malformed.
+_UNPROCESSABLE = 422
+_UNPROCESSABLE_PROMPT = re.compile(
+    r"`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than)"
+)
+# By which a vendor says that our key or balance is refused, although its status is a plain 400.
+# From the beginning of a message: what comes later may quote the request.
+_ACCOUNT = re.compile(
+    r"(?i)(?:the )?api[ -]?key (?:is )?(?:not valid|invalid|not found|expired|has expired)"
+    r"|(?:incorrect|invalid) api[ -]?key\b|your (?:credit )?balance is too low"
+)
+_SAID_LIMIT = 500  # characters of a message in which its vendor says what it is about
 MESSAGE_LIMIT = 2000
 DETAILS_LIMIT = 8
 
@@ -52,8 +83,10 @@ def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -
     text, known = strike_out(text, secrets), [secret.reveal() for secret in secrets]
     found = {name: value for name, value in found.items() if value not in known}
     code = _plain_code(found.get("code"), _CODE)
-    if code is None and TOO_LONG in text:
+    if is_too_long(body, status):
         code = CONTEXT_LENGTH
+    elif code is None and is_content_refusal(body):
+        code = CONTENT_FILTER
     error = {
         "message": _struck(text[: 2 * MESSAGE_LIMIT])[:MESSAGE_LIMIT],
         "type": _plain_code(found.get("type"), _TYPE) or INVALID,
@@ -63,9 +96,24 @@ def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -
     return msgspec.json.encode({"error": error})
 
 
-def is_too_long(body: bytes) -> bool:
+def is_too_long(body: bytes, status: int = 400) -> bool:
     """Return whether a refusal says that the prompt exceeds the target's context."""
-    return TOO_LONG.encode() in body or _members(body).get("code") == CONTEXT_LENGTH
+    if status == _UNPROCESSABLE:
+        return _UNPROCESSABLE_PROMPT.search(_said(_members(body))) is not None
+    if status not in _TOO_LONG_STATUSES:
+        return False
+    if TOO_LONG.encode() in body:
+        return True
+    found = _members(body)
+    words = [found.get(name) for name in ("code", "type")]
+    if any(isinstance(word, str) and word in _CONTEXT_CODES for word in words):
+        return True
+    return _LONG_PROMPT.search(_said(found)) is not None
+
+
+def is_about_account(body: bytes) -> bool:
+    """Return whether a 400 says that our key or our balance is refused, as Google's does."""
+    return _ACCOUNT.match(_said(_members(body))) is not None
 
 
 def is_about_model(body: bytes) -> bool:
@@ -75,22 +123,32 @@ def is_about_model(body: bytes) -> bool:
     return any(isinstance(text, str) and _MODEL.search(text) for text in said)
 
 
+def _said(found: Mapping[str, Any]) -> str:
+    text = found.get("message")
+    return text[:_SAID_LIMIT] if isinstance(text, str) else ""
+
+
 def _struck(text: str) -> str:
     return _INSIDES.sub(HIDDEN, KEY_LIKE.sub(HIDDEN, text))
 
 
 def _members(body: bytes) -> dict[str, Any]:
-    """Return the members of an error: OpenAI's `error`, or the whole object of older servers."""
+    """Return the members of an error: `error`, the first of `errors`, or an older server's all."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
+    value = _first(value)  # Google sends a list of one
     if not isinstance(value, dict):
         return {}
-    inner = value.get("error", value)
+    inner = value.get("error", _first(value.get("errors")) or value)
     if isinstance(inner, str):
         return {"message": inner}
     return inner if isinstance(inner, dict) else {}
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
 
 
 def _details(detail: Any) -> str:

@@ -8,7 +8,7 @@ word is a `StreamError`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -74,8 +74,7 @@ def read_error(raw: bytes) -> BackendError:
     message = f"the upstream reported an error ({_name(layers)})"
     status = _status(layers)
     if status in _OVERLOADED:
-        wait_s = next((wait_s for wait_s in map(_wait_s, layers) if wait_s is not None), None)
-        return UpstreamOverloaded(message, status=status, retry_after_s=wait_s)
+        return UpstreamOverloaded(message, status=status, retry_after_s=_first_wait_s(layers))
     if status in _OUR_ACCOUNT:
         return UpstreamRejected(message, status=status)
     if status is not None and status < 500 and status not in _NO_ANSWER_OF_THE_CLIENTS:
@@ -83,6 +82,11 @@ def read_error(raw: bytes) -> BackendError:
         declined.body = msgspec.json.encode({"error": layers[0]})
         return declined
     return StreamError(message, status=status)
+
+
+def told_wait_s(body: bytes) -> float | None:
+    """Return the seconds to wait that an error's body tells, where no header does."""
+    return _first_wait_s(_layers(_decoded(body)))
 
 
 def is_error(value: Any) -> bool:
@@ -225,6 +229,10 @@ def _numbers(layers: list[dict[str, Any]]) -> Iterator[int]:
                 value = int(value)
             if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
                 yield value
+
+
+def _first_wait_s(layers: Iterable[dict[str, Any]]) -> float | None:
+    return next((wait_s for wait_s in map(_wait_s, layers) if wait_s is not None), None)
 
 
 def _wait_s(error: dict[str, Any]) -> float | None:

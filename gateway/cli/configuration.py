@@ -156,6 +156,8 @@ def _read(file: Path) -> dict[str, Any]:
         fail("\n".join(f"{file}:{fault.line or 1}: {fault.message}" for fault in document.faults))
     value: dict[str, Any] = document.value
     if not isinstance(value.get("model_list"), list):
+        if value.get("include"):
+            fail(f"{file} has its `model_list` in the files of `include`: write all into one file")
         fail(f"{file} has no `model_list`: is it a LiteLLM proxy's configuration?")
     return value
 

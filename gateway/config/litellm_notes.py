@@ -234,6 +234,12 @@ _WHY: Mapping[str, _Why] = {
          "default_max_parallel_requests"), _PARALLEL,
     ),
     "max_response_size_mb": _LONG_ANSWERS,
+    "blocked": _Why("nobody is asked for a model that is paused there: leave its entry out",
+                    ImportLoss.ACCESS),
+    "access_windows": _Why("a model is served at all hours", ImportLoss.ACCESS),
+    "service_tiers": _Why("a tier is a provider of its own: `tier`, `billed_with`",
+                          ImportLoss.REQUESTS),
+    **dict.fromkeys(("tiered_pricing", "off_peak_pricing", "ptu_count"), _COSTS),
     **dict.fromkeys(("tags", "enable_tag_filtering", "tag_filtering_match_any"), _Why(
         "requests are not routed by tags: a policy's `when` may ask for them", ImportLoss.MODELS)),
     **dict.fromkeys(("extra_headers", "default_headers", "headers"), _Why(
@@ -279,7 +285,7 @@ def notes_on(
         ("litellm_params", given, _READ, _SENT),  # LiteLLM sends what it does not know
         ("model_info", info, _READ_INFO, _Why(_NONE, warns=False)),
     ):
-        for name in section:
+        for name in section if section is given else _switched_on(info):
             if name == "max_input_tokens" and not found.own:
                 words = "a prompt that its target finds too long is tried at the next one"
                 yield ImportNote(f"{place}.{where}.{name}", words, warns=False)
@@ -290,6 +296,11 @@ def notes_on(
     for name in entry:
         if name not in {"model_name", "litellm_params", "model_info"}:
             yield note_on(f"{place}.{name}", name)
+
+
+def _switched_on(info: Mapping[str, Any]) -> list[str]:
+    """Return what of `model_info` says anything: nothing of the rest acts."""
+    return [name for name, value in info.items() if not is_off(value)]
 
 
 def notes_on_pattern(place: str, entry: Mapping[str, Any]) -> Iterator[ImportNote]:
@@ -311,6 +322,11 @@ def _on_member(place: str, name: str, unknown: _Why, *, own: bool) -> Iterator[I
         yield ImportNote(place, _BY_THE_HOUR, warns=False)
     elif price_step(name) is None:
         yield ImportNote(place, _COSTS.text, _COSTS.loss)
+
+
+def is_off(value: object) -> bool:
+    """Whether a setting of this value does nothing."""
+    return value is None or value is False or value in ([], {}, "")
 
 
 def note_on(place: str, name: str, unknown: _Why = _UNKNOWN) -> ImportNote:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from gateway.config.litellm_notes import OFF, ImportLoss, ImportNote, lost, note_on
+from gateway.config.litellm_notes import OFF, ImportLoss, ImportNote, is_off, lost, note_on
 from gateway.config.litellm_stages import DEPTH, FALLBACKS
 
 SECTIONS = ("router_settings", "litellm_settings", "general_settings")
@@ -93,7 +93,7 @@ class SectionReader:
                 continue
             if key == "budget_duration" and "max_budget" in section:
                 continue
-            if value is None or value is False or value in ([], {}, ""):
+            if is_off(value):
                 self._notes.append(ImportNote(place, OFF, warns=False))
                 continue
             reader = self._readers.get(key)

@@ -154,6 +154,19 @@ async def test_refusals_and_faults_become_errors(upstream, wire, client, status,
     assert upstream.connections == 1  # the error body was read, the connection kept
 
 
+async def test_a_wait_that_only_the_body_tells_is_told(upstream, wire, client):
+    """Red before: Google's `RetryInfo` was read where a 200 had it, and not beside a 429."""
+    told = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}
+    error = json.dumps({"error": {"code": 429, "details": [told]}}).encode()
+    upstream.script = lambda n: [wire.respond(error, "429 No", "retry-after: 3\r\n" * (n > 1))]
+    target, waits = backend(upstream, client), []
+    for _ in range(2):
+        with pytest.raises(UpstreamOverloaded) as caught:
+            await target.open(call())
+        waits.append(caught.value.retry_after_s)
+    assert waits == [17.0, 3.0]
+
+
 @pytest.mark.parametrize("status", ["408 Late", "429 Too Many", "500 Oops", "503 No"])
 async def test_what_an_error_counts_is_charged(upstream, wire, client, status):
     """Red before: the body of a failure was read for its code alone."""

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.refusal import MESSAGE_LIMIT, is_about_model, openai_refusal
+from backends.refusal import (
+    MESSAGE_LIMIT,
+    is_about_account,
+    is_about_model,
+    is_too_long,
+    openai_refusal,
+)
 from backends.secret import Secret
 
 
@@ -66,6 +72,84 @@ def test_a_prompt_that_is_too_long_has_openais_code() -> None:
     message = "This model's maximum context length is 4096 tokens. However, ..."
     error = told({"error": {"message": message, "type": "BadRequestError", "code": 400}})
     assert (error["code"], error["message"]) == ("context_length_exceeded", message)
+
+
+LONG = "context_length_exceeded"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": "prompt is too long: 209000 tokens > 200000 maximum"}),
+        (400, {"message": "Input is too long for requested model."}),
+        (400, {"message": "The input (50 tokens) is longer than the model's context length (4)."}),
+        (400, {"error": {"message": "The decoder prompt (length 50) is longer than the maximum "
+                                    "model length of 40.", "type": "BadRequestError"}}),
+        (400, {"error": {"message": "input length and `max_tokens` exceed context limit: 1 + 2"}}),
+        (400, [{"error": {"message": "The input token count (12) exceeds the maximum number of "
+                                     "tokens allowed (10).", "status": "INVALID_ARGUMENT"}}]),
+        (400, {"error": "This model's maximum prompt length is 13 but the request contains 14"}),
+        (400, {"errors": [{"message": "the number of input tokens 50 cannot exceed the total"}]}),
+        (400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed"}),
+        (400, {"error": {"code": 400, "type": "exceed_context_size_error", "message": "no"}}),
+        (400, {"error": {"message": "Your request exceeded model token limit: 8"}}),
+        (400, {"error": {"message": "Range of input length should be [1, 30720]"}}),
+        (413, {"error": {"message": "Please reduce the length of the messages or completion."}}),
+        (413, {"error": {"message": "Request too large for model `x` on tokens per minute (TPM)",
+                         "code": "rate_limit_exceeded"}}),
+        (422, {"error": {"message": "`inputs` tokens + `max_new_tokens` must be <= 4097."}}),
+        (422, {"error": "`inputs` must have less than 4096 tokens. Given: 5000"}),
+    ],
+)  # fmt: skip
+def test_each_server_says_in_its_own_words_that_a_prompt_is_too_long(status, body) -> None:
+    """Red before: two sentences and one code were known, so a stage for contexts was not asked."""
+    assert is_too_long(json.dumps(body).encode(), status)
+    assert told(body, status)["code"] == LONG
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "max_tokens is too large: 9. This model supports at most 4 completion tokens"),
+        (400, "max_tokens: 10000 > 8192, which is the maximum allowed number of output tokens"),
+        (400, "max_tokens=9 cannot be greater than max_model_len=8"),
+        (400, "Invalid 'messages[0].name': string too long. Expected at most 64 characters."),
+        (400, "Invalid 'tools': array too long. Expected an array with maximum length 128"),
+        (400, "Rate limit reached: too many tokens this minute"),
+        (413, "Request exceeds the maximum size"),
+        (422, "prompt is too long"),
+        (404, "the context window of this model"),
+        (400, "x" * 500 + " prompt is too long"),
+    ],
+)
+def test_other_bounds_are_no_prompt_that_is_too_long(status: int, message: str) -> None:
+    assert not is_too_long(json.dumps({"error": {"message": message}}).encode(), status)
+    assert told({"error": {"message": message}}, status)["code"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "ours"),
+    [
+        (
+            [{"error": {"code": 400, "message": "API key not valid. Please pass a valid one."}}],
+            True,
+        ),
+        ({"error": {"message": "API key expired. Please renew the API key."}}, True),
+        ({"code": "Client", "error": "Incorrect API key provided: xa***12."}, True),
+        ({"error": {"message": "Your credit balance is too low to access the API."}}, True),
+        ({"error": {"message": "You asked: is my api key not valid?"}}, False),
+        ({"error": {"message": "`temperature` is odd"}}, False),
+        ([], False),
+    ],
+)
+def test_a_400_may_say_that_our_own_account_is_refused(body: object, ours: bool) -> None:
+    """Red before: Google's and xAI's 400 for a wrong key was told as the client's own fault."""
+    assert is_about_account(json.dumps(body).encode()) is ours
+
+
+def test_a_content_filters_refusal_has_a_code() -> None:
+    error = told({"code": "no", "error": "Content violates usage guidelines. Failed check: X"}, 403)
+    assert (error["code"], error["type"]) == ("content_filter", "invalid_request_error")
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def test_nothing_is_overwritten(given, tmp_path) -> None:
     ("text", "words"),
     [
         ("models: {}", "is it a LiteLLM proxy's configuration?"),
+        ("include: [models.yaml]", "write all into one file"),
         ("model_list: []", "no entry of `model_list` could be carried over"),
         ("model_list: [", "config.yaml:1: not YAML"),
         ("- a", "must be a mapping"),

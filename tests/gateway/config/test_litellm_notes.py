@@ -27,6 +27,12 @@ def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
     ]
 
 
+def test_what_is_off_in_model_info_is_no_loss() -> None:
+    params = {"model": "openai/gpt-4o", "api_key": "os.environ/K"}
+    entry = {"litellm_params": params, "model_info": {"blocked": False, "access_groups": []}}
+    assert list(notes_on("here", entry, deployment(entry, lambda _: None))) == []
+
+
 def test_what_an_own_engine_costs_a_token_is_told() -> None:
     params = {"model": "hosted_vllm/m", "api_base": "http://10.0.0.5/v1"}
     entry = {"litellm_params": params, "model_info": {"input_cost_per_token": 2e-8}}
@@ -53,6 +59,12 @@ def test_a_key_in_the_file_is_told_and_not_repeated() -> None:
         ("litellm_params", "input_cost_per_second", "prices"),
         ("litellm_params", "tags", "models"),
         ("litellm_params", "max_parallel_requests", "limits"),
+        ("model_info", "blocked", "access"),  # its router leaves such an entry out
+        ("model_info", "access_windows", "access"),
+        ("model_info", "service_tiers", "requests"),
+        ("model_info", "tiered_pricing", "prices"),
+        ("model_info", "off_peak_pricing", "prices"),
+        ("model_info", "ptu_count", "prices"),
     ],
 )
 def test_what_changes_answers_money_or_access_is_an_error_unless_accepted(

@@ -21,6 +21,11 @@ REFUSALS: dict[str, tuple[int, dict[str, Any]]] = {
     "400": (400, {"message": "`temperature` is odd", "code": None}),
     "context": (400, TOO_LONG),
     "filter": (400, FILTERED),
+    # As vendors say the same: in a 403, in a 413, in a 422; and a key of ours in a 400.
+    "moderated": (403, {"message": "It requires moderation and your input was flagged"}),
+    "large": (413, {"message": "Please reduce the length of the messages or completion."}),
+    "unprocessed": (422, {"message": "`inputs` must have less than 4096 tokens. Given: 5000"}),
+    "our_key": (400, {"message": "API key not valid. Please pass a valid API key.", "code": 400}),
 }
 
 

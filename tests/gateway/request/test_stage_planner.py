@@ -154,6 +154,11 @@ def test_a_healthy_first_stage_is_asked_alone(ask) -> None:
         ("strict", {"a": "context"}, "a"),
         ("open", {"a": "filtered"}, "ab"),
         ("failing", {"a": "filtered"}, "a"),
+        ("strict", {"a": "moderated"}, "ab"),
+        ("failing", {"a": "moderated"}, "a"),
+        ("long", {"a": "large"}, "ab"),
+        ("long", {"a": "unprocessed"}, "ab"),
+        ("failing", {"a": "our_key"}, "ab"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -166,6 +171,13 @@ def test_a_stage_is_asked_for_its_own_cause(ask, model, says, asked, stream) -> 
         assert f"stage={len(asked)}" in answer.headers["x-breakeven-decision"]
     if "filtered" in says.values() and len(asked) == 1:
         assert "content_filter" in answer.text
+
+
+def test_a_filter_is_no_refusal_of_our_own_key(ask) -> None:
+    """Red before: OpenRouter's and xAI's filters answer 403, which blamed the operator's key."""
+    answer, _ = ask("failing", {"a": "moderated"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "content_filter")
+    assert answer.headers["x-breakeven-fault"] == "request"
 
 
 def test_an_answer_that_the_filter_took_is_paid_and_its_row_says_so(ask, staged) -> None:
