@@ -13,6 +13,7 @@ import msgspec
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.plan import AttemptPlan, RoutingPlan
+from gateway.request.tightest_tpot import TightestTpot
 from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from router.deadlines import bearable_ms
 from router.feedback import brief_pull, is_evidence, predicted_s, pull
@@ -133,28 +134,6 @@ class ReservedLoad(msgspec.Struct, frozen=True):
     @property
     def read_tokens(self) -> int:
         return self.prompt_tokens - self.hit_tokens
-
-
-class TightestTpot:
-    """The tightest TPOT promised to what one worker has on one engine: in a cell, 0 for none."""
-
-    __slots__ = ("_cell", "_cells", "_counts")
-
-    def __init__(self, cells: "memoryview[float]", cell: int) -> None:
-        self._cells, self._cell = cells, cell
-        self._counts: dict[float, int] = {}
-
-    def add(self, tpot_ms: float) -> None:
-        known = self._counts.get(tpot_ms, 0)
-        self._counts[tpot_ms] = known + 1
-        if not known:
-            self._cells[self._cell] = min(self._counts)
-
-    def remove(self, tpot_ms: float) -> None:
-        left = self._counts[tpot_ms] = self._counts[tpot_ms] - 1
-        if not left:
-            del self._counts[tpot_ms]
-            self._cells[self._cell] = min(self._counts, default=0.0)
 
 
 class LoadReservation:

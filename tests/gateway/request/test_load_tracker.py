@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
-from gateway.request.load_tracker import PIECE_S, LoadReservation, ReservedLoad, TightestTpot
+from gateway.request.load_tracker import PIECE_S, LoadReservation, ReservedLoad
 from gateway.table_layout import EngineCell, LoadCell, TableLayout
 from router.feedback import pull
 from router.types import Slo, StepModel
@@ -303,27 +303,6 @@ def test_what_is_not_followed_takes_no_place(board: SharedLoadTable) -> None:
     assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
     assert board.loads(0)[:4] == [2.0, 100.0, 0.0, 256.0]
     reservation.release()
-
-
-def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None:
-    cell = board.load_row(0, 0) + LoadCell.TIGHTEST_TPOT_MS
-    tightest = TightestTpot(board.cells, cell)
-
-    def fly(tpot_ms: float | None) -> LoadReservation:
-        return LoadReservation(
-            board, 0, 0, ReservedLoad(100, 256, 1, tpot_ms=tpot_ms), tightest=tightest
-        )
-
-    loose, nothing, tight, same = fly(50.0), fly(None), fly(20.0), fly(20.0)
-    assert board.cells[cell] == 20.0
-    tight.release()
-    tight.release()
-    assert board.cells[cell] == 20.0
-    same.release()
-    assert board.cells[cell] == 50.0
-    nothing.release()
-    loose.release()
-    assert board.cells[cell] == 0.0
 
 
 def test_between_workers_the_least_counts_and_nothing_is_none(tmp_path) -> None:
