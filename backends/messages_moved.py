@@ -2,9 +2,9 @@
 
 Clients send a conversation again with each turn, so what Claude refuses once would refuse the
 session for good. Thoughts that nobody signed and blank texts of the model's are left out (many say
-an empty line before a call), and names of calls are written with the
-letters that it takes. Thinking by a budget must have begun the turn whose tools have answered:
-where it did not, the request goes without. All that is left out but blanks is named.
+an empty line before a call), and names of calls are written with the letters that it takes.
+Thinking by a budget must have begun the turn whose tools have answered: where it did not, the
+request goes without. All that is left out but blanks is named.
 
 Other models that are spoken to in Messages read unsigned thoughts and their own names of calls, so
 their requests stay as they are, byte for byte, as Claude's do that need no change.

@@ -291,8 +291,10 @@ class LoadReservation:
         slo = self._promise.slo
         if slo is not None:
             self._judge(LoadCell.TPOT_PULL_TOTAL, observed_s / steps, slo.tpot_ms, slo.attainment)
-            kept = slo.tpot_ms is not None and 1000.0 * observed_s / steps <= slo.tpot_ms
-            if slo.tpot_ms is not None and self._is_evidence(kept=kept):
+            if slo.tpot_ms is None:
+                return
+            kept = 1000.0 * observed_s / steps <= slo.tpot_ms
+            if self._is_evidence(kept=kept):
                 pulled = brief_pull(kept=kept, attainment=slo.attainment, steps=steps)
                 self._board.cells[self._row + LoadCell.BRIEF_PULL_TOTAL] += pulled
 

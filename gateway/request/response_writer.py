@@ -29,12 +29,7 @@ from backends.errors import (
     WrongAddress,
 )
 from backends.exchange import drain_exchange, pour_exchange, read_all
-from backends.refusal import (
-    is_about_account,
-    is_about_model,
-    is_too_long,
-    openai_refusal,
-)
+from backends.refusal import is_about_account, is_about_model, is_too_long, openai_refusal
 from gateway.clock import Clock
 from gateway.errors import ErrorFault, fault_header
 from gateway.http.connection import Header
