@@ -1,4 +1,4 @@
-"""What days past would have cost at the rates of days to come, and what those cost for certain.
+"""Reckons what past days would have cost at the rates of days to come, and what those cost surely.
 
 A day that is over keeps its booked cost; only the pace is told at other rates. A reserved or owned
 GPU is billed whatever is asked of it, so its days to come are no guess, as ops are not. What runs
