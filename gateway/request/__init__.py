@@ -1,1 +1,1 @@
-"""One request, from its bytes to its settle: parse, plan, admit, dispatch, relay, meter."""
+"""Path of one request, from its bytes to its settle: parse, plan, admit, dispatch, relay."""

@@ -1,6 +1,6 @@
-"""The policies in force in one worker, and what is made from them: both change in one step.
+"""Policies in force in one worker, and the objects compiled from them.
 
-A request is planned under one set, whole; the next one may be planned under another.
+All of them change in one step. A request is planned under one policy set from start to end.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class PolicyDerived(Generic[T]):
-    """Compiled policies in force: `value` is another object once they change."""
+    """A holder of an object compiled from the policies in force; replaced on a change."""
 
     __slots__ = ("value",)
 
@@ -22,10 +22,10 @@ class PolicyDerived(Generic[T]):
 
 
 class ActivePolicies:
-    """`settings` with the policies in force, and their version, which attempts carry."""
+    """Settings with the policies in force, and the policy version that attempts record."""
 
     def __init__(self, settings: Settings, version: str, number: int = 0) -> None:
-        """`number`: of the stored set that it was, 0 without one."""
+        """Start from `settings`; `number` is that of the stored policy set, 0 without one."""
         self.settings = settings
         self.version = version
         self.number = number
@@ -33,7 +33,7 @@ class ActivePolicies:
         self._made: list[Callable[[], Callable[[], None]]] = []
 
     def hold(self, make: Callable[[Settings, str], T]) -> PolicyDerived[T]:
-        """Made now, and again of every later set."""
+        """Call `make` now and after each policy change; return the holder of its latest result."""
         held = PolicyDerived(make(self.settings, self.version))
 
         def again() -> Callable[[], None]:
@@ -48,7 +48,10 @@ class ActivePolicies:
         return held
 
     def use(self, settings: Settings, version: str) -> None:
-        """All or nothing: what cannot be made of the new set leaves everything as it was."""
+        """Replace the settings and their version, and rebuild all derived objects.
+
+        If one of them cannot be built, nothing changes and the error is raised.
+        """
         before = self.settings, self.version
         self.settings, self.version = settings, version
         try:

@@ -1,7 +1,7 @@
-"""Budgets at the door: which scopes a request falls under, what room they have, and the holds.
+"""Budget admission: the scopes that a request counts on, their headroom, and its holds.
 
-The desk (ledger writer process) owns the money; this worker borrows slices of it. A hold is taken
-per attempt before dispatch, on every hard scope or on none, and resolves exactly once.
+The budget broker in the ledger writer process owns the money; workers borrow slices of it. A hold
+is taken per attempt before dispatch, on all hard scopes or on none, and is resolved exactly once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from ledger.journals.records import Hold
 class BudgetHeadroom:
     """Headroom in the budgets of one key's requests for one model, at each of its targets.
 
-    `scopes` is what an attempt there is counted on, target by target.
+    `scopes` lists the budget scopes of an attempt, target by target.
     """
 
     __slots__ = ("_desk", "_edition", "_pusd", "scopes")
@@ -31,9 +31,10 @@ class BudgetHeadroom:
         self._pusd: tuple[int | None, ...] = ()
 
     def pusd(self) -> tuple[int | None, ...]:
-        """The least room over all scopes, by target; `None`: no hard budget.
+        """Return the smallest headroom over all scopes by target, `None` without a hard budget.
 
-        Looked up again when the desk knows something new, and once for targets that share all.
+        Computed again only when the budget client has news, and once for targets that share all
+        scopes.
         """
         edition = self._desk.edition()
         if edition != self._edition:
@@ -51,7 +52,7 @@ class BudgetAdmission:
 
     @property
     def valued_tags(self) -> frozenset[str]:
-        """Tags with a budget for each value: a request may name these for itself.
+        """Return the tags that have a budget for each value; requests may set these themselves.
 
         Raises `RequestError` 503 while the budgets are not known.
         """
@@ -63,7 +64,7 @@ class BudgetAdmission:
         return BudgetHeadroom(self.desk, [scopes(identity, model, target) for target in targets])
 
     def tightest(self, identity: Identity, model: str, targets: Iterable[Target]) -> BudgetRefusal:
-        """The budget that leaves this request the least room at any of these targets."""
+        """Return the budget with the least headroom for this request at any of these targets."""
         every = {scope for target in targets for scope in scopes(identity, model, target)}
         found = self.desk.tightest(tuple(every))
         assert found is not None, "a budget refused, so there is one"
@@ -72,7 +73,10 @@ class BudgetAdmission:
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
     ) -> tuple[Hold, ...] | BudgetRefusal:
-        """The holds, or the budget without room; 503 while nobody can tell."""
+        """Return the holds, or the budget without headroom.
+
+        Raises `RequestError` 503 while the budget broker cannot be reached.
+        """
         try:
             held = await self.desk.hold(attempt_id, scopes, bound_pusd)
         except BrokerUnavailable as error:
@@ -89,7 +93,7 @@ class BudgetAdmission:
 
 
 def scopes(identity: Identity, model: str, target: Target) -> tuple[str, ...]:
-    """Every scope the attempt is counted on, whether or not a budget exists there."""
+    """Return every scope that the attempt counts on, whether or not a budget exists there."""
     return (*request_scopes(identity, model), *target_scopes(target))
 
 

@@ -1,8 +1,8 @@
-"""Holds an answer back until guardrails have read it, and lets go what they allow.
+"""Filter that withholds an answer until guardrails have read it and let it pass.
 
-A stream is held whole: what has left cannot be taken back. Only an answer in one piece can be
-rewritten. A guardrail that fails, or that would rewrite a stream, withholds the answer; its target
-was paid, so the row stays as it is.
+A stream is held until its end, because sent bytes cannot be taken back. Only an answer in one piece
+can be rewritten. If a guardrail fails, or would rewrite a stream, the answer is withheld. The
+target was paid, so the ledger row does not change.
 """
 
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
@@ -29,13 +29,13 @@ _UNREADABLE: Final = "The answer is withheld: no guardrail can read it."
 
 
 class WithheldAnswer(Exception):
-    """Raised with the words for the client of an answer that may not leave."""
+    """An answer that must not be sent; the message is the text for the client."""
 
 
 def guard_answer(
     reply: ClientResponse, guards: Guards, model: str, count: Callable[[str, str, int], None]
 ) -> None:
-    """Hold the answer of a reply back for guardrails; what they have not read is not kept."""
+    """Withhold the answer of `reply` until the guardrails have read it, and store none of it."""
     reply.forbid_storing()
     if reply.cache_use is not None:
         reply.cache_use.forbid()
@@ -43,7 +43,7 @@ def guard_answer(
 
 
 class AnswerGuard:
-    """Stands between a reply and its client; `guards` with the actions of each."""
+    """A filter between a response and its client; `guards` are the hooks with their actions."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class AnswerGuard:
         self._size = 0
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Take one message of the answer; the last one sends all of it, or an error."""
+        """Collect one message of the answer; after the last, send the whole answer or an error."""
         if message["type"] == "http.response.start":
             self._start = message
             return
@@ -129,7 +129,10 @@ class AnswerGuard:
 
 
 def _is_stream(headers: Iterable[Header], data: bytes) -> bool:
-    """Whether an answer is events: by its type, since any answer may say a stream's words."""
+    """Return whether the answer is an event stream, by content type, else by its first bytes.
+
+    The type is asked first, because the text of any answer may look like events.
+    """
     media = next((value for name, value in headers if name.lower() == b"content-type"), None)
     if media is None:
         return data.lstrip().startswith(_FIELDS)
@@ -145,14 +148,14 @@ def _document(data: bytes) -> Any:
 
 
 def _said(document: Any) -> dict[int, str]:
-    """Return what a document says, by place; names of members are no part of it."""
+    """Return the texts of a document by position; names of members are not included."""
     body = BodyTexts()
     body.add(document)
     return {place: body.texts[place] for place in body.content}
 
 
 def _stream_texts(data: bytes) -> list[str]:
-    """Return what the events of a stream say: what stands at one place of them, put together."""
+    """Return the texts of a stream's events, with the pieces of one position joined."""
     said: dict[tuple[Any, ...], list[str]] = {}
     for line in data.splitlines():
         if line and not line.startswith(_FIELDS):
@@ -164,7 +167,7 @@ def _stream_texts(data: bytes) -> list[str]:
 
 
 def _add_texts(said: dict[tuple[Any, ...], list[str]], value: Any, place: tuple[Any, ...]) -> None:
-    """Add the texts of an event, or of a part of it, at their places: answers are told apart."""
+    """Add the texts of an event under their positions; index members keep choices apart."""
     if isinstance(value, str):
         said.setdefault(place, []).append(value)
     elif isinstance(value, dict):

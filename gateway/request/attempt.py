@@ -1,4 +1,4 @@
-"""One try at one target, from dispatch to its outcome."""
+"""One upstream try at one target, from dispatch to its outcome."""
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ TELL_S = 0.04  # between two words to the board about one stream; chunks come fa
 
 
 class CandidateQueue:
-    """The candidates of a request that were not tried yet; none once an answer begins.
+    """The candidates of one stage that were not tried yet; empty once an answer begins.
 
-    They are those of one stage. `causes`: why targets so far did not answer, and `asked` those
-    that were asked; both are kept of models with several stages alone. `is_final`: no later stage
-    can serve it either, so that what its policy says of that holds. `tried`: in this stage.
+    For models with several stages, `causes` says why earlier targets did not answer and `asked`
+    names them. `is_final` is set once no later stage can serve the request either, so that the
+    policy's fallback applies. `tried` counts the tries in this stage.
     """
 
     __slots__ = ("_left", "asked", "causes", "is_final", "plan", "tried")
@@ -40,7 +40,7 @@ class CandidateQueue:
         self.enter_stage(plan)
 
     def enter_stage(self, plan: RoutingPlan) -> bool:
-        """Go on to the candidates of a plan; whether one of them was not asked before."""
+        """Load a plan's candidates; return whether one of them was not asked before."""
         self.plan, self.tried = plan, 0
         left = list(reversed(plan.decision.order))
         if self.asked:
@@ -52,22 +52,22 @@ class CandidateQueue:
         return self._left.pop() if self._left else None
 
     def retry_straight(self, verdict: Verdict) -> None:
-        """Next, the same engine reads the prompt itself."""
+        """Queue the same engine next, reading the prompt itself."""
         self._left.append(verdict._replace(prefill=None))
 
     @property
     def is_last(self) -> bool:
-        """Whether nobody of this stage is left to be tried."""
+        """Return whether no candidate of this stage is left."""
         return not self._left
 
     def record_cause(self, cause: StageCause, asked: str | None = None) -> None:
-        """A target did not answer for this cause; `asked`: its name, if it was asked."""
+        """Record why a target did not answer; `asked` is its name if a request was sent to it."""
         if self.plan.route.is_staged:
             self.causes |= {cause}
             self.asked += () if asked is None else (asked,)
 
     def leads_on(self, cause: StageCause) -> bool:
-        """Whether a later stage would be asked, were this cause the next one."""
+        """Return whether a later stage would be tried after a failure with this cause."""
         later = self.plan.route.later
         if not later:
             return False
@@ -75,18 +75,18 @@ class CandidateQueue:
         return any(is_due(route.after, causes) for route in later)
 
     def end(self, plan: RoutingPlan) -> None:
-        """`plan`: what stays to be known of it."""
+        """Drop the remaining candidates, and keep the reduced `plan`."""
         self.plan = plan
         self._left.clear()
 
 
 @dataclass(slots=True)
 class Attempt:
-    """Times are monotonic seconds; `events` counts the content events relayed so far.
+    """State of one try at one target. Times are monotonic seconds.
 
-    `opened_us`: the wall clock when it was dispatched, once that is in the journal. `waited_s`: how
-    long the request had been there when this try was dispatched, in the gateway's queue or at
-    targets that failed. Its client waits for that, too.
+    `events` counts the content events relayed so far. `opened_us` is the wall clock at dispatch,
+    set once the journal has the open record. `waited_s` is how long the request had been waiting at
+    dispatch, in the gateway's queue or at targets that failed; the client waits for that time, too.
     """
 
     plan: RoutingPlan
@@ -125,16 +125,16 @@ class Attempt:
         self.asked_s = self.dispatched_s
 
     def leads_on(self, cause: StageCause) -> bool:
-        """Whether somebody else would be asked, were it not to answer for this cause."""
+        """Return whether another target would be tried after a failure with this cause."""
         return not self.last or self.leads_to_stage(cause)
 
     def leads_to_stage(self, cause: StageCause) -> bool:
-        """Whether a later stage waits for it not to answer for this cause."""
+        """Return whether a later stage would be tried after a failure with this cause."""
         return self.tries is not None and self.tries.leads_on(cause)
 
     @property
     def decode_s(self) -> float:
-        """From the first arrival of content to the last one."""
+        """Return the seconds from the first content to the last, 0.0 before any content."""
         if self.first_token_s is None or self.last_token_s is None:
             return 0.0
         return self.last_token_s - self.first_token_s
@@ -145,22 +145,25 @@ class Attempt:
 
     @property
     def searches(self) -> bool:
-        """Whether its target may run tools of its own, whose fees and reading usage alone tells."""
+        """Return whether the target may run hosted tools, whose fees only its usage reports."""
         return Feature.HOSTED_TOOLS in self.plan.request.features
 
     @property
     def goes_on(self) -> bool:
-        """Whether its answer is read on without its client: its target goes on, or may search."""
+        """Return whether the answer is read to its end after the client disconnects.
+
+        That is so where the provider goes on generating, or may run hosted tools.
+        """
         return self.step.frozen.target.goes_on or (self.searches and not self.own)
 
     @property
     def sent(self) -> bool:
-        """Whether a byte of the request may have left for its target."""
+        """Return whether a byte of the request may have been sent to the target."""
         return self.transmission is not None and self.transmission.possible
 
     @property
     def ignored_members(self) -> tuple[str, ...]:
-        """Members of the request's body that its target does not get."""
+        """Return the members of the request's body that the target does not get."""
         asked, target = self.plan.asked, self.step.frozen.target
         whole = asked.native if target.speaks_messages else None
         found = asked.ignored
@@ -178,7 +181,7 @@ class Attempt:
         return found
 
     def start_answer(self) -> None:
-        """Its answer begins, so no other target is tried: what it was chosen among is let go.
+        """Drop the other candidates: an answer begins, so no other target is tried.
 
         A stream may last for minutes, and eight candidates hold 8 KB.
         """
@@ -188,10 +191,10 @@ class Attempt:
             self.tries = None
 
     def observe_content(self, now_s: float, events: int) -> None:
-        """Content arrived: `events` content events in all.
+        """Record the arrival of content; `events` counts the content events so far.
 
-        An event may carry several tokens, or none that can be read yet: where the engine counts,
-        its count is what the sequence holds. The board hears of the first at once.
+        An event may carry several tokens, or none that can be read yet. Where the engine reports
+        counts, these are used. The first event updates the shared load table at once.
         """
         last_s, gaps = self.last_token_s, self.gaps
         if last_s is None or gaps is None:

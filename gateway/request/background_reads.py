@@ -1,10 +1,10 @@
-"""Answers that are read on after their clients left, so that their usage is known.
+"""Answers that are read to their end after the client disconnected, to learn their usage.
 
-The request's own task goes on reading: its hold, its rows and the drain of the worker stay as they
-are, and nothing is handed over. A read ends at the answer's end, or is cancelled after a time.
-Places are few. Teams share them fairly: where none is free, a team with at least two fewer than
-the team with the most takes one of that team's. Within a team the largest holds are read, for that
-is what is booked of a read that is cancelled: its bound.
+The request's own task goes on reading, so its hold, its rows and the worker's drain do not change.
+A read ends with the answer, or is cancelled after `READ_S`. At most `READS_LIMIT` run at once, and
+teams share them fairly: if none is free, a team with at least two fewer reads than the largest
+takes one of that team's. Within a team the largest holds are read, because a cancelled read is
+booked at its bound.
 """
 
 import asyncio
@@ -24,10 +24,11 @@ SHARED_LIMIT_BYTES = 128 * 1024 * 1024
 
 
 class LeavableResponse(Protocol):
-    """A response whose client may leave: `ClientResponse`.
+    """A response whose client may leave; implemented by `ClientResponse`.
 
-    `on_leave` says whether the task goes on without the client; `None`: it does not. `keeps`:
-    whether so many bytes of an answer in one piece may be kept, once the client has left.
+    `on_leave` returns whether the task goes on without the client; `None` means that it does not.
+    `keeps` returns whether so many bytes of an answer in one piece may be kept after the client
+    left.
     """
 
     task: asyncio.Task[Any]
@@ -36,7 +37,7 @@ class LeavableResponse(Protocol):
 
 
 class BackgroundReads:
-    """One per worker. `open`: how many answers are being read without a client."""
+    """The background reads of one worker; `open` is how many are running."""
 
     def __init__(
         self,
@@ -53,11 +54,11 @@ class BackgroundReads:
         return len(self._reading)
 
     def allow(self, response: LeavableResponse, attempt: Attempt) -> "BackgroundRead":
-        """Return the context in which the response's client may leave its answer to us."""
+        """Return the context within which a disconnect turns the attempt into a background read."""
         return BackgroundRead(self, response, attempt)
 
     def take(self, read: "BackgroundRead") -> bool:
-        """Give the read a place, perhaps another's; False: it has to be cancelled."""
+        """Start the read, perhaps in place of another. Return False if it must be cancelled."""
         if self.open >= self.limit:
             other = self._displaced_by(read)
             if other is None:
@@ -67,7 +68,10 @@ class BackgroundReads:
         return True
 
     def has_room(self, read: "BackgroundRead", beyond: int) -> bool:
-        """Whether a read may keep so many bytes beyond what each may have."""
+        """Return whether a read may keep `beyond` bytes above its own limit.
+
+        The memory above the single limits is shared by the reads of a worker.
+        """
         others = sum(each.beyond for each in self._reading if each is not read)
         return others + beyond <= self.shared_bytes
 
@@ -75,7 +79,7 @@ class BackgroundReads:
         self._reading.pop(read, None)
 
     def _displaced_by(self, read: "BackgroundRead") -> "BackgroundRead | None":
-        """Return the read whose place is taken: the smallest hold of who has the most, or none."""
+        """Return the read that gives way: the smallest hold of the largest team, or none."""
         places = Counter(each.team for each in self._reading)
         ours = places[read.team]
         richest = max(places, key=places.__getitem__, default=read.team)
@@ -89,7 +93,7 @@ class BackgroundReads:
 
 
 class BackgroundRead:
-    """One attempt at a target that goes on without us: around all that is awaited of it."""
+    """The context around one attempt whose target goes on after the client disconnects."""
 
     __slots__ = ("_reads", "_response", "_timer", "beyond", "held_pusd", "team")
 
@@ -103,7 +107,7 @@ class BackgroundRead:
         self.held_pusd = attempt.step.frozen.candidate.bound_pusd or 0
 
     def take(self) -> bool:
-        """Let the task go on for a while. False: too many do, so it has to be cancelled."""
+        """Let the task go on for `READ_S`. Return False if it must be cancelled."""
         if not self._reads.take(self):
             return False
         self._response.keeps = self.keeps
@@ -112,7 +116,7 @@ class BackgroundRead:
         return True
 
     def keeps(self, size: int) -> bool:
-        """Take so many bytes in all; False: others have them."""
+        """Claim memory for `size` bytes in all. Return False if other reads hold the memory."""
         beyond = max(0, size - WHOLE_LIMIT_BYTES)
         if beyond and not self._reads.has_room(self, beyond):
             return False
@@ -120,7 +124,7 @@ class BackgroundRead:
         return True
 
     def cancel(self) -> None:
-        """Give the place to another one; what was read until now is settled at its bound."""
+        """Cancel the read to free its place; the attempt is settled at its bound."""
         self._end()
         self._response.task.cancel()
 

@@ -1,11 +1,11 @@
-"""Decides what tokens an attempt is booked with: as reported, as far as that can be, or estimated.
+"""Booked tokens of an attempt: as reported where possible, else estimated.
 
-Usage that can be meant counts. What contradicts itself, or what came, is `disputed`, and booked at
-what can be. More output than text is no contradiction within the hold where the model can have
-thought unseen, or no text came at all: providers bill thoughts, and what they withhold, and many do
-not tell how much of either there was. Without usage an answer is estimated from its text, with what
-may have been made unseen (`hangups`); where nothing bounds that, it is booked at the hold's bound.
-The prompt of an answer without an end is what the target told of it.
+Usage that contradicts itself or the received text is `disputed`, and booked at the most that is
+possible. Output above the text, within the hold, is no contradiction where the model may have
+thought unseen or no text came: providers bill thoughts and withheld text, often without reporting
+how much. Without usage an answer is estimated from its text plus unseen output (`hangups`); where
+nothing bounds that, the hold's bound is booked. The prompt of an unfinished answer is booked as the
+target reported it.
 """
 
 from math import ceil, inf
@@ -40,11 +40,11 @@ NO_TOKENS = TokenCounts()
 
 
 class BookedUsage(NamedTuple):
-    """The booked tokens; `claim` has the target's own figures, where they are disputed.
+    """The booked tokens; `claim` has the target's own figures where they are disputed.
 
-    `plausible` are those figures as far as they can have been made, None where they are `tokens`.
-    `unseen`: all that was held for, as nobody saw what was made of it; `is_prompt_told`: but for
-    the prompt, which the target told.
+    `plausible` is the part of the claim that can have been made, None where it equals `tokens`.
+    `unseen`: the hold's bound is booked because the output is unknown. `is_prompt_told`: except the
+    prompt, which the target reported.
     """
 
     tokens: TokenCounts
@@ -57,9 +57,9 @@ class BookedUsage(NamedTuple):
 
 
 def own_usage(attempt: Attempt, outcome: AttemptOutcome) -> BookedUsage:
-    """Nobody else keeps an account of an own engine: what it did not report is not charged.
+    """Return the usage of an own engine; what it did not report is not charged.
 
-    That an answer with words in it took no token is no report.
+    A report of no output for an answer that has text does not count as a report.
     """
     found, disputed = read_usage(attempt, outcome), bool(outcome.usage)
     if found is not None and (found.tokens.output or not _speaks(attempt, outcome)):
@@ -82,7 +82,10 @@ def api_usage(
     *,
     now_s: float,
 ) -> BookedUsage:
-    """`ratio` says how many tokens a text is, `known` what targets make and do not show."""
+    """Return the usage of an API attempt; `ratio` gives the tokens of a text.
+
+    `known` is what was learned of output that targets make and do not show.
+    """
     found = read_usage(attempt, outcome, known)
     is_told = found is not None and outcome.usage_final
     unseen = unseen_output(attempt, outcome, known, now_s, is_told=is_told)
@@ -112,7 +115,7 @@ def _reported(
     ratio: TokenRatio,
     known: TargetOutput,
 ) -> BookedUsage:
-    """The figures as far as they can be meant."""
+    """Return the reported figures, cut to what is possible."""
     tokens, basis = found.tokens, found.basis
     claim = found.claim or tokens
     contradiction = find_contradiction(found, attempt, outcome)
@@ -146,7 +149,7 @@ def _estimated(
     ratio: TokenRatio,
     unseen: float,
 ) -> BookedUsage:
-    """The text that came with `unseen` tokens more; the prompt as it was told, if it was."""
+    """Return the received text with `unseen` more tokens; the prompt as reported, if it was."""
     output, most = _text_tokens(attempt, outcome, ratio), most_output_of(attempt)
     told = None
     if found is not None and not (found.disputed or outcome.usage_final):
@@ -172,7 +175,7 @@ def _estimated(
 
 
 def _untold_prompt(attempt: Attempt) -> TokenCounts:
-    """The estimate of a prompt that its target told nothing of, in the kinds that it may cost as.
+    """Return the estimate of an unreported prompt, by the token kinds that it may cost as.
 
     Sound has a price of its own, and what a request marks may have been written to a cache.
     """
@@ -187,7 +190,10 @@ def _untold_prompt(attempt: Attempt) -> TokenCounts:
 
 
 def _text_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
-    """Tokens of the text that came, at most those held for; an event of a stream is one."""
+    """Return the tokens of the received text, at most the hold's.
+
+    Each content event of a stream counts as at least one token.
+    """
     most, seen = most_output_of(attempt), _content_events_of(attempt)
     said = max(said_bytes_of(attempt, outcome), unnamed_bytes_of(attempt, outcome))
     output = max(seen, min(most, int(outcome.is_whole)))
@@ -200,7 +206,7 @@ def _text_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -
 
 
 def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    """Whether reported output is of all that came: a running figure may be of the beginning."""
+    """Return whether reported output covers all that came; a running figure may cover less."""
     if output == 0:
         unnamed = not outcome.usage_final and unnamed_bytes_of(attempt, outcome) > 0
         return not (unnamed or _speaks(attempt, outcome))
@@ -210,7 +216,7 @@ def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
 
 
 def _content_events_of(attempt: Attempt) -> int:
-    """Events of a stream's content: each is a token at least."""
+    """Return the content events of a stream, each at least one token; 0 without a stream."""
     return attempt.events if attempt.plan.asked.stream else 0
 
 

@@ -1,11 +1,11 @@
-"""The usage of an attempt and its cost: an API's tokens at its price, or engine time.
+"""The charge of an attempt: an API's tokens at its price, or an own engine's time.
 
-What counts as used is decided in `booked_usage`, what of it is booked and what claimed in
-`usage_bill`. Where nothing bounds what an API may have made, it is booked at the hold's bound, as
-a lost attempt is, and marked `unseen`; `basis` tells the invoice's reconciliation. Booking less
-would let a client spend beyond a hard budget by hanging up. An own engine's time follows from its
-tokens by the step model; of an answer that was given up before it told of any, from the time that
-passed: it stops when told to, but what it read of a prompt until then kept others waiting.
+`booked_usage` decides what was used, `usage_bill` what is booked and claimed. Where nothing bounds
+an API's output, the hold's bound is booked and marked `unseen`, as for a lost attempt. Booking less
+would let a client exceed a hard budget by disconnecting. `basis` tells reconciliation how a charge
+was made. An own engine's time follows from its tokens by the step model. If it reported none before
+it was stopped, the time follows from the elapsed time: an engine stops when told to, but its
+prefill until then kept other requests waiting.
 """
 
 import msgspec
@@ -45,10 +45,11 @@ from router.token_ratio import TokenRatio
 
 
 class AttemptCharge(msgspec.Struct, frozen=True):
-    """`cost_pusd` is None without a price or a rate; `tier` is what the answer named.
+    """Tokens, basis, engine time and cost of an attempt.
 
-    Of an answer that named none it is the one that was asked for, where the price lists it; of one
-    that is booked at its bound, the dearest: its hold's.
+    `cost_pusd` is None without a price or a rate. `tier` is what the answer named, else the
+    requested tier where the price lists it. A charge at the hold's bound has the dearest tier, as
+    the hold had.
     """
 
     tokens: TokenCounts
@@ -76,9 +77,9 @@ def charge(
     *,
     now_s: float,
 ) -> AttemptCharge:
-    """The attempt's charge at its end; `ratio` says how many tokens a text is.
+    """Return the attempt's charge at its end; `ratio` gives the tokens of a text.
 
-    `target_output`: what is known of output that targets do not show.
+    `target_output` is what was learned of output that targets do not show.
     """
     request = attempt.plan.request
     spec = KINDS[request.kind]
@@ -108,9 +109,9 @@ def charge(
 
 
 def compare_cost(attempt: Attempt, tokens: TokenCounts, comparator: Comparator) -> ComparedCost:
-    """Return what a comparator would have charged, by what its price lists.
+    """Return what a comparator would have charged, by its list price.
 
-    The cache of an own engine is not the comparator's; of an API's it is taken to be.
+    Cached tokens of an own engine do not count as cached at the comparator; those of an API do.
     """
     price, request = comparator.price, attempt.plan.request
     if tokens == NO_TOKENS:
@@ -151,7 +152,7 @@ def _of_own(
 
 
 class _AttemptHold(msgspec.Struct, frozen=True):
-    """The hold of an attempt, as a `HeldUsage`."""
+    """The hold of an attempt; implements `HeldUsage`."""
 
     attempt: Attempt
 
@@ -181,7 +182,7 @@ class _AttemptHold(msgspec.Struct, frozen=True):
 
 
 def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> AttemptCharge:
-    """Booked at no more than was held; what the target's figures cost beyond it is claimed."""
+    """Return an API's charge, at most the hold; cost above the hold is claimed."""
     frozen = attempt.step.frozen
     price = frozen.price
     regional = price is not None and price.terms.uplift_ppm > 0
@@ -219,9 +220,9 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
 def _is_partly_priced(
     attempt: Attempt, outcome: AttemptOutcome, price: Price, tokens: TokenCounts
 ) -> bool:
-    """Whether the attempt may have been charged what nobody priced: a fee, or a picture made.
+    """Return whether a charge may apply that has no price: a fee, or a picture that was made.
 
-    So may sound be that came and was counted as text, where it has a price of its own.
+    The same holds for sound that was counted as text where sound has a price of its own.
     """
     request, unread = attempt.plan.request, attempt.step.frozen.unread
     if unread:

@@ -1,8 +1,8 @@
-"""Other addresses of the paths that are served: Azure's deployments, and paths without `/v1`.
+"""Other addresses of served paths: Azure's deployments, and paths without `/v1`.
 
-Clients of Azure put the deployment, here the model, into the path, and the key into `api-key`.
-Clients whose base URL lacks `/v1` send the same paths without it. `canonical_path` finds the path
-that is served; nothing else in the gateway knows of the others.
+Azure clients put the deployment (here the model) into the path and the key into `api-key`. Clients
+whose base URL lacks `/v1` send the paths without it. `canonical_path` returns the served path;
+nothing else in the gateway knows the other addresses.
 """
 
 import re
@@ -35,14 +35,14 @@ _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class ClientPath(NamedTuple):
-    """The path that is served, and the model that the address names; None where it names none."""
+    """A served path, and the model that the address names; None where it names none."""
 
     path: str
     model: str | None = None
 
 
 def canonical_path(path: str) -> ClientPath | None:
-    """Return the served path that an address stands for; None where it is none of these forms."""
+    """Return the served path of an alternative address; None for any other path."""
     deployment = _DEPLOYMENTS.fullmatch(path)
     if deployment is not None:
         return _of_deployment(deployment[1])
@@ -54,7 +54,7 @@ def canonical_path(path: str) -> ClientPath | None:
 
 
 def _of_deployment(named: str) -> ClientPath | None:
-    """Return the path behind a deployment's name, which may have slashes as models have."""
+    """Return the path behind a deployment's name, which may contain slashes, as models do."""
     for path in _SERVED:
         model = named.removesuffix(path)
         if model and model != named:
@@ -63,9 +63,9 @@ def _of_deployment(named: str) -> ClientPath | None:
 
 
 def with_model(text: bytes, media: str | None, model: str) -> bytes:
-    """Return a body that asks for the model of its address, whatever model it names itself.
+    """Return the body with the model of its address in place of its own.
 
-    `media` is its content type, None for JSON. Raises `RequestError` for a body that is malformed.
+    `media` is its content type, None for JSON. Raises `RequestError` for a malformed body.
     """
     if media is not None:
         return with_model_field(open_form(text, media), model)

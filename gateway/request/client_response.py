@@ -1,8 +1,8 @@
-"""The client's side of one request: what was sent, whether it is still there, who ended it.
+"""One HTTP answer as the server sees it: what was sent, and what ended the request.
 
-`start` happens once; after it an error can only travel as an event in the stream. A sweeper (in
-`gateway.request.inference_api`) asks `is_stalled` and looks at `opened_s` to end stalled and
-overlong requests.
+`start` happens once; after it an error can only be sent as an event of the stream. A sweeper in
+`gateway.request.inference_api` uses `is_stalled` and `opened_s` to end stalled and overlong
+requests.
 """
 
 import asyncio
@@ -31,17 +31,18 @@ BY_CLIENT = frozenset((CLIENT_GONE, CANCELLED))  # any other ending was our own 
 
 
 class TargetChoice(Protocol):
-    """`gateway.request.plan.RoutingPlan`, as answers that are stored need it."""
+    """How a target was chosen, as stored answers need it; implemented by `RoutingPlan`."""
 
     @property
     def residency(self) -> Residency: ...
 
 
 class ClientResponse:
-    """One answer. `task` is the request's task: cancelling it ends the request everywhere.
+    """One HTTP answer. Cancelling `task`, the request's task, ends the request everywhere.
 
-    `charged`, kept once `wrap_send` was called: a target may charge for an attempt that failed.
-    `broken`, likewise: the answer had begun and ends with an error. `use`: of limits of its rate.
+    After `wrap_send`, `charged` says that a target may charge for a failed attempt, and `broken`
+    that the answer had begun and ends with an error. `use` is what the request took of its rate
+    limits.
     """
 
     ping = b": keep-alive\n\n"  # tells a client that a silent stream goes on
@@ -118,9 +119,10 @@ class ClientResponse:
         self.keeps: Callable[[int], bool] | None = None  # what is read then, of so many bytes
 
     def end(self, why: str) -> None:
-        """End the request from outside its task; the first reason stands, a full answer too.
+        """End the request from outside its task, unless it is finished; the first reason stands.
 
-        Where a target goes on without the client, its answer is read on and nothing more is sent.
+        If a target goes on without the client, its answer is read to the end and nothing more is
+        sent.
         """
         if self.ended_by is None and not self.finished:
             self.ended_by = why
@@ -128,9 +130,10 @@ class ClientResponse:
                 self.task.cancel()
 
     def is_stalled(self, now_s: float, limit_s: float) -> bool:
-        """Whether its client has taken nothing for so long; to be asked more often than that.
+        """Return whether the client has taken no byte for `limit_s`.
 
-        A picture of some MiB leaves in one piece, which takes a slow line longer than the limit.
+        The sweeper calls it more often than that. A picture of some MiB is sent in one piece; on a
+        slow line that takes longer than the limit.
         """
         if self.sending_since is None:
             return False
@@ -150,21 +153,22 @@ class ClientResponse:
         self.broken = self.charged = False
 
     def keep_allowed(self, asked: InferenceRequest, *, masked: bool) -> None:
-        """Store of the request what detectors and guardrails allow, if anything of it is stored.
+        """Store the request as detectors and guardrails allow, if the response is stored at all.
 
-        `masked`: whether it is other than what its client sent. Raises `RequestError` as below.
+        `masked`: the request differs from what the client sent. Raises `RequestError` as
+        `forbid_storing`.
         """
         if masked and self.on_masked is not None:
             self.on_masked(asked)
 
     def forbid_storing(self) -> None:
-        """Store nothing of the answer; a reply that stores says so to its client.
+        """Store nothing of the answer; responses with a store override this and report it.
 
-        Raises `RequestError` where its client gets it from the store alone.
+        Raises `RequestError` where the client can only get the answer from the store.
         """
 
     def detach(self) -> None:
-        """Nothing more is sent: what `wrap_send` put in the way knows this reply, and holds it."""
+        """Allow no more sends, and drop the wrapped send, which refers back to this response."""
         self._send = _over
         if self.use is not None:
             self.use.end()
@@ -172,9 +176,10 @@ class ClientResponse:
             self.story.on_ended(self.status, self.ended_by)
 
     def keep_alive(self, now_s: float) -> None:
-        """Send a sign of life where a stream says nothing; to be asked more often than that.
+        """Send a keep-alive comment if the stream was silent for `KEEP_ALIVE_S`.
 
-        Nothing has begun with it: another target may still answer, and its head is what left.
+        The sweeper calls it more often than that. The head may be sent with it; the answer has not
+        begun then, and another target may still answer.
         """
         if self.sent != self._noticed:
             self._noticed, self._quiet_since_s = self.sent, now_s
@@ -192,7 +197,7 @@ class ClientResponse:
             await send({"type": "http.response.body", "body": self.ping, "more_body": True})
 
     def early_headers(self) -> Sequence[Header]:
-        """Return the headers of a stream beside those of every answer."""
+        """Return the extra headers of a stream whose head is sent before its answer begins."""
         return ()
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
@@ -208,9 +213,10 @@ class ClientResponse:
         )
 
     def push(self, part: bytes) -> bytes:
-        """Send a part of a begun answer where nothing must be waited for; what is left for `body`.
+        """Send a part of a begun answer if nothing must be awaited; return what is left.
 
-        A hundredth of a core is saved by every thousand parts a second that need no task.
+        `body` sends the rest. Each thousand parts a second that need no task save a hundredth of a
+        core.
         """
         connection = self._connection
         if self.started and connection is not None and connection.push(part):
@@ -219,7 +225,7 @@ class ClientResponse:
         return part
 
     async def body(self, data: bytes, *, more: bool) -> None:
-        """Send and wait while the client's buffer is full: memory stays bounded."""
+        """Send, and wait while the client's buffer is full, so that memory stays bounded."""
         self.sending_since, self._left = self._clock(), None
         self.sent += 1
         self.finished = not more  # the server reports a disconnect after a complete answer
@@ -227,7 +233,7 @@ class ClientResponse:
         self.sending_since = None
 
     async def tell_broken(self, event: bytes) -> None:
-        """Say at the end of a stream what broke it; a file is cut off, and never seems whole."""
+        """End a broken stream with an error event; cut off a file, so that it never seems whole."""
         if not self.is_file:
             await self.body(event, more=False)
             return
@@ -242,12 +248,12 @@ class ClientResponse:
 
     @property
     def is_remembered(self) -> bool:
-        """Whether its answer belongs to what its client may go on from, or is none."""
+        """Return whether the client can continue from this answer, or it starts no conversation."""
         return False
 
     @property
     def residency(self) -> Residency:
-        """The tightest that the answer's target was chosen by."""
+        """Return the tightest residency by which the answer's target was chosen."""
         return Residency.ANY if self.choice is None else self.choice.residency
 
     async def send_whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
@@ -269,7 +275,7 @@ class ClientResponse:
         return [named, *headers] if self.use is None else [named, *headers, *self.use.headers]
 
     async def send_again(self, headers: Sequence[Header], data: bytes, *, whole: bool) -> None:
-        """Send an answer that was made for an equal request, in the dialect that it is in."""
+        """Send a cached answer to an equal request, already encoded in this dialect."""
         self.started, self.status = True, 200
         told = self._with_own_headers(headers)
         if whole and self._connection is not None and self._connection.answer(200, told, data):
@@ -281,7 +287,7 @@ class ClientResponse:
         await ClientResponse.body(self, data, more=False)
 
     async def replay(self, status: int, headers: Sequence[Header], data: bytes) -> None:
-        """Another request's answer, as it was sent: with that one's id, and in this dialect."""
+        """Send another request's stored answer unchanged, with that request's id."""
         self.started, self.status = True, status
         start = {"type": "http.response.start", "status": status, "headers": list(headers)}
         await self._send(start)

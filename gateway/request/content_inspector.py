@@ -1,7 +1,7 @@
-"""Inspects a request before it is decided on, and does what its policy says of what is found.
+"""Inspection of a request's content before routing, and the actions of its policy.
 
-Whatever fails here tightens: detectors that raise, guardrails that do not answer in time, masks
-that do not hold. Nothing of a text reaches a log, an error or a record: kinds and counts alone.
+Every failure makes the result stricter: a detector that raises, a guardrail that times out, a mask
+that leaves a finding. No text reaches a log, an error or a record: only kinds and counts do.
 """
 
 import logging
@@ -28,17 +28,17 @@ _MASK, _KEEP, _REFUSE = ContentAction.MASK, ContentAction.KEEP_INSIDE, ContentAc
 
 
 class ContentCounters(Protocol):
-    """Counts of what was found; `gateway.telemetry.metrics` implements it."""
+    """Counts of found content; implemented by `gateway.telemetry.metrics`."""
 
     def count_content(self, kind: str, action: str, count: int) -> None:
-        """Count finds of a kind in one request, by what was done with them."""
+        """Count the findings of one kind in one request, by the action taken."""
 
     def count_detector_failure(self, detector: str) -> None:
-        """Count one request that a detector could not tell of."""
+        """Count one request that a detector failed to inspect."""
 
 
 class ContentRefusal(RequestError):
-    """A request that its policy refuses for what it holds; `findings` has kinds and counts."""
+    """A request refused by its policy for its content; `findings` has kinds and counts."""
 
     def __init__(self, findings: ContentFindings, kinds: list[str]) -> None:
         names = ", ".join(f"`{kind}`" for kind in kinds)
@@ -51,7 +51,7 @@ class ContentRefusal(RequestError):
 
 
 class ContentInspector:
-    """Inspects requests; one per worker."""
+    """An inspector of requests; one per worker."""
 
     def __init__(
         self, readers: ReaderSet, hooks: Mapping[str, GuardrailHook], counters: ContentCounters
@@ -62,7 +62,7 @@ class ContentInspector:
 
     @property
     def count(self) -> Callable[[str, str, int], None]:
-        """Return what counts finds of guardrails in answers."""
+        """Return the counter of findings of guardrails in answers."""
         return self._counters.count_content
 
     async def aclose(self) -> None:
@@ -72,9 +72,9 @@ class ContentInspector:
     async def inspect(
         self, asked: InferenceRequest, terms: ContentTerms, request_id: str, *, inside: bool
     ) -> InferenceRequest:
-        """Return the request as it may be planned: masked, or kept inside, with what was found.
+        """Return the request as it may be planned: masked or kept inside, with its findings.
 
-        `inside`: whether it stays inside whatever is found. Raises `ContentRefusal`.
+        `inside`: the request stays inside in any case. Raises `ContentRefusal`.
         """
         inspection = _Inspection(asked, terms, inside=inside)
         try:
@@ -126,7 +126,7 @@ class ContentInspector:
     async def _ask_hook(
         self, inspection: "_Inspection", hook: GuardrailHook, request_id: str
     ) -> None:
-        """Ask a guardrail; one outside gets nothing that must stay inside."""
+        """Call a guardrail; an external one gets no request that must stay inside."""
         if not hook.is_inside and inspection.is_kept:
             return
         asked, reader = inspection.asked, inspection.reader
@@ -148,7 +148,7 @@ class ContentInspector:
 
 
 def _others(texts: Sequence[str], answered: Sequence[str]) -> dict[str, str]:
-    """Return by text what stands in its place; raises `HookFailure` where that differs."""
+    """Return the replacement of each text. Raises `HookFailure` if equal texts get others."""
     others = dict(zip(texts, answered, strict=True))
     if any(others[text] != other for text, other in zip(texts, answered, strict=True)):
         raise HookFailure("equal texts with different ones in their places")
@@ -156,13 +156,13 @@ def _others(texts: Sequence[str], answered: Sequence[str]) -> dict[str, str]:
 
 
 def open_inspector(section: ContentSection, counters: ContentCounters) -> ContentInspector:
-    """Return a worker's; detectors are compiled when a policy first asks for them."""
+    """Return a worker's inspector; detectors are compiled when a policy first needs them."""
     hooks = {name: GuardrailHook(name, hook) for name, hook in section.hooks.items()}
     return ContentInspector(ReaderSet(section), hooks, counters)
 
 
 class _Inspection:
-    """One request on its way: what was found and what follows."""
+    """State of the inspection of one request: its findings and their consequences."""
 
     def __init__(self, asked: InferenceRequest, terms: ContentTerms, *, inside: bool) -> None:
         self.asked = asked
@@ -190,7 +190,7 @@ class _Inspection:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it stays inside by what is known so far."""
+        """Return whether the request must stay inside by the findings so far."""
         return self._inside or bool(self.kept)
 
     def actions_of(self, kind: str) -> list[str]:
@@ -204,7 +204,10 @@ class _Inspection:
             raise ContentRefusal(ContentFindings(found, (_REFUSE.value,), "", self.terms), kinds)
 
     async def mask(self, reader: RequestReader, kinds: list[str]) -> None:
-        """Mask, and read again: what is still found stays inside, or is not stored."""
+        """Mask the request and read it again.
+
+        A request with a remaining finding stays inside. A stored form with one is not stored.
+        """
         names = self._names
         self.asked = await reader.mask(self.asked, kinds, names)
         self._masked = True
@@ -220,7 +223,7 @@ class _Inspection:
         self._masked = True
 
     def result(self) -> InferenceRequest:
-        """Return the request, and bind what may be planned in its place."""
+        """Return the request, with the findings also on the forms that may replace it."""
         kept = self.kept
         actions = (*((_MASK.value,) if self._masked else ()), *((_KEEP.value,) if kept else ()))
         findings = ContentFindings(
@@ -238,7 +241,7 @@ class _Inspection:
 def _bind_less(
     made: InferenceRequest, findings: ContentFindings, residency: Residency
 ) -> InferenceRequest:
-    """Return the request whose lesser forms have what was found of the whole."""
+    """Return the request with the findings of the whole on its lesser forms."""
 
     def bind(less: InferenceRequest | None) -> InferenceRequest | None:
         if less is None:

@@ -1,6 +1,6 @@
-"""The exact inputs of a decision as bytes, so that it can be made again from its record.
+"""Exact inputs of decisions, encoded so that a decision can be repeated from its record.
 
-A target's state holds for many requests, and is written once for all of them.
+A target's state holds for many requests, and is encoded once for all of them.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _Written = tuple[frozenset[str], frozenset[str], EngineState | ApiState | None, 
 
 
 class SnapshotStates(SnapshotParts):
-    """The last parts of each target with their bytes; one per planner."""
+    """The last encoded state of each target; one per planner."""
 
     __slots__ = ("_written",)
 
@@ -32,7 +32,7 @@ class SnapshotStates(SnapshotParts):
     def inputs(
         self, request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
     ) -> bytes:
-        """Everything that `decide` was given as msgpack; empty where that is too long."""
+        """Return all inputs of `decide` as msgpack, empty above `INPUTS_LIMIT_BYTES`."""
         whole = _encode(encode(request, policy, candidates, self))
         return whole if len(whole) <= INPUTS_LIMIT_BYTES else b""
 

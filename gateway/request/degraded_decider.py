@@ -1,9 +1,9 @@
-"""Decides, and goes on where deciding cannot be trusted: then the configured order holds.
+"""Decider that falls back to the configured order where a decision cannot be trusted.
 
-Two things make it so. Telemetry is silent and what it said of an own engine is stale: that is our
-own blindness, not the engine's fault, and to send everything to APIs would cost as much as an
-outage. Or `router.decide` raises: a defect in it must cost optimality, never an answer. Either is
-counted (`breakeven_static_decisions_total`) and logged, as an alarm, not as a way to run.
+There are two cases. Telemetry is silent and its figures of an own engine are stale: the gateway is
+blind, the engine may be well, and sending everything to APIs would cost as much as an outage. Or
+`router.decide` raises: a defect there may cost optimality but no answer. Both are counted
+(`breakeven_static_decisions_total`) and logged as errors.
 """
 
 import logging
@@ -27,7 +27,7 @@ Decide = Callable[[RoutingRequest, Policy, Sequence[Candidate]], Decision]
 
 
 class DegradedDecider:
-    """One per worker; `decide` is `router.decide` but for tests of its failing."""
+    """The decider of one worker; tests replace `decide`, which is `router.decide`."""
 
     def __init__(
         self, board: SharedLoadTable, metrics: RequestCounters, decide: Decide = decide
@@ -40,7 +40,10 @@ class DegradedDecider:
     def decide(
         self, request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate], now_s: float
     ) -> tuple[Decision, bool]:
-        """The decision, and whether it is the configured order's. `candidates` come in it."""
+        """Return the decision, and whether it is the configured order.
+
+        `candidates` are given in the configured order.
+        """
         if self._board.silent_s(now_s) > SILENT_S and any(map(_stale, candidates)):
             self._alarm(TELEMETRY, "telemetry is silent", now_s)
             return static_order(request, policy, candidates, "telemetry is silent"), True
@@ -59,6 +62,6 @@ class DegradedDecider:
 
 
 def _stale(candidate: Candidate) -> bool:
-    """An own engine that was seen, but not lately."""
+    """Return whether the candidate is an own engine whose last metrics are too old."""
     engine = candidate.engine
     return engine is not None and engine.health is _UNKNOWN and engine.age_s < inf

@@ -1,8 +1,8 @@
-"""The only loop that awaits: hold, dispatch, deliver, settle, and on to the next candidate.
+"""The dispatch loop: hold, dispatch, relay, settle, and try the next candidate on failure.
 
 Another candidate is tried only while no byte has reached the client. Every try is an attempt with
-its own hold and its own two records; whatever ends it (answer, failure, hang-up, deadline), its
-promises are taken from the board, its hold is released and its row is settled exactly once.
+its own hold and two records. However it ends (answer, failure, disconnect, deadline), its reserved
+load and its hold are released and its row is settled exactly once.
 """
 
 import asyncio
@@ -69,13 +69,13 @@ RETRY_S = 5.0
 
 
 class SampleSink(Protocol):
-    """Takes answered requests to compare with a baseline; `SampleSender` is one."""
+    """A sink of answered requests, compared with a baseline; implemented by `SampleSender`."""
 
     def offer(self, asked: InferenceRequest, identity: Identity, target: Target) -> None:
-        """Take a request that `target` answered; must not wait."""
+        """Take a request that `target` answered, without waiting."""
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Release the sink's resources."""
 
 
 class AsyncClosable(Protocol):
@@ -86,7 +86,7 @@ class AsyncClosable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatcher(StagePlanner):
-    """One per worker."""
+    """The dispatcher of one worker's requests."""
 
     delivery: ResponseWriter
     flights: LoadTracker
@@ -104,11 +104,11 @@ class Dispatcher(StagePlanner):
 
     @property
     def reader(self) -> PromptReader:
-        """Has prompts read by other engines than those that answer."""
+        """Return the reader that has prompts read by other engines than those that answer."""
         return PromptReader(self.flights, self.experience, self.clock, self.frees)
 
     async def aclose(self) -> None:
-        """Close what its parts keep open."""
+        """Cancel the freeing of KV, and close the dispatcher's parts."""
         for task in tuple(self.frees):  # their leases end by themselves
             task.cancel()
         await asyncio.gather(*self.frees, return_exceptions=True)
@@ -176,7 +176,7 @@ class Dispatcher(StagePlanner):
     def _refuse_attempts(
         self, tries: CandidateQueue, refusal: RequestError, short: BudgetShortfall | None
     ) -> RequestError:
-        """Record that no try had room in its budgets."""
+        """Record that no candidate fitted its budgets, and return the refusal."""
         status = refusal.row.status
         self.metering.refuse(tries.plan, reason="budget", http_status=status, short=short)
         return refusal
@@ -188,7 +188,7 @@ class Dispatcher(StagePlanner):
         identity: Identity,
         reply: ClientResponse,
     ) -> Verdict | None:
-        """The first candidate of the next stage whose turn it is, if there is one."""
+        """Return the first candidate of the next stage that is due, if there is one."""
         if tries.plan.route.later and self.go_on(tries, asked, identity, reply):
             return tries.next()
         return None
@@ -196,7 +196,7 @@ class Dispatcher(StagePlanner):
     def _discount_failures(
         self, identity: Identity, failing: list[Target], answering: Target
     ) -> None:
-        """A replica that answers what another one of its pool failed at says whose fault it is."""
+        """Discount failures of replicas whose pool then answered: the request was not the cause."""
         for target in failing:
             if target.own and target.pool == answering.pool:
                 self.experience.discount_failures(target.row, identity.key_id)
@@ -204,7 +204,7 @@ class Dispatcher(StagePlanner):
     async def _fit_attempt(
         self, plan: RoutingPlan, step: AttemptPlan, number: int
     ) -> Attempt | BudgetRefusal:
-        """Held in full, or with as short an answer as the holds of others leave room for."""
+        """Return an attempt held in full, or with an answer short enough for the budgets."""
         held = await self._held(plan, step, number)
         if not isinstance(held, BudgetRefusal):
             return held
@@ -216,7 +216,7 @@ class Dispatcher(StagePlanner):
     async def _held(
         self, plan: RoutingPlan, step: AttemptPlan, number: int
     ) -> Attempt | BudgetRefusal:
-        """The attempt, opened in the journal with its holds and promises; or the budget's no."""
+        """Return the attempt in the journal, with holds and reserved load, or the refusal."""
         attempt_id = f"{plan.request_id}.{number}"
         target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
         # The promise is made before anything is awaited: no other request may see the room twice.
@@ -249,7 +249,7 @@ class Dispatcher(StagePlanner):
         return attempt
 
     def _open_record(self, attempt: Attempt, opened_us: int) -> None:
-        """Write the attempt ahead of its dispatch; without a record nothing is sent."""
+        """Write the open record before dispatch; without a record nothing is sent."""
         try:
             self.metering.open(attempt, opened_us)
         except JournalError as error:
@@ -261,7 +261,7 @@ class Dispatcher(StagePlanner):
         return await make(attempt, reply)
 
     async def _attempt_whole(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
-        """One try. Returns the failure when another candidate may be tried, else answers."""
+        """Make one try. Return the failure if another candidate may be tried, else answer."""
         exchange: Exchange | None = None
         reply.keeps_alive = attempt.plan.asked.stream and attempt.plan.asked.form is None
         goes_on = attempt.goes_on  # an API: no silence of it is watched for
@@ -299,7 +299,7 @@ class Dispatcher(StagePlanner):
         return None
 
     async def _attempt_apart(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
-        """Have the prompt read elsewhere, then go on as ever. Its KV is freed, whatever happens."""
+        """Have another engine read the prompt, then make the try; its KV is always freed."""
         error: BackendError | None = None
         try:
             try:
@@ -316,7 +316,7 @@ class Dispatcher(StagePlanner):
             self.reader.close(attempt, failed=error is not None)
 
     def _closed(self, attempt: Attempt, reply: ClientResponse) -> None:
-        """A defect must not leave the row open; after a settle there is nothing to do for it."""
+        """Settle an attempt that a defect left open; a settled one does not change."""
         if not attempt.settled:
             outcome = AttemptOutcome.cut(
                 attempt.relay, "upstream_error", 500, billable=attempt.sent
@@ -367,7 +367,7 @@ class Dispatcher(StagePlanner):
         await self.reader.read(attempt, path, body, self._deadlines_of(plan, whole=True))
 
     def _record_head(self, attempt: Attempt, limit: RateLimitHeaders | None) -> None:
-        """The head of an API's answer has come, and may say what is left of its limits."""
+        """Record that the head of an API's answer arrived, and its rate limit headers, if any."""
         if limit is not None:
             self.experience.record_rate_limit(attempt.step.frozen.target.row, limit)
         if attempt.passage is not None:
@@ -376,7 +376,7 @@ class Dispatcher(StagePlanner):
     async def _handle_failure(
         self, attempt: Attempt, error: BackendError, reply: ClientResponse
     ) -> BackendError | None:
-        """Settle the failed try; hand on, tell the client, or end its stream with one event."""
+        """Settle a failed try; return the error if another may follow, else end the stream."""
         target = attempt.step.frozen.target
         if isinstance(error, UpstreamOverloaded) and not target.own:
             self._record_head(attempt, error.rate_limit)

@@ -1,9 +1,9 @@
-"""A second look at what was sent to an engine that other hosts send to as well.
+"""Second decision for requests sent to an engine that other hosts use as well.
 
-Between hosts news takes a while (`gateway.fleet.peers`): in a burst two of them give the last of an
-engine's time away. So a request that has no first token when the others' news of the moment of its
-dispatch is there is decided once more (`router.recheck`); whoever would have gone to an API goes
-to its next candidate. The workers of one host share their sums in memory: nothing of this is done.
+Load news between hosts is delayed (`gateway.fleet.peers`), so in a burst two hosts may give away
+the same engine time. A request without a first token is decided once more (`router.recheck`) when
+the other hosts' load at its dispatch is known. If it would then have gone to an API, it goes to its
+next candidate. Workers of one host share their load in memory and need no second decision.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ LOOK_S = 0.05  # how long news takes in the middle: a tick of the host that tell
 
 
 class DispatchRecheck:
-    """One per worker of a host that exchanges slots with others."""
+    """The recheck of one worker on a host that exchanges load with other hosts."""
 
     def __init__(self, board: SharedLoadTable) -> None:
         self._board, self._peers = board, PeerLoadRow(board)
 
     def schedule_recheck(self, wait: FirstTokenWait) -> None:
-        """Its request goes out now, by a decision of this moment."""
+        """Schedule the second decision of a request that is dispatched now."""
         attempt = wait.attempt
         # Only a first try is one: the next candidates are those of the same decision.
         if attempt.number > 1 or attempt.last or attempt.plan.changed or not self._peers.hosts:
@@ -59,5 +59,5 @@ class DispatchRecheck:
 
 
 def recheck_of(board: SharedLoadTable, *, peers: bool) -> Callable[[FirstTokenWait], None] | None:
-    """Return what is told of each dispatch to an engine; `None` where no other hosts exist."""
+    """Return the callback for each dispatch to an engine; `None` without other hosts."""
     return DispatchRecheck(board).schedule_recheck if peers else None

@@ -1,4 +1,4 @@
-"""Estimates the engine time of an attempt that our side ended, where the engine told nothing."""
+"""Engine time of attempts that the gateway ended before the engine reported any progress."""
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
@@ -10,9 +10,9 @@ _NOTHING = TokenCounts()
 
 
 def is_interrupted(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
-    """Whether our side ended it while the engine was at work, and nothing told how far it came.
+    """Return whether the gateway ended the attempt before the engine reported any tokens.
 
-    What an engine failed at is not the client's to pay.
+    A failure of the engine itself is not charged to the client.
     """
     ours = outcome.status in ("client_gone", "timeout") and outcome.error is None
     return ours and tokens == _NOTHING and outcome.billable
@@ -21,10 +21,10 @@ def is_interrupted(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
 def estimate_progress(
     attempt: Attempt, engine: EngineState, step: StepModel, now_s: float
 ) -> tuple[TokenCounts, float]:
-    """Return the prompt, once its prefill must be over, and the seconds that the model expects.
+    """Return the prompt once its prefill must be over, and the expected engine seconds.
 
-    By the decision's own predictions for this engine's load; never more than the time that passed.
-    A stream that said nothing was still at its prompt: it has made no token, and may be that late.
+    The estimate uses the decision's predictions for this engine's load, at most the elapsed time. A
+    silent stream counts as still in prefill: it has made no token, and prefill may be that late.
     """
     request, verdict = attempt.plan.request, attempt.step.verdict
     prompt, passed_s = request.prompt_tokens, now_s - attempt.dispatched_s
@@ -42,7 +42,7 @@ def estimate_progress(
 
 
 def engine_time_s(engine: EngineState, step: StepModel, prompt: float, output: float) -> float:
-    """Return the seconds that these tokens take of the engine, as its steps were observed."""
+    """Return the engine seconds of these tokens, by the step model and its observed feedback."""
     return engine.step_feedback * engine_seconds(
         step,
         kv_capacity_tokens=engine.kv_capacity_tokens,

@@ -1,14 +1,12 @@
-"""Bounds what a target may have made of an attempt beyond what it told of, where nobody saw it.
+"""Bounds of the output that a target may have made without reporting it.
 
-Of an attempt that we gave up it is decided by the provider's term `on_disconnect`. A provider that
-goes on, or may, can make all that the hold covers. One that stops can have thought unseen until
-then, if its model thinks, or kept back a call of a tool or JSON, which some send in one piece: at
-most as fast as it was ever seen to make tokens, with a margin, for the time that passed.
-What a target searches, and reads of what it finds, is told by its last usage alone: an answer that
-may search is read to its end wherever it is left, and without that usage all of the hold is made.
-A target that is silent until we give it up has failed, unless its model works in silence, or its
-provider says that it goes on then. So may have done a model whose stream broke off. Of an answer
-that is whole nothing is kept back but thoughts, where its usage does not tell.
+For an attempt that the gateway gave up, the provider's term `on_disconnect` decides. A provider
+that goes on, or may, can make all that the hold covers. One that stops may have thought unseen, or
+withheld a tool call or JSON that it sends in one piece: at most its highest seen rate, with
+`MARGIN`, for the elapsed time. Only the last usage reports searches and what they read, so such
+answers are always read to the end; without that usage the whole hold is assumed. A target that
+stays silent has failed, unless its model works in silence or its provider goes on. A complete
+answer withholds only thoughts.
 """
 
 import math
@@ -29,7 +27,7 @@ _TOOLS = frozenset(("tools", "functions"))
 
 
 class UnseenTerms(NamedTuple):
-    """All that the amount depends on. `tokens_per_s`: the target's known rate, if there is one."""
+    """The inputs of the bound. `tokens_per_s` is the target's known rate, None if unknown."""
 
     stops: bool
     streamed: bool
@@ -39,7 +37,7 @@ class UnseenTerms(NamedTuple):
 
 
 def unseen_tokens(terms: UnseenTerms) -> float:
-    """Return how many tokens may have been made unseen; infinite: as many as the hold covers."""
+    """Return how many tokens may have been made unseen; infinite stands for the whole hold."""
     if not terms.stops:
         return math.inf
     if terms.streamed and not terms.thinks:
@@ -57,9 +55,9 @@ def unseen_output(
     *,
     is_told: bool | None = None,
 ) -> float:
-    """Return the output tokens that may have been made and not told, at most the hold's.
+    """Return the output tokens that may be unreported; infinite stands for the whole hold.
 
-    `is_told`: whether the target's last figures can be read; None: whether there are any.
+    `is_told`: the target's last figures can be read; None: decided by whether there are any.
     """
     if outcome.usage_final if is_told is None else is_told:
         return NOTHING
@@ -94,7 +92,7 @@ def _untold_output(
 
 
 def _of_thinker(attempt: Attempt, known: TargetOutput, now_s: float, *, stops: bool) -> float:
-    """Thoughts since the dispatch; of an answer in one piece that is given up, all of it."""
+    """Return the thoughts possible since dispatch; all output of an abandoned whole answer."""
     return unseen_tokens(
         UnseenTerms(
             stops=stops,
@@ -107,7 +105,7 @@ def _of_thinker(attempt: Attempt, known: TargetOutput, now_s: float, *, stops: b
 
 
 def _kept_back(attempt: Attempt, known: TargetOutput, now_s: float) -> float:
-    """Return the tokens that a target may have kept back since it was heard last."""
+    """Return the tokens that a target may have withheld since its last content."""
     rate = known.tokens_per_s(attempt.step.frozen.target.name)
     since_s = attempt.last_token_s or attempt.dispatched_s
     return unseen_tokens(
@@ -122,15 +120,15 @@ def _kept_back(attempt: Attempt, known: TargetOutput, now_s: float) -> float:
 
 
 def _is_known_to_go_on(attempt: Attempt) -> bool:
-    """Whether its provider says so: what it begins after we gave it up is billed, too."""
+    """Return whether the provider documents that it goes on, and so bills, after a disconnect."""
     return attempt.step.frozen.target.on_disconnect == CONTINUES
 
 
 def can_think(attempt: Attempt, known: TargetOutput) -> bool:
-    """Whether the model may think unseen: asked to, priced for it, or it was seen to.
+    """Return whether the model may think unseen: by the request, its price, or observation.
 
-    What another team alone saw moves nothing.
-    A provider whose `features` lack `reasoning` has no model that thinks.
+    What only another team's requests showed does not count. A provider whose `features` lack
+    `reasoning` has no model that thinks.
     """
     frozen = attempt.step.frozen
     if Feature.REASONING not in frozen.target.features:
@@ -141,7 +139,7 @@ def can_think(attempt: Attempt, known: TargetOutput) -> bool:
 
 
 def can_keep_back(attempt: Attempt) -> bool:
-    """Whether the answer may hold calls of tools or JSON, which some send in one piece."""
+    """Return whether the answer may hold tool calls or JSON, which may come in one piece."""
     members = attempt.plan.asked.members
     if b"json" in bytes(members.get("response_format", b"")):
         return True
@@ -151,9 +149,9 @@ def can_keep_back(attempt: Attempt) -> bool:
 
 
 def lists_reasoning(price: Price | None) -> bool:
-    """Whether the price says that its model thinks.
+    """Return whether the price says that its model thinks.
 
-    It does by thoughts beside the limit, or by a rate of their own in any of its schedules.
+    It does so by thoughts outside the limit, or by a reasoning rate in any of its schedules.
     """
     if price is None:
         return False
@@ -163,7 +161,7 @@ def lists_reasoning(price: Price | None) -> bool:
 
 
 def thought_tokens(attempt: Attempt, unseen: int) -> int:
-    """Return how much of unseen output is booked as thoughts: all of it where these cost more."""
+    """Return how much unseen output is booked as reasoning: all of it where that costs more."""
     price = attempt.step.frozen.price
     if price is None:
         return 0

@@ -1,4 +1,4 @@
-"""`x-breakeven-ignored`: the names of what a client sent that counted for nothing."""
+"""Header `x-breakeven-ignored`: names of request members and tags that had no effect."""
 
 import re
 from collections.abc import Callable, MutableMapping, Sequence
@@ -12,14 +12,14 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def listed_names(names: Sequence[str]) -> bytes:
-    """Names as a header's list: whoever sent odd ones reads how many there were."""
+    """Return the names as a header value; names with unusual characters are only counted."""
     plain = [name for name in names if _PLAIN_NAME.fullmatch(name)][:NAMES_TOLD]
     more = len(names) - len(plain)
     return ", ".join([*plain, *([f"and {more} more"] if more else [])]).encode("ascii")
 
 
 def telling_ignored(names: Sequence[str]) -> Callable[[Send], Send]:
-    """Return what names them in the head of any answer, beside what that says itself."""
+    """Return a wrapper of `send` that adds the names to the header in the head of the answer."""
     said = listed_names(names)
 
     def wrap(send: Send) -> Send:

@@ -1,9 +1,8 @@
-"""The hot paths as raw ASGI: accept, authenticate, read, dispatch, and answer every failure.
+"""Raw ASGI application of the paths that models answer: authenticate, read, dispatch.
 
-In front of FastAPI's routing and middleware, because per-request machinery there costs more than
-everything else a request needs. The client's hang-up is listened for from the last byte of its
-body on (also while the target is silent) and ends the request's task; a sweeper ends stalled
-clients and overlong requests.
+It stands before FastAPI's routing and middleware, whose cost per request exceeds everything else
+that a request needs. A disconnect is watched for once the body is read, also while the target is
+silent, and ends the request's task. A sweeper ends stalled clients and overlong requests.
 """
 
 import asyncio
@@ -63,13 +62,13 @@ log = logging.getLogger("breakeven.api")
 
 
 class InFlightCounter(Protocol):
-    """Told how many requests are being worked on: `gateway.telemetry.metrics.requests`."""
+    """Counter of open requests; implemented by `gateway.telemetry.metrics.requests`."""
 
     working: int
 
 
 class InferenceApi:
-    """Serves `HOT`; one per worker."""
+    """ASGI application of the paths in `HOT`; one per worker."""
 
     def __init__(
         self,
@@ -150,7 +149,7 @@ class InferenceApi:
             reply.detach()
 
     def _tag(self, identity: Identity, said: str | None, reply: ClientResponse) -> Identity:
-        """Return who asks with the tags of the request; the answer names those that are ignored."""
+        """Return the identity with the request's tags; the answer's head names ignored ones."""
         if said is not None:
             identity, ignored = with_request_tags(identity, said, self._dispatcher.admission)
             if ignored:
@@ -167,11 +166,11 @@ class InferenceApi:
             reply.story = observer.start_trace(reply.request_id, scope["path"], scope["headers"])
 
     def open_replies(self) -> set[ClientResponse]:
-        """Return the responses that are under way."""
+        """Return the responses in progress."""
         return self._open
 
     async def sweep(self) -> None:
-        """Run for ever: end what stalls or lasts too long."""
+        """Run until cancelled: end requests that stall or exceed their total time."""
         limits = self._server.timeouts
         while True:
             await next_tick(LATE_CHECK_S)
@@ -196,7 +195,7 @@ class InferenceApi:
         reply: ClientResponse,
         identity: Identity,
     ) -> InferenceRequest:
-        """Return what the body asks for; a thread reads a large one, another process its sound."""
+        """Return the decoded request; a thread reads large bodies, another process sounds."""
         if isinstance(reply, TranslatedResponse):
             asked = await self._translate_body(fields, text, reply, identity)
         elif len(text) > LARGE_BYTES:
@@ -224,7 +223,7 @@ class InferenceApi:
     async def _translate_body(
         self, fields: RequestHead, text: bytes, reply: TranslatedResponse, identity: Identity
     ) -> InferenceRequest:
-        """Read a body of another dialect, with all that it goes on from."""
+        """Decode a body of another dialect, with the stored conversation that it continues."""
         large = len(text) > LARGE_SPOKEN_BYTES
         members = await asyncio.to_thread(decode_members, text) if large else decode_members(text)
         reply.passes_whole, reply.asked_in_headers = self.passes_whole, fields.asked_of_api
@@ -268,9 +267,9 @@ class InferenceApi:
     async def _count_tokens(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
     ) -> None:
-        """Tell the number of a prompt's tokens: its target's own count, else the estimate.
+        """Send the number of a prompt's tokens: its target's own count, else the estimate.
 
-        It is one of the requests a minute: a target is asked with our key.
+        It counts as a request in rate limits: a target is called with the gateway's key.
         """
         plans, limits = self._dispatcher.plans.value, self._dispatcher.limits
         tokens = plans.prompt_tokens(asked, identity, self._clock)  # 404: no such model
@@ -317,7 +316,7 @@ class InferenceApi:
     async def _body(
         self, path: str, fields: RequestHead, connection: RequestConnection | None, receive: Receive
     ) -> bytes:
-        """The whole body within the size limit and the receive deadline."""
+        """Return the whole body, within the size limit and the receive deadline."""
         limit = self._server.body_limit_bytes
         if fields.length > limit:
             raise _too_large(limit)
@@ -349,7 +348,7 @@ def _check_media_type(path: str, said: str) -> None:
 async def _join_parts(
     message: Message, receive: Receive, limit: int, patience: asyncio.Timeout
 ) -> bytes:
-    """All parts. What came prolongs the patience, so a long body may come over a slow line."""
+    """Return all parts joined. Received bytes extend the timeout, for slow lines."""
     if message["type"] == "http.request" and not message.get("more_body", False):
         whole: bytes = message.get("body", b"")
         return whole
@@ -373,14 +372,14 @@ async def _join_parts(
 def _watch_disconnect(
     connection: RequestConnection | None, receive: Receive, reply: ClientResponse
 ) -> Callable[[], object]:
-    """From here on a hang-up ends the request; returns what ends the watching."""
+    """End the request on a disconnect from now on; return the callable that stops watching."""
     if connection is None:
         return asyncio.create_task(_watch(receive, reply)).cancel
     return connection.listen(partial(reply.end, CLIENT_GONE))
 
 
 async def _watch(receive: Receive, reply: ClientResponse) -> None:
-    """End the request when its client goes, in whatever it is doing."""
+    """End the request when its client disconnects, whatever it is doing."""
     while (await receive())["type"] != "http.disconnect":
         pass
     reply.end(CLIENT_GONE)
@@ -392,7 +391,7 @@ def _too_large(limit: int) -> RequestError:
 
 
 def is_hot(scope: Message) -> bool:
-    """Whether models answer it: completions that are stored are listed elsewhere."""
+    """Return whether the request is for a model; listing stored completions is not."""
     if scope["type"] != "http" or scope["path"] not in HOT:
         return False
     return bool(scope["path"] != CHAT_PATH or scope["method"] not in ("GET", "HEAD"))

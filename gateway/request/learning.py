@@ -1,4 +1,4 @@
-"""Decides what a finished attempt teaches, by the table in `router.estimator_rules`."""
+"""Observations from finished attempts for the estimators of `router.estimator_rules`."""
 
 import re
 from typing import Final
@@ -39,7 +39,7 @@ _BEGINNING: Final = 64  # bytes of a text or a list that tell what it holds
 
 
 class EstimateLearner:
-    """One per worker: judges each attempt, and hands on what may be learned."""
+    """The learner of one worker: judges each attempt and updates the estimators."""
 
     def __init__(self, learned: LearnedEstimates, metrics: RequestCounters) -> None:
         self._learned = learned
@@ -48,7 +48,7 @@ class EstimateLearner:
     def learn(
         self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled
     ) -> tuple[int, int] | None:
-        """(prompt, output of one choice) as reported; None where usage is no observation."""
+        """Return the reported tokens (prompt, output of one choice), None if nothing is learned."""
         objection = unreported(outcome, record)
         if objection is not None:
             self._count(_USAGE, objection)
@@ -68,10 +68,10 @@ class EstimateLearner:
         return prompt, choice
 
     def learn_overrun(self, attempt: Attempt, overrun: LimitOverrun, now_s: float) -> None:
-        """Take an answer that was believed and had more than its limit.
+        """Learn from a believed answer with more output than its limit.
 
-        Who chose a name of the limit that the target does not know teaches it that, and no more:
-        others' requests are not held for it.
+        If the client used a name of the limit that the target does not know, only that is learned:
+        the holds of other requests do not grow.
         """
         outputs, frozen = self._learned.target_output, attempt.step.frozen
         told_once = names_newer_alone(attempt.plan.asked) and not frozen.told_twice
@@ -86,16 +86,16 @@ class EstimateLearner:
         self._count(_OVERRUN, None)
 
     def learn_prompt_overrun(self, attempt: Attempt, overrun: PromptOverrun, now_s: float) -> None:
-        """Take a believed answer whose prompt was billed beyond its bound."""
+        """Learn from a believed answer whose prompt was billed beyond its bound."""
         target = attempt.step.frozen.target.name
         team = attempt.plan.learning_key[1]
         self._learned.target_prompts.observe(target, overrun, now_s, team=team)
         self._count(_PROMPT_OVERRUN, None)
 
     def learn_cached(self, attempt: Attempt, record: AttemptSettled, *, reported: bool) -> None:
-        """Take note that an API read a prompt, and of how much of it its cache had.
+        """Record that an API read a prompt, and how much of it came from the API's cache.
 
-        `reported`: the usage taught.
+        `reported`: the attempt's usage was accepted as an observation.
         """
         forecast, frozen = self._learned.cached, attempt.step.frozen
         if forecast is None or frozen.price is None:
@@ -115,7 +115,7 @@ class EstimateLearner:
             forecast.caches.record_read(target, prefix, rule, read_s)
 
     def learn_elsewhere(self, attempt: Attempt, *, reported: bool) -> None:
-        """Take note that comparators, too, would have read a prompt that own engines may serve."""
+        """Record that comparators would have cached a prompt that own engines may serve."""
         forecast, plan, first_s = self._learned.cached, attempt.plan, attempt.first_token_s
         if forecast is None or plan.best_own is None:
             return
@@ -142,7 +142,7 @@ class EstimateLearner:
 
 
 def unreported(outcome: AttemptOutcome, record: AttemptSettled) -> Objection | None:
-    """Why the usage of an attempt is no observation at all."""
+    """Return why an attempt's usage is no observation; None where it is one."""
     if record.disputed:
         return Objection.DISPUTED
     if outcome.status != "finished" or record.basis != "reported":
@@ -151,7 +151,7 @@ def unreported(outcome: AttemptOutcome, record: AttemptSettled) -> Objection | N
 
 
 def not_text(asked: InferenceRequest, tokens: TokenCounts) -> Objection | None:
-    """Why the bytes of a request are not the text that its target counted."""
+    """Return why a request's bytes are not the text that its target counted, None if they are."""
     members = asked.members
     units = tokens.audio_ms or tokens.searches or tokens.characters or tokens.pictures
     if asked.form is not None or units:
@@ -169,9 +169,9 @@ def not_text(asked: InferenceRequest, tokens: TokenCounts) -> Objection | None:
 
 
 def _not_said(messages: bytes) -> Objection | None:
-    """Why a conversation is more than text: a part of it is none, or of a kind not known here.
+    """Return why a conversation is more than text: a part of another or an unknown kind.
 
-    Parts stand in a list inside of the list: to look for one byte takes a tenth of the time.
+    Parts stand in a list within the list; searching for that byte takes a tenth of the time.
     """
     if messages.find(b"[", 1) < 0:
         return None
@@ -182,7 +182,7 @@ def _not_said(messages: bytes) -> Objection | None:
 
 
 def _not_texts(value: Raw) -> Objection | None:
-    """Why a prompt or an input is none: it begins with an object, or with a token's number."""
+    """Return why a prompt or an input is no text: an object, or a token's number, comes first."""
     first = bytes(memoryview(value)[:_BEGINNING]).lstrip(b"[ \t\r\n")[:1]
     if first == b"{":
         return Objection.MEDIA

@@ -1,7 +1,7 @@
-"""The parts of an attempt that took two engines: what each one did, and for how long it held KV.
+"""Parts of an attempt that took two engines: the work of each, and how long it held KV.
 
 The parts' times add up to the attempt's engine time, to the microsecond. A part is recorded for the
-engine that read, once a byte may have left for it, and for the one that answers.
+engine that answers, and for the prefill engine once a byte may have been sent to it.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,10 @@ from router.types import EngineState, StepModel
 def legs_of(
     attempt: Attempt, outcome: AttemptOutcome, prompt: float, engine_s: float, now_s: float
 ) -> tuple[AttemptLeg, ...]:
-    """`engine_s`: what the engine that answers took, had it read the prompt itself."""
+    """Return the parts of an attempt; empty where one engine did all.
+
+    `engine_s` is the time of the answering engine as if it had read the prompt itself.
+    """
     leg, engine = attempt.prefill, attempt.step.frozen.candidate.engine
     if leg is None or engine is None or engine.step is None:
         return ()
@@ -40,7 +43,7 @@ def legs_of(
 
 
 def busy_us(legs: Sequence[AttemptLeg]) -> int:
-    """The engine time of an attempt that has parts."""
+    """Return the engine time of an attempt with parts."""
     return sum(leg.busy_us for leg in legs)
 
 
@@ -68,7 +71,7 @@ def _read(leg: PrefillLeg, prompt: float, now_s: float) -> tuple[AttemptLeg, ...
 
 
 def _reading_s(engine: EngineState, step: StepModel, prompt: float) -> float:
-    """Return what it was spared: all of the prompt but its last token."""
+    """Return the prefill seconds saved at the answering engine: all but the last token's."""
     return engine.step_feedback * step.d_s * max(0.0, prompt - 1.0)
 
 

@@ -1,7 +1,7 @@
-"""Makes what is asked in place of a request that no target can serve, where less will do.
+"""Replacements for a request that no target can serve: with less, or shortened.
 
-The whole is planned first, so whoever can serve all of it is preferred; residency, budgets and keys
-hold for the rest as for it.
+The whole request is planned first, so that a target that can serve all of it is preferred. The same
+residency, budgets and keys apply to the replacement.
 """
 
 from gateway.kinds.inference_request import InferenceRequest
@@ -10,7 +10,7 @@ from router.reasons import Reason
 
 
 def ask_less(plan: RoutingPlan, *, cuts: bool = True) -> InferenceRequest | None:
-    """Return what to plan next; None where a target serves it, or nothing less is left to ask.
+    """Return the request to plan next; None where a target serves it or nothing less is left.
 
     `cuts`: whether a prompt that is too long may be shortened.
     """
@@ -26,9 +26,9 @@ def ask_less(plan: RoutingPlan, *, cuts: bool = True) -> InferenceRequest | None
 
 
 def _surplus_bytes(plan: RoutingPlan) -> int:
-    """Return how much of the prompt is too much for the largest context that it was too long for.
+    """Return the prompt's bytes above the largest context among those too small for it.
 
-    Bytes are told from tokens by the prompt's own mean; what is left is planned again.
+    Bytes follow from tokens by the prompt's own mean; the shortened prompt is planned again.
     """
     request = plan.request
     prompt = min(request.prompt_tokens_bound, request.context_margin * request.prompt_tokens)

@@ -1,7 +1,7 @@
-"""Judges what an answer has beyond the limit that its target was told, and what that teaches.
+"""Output beyond the limit that a target was given, and the lesson from it.
 
-Thoughts beside the limit are billed by some targets: their next answers are held for more. Text
-beyond it shows that the target does not know the name by which it was told the limit.
+Some targets bill thoughts beside the limit: their next answers get a larger hold. Text beyond the
+limit shows that the target does not know the member's name in which the limit was sent.
 """
 
 from typing import NamedTuple
@@ -16,16 +16,16 @@ from router.target_output import OVERRUN_LIMIT
 
 
 class LimitOverrun(NamedTuple):
-    """Tokens of one choice beyond its limit. `is_text`: there are also without its thoughts."""
+    """Tokens of one choice beyond its limit; `is_text`: also without its thoughts."""
 
     tokens: int
     is_text: bool
 
 
 def overrun_of(attempt: Attempt, tokens: TokenCounts) -> LimitOverrun | None:
-    """Return the overrun of an answer that was believed; None: nothing that teaches.
+    """Return the overrun of a believed answer; None where nothing is learned.
 
-    More than any model makes is a false figure, and would raise the hold of everybody's requests.
+    A figure above any model's output is false, and would raise the holds of all requests.
     """
     request, frozen = attempt.plan.request, attempt.step.frozen
     if KINDS[request.kind].units is not None:
@@ -35,7 +35,7 @@ def overrun_of(attempt: Attempt, tokens: TokenCounts) -> LimitOverrun | None:
 
 
 def overrun_beyond(told: int, tokens: TokenCounts, choices: int) -> LimitOverrun | None:
-    """Return the overrun of answers that were each told so many tokens; None: none that teaches."""
+    """Return the overrun of choices limited to `told` tokens each; None: nothing is learned."""
     beyond = -(-tokens.output // choices) - told
     if not 0 < beyond <= OVERRUN_LIMIT:
         return None
@@ -44,12 +44,12 @@ def overrun_beyond(told: int, tokens: TokenCounts, choices: int) -> LimitOverrun
 
 
 def names_newer_alone(asked: InferenceRequest) -> bool:
-    """Whether a client's limit has OpenAI's newer name, which most other targets do not know."""
+    """Return whether the client's limit has only OpenAI's newer name, which few others know."""
     return asked.translated is None and has_newer_alone(asked.members)
 
 
 def has_newer_alone(members: Members) -> bool:
-    """Return whether members tell their limit by the newer name and not by the older one."""
+    """Return whether members give the limit by the newer name and not by the older one."""
     return _has(members, NEWER_LIMIT) and not _has(members, OLDER_LIMIT)
 
 

@@ -1,8 +1,8 @@
-"""One attempt in the air: its promises on the board, kept in step with its own events.
+"""Load that attempts reserve on own engines, updated as tokens arrive.
 
-`release` gives back exactly what was taken, whatever happened in between, and is idempotent: an
-attempt that ends in any way leaves no promise behind. A stream tells how far it is, so its sequence
-is followed: what it holds and what it may come to hold stand in a place of their own.
+`release` gives back exactly what was reserved, whatever happened in between, and is idempotent, so
+an ended attempt leaves no load behind. A stream shows its progress, so its sequence is followed:
+the tokens that it holds and may come to hold stand in a sequence cell.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _HITS = int(LoadCell.QUEUED_HIT_TOKENS)
 
 
 class LoadTracker:
-    """Takes off flights on this worker's rows."""
+    """The reservations of one worker, in its rows of the shared load table."""
 
     def __init__(
         self, board: SharedLoadTable, worker: int, prefixes: PrefixIndex | None = None
@@ -52,7 +52,7 @@ class LoadTracker:
     def reserve(
         self, plan: RoutingPlan, step: AttemptPlan, now_s: float
     ) -> "LoadReservation | None":
-        """The promises of one attempt that is sent now (monotonic); APIs have none."""
+        """Reserve the load of an attempt sent at `now_s` (monotonic); APIs reserve none."""
         verdict, request = step.verdict, plan.request
         state = verdict.candidate.engine
         if state is None:
@@ -95,7 +95,7 @@ class LoadTracker:
     def reserve_prompt(
         self, plan: RoutingPlan, row: int, state: EngineState, kv_tokens: int, now_s: float
     ) -> "LoadReservation":
-        """The promise of a prompt that is read there and answered elsewhere."""
+        """Reserve the load of a prompt that this engine reads for another engine."""
         request, prompt = plan.request, plan.request.prompt_tokens
         hit = max(0, min(state.prefix_hit_tokens, prompt - 1))
         promise = ReservedLoad(
@@ -109,13 +109,13 @@ class LoadTracker:
 
 
 class ReservedLoad(msgspec.Struct, frozen=True):
-    """Load that an attempt reserves; `kv_tokens` is its final size, rounded up to whole blocks.
+    """Load that an attempt reserves; `kv_tokens` is its final size in whole blocks.
 
-    `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
-    token will be; `tpot_ms` where a TPOT is promised that the engine can keep; `step` is what was
-    believed of its steps; `streamed`: not all of it comes at once, so that it has a pace;
-    `hit_tokens` of the prompt are expected in the prefix cache, and so need no reading;
-    `best_effort`: no engine was forecast to keep its promise.
+    `output_tokens` is set for a single sequence whose progress is visible, `slo` where its first
+    token is. `tpot_ms` is a promised TPOT that the engine can keep, and `step` the step model at
+    dispatch. `streamed`: the answer does not come at once, so that it has a pace. `hit_tokens` of
+    the prompt are expected in the prefix cache and need no prefill. `best_effort`: no engine was
+    forecast to keep the SLO.
     """
 
     prompt_tokens: int
@@ -137,10 +137,10 @@ class ReservedLoad(msgspec.Struct, frozen=True):
 
 
 class LoadReservation:
-    """Dead reckoning of one attempt on one own engine; `engine` is its row on the board.
+    """Estimated load of one attempt on one own engine; `engine` is its row in the table.
 
-    What it changes is of the moment that was heard of last: who ends unheard was never there, in
-    the sums over time.
+    Changes count from the last event. If an attempt ends without any, the sums over time do not
+    include it.
     """
 
     __slots__ = (
@@ -174,7 +174,10 @@ class LoadReservation:
         places: list[int] | None = None,
         tightest: TightestTpot | None = None,
     ) -> None:
-        """`places`: the free ones of this engine; one is borrowed until landing."""
+        """Reserve the load; `places` are free sequence cells, one of which is used until then.
+
+        The cell is returned to `places` on release.
+        """
         self.prefix: tuple[PrefixIndex, Sequence[int]] | None = None  # what it is known by there
         self._board = board
         self._engine = engine
@@ -212,7 +215,7 @@ class LoadReservation:
                 self._stands(promise.prompt_tokens, self._final)
 
     def first_token(self, now_s: float) -> None:
-        """The prompt is in the cache; the sequence decodes. Later ones are only heard."""
+        """Record a token. The first ends the prefill: the sequence now decodes."""
         cells = self._board.cells
         cells[self._row + _HEARD_S] = self._heard_s = now_s
         if self._context or self._landed:
@@ -229,7 +232,7 @@ class LoadReservation:
             self._judge(LoadCell.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
 
     def keep(self, now_s: float) -> None:
-        """The prompt is read, and its KV stays for another engine: nothing runs here any more."""
+        """Record that the prompt is read and only its KV stays, for another engine."""
         if self._landed or self._is_kept:
             return
         self.first_token(now_s)
@@ -240,22 +243,22 @@ class LoadReservation:
         self._is_kept = True
 
     def add_tokens(self, tokens: int) -> None:
-        """The sequence holds this many more tokens."""
+        """Record that the sequence holds `tokens` more tokens."""
         if self._context and not self._landed:
             self._hold(tokens)
 
     def _hold(self, tokens: int) -> None:
-        """Its context grows, as of the moment that was heard of last."""
+        """Grow the context, as of the last event."""
         cells = self._board.cells
         cells[self._row + _CONTEXT] += tokens
         cells[self._row + _CONTEXT_S] -= self._heard_s * tokens
         self._context += tokens
 
     def set_counts(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
-        """The engine's own count: the prompt's estimate is corrected, and with it the promise.
+        """Correct the reservation by the engine's own token counts.
 
-        A sequence that outgrows its promise is promised one block more at a time. What no engine
-        can hold is not believed: it would stay behind on the board when the flight has landed.
+        A sequence that outgrows its reservation gets one more block at a time. Counts above any
+        engine's capacity are ignored: they would stay in the table after the release.
         """
         promise = self._promise
         if not (0 < prompt_tokens <= COUNT_LIMIT and 0 <= output_tokens <= COUNT_LIMIT):
@@ -284,7 +287,10 @@ class LoadReservation:
             self._stands(held, final)
 
     def record_pace(self, model: StepModel, *, observed_s: float, steps: float) -> None:
-        """It ends: `steps` steps took so long. What was not felt so far feeds the step feedback."""
+        """Record the final pace, `steps` in `observed_s` seconds, and judge it by the SLO.
+
+        The part that the step feedback does not have yet is fed to it.
+        """
         if self._start is None or steps <= 0 or observed_s <= 0:
             return
         self._feel(model, observed_s, steps)
@@ -299,11 +305,11 @@ class LoadReservation:
                 self._board.cells[self._row + LoadCell.BRIEF_PULL_TOTAL] += pulled
 
     def _feel(self, model: StepModel, until_s: float, until_steps: float) -> None:
-        """Feed the step feedback: what the latest steps took, and what the model says of them.
+        """Feed the step feedback: the time of the latest steps, and the model's prediction.
 
-        Both count from the first token. The load while they ran is the mean over their time: that
-        of both ends would be low, for a flight begins when its own prompt has just been read and
-        ends when those of others have been. A worker that died took its sums along.
+        Both arguments count from the first token. The load in between is its mean over time. The
+        mean of both ends would be too low: an attempt's decode begins when its own prompt has just
+        been read, and ends when those of others have been. Sums of a worker that died are lost.
         """
         observed_s, steps = until_s - self._felt_s, until_steps - self._felt_steps
         if self._start is None or steps <= 0.0 or observed_s <= 0.0:
@@ -323,7 +329,7 @@ class LoadReservation:
         )
 
     def _sums_at(self, at_s: float) -> tuple[float, ...]:
-        """Return this moment; by then the engine's sequences and context over time, and prompts."""
+        """Return `at_s`, time integrals of the engine's sequences and context, and read tokens."""
         loads = self._board.loads(self._engine)
         sequence_s = at_s * loads[_SEQUENCES] + loads[_SEQUENCE_S]
         context_s = at_s * loads[_CONTEXT] + loads[_CONTEXT_S]
@@ -333,7 +339,10 @@ class LoadReservation:
         return is_evidence(kept=kept, best_effort=self._promise.best_effort)
 
     def _judge(self, cell: LoadCell, took_s: float, limit_ms: float | None, share: float) -> None:
-        """A promise came due, attained by this share: what it says to the engine's factor."""
+        """Compare a result with its SLO limit, and move the engine's correction factor.
+
+        `share` is the SLO's attainment.
+        """
         if limit_ms is None:
             return
         cells, row, kept = self._board.cells, self._row, 1000.0 * took_s <= limit_ms
@@ -375,7 +384,7 @@ class LoadReservation:
         cells[self._row + _WAITING] -= 1.0
 
     def _stands(self, held: int, final: int, heard_s: float = 0.0, pace: float = 0.0) -> None:
-        """Readers may see the one cell without the other: held against an old final, at worst."""
+        """Write the sequence cell; a reader may see a new held count with an old final size."""
         if self._place is not None:
             cells, row = self._board.cells, self._place_row
             cells[row + _HELD] = held
@@ -385,5 +394,5 @@ class LoadReservation:
 
 
 def _known_tokens(verdict: Verdict, state: EngineState, prompt: int) -> int:
-    """Tokens of the prompt that need no reading there: cached, or read by another engine."""
+    """Return the prompt's tokens that need no prefill: cached, or read by another engine."""
     return state.prefix_hit_tokens if verdict.prefill is None else prompt - 1

@@ -1,7 +1,8 @@
-"""From events to records: what happened to an attempt, and what was learned from it.
+"""Usage meter: turns the events of an attempt into journal records and observations.
 
-The only writer of journal records in a worker. `opened` goes to the journal before dispatch,
-`settled` is durable before the answer's last byte leaves; after a hang-up nobody waits for it.
+It is the only writer of journal records in a worker. The open record is in the journal before
+dispatch. The settle record is durable before the answer's last byte is sent; after a disconnect
+nothing waits for that.
 """
 
 from contextlib import suppress
@@ -35,7 +36,7 @@ from router.request_kinds import KIND_TRAITS
 
 
 class UsageMeter:
-    """One per worker."""
+    """The usage meter of one worker."""
 
     def __init__(
         self,
@@ -55,10 +56,10 @@ class UsageMeter:
         self._clock = clock
 
     def open(self, attempt: Attempt, opened_us: int) -> None:
-        """Write the open record. `opened_us`: the wall clock, read before `dispatched_s`.
+        """Write the open record; `opened_us` is the wall clock, read before `dispatched_s`.
 
-        In that order the settle's time, which is made of both, is never after the settle: whoever
-        replays holds by their times sees no budget above its limit that was not.
+        In that order the settle time, computed from both, is never after the real settle. A replay
+        of the holds by their times then shows no budget above its limit that was not.
         """
         attempt.opened_us = opened_us
         record = opened_record(attempt, opened_us)
@@ -66,23 +67,23 @@ class UsageMeter:
         self._journal.append(record)
 
     async def settle(self, attempt: Attempt, outcome: AttemptOutcome) -> int | None:
-        """Durable settle; returns the cost in pico-USD, or None when it has no price."""
+        """Settle durably; return the cost in pico-USD, or None without a price."""
         record = self._settled_record(attempt, outcome)
         written = partial(self._finish, attempt, outcome, record)
         await self._journal.append_durable(record, written)
         return record.cost_pusd
 
     def settle_later(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
-        """Settle when no client waits for the answer: written at once, flushed with the next.
+        """Settle where no client waits: the record is written at once and flushed with the next.
 
-        Does nothing when the attempt is settled: the first outcome stands.
+        Does nothing if the attempt is settled: the first outcome stands.
         """
         if not attempt.settled:
             record = self._settled_record(attempt, outcome)
             self._journal.append_ending(record, partial(self._finish, attempt, outcome, record))
 
     def record_policy_notes(self, plan: RoutingPlan) -> None:
-        """Count undecided conditions, and shadow policies that chose differently."""
+        """Count undecided conditions, and the agreement of shadow policies."""
         metrics = self._metrics
         for name in plan.terms.undecided:
             metrics.count_undecided(name)
@@ -102,7 +103,7 @@ class UsageMeter:
         scope: str | None = None,
         short: BudgetShortfall | None = None,
     ) -> None:
-        """`scope`: of a limit that has no room; `short`: or the budget."""
+        """Record a refusal; `scope` names a full rate limit, `short` the budget that was short."""
         self._metrics.count_refusal(reason)
         who = plan.identity
         record = RequestRefused(
@@ -169,9 +170,10 @@ class UsageMeter:
         return record
 
     def _finish(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
-        """The record is written, and only now money comes back.
+        """Release the holds and learn, once the record is written.
 
-        Before it, a worker's death in between would lend twice what the books count to the bound.
+        An earlier release could lend the money twice if the worker died in between, since the books
+        count such an attempt at its bound.
         """
         if attempt.holds:
             self._admission.release(attempt.id, record.cost_pusd or 0)
@@ -180,7 +182,7 @@ class UsageMeter:
     def _slo_met(
         self, attempt: Attempt, outcome: AttemptOutcome, tokens: TokenCounts
     ) -> bool | None:
-        """Against the policy's SLO, as the client saw it; None: nothing promised, or it left."""
+        """Return whether the client got the policy's SLO; None without an SLO or a measurement."""
         slo = attempt.plan.policy.slo
         if (slo.ttft_ms is None and slo.tpot_ms is None) or outcome.status == "client_gone":
             return None
@@ -196,7 +198,7 @@ class UsageMeter:
         return slo.tpot_ms is None or tpot_s is None or tpot_s * 1e3 <= slo.tpot_ms
 
     def _whole_met(self, attempt: Attempt, tokens: TokenCounts) -> bool | None:
-        """An answer in one piece has the time that the same answer has as a stream."""
+        """Return whether an answer in one piece took no longer than its stream might have."""
         slo = attempt.plan.policy.slo
         request = attempt.plan.request
         further = max(0.0, tokens.output / request.n - 1)
@@ -252,7 +254,7 @@ class UsageMeter:
     def _calibrate(
         self, attempt: Attempt, record: AttemptSettled, *, prompt: int, choice: int
     ) -> None:
-        """Record the estimates of a decision beside the measured values."""
+        """Record the decision's estimates together with the measured values."""
         request, verdict = attempt.plan.request, attempt.step.verdict
         note, backend = self._metrics.calibration.note, _backend(attempt)
         note(EstimatorName.PROMPT_TOKENS, backend, request.prompt_tokens, prompt)
@@ -376,14 +378,14 @@ def _shadow(plan: RoutingPlan) -> dict[str, str | None]:
 
 
 def _ttft_s(attempt: Attempt) -> float | None:
-    """Unknown where the first byte comes with the last token."""
+    """Return the time to first token in seconds; None for an answer in one piece."""
     if attempt.first_token_s is None or not attempt.plan.asked.stream:
         return None
     return attempt.first_token_s - attempt.dispatched_s
 
 
 def _feed_back(attempt: Attempt, tokens: TokenCounts) -> None:
-    """Observed against predicted step time of a stream's decode."""
+    """Feed the observed time of a stream's decode steps back to the step model."""
     engine, flight = attempt.step.frozen.candidate.engine, attempt.flight
     first, last = attempt.first_token_s, attempt.last_token_s
     if not KIND_TRAITS[attempt.plan.request.kind].decoded:

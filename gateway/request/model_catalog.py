@@ -1,8 +1,8 @@
-"""The model list beside names: who serves a model, its prices, context and features.
+"""Model list with details: serving targets, prices, context and features of each model.
 
-Only what a key may use: of one whose requests stay inside, own engines alone. A price that nobody
-knows is `null`, and so is a limit; what a price does not charge for is absent. Prices are those in
-force at the moment, with the regional surcharge; own engines cost their hours and no token.
+A key sees only what it may use: with requests that stay inside, only own engines. Unknown prices
+and limits are `null`; what a price does not charge for is absent. Prices are those in force now,
+with the regional surcharge. Own engines cost hours and have no token price.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,20 +28,20 @@ _UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in 
 
 
 class CatalogSources(NamedTuple):
-    """The sources of prices and limits, each read at this moment."""
+    """Sources of current prices and limits."""
 
     quote_of: Callable[[Target], PriceQuote | None]
     context_of: Callable[[Target], int | None]
 
 
 class ModelCatalog:
-    """One per worker."""
+    """The model list of one worker."""
 
     def __init__(self, settings: Settings, fleet: Fleet, sources: CatalogSources) -> None:
         self._settings, self._fleet, self._sources = settings, fleet, sources
 
     def card(self, name: str, created_s: int, identity: Identity) -> dict[str, Any]:
-        """OpenAI's card, and behind a member that its clients ignore what else is known."""
+        """Return OpenAI's model object, with the details in a `breakeven` member."""
         known = self._describe(list(self._targets(name, identity)))
         retirement = find_retirement(self._settings, name)
         if retirement is not None:
@@ -50,19 +50,19 @@ class ModelCatalog:
         return {**card(name, created_s), "breakeven": known}
 
     def cards(self, names: Sequence[str], created_s: int, identity: Identity) -> dict[str, Any]:
-        """Return a list of the cards."""
+        """Return a list of model objects."""
         return {
             "object": "list",
             "data": [self.card(name, created_s, identity) for name in names],
         }
 
     def limits(self, name: str, identity: Identity) -> ShownLimits:
-        """Return the model's context and longest answer, as the card tells them."""
+        """Return the model's context and longest answer, as its model object states them."""
         known = self._describe(list(self._targets(name, identity)))
         return ShownLimits(known["context_tokens"], known["max_output_tokens"])
 
     def model_info(self, names: Sequence[str], identity: Identity) -> dict[str, Any]:
-        """LiteLLM's `/model/info`: one entry for each target of each model."""
+        """Return LiteLLM's `/model/info`: one entry for each target of each model."""
         return {
             "data": [
                 self._litellm_entry(name, target)
@@ -72,7 +72,7 @@ class ModelCatalog:
         }
 
     def _targets(self, name: str, identity: Identity) -> Iterator[Target]:
-        """None of a pattern (`openai/*`): it stands for names that nobody listed."""
+        """Yield a model's targets; none for a pattern (`openai/*`), whose names are not listed."""
         found = resolve_model(self._settings, name)
         if found is None or name.endswith("/*"):
             return
@@ -150,10 +150,10 @@ class ModelCatalog:
 
 
 def mode_of(kinds: Collection[RequestKind], quote: PriceQuote | None) -> str | None:
-    """LiteLLM's word for what a model does: the first kind that its target serves.
+    """Return LiteLLM's mode of a model: that of the first kind that its target serves.
 
-    A provider serves more kinds than each of its models does, so a price by units alone counts
-    more.
+    A provider serves more kinds than each of its models does, so a price only in units takes
+    precedence.
     """
     facts = [spec.catalog for kind, spec in KINDS.items() if kind in kinds and spec.catalog.mode]
     if quote is not None and not _rates(quote):
@@ -163,7 +163,7 @@ def mode_of(kinds: Collection[RequestKind], quote: PriceQuote | None) -> str | N
 
 
 def prices_of(quote: PriceQuote) -> dict[str, str]:
-    """In dollars, exact: of a million tokens of each kind, of a unit, of a request."""
+    """Return exact prices in dollars: per million tokens of each kind, per unit, per request."""
     terms = quote.price.terms
     prices = {f"{kind}_usd_per_million": usd_exact(pusd) for kind, pusd in _rates(quote).items()}
     units = {name: getattr(terms, price) for price, name in _UNITS.items()}
@@ -175,7 +175,7 @@ def prices_of(quote: PriceQuote) -> dict[str, str]:
 
 
 def _rates(quote: PriceQuote) -> dict[str, int]:
-    """Return pico-USD of a million tokens; a rate of zero beside a price by units charges none."""
+    """Return pico-USD per million tokens, without rates of zero where the price has units."""
     terms = quote.price.terms
     by_units = any(getattr(terms, price) for price in _UNITS) or terms.request_pusd
     rates = {kind.price: getattr(terms.rates, kind.price) for kind in PER_TOKEN}
@@ -187,7 +187,7 @@ def _rates(quote: PriceQuote) -> dict[str, int]:
 
 
 def _features(target: Target) -> Collection[Feature]:
-    """Return what answers in tokens may use: nothing of a target that makes none."""
+    """Return the features of answers in tokens; empty for a target that makes none."""
     return target.features if _DECODED & target.kinds else ()
 
 

@@ -1,6 +1,6 @@
-"""Logical models as the two APIs list them: OpenAI's `/v1/models`, and Anthropic's at its place.
+"""Lists of logical models in OpenAI's and Anthropic's format, both at `/v1/models`.
 
-Both ask the same path; Anthropic's clients tell themselves by `anthropic-version`.
+Anthropic's clients send the header `anthropic-version`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from ledger.identity.keys import Identity
 
 
 def usable_models(settings: Settings, identity: Identity) -> list[str]:
-    """The configured names that this key's requests may use."""
+    """Return the configured names that this key's requests may use."""
     return [name for name in settings.models if is_usable(settings, identity, name)]
 
 
 def is_usable(settings: Settings, identity: Identity, name: str) -> bool:
-    """Return whether a request of the key may name it; `openai/*` stands for its names."""
+    """Return whether a key's requests may name the model; `openai/*` stands for its names."""
     found = resolve_model(settings, name)
     resolved = name if found is None else found[0]
     known = found is not None or name in settings.models
@@ -36,7 +36,7 @@ def card(name: str, created_s: int) -> dict[str, Any]:
 
 
 class ShownLimits(NamedTuple):
-    """The most tokens that a prompt and an answer of a model have, where they are known."""
+    """The most tokens of a model's prompt and answer, where they are known."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -46,7 +46,7 @@ UNKNOWN: Final = ShownLimits()
 
 
 def anthropic_card(name: str, created_s: int, limits: ShownLimits = UNKNOWN) -> dict[str, Any]:
-    """Return Anthropic's card; its clients cut their prompts by the limits."""
+    """Return Anthropic's model object; its clients cut prompts by the limits."""
     created = datetime.fromtimestamp(created_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     named = {"type": "model", "id": name, "display_name": name, "created_at": created}
     bounds = {"max_input_tokens": limits.input_tokens, "max_tokens": limits.output_tokens}
@@ -54,7 +54,7 @@ def anthropic_card(name: str, created_s: int, limits: ShownLimits = UNKNOWN) -> 
 
 
 class ModelPage(NamedTuple):
-    """Which part of the list is asked for; all of it, unless something is said."""
+    """The requested part of the list; all of it by default."""
 
     limit: int | None = None
     after_id: str | None = None
@@ -74,10 +74,10 @@ def anthropic_cards(
     page: ModelPage = ALL,
     limits_of: Callable[[str], ShownLimits] = _no_limits,
 ) -> dict[str, Any]:
-    """Return a page of cards; `has_more` looks on in the direction that was asked for.
+    """Return a page of model objects; `has_more` refers to the direction of the page.
 
-    Without `limit` all are on it: many clients ask once. Raises `RequestError` for an id that is
-    not in the list.
+    Without `limit` the page holds all, because many clients ask once. Raises `RequestError` for an
+    id that is not in the list.
     """
     start = 0 if page.after_id is None else _place(names, "after_id", page.after_id) + 1
     stop = len(names) if page.before_id is None else _place(names, "before_id", page.before_id)

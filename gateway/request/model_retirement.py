@@ -1,8 +1,8 @@
-"""A model that will not be served for ever: how clients are told, and when it is over.
+"""Retirement of models: how clients are told, and when requests are refused.
 
-Answers carry the headers "Deprecation" (RFC 9745), "Sunset" (RFC 8594) and, where a successor is
-stated, a "Link" to it. From its last day on, 0:00 UTC, a request is refused as one for a model that
-does not exist, and the message names the successor. An alias may retire while its model goes on.
+Answers carry the headers "Deprecation" (RFC 9745), "Sunset" (RFC 8594) and, with a stated
+successor, "Link". From the retirement date on, 0:00 UTC, a request is refused like one for a model
+that does not exist, and the message names the successor. An alias may retire while its model stays.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from gateway.http.connection import Header
 
 
 class ModelRetirement(NamedTuple):
-    """`name` is what a client asks for. `retires_us`: microseconds of Unix time."""
+    """The retirement of a name that clients use. `retires_us` is Unix time in microseconds."""
 
     name: str
     retires: date
@@ -28,11 +28,11 @@ class ModelRetirement(NamedTuple):
     headers: tuple[Header, ...]
 
     def is_over(self, at_us: int) -> bool:
-        """Whether the model is not served any more."""
+        """Return whether the model is no longer served."""
         return at_us >= self.retires_us
 
     def check_served(self, at_us: int) -> None:
-        """Raise `RequestError` 404 once it is over."""
+        """Raise `RequestError` 404 if the model has retired."""
         if self.is_over(at_us):
             instead = f" Use `{self.successor}`." if self.successor else ""
             words = f"The model `{self.name}` retired on {self.retires}.{instead}"
@@ -40,7 +40,7 @@ class ModelRetirement(NamedTuple):
 
 
 def find_retirement(settings: Settings, asked: str) -> ModelRetirement | None:
-    """Return the first retirement among the name that is asked for and what it is an alias of."""
+    """Return the earliest retirement of the requested name and of what it is an alias of."""
     stated = [
         section.retirement
         for section in sections_behind(settings, asked)
@@ -59,7 +59,7 @@ def find_retirement(settings: Settings, asked: str) -> ModelRetirement | None:
 
 
 def served_models(settings: Settings, names: Iterable[str], at_us: int) -> list[str]:
-    """Return the names that are not retired, in their order."""
+    """Return the names that have not retired, in their order."""
     found = {name: find_retirement(settings, name) for name in names}
     return [name for name, ends in found.items() if ends is None or not ends.is_over(at_us)]
 

@@ -1,4 +1,4 @@
-"""Says what the end of an attempt says of its target and its usage, and how a hang-up ended."""
+"""Evidence from an attempt's end: about its target, its usage, and a disconnect."""
 
 from collections.abc import Iterator
 
@@ -24,14 +24,14 @@ _OF_THE_REQUEST = OF_THE_REQUEST | {REFUSED}
 
 
 def cancelled(attempt: Attempt, ended_by: str | None) -> AttemptOutcome:
-    """Return how an attempt ended whose task was cancelled; `ended_by`: what ended its request."""
+    """Return the outcome of an attempt whose task was cancelled; `ended_by` is the reason."""
     status: Status = "client_gone" if ended_by in BY_CLIENT else "timeout"
     told = TOLD.get(ended_by or "", RESTARTING)
     return AttemptOutcome.cut(attempt.relay, status, told, billable=attempt.sent)
 
 
 def hangup_of(outcome: AttemptOutcome, *, unseen: bool) -> HangupEnd | None:
-    """Return how the attempt of a client that left ended, `None` where the client stayed."""
+    """Return how an attempt whose client disconnected ended, `None` if the client stayed."""
     if unseen and (outcome.is_given_up or outcome.is_silent):
         return "unseen"
     if outcome.status != "client_gone":
@@ -40,7 +40,7 @@ def hangup_of(outcome: AttemptOutcome, *, unseen: bool) -> HangupEnd | None:
 
 
 def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
-    """Return what the ending says of the target; `None`: it was ours or the client's doing."""
+    """Return whether the target did well; `None` if the gateway or the client caused the end."""
     if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
         return True
     if outcome.error in (FirstTokenTimeout.kind, DispatchSuperseded.kind):
@@ -54,7 +54,7 @@ def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
 
 
 def usage_findings(record: AttemptSettled) -> Iterator[str]:
-    """Return all that is to be said of a target's usage; the row's flag says the first."""
+    """Yield all findings about a target's usage; the row's flag has only the first."""
     if record.disputed:
         yield "disputed"
     if record.claimed_pusd is not None:

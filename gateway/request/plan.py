@@ -1,7 +1,7 @@
-"""From a question to an ordered list of places to ask: model, policy, candidates, decision.
+"""Routing plans: the model, policy, decision and ordered candidates of one request.
 
-Planning reads state and awaits nothing. `Planner.plan` may be called again for the same request
-(a policy that queues): only the moving half of the candidates differs.
+Planning reads state and awaits nothing. `RoutePlanner.plan` may be called again for a request that
+its policy queues: only the changing part of the candidates differs.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ from router.types import Decision, InfeasibleAction, Policy, Residency, RoutingR
 
 
 class AttemptPlan(msgspec.Struct, frozen=True):
-    """One candidate to try: the verdict that put it there, its target, and what it counts on."""
+    """One candidate to try: its verdict, its snapshot and its budget scopes."""
 
     verdict: Verdict
     frozen: CandidateSnapshot
@@ -56,7 +56,10 @@ class AttemptPlan(msgspec.Struct, frozen=True):
 
 
 class RoutingPlan(msgspec.Struct, frozen=True):
-    """`route` is what it shares with others of its key and model; `frozen` goes by its targets."""
+    """The plan of one request: model, policy, decision and ordered candidates.
+
+    `route` is shared by all requests of its key and model; `frozen` is in the order of its targets.
+    """
 
     request_id: str
     asked: InferenceRequest
@@ -87,11 +90,11 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     @property
     def learning_key(self) -> tuple[str, str]:
-        """Model and team: output lengths, bytes per token."""
+        """Return (model, team), the key of learned output lengths and bytes per token."""
         return self.route.learning_key
 
     def step(self, verdict: Verdict) -> AttemptPlan:
-        """Return the step that tries a candidate of the decision's order."""
+        """Return the attempt plan of a candidate in the decision's order."""
         candidate = verdict.candidate
         for frozen, scopes in zip(self.frozen, self.route.rooms.scopes, strict=True):
             if frozen.candidate is candidate:
@@ -100,11 +103,11 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     @property
     def steps(self) -> tuple[AttemptPlan, ...]:
-        """All of them in their order; dispatch makes one when it comes to it."""
+        """Return the attempt plans of all candidates in order; dispatch makes them one by one."""
         return tuple([self.step(verdict) for verdict in self.decision.order])
 
     def with_attempt(self, step: AttemptPlan) -> "RoutingPlan":
-        """Return a copy of the plan with this step in its decision, as it is sent."""
+        """Return a copy of the plan whose decision has this step, as it is sent."""
         known, changed = self.decision, step.verdict.candidate.name
         order, verdicts = (
             tuple(
@@ -138,7 +141,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     @property
     def inputs(self) -> bytes:
-        """Everything that `decide` was given, to be decided again; empty where that is too long."""
+        """Return the inputs of `decide`, to repeat the decision; empty if they are too long."""
         if self.changed:
             return b""
         candidates = [entry.candidate for entry in self.frozen]
@@ -146,12 +149,12 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     @property
     def residency(self) -> Residency:
-        """The tightest that the targets were chosen by."""
+        """Return the tightest residency by which the targets were chosen."""
         return tighten(self.request.residency, self.policy.residency)
 
     @property
     def best_own(self) -> Verdict | None:
-        """The own engine that came furthest: least load, or the first that was looked at."""
+        """Return the best own engine: a feasible one first, then the one with the least load."""
         verdicts = self.decision.verdicts
         if self.earlier:
             verdicts = tuple(chain(verdicts, *(decision.verdicts for decision in self.earlier)))
@@ -160,7 +163,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     @property
     def unaffordable(self) -> tuple[Target, ...]:
-        """Those that only budgets keep away."""
+        """Return the targets that are only out because of budgets."""
         names = {
             verdict.candidate.name
             for verdict in self.decision.verdicts
@@ -170,7 +173,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     @property
     def min_bound_pusd(self) -> int | None:
-        """The most that the request could cost at the cheapest of those."""
+        """Return the request's cost bound at the cheapest target that a budget keeps out."""
         bounds = [
             verdict.candidate.bound_pusd
             for verdict in self.decision.verdicts
@@ -181,11 +184,11 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LearnedEstimates:
-    """Estimates learned from past requests: bytes per token and output lengths, by model and team.
+    """Estimates learned from past requests, by model and team.
 
-    `target_output`: output that targets make beside their limits, or do not show;
-    `target_prompts`: prompts that they bill beyond their bounds; `cached`: what providers' prompt
-    caches have; `exchange`: tells the other workers of lengths.
+    They are bytes per token and output lengths. `target_output` has output that targets make beyond
+    their limits or do not show. `target_prompts` has prompts that they bill beyond their bounds.
+    `cached` forecasts providers' prompt caches. `exchange` sends lengths to the other workers.
     """
 
     ratio: TokenRatio
@@ -197,7 +200,7 @@ class LearnedEstimates:
 
 
 class PlannerProtocol(Protocol):
-    """Source of plans: `RoutePlanner`, or one that asks more of it (`gateway.batches`)."""
+    """A source of plans; implemented by `RoutePlanner` and in `gateway.batches`."""
 
     def plan(
         self,
@@ -216,7 +219,7 @@ class PlannerProtocol(Protocol):
 
     @property
     def inspects(self) -> bool:
-        """Whether a policy says anything of content."""
+        """Return whether a policy has rules for content."""
 
     def content_terms(
         self, request_id: str, asked: InferenceRequest, identity: Identity, clock: Clock
@@ -253,7 +256,7 @@ class RoutePlanner:
         sticky: Callable[[str], str | None],
         turn: StageTurn | None = None,
     ) -> RoutingPlan:
-        """Plan a model's first stage, or the one whose `turn` it is.
+        """Plan the first stage of a model, or the stage of `turn`.
 
         Raises `RequestError` 404 for an unknown model, 403 for one the key may not use.
         """
@@ -311,7 +314,7 @@ class RoutePlanner:
     def content_terms(
         self, request_id: str, asked: InferenceRequest, identity: Identity, clock: Clock
     ) -> tuple[ContentTerms, bool]:
-        """Return what its policy says of content, and whether it stays inside in any case."""
+        """Return the policy's content terms, and whether the request stays inside in any case."""
         route = self._routes.find(asked.model, identity)
         terms = route.chain.constant
         if terms is None:
@@ -322,9 +325,9 @@ class RoutePlanner:
     def prompt_tokens(
         self, asked: InferenceRequest, identity: Identity, clock: Clock | None = None
     ) -> int:
-        """Return the estimated tokens of a prompt without a request; 404 and 403 as `plan`.
+        """Return the estimated tokens of a prompt. Raises `RequestError` as `plan` does.
 
-        Without a clock no model has retired.
+        Without a clock, retired models count as served.
         """
         route = self._routes.find(asked.model, identity, clock)
         ratio, key = self._learned.ratio, route.learning_key
@@ -375,7 +378,7 @@ class RoutePlanner:
         frozen: tuple[CandidateSnapshot, ...],
         now_s: float,
     ) -> Decision | None:
-        """Return a shadow policy's decision on the same candidates, with the same cap."""
+        """Return a shadow policy's decision on the same candidates with the same cost cap."""
         asked = replace(request, preferred=terms.preferred, barred=terms.barred)
         asked = bar_partly_priced(asked, frozen, terms.rule.policy.max_cost_pusd)
         offered = [entry.candidate for entry in frozen]

@@ -1,4 +1,4 @@
-"""Facts of a request for its rule: what conditions ask, whether it may leave, its session."""
+"""Facts of a request for its policy: condition inputs, residency and session."""
 
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
@@ -34,7 +34,7 @@ def condition_input(
 
 
 def may_leave(route: RouteContext, asked: InferenceRequest, terms: PolicyTerms) -> bool:
-    """Whether nothing keeps a request inside."""
+    """Return whether no residency keeps the request inside."""
     return {route.residency, asked.residency, terms.rule.policy.residency} == {_ANY}
 
 
@@ -45,7 +45,7 @@ def terms_of(
     request_id: str,
     clock: Clock,
 ) -> PolicyTerms:
-    """Return what the request's rule says, which may ask for more than key and model."""
+    """Return the request's policy terms, which may depend on more than key and model."""
     return route.chain.terms(
         lambda: condition_input(asked, route, prompt_tokens),
         wall_us=clock.wall_us(),
@@ -58,7 +58,7 @@ def terms_of(
 def residency_of(
     route: RouteContext, asked: InferenceRequest, terms: PolicyTerms
 ) -> tuple[Residency, str]:
-    """Return the tightest residency but for the policy's own, and kinds of content that tighten."""
+    """Return the tightest residency except the policy's, and content kinds that tightened it."""
     residency = route.residency
     if asked.residency is not _ANY:
         residency = tighten(residency, asked.residency)
@@ -70,5 +70,8 @@ def residency_of(
 
 
 def session_key(model: str, identity: Identity, session: str) -> str:
-    """A session belongs to a team and a model: nobody can ride on another team's stickiness."""
+    """Return the key of a session, which belongs to one team and one model.
+
+    No team can use the session affinity of another.
+    """
     return f"{identity.team_id}\x00{model}\x00{session}"

@@ -1,7 +1,7 @@
-"""The part of a claim that its model can have made narrows budgets until it is reconciled.
+"""The plausible part of a claim: it reduces budgets until the claim is reconciled.
 
-It follows from the context and the longest answer that the provider states, not from the claim's
-own figure: a false one narrows a budget by one longest answer, however large it is.
+It follows from the context and the longest answer that the provider states. A false figure reduces
+a budget by one longest answer at most, however large it is.
 """
 
 from typing import NamedTuple
@@ -22,11 +22,11 @@ SEARCHES_UNSTATED = 100  # of one answer: five times what deep research was seen
 
 
 class ClaimTerms(NamedTuple):
-    """Bounds of a claim. `held` is what the attempt was held for, which is plausible always.
+    """Bounds of a claim. What fits `held`, the bounds of the hold, is always plausible.
 
-    `limits` are None where nobody states them: then the longest answer is what no model exceeds.
-    `reads_elsewhere`: the target may read more than it was sent, as a search's results. `contexts`:
-    how many contexts all prompts can fill, None where each text of a list may fill one.
+    `limits` is None where none are stated: then bounds above any model's apply. `reads_elsewhere`:
+    the target may read more than it was sent, such as a search's results. `contexts` is how many
+    contexts all prompts can fill, None where each text of a list may fill one.
     """
 
     held: UsageBounds
@@ -36,9 +36,9 @@ class ClaimTerms(NamedTuple):
 
 
 def plausible_tokens(claim: TokenCounts, terms: ClaimTerms, searches_limit: int) -> TokenCounts:
-    """Return the claim with no more of anything than its model can have read and made.
+    """Return the claim cut to what its model can have read and made.
 
-    `searches_limit` is the price's, 0 where nobody stated it.
+    `searches_limit` is the price's, 0 if it states none.
     """
     held, limits = terms.held, terms.limits
     output, context = OVERRUN_LIMIT, CONTEXT_UNSTATED
@@ -57,7 +57,7 @@ def plausible_tokens(claim: TokenCounts, terms: ClaimTerms, searches_limit: int)
 def plausible_pusd(
     claim: TokenCounts, price: Price, tier: str | None, *, booked_pusd: int, claimed_pusd: int
 ) -> int:
-    """Return what a plausible claim costs beyond what is booked, at most what is claimed."""
+    """Return the cost of a plausible claim above the booked cost, at most the claimed cost."""
     cost, _ = tier_cost_pusd(claim, price, tier)
     return max(0, min(cost, claimed_pusd) - booked_pusd)
 
@@ -65,7 +65,7 @@ def plausible_pusd(
 def plausible_claim(attempt: Attempt, told: TokenCounts) -> TokenCounts:
     """Return the plausible part of what an attempt's target claims.
 
-    `told` are the target's figures, as far as the text that came does not contradict them.
+    `told` has the target's figures, as far as the received text does not contradict them.
     """
     frozen, request = attempt.step.frozen, attempt.plan.request
     units = KINDS[request.kind].units

@@ -1,7 +1,7 @@
-"""One prompt that is read on another engine than the one that answers: its state, until it is over.
+"""State of a prompt that one engine reads (prefill) and another answers (decode).
 
-The engine that reads keeps the prompt's KV until the other one has fetched it, or its lease ends.
-So the promise of its KV stays on the board until then, whatever became of the request.
+The prefill engine keeps the prompt's KV until the other engine has fetched it or its lease ends.
+Until then the KV stays reserved in the shared load table, whatever happens to the request.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from router.types import EngineState, PrefillForecast
 
 
 class LegEnd(StrEnum):
-    """The end of an engine's part in an attempt; kept in the ledger."""
+    """The end of an engine's part in an attempt; stored in the ledger."""
 
     DONE = "done"
     FAILED = "failed"  # the engine did not do it
@@ -25,10 +25,11 @@ class LegEnd(StrEnum):
 
 @dataclass(slots=True)
 class PrefillLeg:
-    """Times are monotonic seconds. `params`: what the other engine needs to fetch the KV.
+    """The prefill part of an attempt. Times are monotonic seconds.
 
-    `sent`: whether a byte may have left for the engine that reads. `handed`: whether one may have
-    left for the engine that answers, which then sees to it that the KV is freed.
+    `params` is what the answering engine needs to fetch the KV. `sent`: a byte may have been sent
+    to the prefill engine. `handed`: one may have been sent to the answering engine, which then sees
+    that the KV is freed.
     """
 
     target: Target
@@ -47,23 +48,23 @@ class PrefillLeg:
 
     @property
     def is_read(self) -> bool:
-        """Whether the prompt's KV is there to be fetched."""
+        """Return whether the prompt's KV can be fetched."""
         return self.params is not None
 
     def finish(self, now_s: float, params: Mapping[str, Any], prompt_tokens: int | None) -> None:
-        """The prompt is read, and its KV waits for who fetches it."""
+        """Record that the prompt is read and its KV waits to be fetched."""
         self.ended_s, self.params, self.prompt_tokens = now_s, params, prompt_tokens
         self.end = LegEnd.DONE
         if self.flight is not None:
             self.flight.keep(now_s)
 
     def fail(self, now_s: float) -> None:
-        """The engine did not read it: nothing is kept there, as far as anybody knows."""
+        """Record that the engine did not read the prompt, and release its load."""
         self.ended_s, self.end = now_s, LegEnd.FAILED
         self.release()
 
     def record_fetched(self, now_s: float) -> None:
-        """The first word came from the other engine: nothing is kept for it any more."""
+        """Record the first token of the answering engine: the KV was fetched."""
         if self.read_s is None and self.is_read:
             self.read_s = now_s
             if self.target.transfers is not None and self.ended_s is not None:
@@ -72,7 +73,7 @@ class PrefillLeg:
             self.release()
 
     def release(self) -> None:
-        """Nothing of it is held on the board any more."""
+        """Release the load that is reserved for the prompt."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
@@ -81,10 +82,10 @@ class PrefillLeg:
             self.flight = None
 
     def close(self, *, failed: bool) -> bool:
-        """The attempt is over. Return whether its KV is kept for nobody, so that someone frees it.
+        """End the attempt's part; return whether its KV is left over and must be freed.
 
-        Where the engine that answers failed nobody knows what it told the other one, and what was
-        read is held until its lease ends.
+        If the answering engine failed, it is unknown whether that engine fetched the KV, which
+        stays reserved until its lease ends.
         """
         if self.flight is None or not self.is_read:
             self.release()

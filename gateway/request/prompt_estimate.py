@@ -1,4 +1,4 @@
-"""The tokens of a prompt: an estimate, its bound, and the input of each target's bound."""
+"""Tokens of a prompt: the estimate, its bound, and the input of each target's bound."""
 
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import sound_tokens
@@ -12,9 +12,9 @@ from router.token_ratio import TokenRatio
 def estimate_prompt(
     asked: InferenceRequest, ratio: TokenRatio, key: RowKey, stated: int
 ) -> tuple[int, int]:
-    """Return the prompt's estimate and its bound at a target of which nothing is known, in tokens.
+    """Return the prompt's estimated tokens and their bound at a target without known limits.
 
-    `stated`: the most tokens of a picture, by the configuration.
+    `stated` is the configured maximum of tokens per picture.
     """
     # The data of pictures are no text, whatever is known of their size.
     estimate, bound = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)
@@ -34,7 +34,7 @@ def estimate_prompt(
 def prompt_media(
     asked: InferenceRequest, ratio: TokenRatio, key: RowKey, stated: int
 ) -> PromptMedia | None:
-    """Return what each target's own bound needs; None of a text, as nearly always."""
+    """Return the input of each target's own bound; None for plain text, the usual case."""
     forecast = asked.members.get("prediction")
     if not (asked.media_parts or asked.files or forecast or asked.sound_tokens_bound):
         return None
@@ -52,5 +52,5 @@ def prompt_media(
 
 
 def _reads_apart(asked: InferenceRequest) -> bool:
-    """Whether each input is read by itself: a conversation is one prompt, a list is none."""
+    """Return whether each input is read by itself, as in a list; a conversation is one prompt."""
     return not KINDS[asked.kind].generated

@@ -1,7 +1,7 @@
-"""Judges what usage has for a prompt beyond its target's bound, and what that teaches.
+"""Prompt usage above the target's bound, and the lesson from it.
 
-Usage tells one number of a whole prompt, at some targets the sound's apart. What exceeds the bound
-is laid to pictures and sounds, else to the context.
+Usage has one number for a whole prompt, at some targets a second one for sound. The excess is
+attributed to pictures and sounds, else to the context.
 """
 
 from gateway.fleet.prompt_bound import TargetPrompt, most_read, picture_weight, prompt_bound
@@ -16,9 +16,9 @@ from router.types import Feature
 def prompt_overrun_of(
     attempt: Attempt, tokens: TokenCounts, ratio: TokenRatio
 ) -> PromptOverrun | None:
-    """Return the overrun of an answer that was believed; None: nothing that teaches.
+    """Return the overrun of a believed answer; None where nothing is learned.
 
-    It is against the bound before anything was learned: what is held for is seen again, too.
+    It is measured against the bound before learning, so that a learned excess is seen again.
     """
     prompt = attempt.step.frozen.prompt
     if prompt is None:
@@ -39,7 +39,7 @@ def prompt_overrun_of(
 
 
 def _parts_overrun(prompt: TargetPrompt, tokens: TokenCounts, text: int) -> PromptOverrun:
-    """The factors by which pictures and sounds exceed their tokens, where these are exceeded."""
+    """Return the factors by which pictures and sounds exceed their estimated tokens."""
     beside = tokens.whole_prompt - text
     weight, sounds = picture_weight(prompt), prompt.sounds
     if prompt.has_files or beside <= prompt.pictures + sounds:
@@ -56,10 +56,10 @@ def _parts_overrun(prompt: TargetPrompt, tokens: TokenCounts, text: int) -> Prom
 
 
 def _fills_context(prompt: TargetPrompt, billed: int) -> bool:
-    """Whether the context was too small, and not its parts alone."""
+    """Return whether the assumed context was too small, rather than the parts alone."""
     return prompt.has_files or (prompt.context > 0 and billed > prompt.context)
 
 
 def _reads_elsewhere(attempt: Attempt, tokens: TokenCounts) -> bool:
-    """Whether the target may have read what its own tools found."""
+    """Return whether the target may have read results of its own tools."""
     return bool(tokens.searches) or Feature.HOSTED_TOOLS in attempt.plan.request.features

@@ -1,9 +1,9 @@
-"""The first leg of a request that goes apart: one engine reads its prompt, and keeps the KV.
+"""Prefill on another engine: one engine reads a prompt and keeps its KV for another.
 
-The protocol is vLLM's: the request with one token of answer and `do_remote_decode`; its answer has
-`kv_transfer_params`, which go with the whole request to the engine that answers. Whatever fails
-here loses nothing: the engine that answers reads the prompt itself. KV that nobody will fetch is
-freed by having it fetched: a request of one token on any engine that can.
+The protocol is vLLM's. The prefill request has one output token and `do_remote_decode`; its answer
+has `kv_transfer_params`, which are sent with the whole request to the answering engine. A failure
+here loses nothing: the answering engine reads the prompt itself. KV that is left over is freed by a
+one-token request on any engine that can fetch it.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _encode = msgspec.json.encode
 
 
 class _PrefillAnswer(msgspec.Struct):
-    """The members of the engine's answer that are read."""
+    """The members of the prefill engine's answer that are used."""
 
     kv_transfer_params: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
@@ -59,7 +59,10 @@ _answer = msgspec.json.Decoder(_PrefillAnswer).decode
 
 @dataclass(frozen=True, slots=True)
 class PromptReader:
-    """`frees`: what frees KV at this moment, so that a worker can wait for it."""
+    """A reader of prompts on prefill engines.
+
+    `frees` has the running tasks that free KV, so that a worker can wait for them.
+    """
 
     flights: LoadTracker
     experience: TargetStats
@@ -67,7 +70,7 @@ class PromptReader:
     frees: set[asyncio.Task[None]]
 
     def reserve(self, plan: RoutingPlan, step: AttemptPlan, now_s: float) -> PrefillLeg | None:
-        """Promise the KV of the engine that reads, where the decision chose one."""
+        """Reserve the KV at the prefill engine, if the decision chose one."""
         forecast = step.verdict.prefill
         if forecast is None:
             return None
@@ -83,7 +86,7 @@ class PromptReader:
         return PrefillLeg(target, option.engine, forecast, flight, now_s)
 
     async def read(self, attempt: Attempt, path: str, body: bytes, deadlines: Deadlines) -> None:
-        """Have the prompt read. A failure is noted, and the request goes on without it."""
+        """Have the prompt read. A failure is recorded, and the request goes on without."""
         leg = attempt.prefill
         assert leg is not None, "the caller looked"
         call = Call(path, prompt_body(body), False, {"x-request-id": attempt.id}, deadlines)
@@ -115,7 +118,7 @@ class PromptReader:
         return transfer_params(body)
 
     def close(self, attempt: Attempt, *, failed: bool) -> None:
-        """The attempt is over: free what it left, or hold it until its lease ends."""
+        """End the attempt's prefill: free the KV, or hold it until its lease ends."""
         leg = attempt.prefill
         if leg is None:
             return
@@ -129,7 +132,7 @@ class PromptReader:
             task.add_done_callback(self.frees.discard)
 
     async def _free(self, attempt: Attempt, leg: PrefillLeg, body: tuple[str, bytes]) -> None:
-        """Have the KV fetched by an engine that can; where none can, its lease ends."""
+        """Free the KV by having an engine fetch it; if none can, its lease ends."""
         assert leg.params is not None, "nothing is kept without it"
         path, asked = body
         wanted = freeing_body(asked, leg.params)
@@ -154,14 +157,14 @@ class PromptReader:
 
 
 def prompt_body(body: bytes) -> bytes:
-    """The request as the engine gets it that only reads."""
+    """Return the body for the prefill engine, which only reads the prompt."""
     members: dict[str, Any] = dict(_decode(one_token(body)))
     members[MEMBER] = _ASKED
     return _encode(members)
 
 
 def one_token(body: bytes) -> bytes:
-    """The request with an answer of one token, in one piece."""
+    """Return the body with an answer of one token, without a stream."""
     members: dict[str, Any] = dict(_decode(body))
     for name in _LENGTHS:
         members.pop(name, None)
@@ -169,22 +172,22 @@ def one_token(body: bytes) -> bytes:
 
 
 def with_params(body: bytes, params: Mapping[str, Any]) -> bytes:
-    """The request with where its prompt's KV is."""
+    """Return the body with the parameters by which its prompt's KV is fetched."""
     return _encode({**_decode(body), MEMBER: params})
 
 
 def freeing_body(body: bytes, params: Mapping[str, Any]) -> bytes:
-    """The request that only fetches, under a salt that no other has.
+    """Return the body that only fetches the KV, under a random cache salt.
 
-    What it fetches may have been freed and filled anew meanwhile: an engine's prefix cache must
-    never give that to anybody as the KV of this prompt.
+    The KV may have been freed and overwritten in between: an engine's prefix cache must never serve
+    it to others as the KV of this prompt.
     """
     members = _decode(with_params(one_token(body), params))
     return _encode({**members, "cache_salt": secrets.token_hex(16)})
 
 
 def without_params(body: bytes) -> bytes:
-    """The request without such a member of its client's: it would lead engines anywhere."""
+    """Return the body without the client's own transfer parameters, which could name any host."""
     if MEMBER.encode() not in body:
         return body
     members = dict(_decode(body))
@@ -193,7 +196,7 @@ def without_params(body: bytes) -> bytes:
 
 
 def transfer_params(body: bytes) -> tuple[Mapping[str, Any], int | None]:
-    """Return where the KV is, and how many tokens the prompt has. Raises `InvalidResponse`."""
+    """Return the KV's transfer parameters and the prompt's tokens. Raises `InvalidResponse`."""
     try:
         answer = _answer(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -209,7 +212,7 @@ def transfer_params(body: bytes) -> tuple[Mapping[str, Any], int | None]:
 
 
 def fetching_body(attempt: Attempt, body: bytes) -> bytes:
-    """Return the body with where the prompt's KV is, if anywhere, and not where its client says."""
+    """Return the body with the prompt's transfer parameters, if any, in place of the client's."""
     body, leg = without_params(body), attempt.prefill
     if leg is None or leg.params is None:
         return body
@@ -218,5 +221,5 @@ def fetching_body(attempt: Attempt, body: bytes) -> bytes:
 
 
 def may_be_the_fetch(attempt: Attempt, error: BackendError) -> bool:
-    """Whether an answer may have failed because the prompt's KV could not be fetched."""
+    """Return whether the try may have failed because the prompt's KV could not be fetched."""
     return attempt.prefill is not None and isinstance(error, ServerError | StreamError)

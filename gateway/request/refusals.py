@@ -1,4 +1,4 @@
-"""Errors to clients that get no answer: cause and fix, without a provider's secrets."""
+"""Errors for clients that get no answer: cause and fix, without a provider's secrets."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -57,9 +57,9 @@ _PARTS = {  # of a member that cannot be left out: what asks for the feature, an
 
 
 class Failure(NamedTuple):
-    """Words for a failed target: `reason` beside a status, `did` without one.
+    """Texts for a failed target: `reason` follows a status, `did` stands without one.
 
-    `cure`: what the client can do; empty where a retry may help.
+    `cure` is what the client can do; empty where a retry may help.
     """
 
     did: str
@@ -114,7 +114,7 @@ HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
 
 
 class BudgetShortfall(NamedTuple):
-    """The budget that refused, and the most that the request could have cost; `None`: unpriced."""
+    """The budget that refused, and the request's cost bound; `None` if it has no price."""
 
     budget: BudgetRefusal
     bound_pusd: int | None
@@ -127,13 +127,11 @@ def over_budget(
     *,
     named: Collection[str] = (),
 ) -> RequestError:
-    """The 429 that names the budget and its reset; SDKs must not hammer it.
+    """Return the 429 that names the budget and its reset, and tells SDKs not to retry.
 
-    `named`: tags that the request named itself. Their values may be others', and what those have
-    left is not told.
-
-    Where a bound of `bound_pusd` fits beside what is spent, and holds alone are in its way (of
-    requests under way when the budget was declared, too), another try is worth it.
+    The headroom of a tag that the request set itself (`named`) is not disclosed: it may be
+    another's. If `bound_pusd` fits beside what is spent and only holds are in the way, including
+    those of requests open when the budget was declared, the error asks for a retry.
     """
     if bound_pusd is not None and refusal.is_for_holds(bound_pusd):
         message = f"Budget `{refusal.scope}` has room for this request once others have ended."
@@ -155,7 +153,7 @@ def over_budget(
 
 
 def queue_refusal(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> RequestError:
-    """The policy would let it wait, and the line is full, or too slow for its deadline."""
+    """Return the error for a full admission queue, or one too slow for the deadline."""
     if hopeless:
         message = f"`{plan.model}` has no room for this request before its deadline."
         return RequestError("no_capacity", message, retry_after_s=max(RETRY_AFTER_S, wait_s))
@@ -164,9 +162,10 @@ def queue_refusal(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> Reques
 
 
 def infeasible(plan: RoutingPlan) -> RequestError:
-    """No candidate may serve it, budgets apart: the reasons, and whether waiting can help.
+    """Return the error for a request that no candidate may serve, budgets aside.
 
-    A target that serves and has no room is a 429; where none serves, it is not the client's rate.
+    It gives the reasons and whether waiting helps. If a serving target has no capacity, the status
+    is 429; if none serves, it is 503, since the client's rate is not the cause.
     """
     decision = plan.decision
     if decision.reason is Reason.FEATURE:
@@ -196,7 +195,7 @@ def infeasible(plan: RoutingPlan) -> RequestError:
 
 
 def _reasons_of(verdicts: Sequence[Verdict], in_detail: Reason | None = None) -> str:
-    """Return each target with why it cannot serve; of many the first `SHOWN_TARGETS`.
+    """Return the targets with their reasons, at most the first `SHOWN_TARGETS`.
 
     `in_detail`: the reason whose figures a client can change.
     """
@@ -214,7 +213,7 @@ def _details(verdicts: Sequence[Verdict], reason: Reason) -> Iterator[str]:
 
 
 def _retry_delay_s(verdicts: Sequence[Verdict]) -> float:
-    """When the first target may have room: APIs say so, an own engine may at any moment."""
+    """Return the seconds until a target may have capacity: an API states it, an engine is 1 s."""
     waits = [
         verdict.candidate.api.retry_after_s if verdict.candidate.api else RETRY_AFTER_S
         for verdict in verdicts
@@ -224,7 +223,7 @@ def _retry_delay_s(verdicts: Sequence[Verdict]) -> float:
 
 
 def _feature_refusal(plan: RoutingPlan) -> RequestError:
-    """Names the members that ask for what the target that comes closest does not offer."""
+    """Return the error that names the members whose features the closest target lacks."""
     missing = min(
         (
             plan.request.features - verdict.candidate.features
@@ -262,9 +261,9 @@ def _requesting_member(feature: Feature, plan: RoutingPlan) -> str:
 def upstream_failure(
     error: BackendError, target: str | None = None, before: Sequence[str] = ()
 ) -> RequestError:
-    """Return what the client is told: which target failed, how, and what to do.
+    """Return the error for the client: which target failed, how, and what to do.
 
-    `target`: its name as `x-breakeven-backend` tells it; `before`: targets that had failed already.
+    `target` is its name as in `x-breakeven-backend`; `before` lists targets that failed earlier.
     """
     kind = "timeout" if _timed_out(error) else "upstream"
     wait_s = error.retry_after_s
@@ -294,7 +293,7 @@ def upstream_failure(
 def after_earlier(
     told: RequestError, earlier: RequestError | None, verdicts: Sequence[Verdict]
 ) -> RequestError:
-    """Return `told`, which asks for no retry only where no other target could answer that one."""
+    """Return `told`, with its advice against a retry only if no other target could answer."""
     waited_for = any(verdict.reason in _FULL or verdict.reason in _AWAY for verdict in verdicts)
     if waited_for or (earlier is not None and earlier.retry is None):
         told.retry = None
@@ -302,7 +301,7 @@ def after_earlier(
 
 
 def status_of(error: BackendError) -> tuple[Status, int]:
-    """The ledger's words for the failure: (status, HTTP status)."""
+    """Return the failure as the ledger records it: (status, HTTP status)."""
     if isinstance(error, StreamError):
         return "upstream_error", error.status or 502
     if not error.billable:

@@ -1,4 +1,4 @@
-"""Reads what a target reported of an attempt, and whether the text that came bears it out."""
+"""Usage that a target reported of an attempt, checked against the received text."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -44,8 +44,8 @@ USUAL_TOKEN_BYTES = 16
 class UsageReading(NamedTuple):
     """A target's figures; `disputed`: no target can have meant them.
 
-    `contradicts`: only that they contradict each other, and these are the most of them. `claim`:
-    with figures that were told and cannot be: its bill may say them. None where there are none.
+    `contradicts`: they only contradict each other, and these are the largest of them. `claim` adds
+    reported figures that are impossible, as a bill may have them; None where there are none.
     """
 
     tokens: TokenCounts
@@ -57,7 +57,7 @@ class UsageReading(NamedTuple):
 
 
 class Contradiction(Enum):
-    """The way in which the received text contradicts a figure of output."""
+    """The direction in which the received text contradicts a figure of output."""
 
     TOO_LOW = auto()
     TOO_HIGH = auto()
@@ -66,11 +66,11 @@ class Contradiction(Enum):
 def read_usage(
     attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput | None = None
 ) -> UsageReading | None:
-    """Return what the target reported; None when it reported nothing that can be read.
+    """Return what the target reported; None if nothing readable was reported.
 
-    Figures of a stream grow. Of several the most of each count, but of those that the text makes
-    too high; what a later figure takes back is disputed, and what the figure's own list
-    contradicts. `known`: of APIs, what they make and do not show.
+    Figures of a stream grow, so the largest of each count is used, except those that the text shows
+    to be too high. A later figure that takes back an earlier one is disputed, and so is one that
+    its own list contradicts. `known` has what APIs make and do not show.
     """
     best = _best_reading(attempt, outcome, known)
     told = (outcome.usage or {}, *outcome.earlier_usage)
@@ -109,14 +109,14 @@ def _best_reading(
 
 
 def _is_claimed(reading: UsageReading, merged: list[UsageReading]) -> bool:
-    """Whether a figure is its target's own, and more than what is booked: no estimate."""
+    """Return whether a reading is the target's own, no estimate, and is not booked."""
     return reading not in merged and reading.basis != "estimated"
 
 
 def _is_beyond_text(
     reading: UsageReading, attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput | None
 ) -> bool:
-    """Whether it counts more than can have been made."""
+    """Return whether a reading counts more output than can have been made."""
     if find_contradiction(reading, attempt, outcome) is not Contradiction.TOO_HIGH:
         return False
     return known is None or not is_kept_back(reading, attempt, outcome, known)
@@ -125,9 +125,9 @@ def _is_beyond_text(
 def is_kept_back(
     found: UsageReading, attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput
 ) -> bool:
-    """Whether more output than text may have been made, and not shown: within what was held for.
+    """Return whether output above the text may have been made, within the hold.
 
-    It was thought, or withheld as a whole, as by a filter.
+    It may be thoughts, or an answer that was withheld as a whole, for example by a filter.
     """
     if found.disputed or not is_within(found.tokens, bounds_of(attempt)):
         return False
@@ -156,7 +156,7 @@ def _reading(
 def _judged(
     tokens: TokenCounts, attempt: Attempt, outcome: AttemptOutcome, usage: Mapping[str, Any]
 ) -> UsageReading:
-    """Return the figures as they can be meant, by what was sent and what was held for."""
+    """Return the figures checked against what was sent and what was held."""
     if tokens.audio_output and not _has_sound(attempt, outcome):
         tokens = replace(tokens, audio_output=0)  # nobody asked for it, and none came
     bounds, asked = bounds_of(attempt), attempt.plan.asked
@@ -180,7 +180,7 @@ def _judged(
 
 
 def reads_elsewhere(attempt: Attempt, tokens: TokenCounts) -> bool:
-    """Return whether a target may have read more than it was sent, as what its searches found."""
+    """Return whether a target may have read more than it was sent, such as search results."""
     return bool(tokens.searches or _READ_ELSEWHERE & attempt.plan.asked.features)
 
 
@@ -193,10 +193,10 @@ def context_of(attempt: Attempt) -> int | None:
 def find_contradiction(
     found: UsageReading, attempt: Attempt, outcome: AttemptOutcome
 ) -> Contradiction | None:
-    """Return how the text speaks against the figures, where these are of all of it.
+    """Return how the text contradicts the figures, where these cover all of the text.
 
-    So is a figure that stands beside the last words. It may lag behind what was read of an answer
-    that we gave up, and may count what a target kept back of one that it broke off.
+    A figure in the last text event covers it, too. A figure may lag behind the text of an answer
+    that the gateway gave up, and may count withheld output of one that broke off.
     """
     choices = attempt.plan.request.n
     lags = not outcome.usage_final and (outcome.usage_behind or outcome.is_given_up)
@@ -221,7 +221,7 @@ def find_contradiction(
 
 
 def _repeated_bytes(attempt: Attempt) -> int:
-    """Bytes of an answer that may be the prompt's own, which its target need not have made."""
+    """Return the bytes of an answer that may repeat the prompt, and need no generation."""
     asked = attempt.plan.asked
     echoes = "echo" in asked.members and bytes(asked.members["echo"]) == b"true"
     goes_on = "messages" in asked.members and is_continued(bytes(asked.members["messages"]))
@@ -229,7 +229,7 @@ def _repeated_bytes(attempt: Attempt) -> int:
 
 
 def bounds_of(attempt: Attempt) -> UsageBounds:
-    """Return what the attempt's hold was made of."""
+    """Return the bounds of the attempt's hold."""
     request, frozen = attempt.plan.request, attempt.step.frozen
     told = request.max_tokens is not None or frozen.candidate.output_cap is not None
     prompt = frozen.prompt_bound(request)
@@ -237,7 +237,7 @@ def bounds_of(attempt: Attempt) -> UsageBounds:
 
 
 def bounded_request(attempt: Attempt) -> RoutingRequest:
-    """Return the request with the prompt's bound that the attempt's hold was made of."""
+    """Return the request with the prompt bound of the attempt's hold."""
     request, frozen = attempt.plan.request, attempt.step.frozen
     bound = frozen.prompt_bound(request)
     if bound == request.prompt_tokens_bound:
@@ -246,7 +246,7 @@ def bounded_request(attempt: Attempt) -> RoutingRequest:
 
 
 def most_output_of(attempt: Attempt) -> int:
-    """The output tokens that the hold's bound was made of."""
+    """Return the output tokens in the bound of the attempt's hold."""
     request, frozen = attempt.plan.request, attempt.step.frozen
     cap = frozen.candidate.output_cap
     if cap is None:
@@ -263,7 +263,7 @@ def said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
 
 
 def most_said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
-    """Return the bytes of all that may be text in what came."""
+    """Return the bytes of everything received that may be text."""
     if outcome.answer is None:
         return max(outcome.said_bytes, outcome.most_said_bytes)
     if not KINDS[attempt.plan.request.kind].answer_has_text:
@@ -272,9 +272,9 @@ def most_said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
 
 
 def unnamed_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
-    """Return the bytes of words that came in places without a name here.
+    """Return the bytes of text received in members that the gateway does not know.
 
-    Of a whole answer it is all that may be said, where nothing is for certain.
+    For a whole answer without any known text, all that may be text counts.
     """
     if outcome.answer is None:
         return outcome.unnamed_bytes
@@ -284,7 +284,7 @@ def unnamed_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
 
 
 def has_media(attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    """Return whether sound or pictures came, whose tokens only the target can tell."""
+    """Return whether sound or pictures came, whose tokens only the target can count."""
     if outcome.spoken or outcome.shown:
         return True
     if outcome.answer is None or not KINDS[attempt.plan.request.kind].answer_has_text:
@@ -293,7 +293,7 @@ def has_media(attempt: Attempt, outcome: AttemptOutcome) -> bool:
 
 
 def _has_sound(attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    """Whether sound was asked for, or came."""
+    """Return whether sound was requested or received."""
     if attempt.plan.request.has_sound or outcome.spoken:
         return True
     return outcome.answer is not None and has_sound(outcome.answer)

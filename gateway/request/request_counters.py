@@ -15,7 +15,7 @@ HangupEnd = Literal["aborted", "read_to_end", "unseen"]
 
 
 class AttemptLabels(NamedTuple):
-    """Labels that attempts counted together share, with names as the client sent them."""
+    """Labels shared by attempts that are counted together; names are as clients sent them."""
 
     model: str
     target: str
@@ -53,16 +53,16 @@ class RequestCounters(Protocol):
 
     @property
     def calibration(self) -> EstimatorAccuracy:
-        """Predicted against observed values, by estimator."""
+        """Return the record of predicted and observed values, by estimator."""
 
     def count_refusal(self, reason: str) -> None:
         """Count one refused request."""
 
     def count_hangup(self, ended: HangupEnd) -> None:
-        """Count one attempt whose client left before its end, by what became of its answer."""
+        """Count one attempt whose client disconnected, by the end of its answer."""
 
     def count_static_decision(self, cause: str, decisions: int = 1) -> None:
-        """Count decisions by the configured order; 0 only makes the series exist."""
+        """Count decisions by the configured order; 0 only creates the series."""
 
     def count_undecided(self, policy: str) -> None:
         """Count one request for which a policy's condition had no answer."""
@@ -71,18 +71,19 @@ class RequestCounters(Protocol):
         """Count one attempt whose usage is disputed, above its hold, or partly read."""
 
     def count_legs(self, legs: Iterable[AttemptLeg]) -> None:
-        """Count the parts of an attempt that took two engines; none of others."""
+        """Count the parts of an attempt that took two engines; without parts, count nothing."""
 
     def count_shadow(self, policy: str, *, agrees: bool) -> None:
-        """Count one request that a shadow policy decided as well."""
+        """Count one request that a shadow policy decided, too."""
 
     def sums_of(self, labels: AttemptLabels) -> AttemptSums:
         """Return the sums to which an attempt adds its own; the next flush publishes them."""
 
     def count_observation(self, estimator: str, objection: Objection | None) -> None:
-        """Count what an estimator was offered, and why it did not learn from it, if so.
+        """Count one value offered to an estimator, and the objection if it was not learned.
 
-        An attempt's usage is counted once, as `bytes_per_token`: output lengths learn from it, too.
+        An attempt's usage is counted once, as `bytes_per_token`, although output lengths learn from
+        it, too.
         """
 
     def observe_attempt(self, target: str, duration_s: float, ttft_s: float | None) -> None:

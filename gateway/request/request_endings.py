@@ -1,4 +1,4 @@
-"""Endings of requests without an answer: refused, or cut off where nobody waits."""
+"""Ends of requests without an answer: refusals, and answers that are cut off."""
 
 import asyncio
 from collections.abc import MutableMapping
@@ -22,9 +22,9 @@ _BODY_UNREAD: Final = 408  # what follows on the connection is no request
 async def send_ending(
     reply: ClientResponse, connection: RequestConnection | None, patience_s: float
 ) -> None:
-    """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends.
+    """Tell a client that still reads why its request ended; others are cut off.
 
-    `patience_s`: for who has yet to take what came before, which may be a picture of many MiB.
+    `patience_s` is the time to take what was sent before, which may be a picture of many MiB.
     """
     if reply.ended_by == CLIENT_GONE or reply.finished:
         return
@@ -44,7 +44,7 @@ async def send_ending(
 
 
 def error_headers(error: RequestError) -> list[Header]:
-    """Return whose fault it is, which target failed, whether to try again, and when."""
+    """Return headers with the fault, the failed target, and whether and when to retry."""
     headers: list[Header] = [fault_header(error.fault)]
     if error.retry_after_s is not None:
         headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
@@ -60,7 +60,7 @@ async def refuse(
 ) -> None:
     """Answer with the OpenAI error body, unless the answer has begun.
 
-    `last`: nothing that follows on the connection is to be read. `methods`: of the path.
+    `last` closes the connection, where a body was not read. `methods` are those of the path.
     """
     if reply.started:
         return
@@ -75,5 +75,8 @@ async def refuse(
 
 
 def waits_to_send(scope: MutableMapping[str, Any]) -> bool:
-    """Whether its body is held back until it is asked for: a refusal before that is the last."""
+    """Return whether the client sends its body on request only (`Expect`).
+
+    A refusal before that must end the connection.
+    """
     return any(name == b"expect" for name, _ in scope["headers"])

@@ -1,4 +1,4 @@
-"""The body that a target gets of a client's request: its own model, usage, limits and salt."""
+"""Request body for a target: its own model name, usage options, limits and cache salt."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ _LIMITS = (OLDER_LIMIT, NEWER_LIMIT)
 
 
 def _drop_nulls(members: Members) -> bool:
-    """Whether a limit is there. One that says `null` is none, and its name may be unknown."""
+    """Drop limits that are `null`; return whether a limit is left."""
     for name in _LIMITS:
         if name in members and bytes(members[name]) == b"null":
             del members[name]
@@ -29,7 +29,7 @@ def _drop_nulls(members: Members) -> bool:
 
 
 def _name_limit(members: Members) -> None:
-    """By the one name that every engine reads: TensorRT-LLM does not know OpenAI's newer one."""
+    """Rename the limit to the name that every engine reads; TensorRT-LLM lacks the newer one."""
     given = members.pop(NEWER_LIMIT, None)
     if given is not None:
         members[OLDER_LIMIT] = given
@@ -42,7 +42,7 @@ def _standard_word(target: Target) -> str | None:
 def _with_tier(
     asked: InferenceRequest, request: RoutingRequest, target: Target
 ) -> InferenceRequest:
-    """Return the request with its target's tier, or with the standard one where that is wanted."""
+    """Return the request with its target's service tier, or the standard one if requested."""
     word = own_tier(request, target.tier) if target.tier else ""
     if asked.standard_tier and not target.own:
         word = _standard_word(target) or ""
@@ -52,7 +52,7 @@ def _with_tier(
 
 
 def unnamed_tier(asked: InferenceRequest, target: Target) -> tuple[str, ...]:
-    """Return the member of a service tier that a target is not told; empty where it is."""
+    """Return the service tier member if the target does not get it, else nothing."""
     told = not asked.standard_tier or target.own or _standard_word(target) is not None
     return () if told else (TIER_MEMBER,)
 
@@ -94,7 +94,7 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
 
 
 def attempt_route(asked: InferenceRequest, target: Target) -> tuple[str, Mapping[str, str]]:
-    """Return the path under a target's base URL, and what the client asks of it in headers."""
+    """Return the path below a target's base URL, and the headers that the client's API needs."""
     if target.speaks_messages and asked.native is not None:
         return MESSAGES_PATH, asked.native.headers
     return asked.path, {}
@@ -109,9 +109,9 @@ def body_for(
     salt: str | None,
     cap_name: str = OLDER_LIMIT,
 ) -> bytes:
-    """The body one target gets: model renamed, usage asked for, caps and salt set by us.
+    """Return the body for one target: model renamed, usage requested, caps and salt set.
 
-    `cap_name`: the member that caps the answer there, when the client named none.
+    `cap_name` is the member that caps the answer at the target, if the client named none.
     """
     if asked.form is not None:
         return asked.form.body_for(upstream_model)

@@ -1,9 +1,9 @@
-"""Tags that a request names for itself, as `x-breakeven-tags: run=42`, for a budget of each value.
+"""Tags that a request sets itself, as `x-breakeven-tags: run=42`, for budgets by value.
 
-It may name those alone that a budget on `tag:NAME=*` is set on: whatever else goes by tags goes by
-those of keys (`Identity.own_tags`). Any other is ignored, and the answer's `x-breakeven-ignored`
-names it: clients send the header on when a budget has ended. A tag of the key itself stays as it
-is, and the tag of batches is given by the house.
+Only names with a budget on `tag:NAME=*` may be set: everything else that depends on tags uses those
+of keys (`Identity.own_tags`). Other names are ignored, and listed in the answer's
+`x-breakeven-ignored`, since clients keep sending the header after a budget has ended. A tag of the
+key cannot be changed, and the tag of batches is set by the gateway.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ VALUE_LIMIT: Final = 128  # characters
 
 
 class ValuedTags(Protocol):
-    """Knows the tags with a budget for each value: `gateway.request.admission`."""
+    """Source of the tags with a budget for each value; implemented by `BudgetAdmission`."""
 
     @property
     def valued_tags(self) -> frozenset[str]: ...
@@ -28,9 +28,9 @@ class ValuedTags(Protocol):
 def with_request_tags(
     identity: Identity, said: str, budgets: ValuedTags
 ) -> tuple[Identity, tuple[str, ...]]:
-    """Return who asks with the tags of a request, and the names of those that count for nothing.
+    """Return the identity with the request's tags, and the names that were ignored.
 
-    `said`: `NAME=VALUE`, with commas between. Raises `RequestError`.
+    `said` is `NAME=VALUE` pairs separated by commas. Raises `RequestError` if malformed.
     """
     names = budgets.valued_tags
     tags = dict(identity.tags)

@@ -1,7 +1,7 @@
-"""From a target's open exchange to the client: relay, settle, then the last byte.
+"""Relays a target's answer to the client, settles it, then sends the last byte.
 
-Content goes on at once. What carries finish, usage or `[DONE]` is held back until the settle is
-durable: a client that has seen the end of an answer has a row in the ledger, also after power loss.
+Content is sent at once. Finish, usage and `[DONE]` are held back until the settle is durable: a
+client that has seen an answer's end has a row in the ledger, also after a power loss.
 """
 
 import math
@@ -55,13 +55,13 @@ CONTENT = b"x-breakeven-content"
 
 class ResponseWriter:
     def __init__(self, metering: UsageMeter, clock: Clock, *, first_s: float = math.inf) -> None:
-        """`first_s`: how long a stream that says something may go without its first token."""
+        """Set up; `first_s` bounds the wait for the first token of a stream that sends bytes."""
         self._metering = metering
         self._first_s = first_s
         self._clock = clock
 
     async def answer(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
-        """Deliver whatever the target answered; raises a `BackendError` when it breaks."""
+        """Relay whatever the target answered. Raises a `BackendError` when the answer breaks."""
         read = KINDS[attempt.plan.asked.kind].read_answer
         if exchange.status >= 400:
             body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
@@ -76,9 +76,9 @@ class ResponseWriter:
     async def decline(
         self, attempt: Attempt, error: RequestDeclined, reply: ClientResponse, *, final: bool = True
     ) -> None:
-        """Answer with a refusal that stood in the body of a 200, as with that status.
+        """Answer with a refusal from the body of a 200, as if it had that status.
 
-        Raises the error where it has no status, an answer has begun, or it is not `final`.
+        Raises the error if it has no status, an answer has begun, or it is not `final`.
         """
         if reply.started or error.status is None or not final:
             raise error
@@ -169,7 +169,7 @@ class ResponseWriter:
         reply: ClientResponse,
         read: Callable[[bytes, str], AnswerUsage],
     ) -> None:
-        """A ranking or a transcript in one piece, byte for byte and as what the target calls it."""
+        """Relay a ranking or transcript in one piece, unchanged and with its content type."""
         body = await read_all(exchange, ANSWER_LIMIT_BYTES, check=partial(_check_wanted, reply))
         media = media_type(exchange.headers)
         found = read(body, media)
@@ -194,11 +194,11 @@ class ResponseWriter:
     async def _relay_refusal(
         self, attempt: Attempt, status: int, body: bytes, reply: ClientResponse
     ) -> None:
-        """The target's own 4xx is the answer: nothing is charged, as nothing was worked on.
+        """Relay the target's 4xx as the answer. It is free, since nothing was generated.
 
-        Unless its body counts output, or says that a filter read the prompt. A prompt that is too
-        long for this target is tried at the next one, and so is what our own configuration is to
-        blame for.
+        It is charged if its body counts output or says that a filter read the prompt. A prompt too
+        long for this target goes to the next one, and so does an error of the gateway's own
+        configuration.
         """
         failure = _refusal_failure(attempt, status, body)
         if failure is not None and not isinstance(failure, ContentFiltered):
@@ -221,7 +221,7 @@ class ResponseWriter:
 
 
 def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError | None:
-    """Return what a 4xx is that another target may answer, or our operator mend."""
+    """Return the failure in a 4xx that another target may answer or the operator can fix."""
     content = is_content_refusal(body)
     filtered = status == FORBIDDEN and content  # else it says that our key may not
     if (status in OUR_ACCOUNT and not filtered) or (status == 400 and is_about_account(body)):
@@ -242,9 +242,9 @@ def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError
 def _check_filter(
     attempt: Attempt, reply: ClientResponse, finish_reason: str | None, said: int = 0
 ) -> None:
-    """Raise `ContentFiltered` for an answer that a filter took away, where a stage waits for it.
+    """Raise `ContentFiltered` for an answer that a filter removed, if a later stage is due.
 
-    `said`: content events of a stream that were relayed.
+    `said` is the number of content events relayed.
     """
     if finish_reason != FILTERED or reply.started or said or attempt.plan.request.n > 1:
         return
@@ -261,8 +261,8 @@ def _patience_s(attempt: Attempt, usual_s: float) -> float:
 class StreamSink:
     """The receiver of a streamed answer's pieces: a `backends.base.Sink`.
 
-    It stops the flow where something must be waited for: the head of the answer, a client that
-    reads slowly (`held` could not leave), the end; and where the answer is broken.
+    It stops the flow where something must be awaited: the head of the answer, a client that reads
+    slowly (`held` is left to send), the end, and an error.
     """
 
     __slots__ = (
@@ -277,7 +277,7 @@ class StreamSink:
         now_s: Callable[[], float],
         first_s: float,
     ) -> None:
-        """`first_s`: as for `ResponseWriter`."""
+        """Set up; `first_s` is that of `ResponseWriter`."""
         self.error: BackendError | None = None
         self.held = b""
         self._attempt = attempt
@@ -310,7 +310,7 @@ class StreamSink:
         return not self.held and not relay.complete and self.error is None
 
     def _keep(self, out: bytes) -> bytes:
-        """Return what may leave: nothing before the first word, then all of it."""
+        """Return the bytes to send: none before the first content, then all."""
         self.kept += out
         if not self._relay.content_events:
             return b""
@@ -323,20 +323,20 @@ class StreamSink:
         return False
 
     def _is_late(self) -> bool:
-        """Comments that keep a connection alive are not the answer that its client waits for."""
+        """Return whether the first token is late; keep-alive comments do not count as an answer."""
         return self._now_s() - self._attempt.dispatched_s > self._first_s
 
 
 def _check_wanted(reply: ClientResponse, size: int) -> None:
-    """Raise `IdleTimeout` for an answer without a client that is too large to be kept."""
+    """Raise `IdleTimeout` for an answer without a client that is too large to keep."""
     if reply.ended_by is not None and reply.keeps is not None and not reply.keeps(size):
         raise IdleTimeout(f"nobody waits for an answer of {size} bytes")
 
 
 def _flows(attempt: Attempt, exchange: Exchange) -> bool:
-    """Whether the answer flows: not every target that is asked for a stream knows any.
+    """Return whether the answer is a stream; some targets answer in one piece regardless.
 
-    A file of sound flows in any case.
+    A sound file is always relayed as a stream.
     """
     media = media_type(exchange.headers)
     if attempt.plan.asked.stream and media == EVENTS:
@@ -345,7 +345,7 @@ def _flows(attempt: Attempt, exchange: Exchange) -> bool:
 
 
 def _cost_headers(attempt: Attempt, cost_pusd: int | None) -> list[Header]:
-    """Return the cost of a settled answer in one piece, and that its tokens were not reported."""
+    """Return the headers with the answer's cost, and with `estimated` for unreported tokens."""
     headers = [] if cost_pusd is None else [(b"x-breakeven-cost-usd", _usd(cost_pusd))]
     if attempt.record is not None and attempt.record.basis in ("estimated", "bound"):
         headers.append((b"x-breakeven-tokens", b"estimated"))
@@ -371,6 +371,6 @@ def _headers(attempt: Attempt, *first: Header) -> list[Header]:
 
 
 def _usd(cost_pusd: int) -> bytes:
-    """Exact dollars with all twelve places of a pico-USD."""
+    """Return exact dollars with all twelve decimal places of a pico-USD."""
     whole, fraction = divmod(cost_pusd, 10**12)
     return f"{whole}.{fraction:012d}".encode()

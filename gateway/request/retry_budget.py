@@ -1,8 +1,8 @@
-"""The budget of retries elsewhere, so that an outage is not multiplied.
+"""Retry budget: limits further tries, so that an outage is not multiplied.
 
-A further try that answers costs nothing: one target failed and another one had the answer. One
-that fails too is paid for, and each request brings a tenth: when everything is down, tries and
-requests stay within 1.1 of each other, beyond a reserve. The first success opens it again.
+A retry that answers is free: one target failed and another had the answer. A failed retry costs
+one, and each request earns a tenth: when everything is down, tries stay within 1.1 times the
+requests, plus a reserve. The first success opens the budget again.
 """
 
 SHARE = 0.1
@@ -10,7 +10,7 @@ RESERVE = 3.0
 
 
 class RetryBudget:
-    """One worker's account."""
+    """The retry budget of one worker."""
 
     def __init__(self) -> None:
         self._balance = RESERVE
@@ -20,10 +20,10 @@ class RetryBudget:
         return self._balance >= 1.0
 
     def count_request(self) -> None:
-        """A request came."""
+        """Count a request, which earns a tenth of a retry."""
         self._balance = min(RESERVE, self._balance + SHARE)
 
     def record_retry(self, *, ok: bool) -> None:
-        """A further try answered, or failed."""
+        """Record whether a retry answered."""
         change = 1.0 if ok else -1.0
         self._balance = max(-RESERVE, min(RESERVE, self._balance + change))

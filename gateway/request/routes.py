@@ -1,8 +1,8 @@
-"""The facts that all requests of one key for one model share, computed once.
+"""Route contexts: facts that all requests of one key for one model share, computed once.
 
-Nothing of it can change while this process runs: settings are read at its start. Whose key it is
-can, so a route is remembered for that very identity: one that was revoked, moved or confined finds
-none that was made before. Prices and budgets have their own ways of being news.
+Settings are read at start, so they do not change while the process runs. Identities do: a route is
+cached for one identity object, so a key that was revoked, moved or restricted finds no older route.
+Prices and budgets are refreshed on their own.
 """
 
 from collections.abc import Sequence
@@ -33,20 +33,23 @@ ROUTES_LIMIT = 4096  # the one remembered first is forgotten first; clients choo
 
 
 class RouteDeadlines(NamedTuple):
-    """Holds those of a stream and of an answer in one piece; `total_s`: of all tries together."""
+    """Deadlines of a stream and of an answer in one piece; `total_s` covers all tries."""
 
     stream: Deadlines
     whole: Deadlines
     total_s: float | None
 
     def of(self, *, whole: bool) -> Deadlines:
-        """Those of one kind of answer."""
+        """Return the deadlines of a stream, or of an answer in one piece (`whole`)."""
         return self.whole if whole else self.stream
 
 
 @dataclass(frozen=True, slots=True)
 class RouteContext:
-    """`model`: the logical name, aliases resolved; `learning_key`: its requests are alike."""
+    """The facts of one key and model. `model` is the logical name, with aliases resolved.
+
+    Requests of one `learning_key` share learned estimates.
+    """
 
     identity: Identity
     model: str
@@ -67,7 +70,7 @@ class RouteContext:
 
     @property
     def is_staged(self) -> bool:
-        """Whether its model has several stages."""
+        """Return whether the model has several stages."""
         return self.stage > 1 or bool(self.later)
 
 
@@ -79,7 +82,7 @@ class RouteCache:
         admission: BudgetAdmission,
         overrides: Sequence[Override] = (),
     ) -> None:
-        """`overrides`: those that stand; when they change, routes are made anew."""
+        """Set up; `overrides` are the active ones. A change of them needs a new cache."""
         self._settings = settings
         self._overrides = overrides
         self._fleet = fleet
@@ -88,10 +91,10 @@ class RouteCache:
         self._known: dict[tuple[str, str], RouteContext] = {}  # by model as asked for, and key
 
     def find(self, asked: str, identity: Identity, clock: Clock | None = None) -> RouteContext:
-        """Return the first stage of what a key asks for.
+        """Return the first stage of the model that a key requests.
 
-        Raises `RequestError` 404 for a model that is unknown or, by the clock, retired; 403 for
-        one that the key may not use.
+        Raises `RequestError` 404 for a model that is unknown or, by the clock, retired; 403 for one
+        that the key may not use.
         """
         place = asked, identity.key_id
         route = self._known.get(place)
@@ -134,7 +137,7 @@ class RouteCache:
         number: int,
         later: RouteContext | None,
     ) -> RouteContext:
-        """Stage `number` of a model; `later`: the one behind it."""
+        """Return stage `number` of a model; `later` is the stage after it."""
         (name, model), targets = resolved, stages[number - 1]
         stated = model.then[number - 2] if number > 1 else None
         behind = () if later is None else (later, *later.later)
@@ -169,7 +172,7 @@ class RouteCache:
 def _deadlines(
     usual: TimeoutsSection, model: ModelTimeoutsSection | None, stage: ModelTimeoutsSection | None
 ) -> RouteDeadlines | None:
-    """Return what stage, model or server state, in this order; `None`: nothing but the server."""
+    """Return the deadlines of stage, model or server, in this order; `None` if only server."""
     stated = [limits for limits in (stage, model) if limits is not None]
     if not stated:
         return None
@@ -186,7 +189,10 @@ def _deadlines(
 
 
 def cache_salt(identity: Identity) -> str | None:
-    """The tenant's name in the engine's prefix cache; clients cannot send one themselves."""
+    """Return the tenant's salt in the engine's prefix cache, `None` without isolation.
+
+    Clients cannot send a salt themselves.
+    """
     if identity.isolation == "none":
         return None
     owner = identity.org_id if identity.isolation == "org" else identity.team_id

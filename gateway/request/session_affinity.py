@@ -1,6 +1,6 @@
-"""Which target a session used last: a bounded memory per worker, forgotten oldest first.
+"""Memory of the target that each session used last: bounded, per worker, oldest dropped.
 
-Sticky routing is a preference, never a promise: the router takes the target only while feasible.
+Sticky routing is a preference: the router uses the target only while it is feasible.
 """
 
 from collections import OrderedDict

@@ -1,7 +1,7 @@
-"""Answers that are still running at a stop end with an error of the usual form.
+"""Error response for requests that are still running when the gateway stops.
 
-The server cancels what is not done when its time to drain is over; left alone, it would then send
-an error of its own, as plain text.
+The server cancels what is running when its drain time is over. Without this module it would then
+send an error of its own, as plain text.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Send = Callable[[Message], Awaitable[None]]
 async def serve_with_shutdown_response(
     serve: Callable[[Send], Awaitable[None]], send: Send, draining: Callable[[], bool]
 ) -> None:
-    """Runs `serve(send)`; 503 where it is cancelled while `draining` and nothing was sent yet."""
+    """Run `serve(send)`; answer 503 if it is cancelled while draining and has sent nothing."""
     begun = False
 
     async def noted(message: Message) -> None:

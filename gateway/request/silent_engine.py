@@ -1,14 +1,11 @@
-"""Own engines that take requests and say nothing: found within two seconds, however they look.
+"""Detector of own engines that accept requests and send nothing, within two seconds.
 
-A hung engine core, a proxy that lost its way back, a host behind a cut cable: the request is taken,
-and nothing comes. Failures would be counted when `head_s` is over, minutes later. So a request
-that waits for its first token longer than its forecast gives reason to, while no token of any other
-request came from that engine either, is evidence: the engine is left alone by every worker, and
-who waits there with another candidate left is tried there. Whoever has nowhere else to go goes on
-waiting and is no evidence, so that never all engines of a pool are left alone.
-
-After a while one request at a time asks again. Its first token, or that of anybody who still
-waited, takes the engine back: what it then gets, its load decides.
+Causes are a hung engine core, a proxy without a way back, or a cut cable. Timeouts (`head_s`) would
+show it minutes later. Evidence is a request whose first token is later than its forecast justifies,
+while the engine sent no token to any other request. All workers then avoid the engine, and waiting
+requests with another candidate move there. A request without another candidate goes on waiting and
+is no evidence, so never all engines of a pool are avoided. After a pause one request at a time
+tries the engine; any first token restores it.
 """
 
 import asyncio
@@ -39,9 +36,9 @@ _HEARD, _SILENT, _ASK_AT = int(LoadCell.HEARD_S), int(LoadCell.SILENT_S), int(Lo
 
 
 class FirstTokenWait:
-    """One request that waits for its first token: around all that is awaited of its target.
+    """The wait of one request for its first token: a context around all awaits of its target.
 
-    Every request has one, so it does what `asyncio.timeout` does, and no more: 0.8 us against 3.8.
+    Every request has one, so it only does what `asyncio.timeout` does: 0.8 us against 3.8.
     """
 
     __slots__ = ("_cancelling", "_engine", "_task", "_why", "attempt")
@@ -54,16 +51,16 @@ class FirstTokenWait:
 
     @property
     def counts(self) -> bool:
-        """Whether it could go elsewhere, and has heard nothing so far."""
+        """Return whether the request has no token yet and could go to another target."""
         return self.attempt.first_token_s is None and self.attempt.leads_on(StageCause.FAILURE)
 
     @property
     def waits(self) -> bool:
-        """Whether it goes on."""
+        """Return whether the wait goes on."""
         return self in self._engine.waits
 
     def move(self, why: BackendError) -> None:
-        """End it: its request is tried elsewhere."""
+        """End the wait with this error; the request is tried elsewhere."""
         if self._why is None:
             self._why = why
             self._task.cancel()
@@ -74,7 +71,7 @@ class FirstTokenWait:
     def __exit__(
         self, kind: type[BaseException] | None, _: object, __: TracebackType | None
     ) -> None:
-        """Raises why it was moved, if it was, and nobody else wanted the task to end as well."""
+        """Raise the error of `move`, unless something else cancelled the task, too."""
         self._engine.waits.discard(self)
         why = self._why
         if why is None:
@@ -85,7 +82,7 @@ class FirstTokenWait:
 
 @dataclass(slots=True)
 class _Engine:
-    """One engine's waits; found silent so many times without a word in between."""
+    """The waits at one engine; `times` counts findings without a token in between."""
 
     waits: set[FirstTokenWait] = field(default_factory=set)
     found_s: float = 0.0
@@ -96,7 +93,7 @@ _UNWATCHED = nullcontext()
 
 
 class SilentEngineDetector:
-    """One per worker; `watch` runs beside it."""
+    """The detector of one worker; its `watch` runs as a task."""
 
     def __init__(
         self,
@@ -105,7 +102,7 @@ class SilentEngineDetector:
         clock: Clock,
         sent: Callable[[FirstTokenWait], None] | None = None,
     ) -> None:
-        """`sent` is told of every wait, where others than this host send there."""
+        """Set up; `sent` is called for each wait, if other hosts use the engines, too."""
         self._board, self._worker, self._clock, self._sent = board, worker, clock, sent
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()
@@ -114,7 +111,7 @@ class SilentEngineDetector:
     def watch_attempt(
         self, attempt: Attempt, task: asyncio.Task[Any]
     ) -> AbstractContextManager[None]:
-        """Around all that `task` awaits of a target; raises why it is moved from its engine."""
+        """Return the context of all awaits of a target; it raises if the request is moved."""
         if not attempt.own:
             return _UNWATCHED
         row = attempt.step.frozen.target.row
@@ -129,7 +126,7 @@ class SilentEngineDetector:
         return wait
 
     async def watch(self) -> None:
-        """Until cancelled. While no request waits for a first token, this task sleeps."""
+        """Run until cancelled; sleep while no request waits for a first token."""
         idle = 0
         while True:
             await asyncio.sleep(LOOK_S)

@@ -1,9 +1,9 @@
-"""Plans a request for dispatch: the first stage of its model that can serve it, then the next ones.
+"""Plans of a request for dispatch: the first stage that can serve it, then the next ones.
 
-A model without later stages is planned once, and waits where its policy says so. Of others each
-stage is planned when its turn comes, by its own decision on the state of that moment. What the
-policy does with a request that nobody can serve holds for the model as a whole: only once no stage
-can serve it does it wait, or is it tried against its promise, from the first stage on.
+A model without later stages is planned once, and waits if its policy says so. Otherwise each stage
+is planned when it is due, on the state at that time. The policy's fallback for requests without a
+target holds for the whole model: only if no stage can serve does the request wait, or is it tried
+against its SLO, from the first stage on.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ from router.types import InfeasibleAction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePlanner:
-    """One per worker."""
+    """The planner of the stages of one worker's requests."""
 
     plans: PolicyDerived[PlannerProtocol]  # those under the policies in force
     admission: BudgetAdmission
@@ -59,7 +59,7 @@ class StagePlanner:
     async def inspect(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
     ) -> InferenceRequest:
-        """Return the request as its policy lets its content be sent; raise what refuses it."""
+        """Return the request as its policy lets it be sent. Raises `ContentRefusal`."""
         terms, inside = self.plans.value.content_terms(
             reply.request_id, asked, identity, self.clock
         )
@@ -88,9 +88,9 @@ class StagePlanner:
         fields: RequestHead,
         text: bytes,
     ) -> None:
-        """Mark a reply that may be an earlier answer; raise for words that mean nothing to a cache.
+        """Mark a response for the cache. Raises `RequestError` for unknown cache directives.
 
-        They are refused also where the cache is off: a client must not fail once it is turned on.
+        These are refused also while the cache is off, so that clients do not fail once it is on.
         """
         if fields.caching is not None:
             check_words(fields.caching)
@@ -100,9 +100,9 @@ class StagePlanner:
     async def look_first(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
     ) -> InferenceRequest | None:
-        """Return the request as it was inspected; None where the response cache answered it.
+        """Return the inspected request; None if the response cache answered it.
 
-        A request in which the inspection found something has no answer there.
+        A request with findings is never answered from the cache.
         """
         if self.plans.value.inspects:
             asked = await self.inspect(asked, identity, reply)
@@ -118,7 +118,7 @@ class StagePlanner:
     async def begin(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
     ) -> CandidateQueue:
-        """Return candidates to try, at least one; raise the `RequestError` that says why not."""
+        """Return candidates to try, at least one. Raises the `RequestError` that says why not."""
         plan = self._plan(asked, identity, reply)
         if self.limits is not None:
             await self._count(self.limits, plan, reply)
@@ -135,7 +135,7 @@ class StagePlanner:
         identity: Identity,
         reply: ClientResponse,
     ) -> bool:
-        """Enter the next stage whose turn it is and that can serve; whether there is one."""
+        """Enter the next stage that is due and can serve; return whether there is one."""
         for route in tries.plan.route.later:
             plan = tries.plan
             for cause in causes_of(plan.decision.verdicts):
@@ -157,7 +157,7 @@ class StagePlanner:
         identity: Identity,
         reply: ClientResponse,
     ) -> CandidateQueue:
-        """The first stage that can serve now; where none can, what the policy says of that."""
+        """Return the first stage that can serve now; if none, apply the policy's fallback."""
         tries = CandidateQueue(first)
         self._note(first)
         served = bool(first.decision.order) and not self._stands_behind(first)
@@ -173,7 +173,7 @@ class StagePlanner:
         raise self._refusal(_join_stages(first.route, tries.plan))
 
     def _stands_behind(self, plan: RoutingPlan) -> bool:
-        """Whether others wait for the engine that is first: its time is theirs."""
+        """Return whether earlier requests wait for the first engine, which then get its time."""
         chosen = plan.decision.first_choice
         if chosen is None or plan.terms.rule.policy.otherwise is not InfeasibleAction.QUEUE:
             return False
@@ -186,7 +186,7 @@ class StagePlanner:
         identity: Identity,
         reply: ClientResponse,
     ) -> RoutingPlan:
-        """A plan with at least one step; waits when the policy says `queue` and it can help."""
+        """Return a plan with at least one step; wait if the policy queues and waiting helps."""
         if self._lines_up(plan):
             plan = await self._wait(plan, asked, identity, reply)
         self._note(plan)
@@ -201,7 +201,10 @@ class StagePlanner:
         identity: Identity,
         reply: ClientResponse,
     ) -> RoutingPlan:
-        """Stand in line; a plan with room, or the last without. Raises where there is no place."""
+        """Wait in the queue; return a plan with capacity, or the last without.
+
+        Raises `RequestError` if the queue has no place.
+        """
         due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
         turn = StageTurn(plan.route, plan.earlier, is_final=True) if plan.route.later else None
         again = partial(self._plan, asked, identity, reply, turn)
@@ -217,7 +220,7 @@ class StagePlanner:
         return msgspec.structs.replace(plan, line_s=self.clock.now_s() - since_s)
 
     def _refusal(self, plan: RoutingPlan) -> RequestError:
-        """Record that nobody can serve it, and return what its client is told."""
+        """Record that no target can serve the request, and return the client's error."""
         reason, short = plan.decision.reason, None
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(plan.identity, plan.model, plan.unaffordable)
@@ -231,7 +234,7 @@ class StagePlanner:
         return error
 
     async def _count(self, limits: RateLimiter, plan: RoutingPlan, reply: ClientResponse) -> None:
-        """Once a request, before it waits for anything."""
+        """Count the request on its rate limits, before it waits. Raises if one is exceeded."""
         reply.use = await limits.count(plan.identity, plan.model, counted_tokens(plan.request))
         over = None if reply.use is None else reply.use.counted.over
         if over is not None:
@@ -262,7 +265,7 @@ class StagePlanner:
         return plan
 
     def _lines_up(self, plan: RoutingPlan) -> bool:
-        """Return whether the request waits, for room or behind others of its engine."""
+        """Return whether the request waits for capacity, or behind others of its engine."""
         decision = plan.decision
         if decision.otherwise is not InfeasibleAction.QUEUE:
             return False
@@ -272,18 +275,18 @@ class StagePlanner:
         return chosen.candidate.internal and self.waiting.has_line(plan)
 
     def _note(self, plan: RoutingPlan) -> None:
-        """Once a request, admitted or not, however often it was planned."""
+        """Record policy notes and demand, once per request, however often it was planned."""
         self.metering.record_policy_notes(plan)
         self._demand(plan)
 
     def _demand(self, plan: RoutingPlan) -> None:
-        """Once a request and stage."""
+        """Record the demand, once per request and stage."""
         if self.demanded is not None:
             self.demanded.note(plan.decision, plan.request, plan.policy)
 
 
 def _join_stages(first: RouteContext, last: RoutingPlan) -> RoutingPlan:
-    """All that the stages decided as one refusal: every target that was due with its reason."""
+    """Return the decisions of all stages as one refusal, with each target's reason."""
     decisions = (*last.earlier, last.decision)
     verdicts = [verdict for decision in decisions for verdict in decision.verdicts]
     reason = main_reason(verdicts)

@@ -1,4 +1,4 @@
-"""A stage's turn to be planned, and what the record of its decision says of it."""
+"""The turn of a stage to be planned, and its note in the decision's record."""
 
 from typing import NamedTuple
 
@@ -21,10 +21,10 @@ DECISION_LIMIT_BYTES = 800
 
 
 class StageTurn(NamedTuple):
-    """One stage of a model's targets to plan; `earlier`: what the stages before it decided.
+    """One stage of a model's targets to plan; `earlier` has the decisions of stages before it.
 
-    While others may follow, nothing waits and nothing is tried against its promise, whatever the
-    policy says of requests that no target can serve: `is_final` once nobody else could.
+    While another stage may follow, no request waits or is tried against its SLO, whatever the
+    policy's fallback. `is_final` is set once none can follow.
     """
 
     route: RouteContext
@@ -33,7 +33,7 @@ class StageTurn(NamedTuple):
 
 
 def cause_of_error(error: BackendError) -> StageCause:
-    """Return why a target that was asked did not answer."""
+    """Return the stage cause of a target's failure."""
     if isinstance(error, ContextTooLong):
         return StageCause.CONTEXT
     if isinstance(error, ContentFiltered):
@@ -43,7 +43,7 @@ def cause_of_error(error: BackendError) -> StageCause:
 
 
 def note_of(route: RouteContext, earlier: tuple[Decision, ...]) -> StageNote | None:
-    """Return what the record says of the stage; None where the model has one."""
+    """Return the note on the stage for the record; None where the model has one stage."""
     if not route.is_staged:
         return None
     count = route.stage + len(route.later)
@@ -53,6 +53,6 @@ def note_of(route: RouteContext, earlier: tuple[Decision, ...]) -> StageNote | N
 def pack_decision(
     request: RoutingRequest, policy: Policy, decision: Decision, note: StageNote | None
 ) -> bytes:
-    """Return the decision as the ledger keeps it."""
+    """Return the decision as the ledger stores it."""
     asked = request, policy, decision
     return pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked, note)

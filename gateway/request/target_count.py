@@ -1,8 +1,8 @@
-"""Tokens of a prompt as the target counts them that would serve it, where it has a path for that.
+"""Prompt tokens as counted by the target that would serve the request, if it has a path.
 
-Nothing is made and nothing is charged, so nothing is held or booked. Who may be asked is decided as
-for an answer: a prompt goes nowhere for its count where it may not go to be answered. A target that
-does not tell is no failure: there is an estimate.
+Nothing is generated or charged, so nothing is held or booked. The target is chosen as for an
+answer: a prompt is not counted where it may not be answered. If the target returns no count, there
+is an estimate.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ class _CountAnswer(msgspec.Struct):
 
 
 class TargetCount(msgspec.Struct, frozen=True):
-    """The tokens that the target of this name counts."""
+    """A prompt's tokens, and the name of the target that counted them."""
 
     tokens: int
     target: str
@@ -42,9 +42,9 @@ async def count_at_target(
     request_id: str,
     clock: Clock,
 ) -> TargetCount | None:
-    """Return the count of the first choice; None where it has none, or does not tell.
+    """Return the count of the first candidate; None where it has none or does not answer.
 
-    Raises `RequestError` for a request that no target of the model has a form for.
+    Raises `RequestError` for a request that the format of no target of the model can express.
     """
     native = asked.native
     if native is None:
@@ -72,4 +72,4 @@ async def count_at_target(
 
 
 def _stick_to_nobody(_key: str) -> None:
-    """A count begins no session."""
+    """Return no target: a count begins no session."""

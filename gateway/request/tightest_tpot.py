@@ -1,8 +1,8 @@
-"""The tightest time per token that a worker promised on an engine, where every worker reads it."""
+"""The smallest TPOT that a worker promised on an engine, in a cell that all workers read."""
 
 
 class TightestTpot:
-    """The tightest TPOT promised to what one worker has on one engine: in a cell, 0 for none."""
+    """The smallest TPOT promised to one worker's requests on one engine; 0 for none."""
 
     __slots__ = ("_cell", "_cells", "_counts")
 

@@ -1,7 +1,7 @@
-"""Observers of requests from outside: traces and further metrics.
+"""Interfaces for observers of requests: traces and further metrics.
 
-Nobody watches by default, and then a request pays for a few comparisons. Whoever does is built by
-`gateway.telemetry.otel`, with libraries that nothing else needs.
+Without an observer, which is the default, a request pays for a few comparisons.
+`gateway.telemetry.otel` implements them, with libraries that nothing else needs.
 """
 
 from collections.abc import Iterable
@@ -13,28 +13,28 @@ from ledger.journals.records import AttemptSettled
 
 
 class RequestTrace(Protocol):
-    """One request, from its first byte to its last. Times are monotonic seconds."""
+    """The trace of one request; implemented by `SpanTrace`. Times are monotonic seconds."""
 
     def on_decided(self, begun_s: float, plan: RoutingPlan) -> None:
-        """It was planned, from `begun_s` to now; again whenever it waited for a place."""
+        """Record that the request was planned since `begun_s`; called again after each wait."""
 
     def on_dispatched(
         self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
     ) -> dict[str, str]:
-        """An attempt is dispatched: what else its target is told in headers."""
+        """Record the dispatch of an attempt; return extra headers for its target."""
 
     def on_settled(self, record: AttemptSettled) -> None:
-        """An attempt has ended, and the journal has it."""
+        """Record that an attempt has ended and is in the journal."""
 
     def on_ended(self, status: int | None, ended_by: str | None) -> None:
-        """Nothing more is sent to the client; `status` is what it was told, if it was."""
+        """Record the end of the response; `status` is what the client got, if anything."""
 
 
 class TraceObserver(Protocol):
-    """One per worker."""
+    """A maker of request traces, one per worker; implemented in `gateway.telemetry.otel`."""
 
     def start_trace(self, request_id: str, path: str, headers: Iterable[Header]) -> RequestTrace:
-        """A request has come."""
+        """Return the trace of a new request."""
 
     def close(self) -> None:
-        """Send what is left, for a second at most."""
+        """Send what is left, for at most a second."""

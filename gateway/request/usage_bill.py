@@ -1,7 +1,7 @@
-"""Bills what an attempt used: never above its hold, and what its target claims beyond it. Pure.
+"""Bill of an attempt's usage: the cost within its hold, and the claim above it. Pure.
 
-The only place that compares a cost with what was held: for answers as they come, and for lines of
-providers' batches.
+It is the only place that compares a cost with a hold, for answers and for lines of providers'
+batches.
 """
 
 from collections.abc import Mapping
@@ -21,30 +21,34 @@ _PARTS = 2**20  # how finely what nothing else fits is cut
 
 
 class HeldUsage(Protocol):
-    """The hold of an attempt; it is asked only where the bill is not what was reported."""
+    """The hold of an attempt; used only where the bill differs from the report.
+
+    Implementations are in `gateway.request.charging` and `gateway.batches`.
+    """
 
     @property
     def media(self) -> ReachableMedia:
-        """The kinds beside text that it can be charged for."""
+        """Return the kinds besides text that may be charged."""
 
     def fit(self, tokens: TokenCounts) -> tuple[TokenCounts, ...]:
-        """Return what of these was held for: what is next to them first, the least surprising last.
+        """Return token counts within the hold, from the closest to the reported one on.
 
-        The last one is all that was held for, of the plain kinds.
+        The last one is the whole hold, in plain tokens.
         """
 
     def is_beyond_units(self, tokens: TokenCounts, /) -> bool:
-        """Whether more searches or seconds are counted than the request can have."""
+        """Return whether more searches or seconds are counted than the request can have."""
 
     def plausible(self, told: TokenCounts) -> TokenCounts:
-        """Return these with no more than the model can have read and made."""
+        """Return these tokens cut to what the model can have read and made."""
 
 
 class BillTerms(msgspec.Struct, frozen=True):
-    """`tier` is what the answer named, None where it named none: then `asked_tier` counts.
+    """Terms of a bill. `tier` is what the answer named; None means that `asked_tier` counts.
 
-    "" asks for the standard one. `held_pusd` is 0 where nothing was held. `usage` is the target's
-    own, which may state a cost. `stated_cost`: what a header of the answer states, in dollars.
+    An empty `asked_tier` is the standard one. `held_pusd` is 0 without a hold. `usage` is the
+    target's own, which may state a cost. `stated_cost` is the cost in a header of the answer, in
+    dollars.
     """
 
     price: Price
@@ -56,10 +60,11 @@ class BillTerms(msgspec.Struct, frozen=True):
 
 
 class UsageBill(msgspec.Struct, frozen=True):
-    """`claimed_pusd`: by the target's own figures, where they are above the cost.
+    """The booked tokens and cost of an attempt, and what its target claims beyond them.
 
-    `plausible_pusd`: what of that can have been made. `is_listed`: whether the price has the tier.
-    `cut`: tokens that were believed and not held for, None where there are none.
+    `claimed_pusd` is by the target's own figures, if above the cost; `plausible_pusd` is the
+    possible part of it. `is_listed`: the price has the tier. `cut`: believed tokens above the hold,
+    else None.
     """
 
     tokens: TokenCounts
@@ -74,7 +79,7 @@ class UsageBill(msgspec.Struct, frozen=True):
 
 
 def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBill:
-    """Return the bill: what the tokens cost, at most what was held."""
+    """Return the bill: the cost of the tokens, at most what was held."""
     tokens, basis, disputed, price = used.tokens, used.basis, used.disputed, terms.price
     tier = terms.tier
     if used.unseen:
@@ -113,7 +118,7 @@ def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBil
 def _fit_hold(
     tokens: TokenCounts, price: Price, tier: str | None, held_pusd: int, held: HeldUsage
 ) -> tuple[TokenCounts, int]:
-    """The tokens that fit into the hold, and their cost."""
+    """Return the tokens that fit into the hold, and their cost."""
     fitting = held.fit(tokens)
     for fitted in fitting:
         cost, _ = tier_cost_pusd(fitted, price, tier)
@@ -125,7 +130,7 @@ def _fit_hold(
 def _cut_to(
     tokens: TokenCounts, price: Price, tier: str | None, held_pusd: int
 ) -> tuple[TokenCounts, int]:
-    """The share of all that was held for that the money covers: the hold knew other bounds."""
+    """Return the share of the held tokens that the money covers: the hold had other bounds."""
 
     def share(parts: int) -> TokenCounts:
         return TokenCounts(*(count * parts // _PARTS for count in astuple(tokens)))

@@ -1,10 +1,10 @@
-"""Usage that was reported, against what was asked, what came, and what was held for it.
+"""Checks of reported usage against the request, the received text and the hold.
 
-A provider's figures are believed as long as they can be true, for its invoice will say the same.
-They cannot where the text that came would need tokens longer than any vocabulary has, or shorter
-than a byte; where more was counted than the request's limit let be written, or than any context
-holds; where a prompt of text alone has more tokens than the whole request has bytes. What can be
-true and was not held for is claimed and not booked: no budget pays more than its hold.
+A provider's figures are believed if they are possible, since its invoice will have them. They are
+impossible if the text would need tokens longer than any vocabulary has or shorter than a byte, if
+output exceeds the request's limit or any context, or if a prompt of plain text has more tokens than
+the request has bytes. What is possible but above the hold is claimed and not booked: no budget pays
+more than its hold.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,9 @@ _NO_PROMPT = {kind.field: 0 for kind in PROMPT_KINDS}
 
 
 class UsageBounds(NamedTuple):
-    """The bounds that an attempt was held for.
+    """The bounds of an attempt's hold, in tokens.
 
-    `output`: tokens of all choices; `told`: whether the target was told that limit; `prompt`:
-    tokens.
+    `output` counts all choices; `told`: the target got that limit.
     """
 
     choices: int
@@ -38,10 +37,10 @@ class UsageBounds(NamedTuple):
 def is_impossible(
     tokens: TokenCounts, bounds: UsageBounds, *, said_bytes: int, sent_bytes: int | None
 ) -> bool:
-    """Whether no target can have meant these figures: by its limits, or by what it was sent.
+    """Return whether no target can have meant these figures, by its limits or its input.
 
-    Thoughts are counted beside a request's limit by some providers, and so believed. `sent_bytes`:
-    of a prompt that is text alone, None where a target may read more than that.
+    Some providers count thoughts outside the limit, so these are believed. `sent_bytes` is the size
+    of a plain text prompt, None where a target may read more than it was sent.
     """
     written = tokens.output - tokens.reasoning
     if bounds.told and written > max(bounds.output, said_bytes):
@@ -54,12 +53,12 @@ def is_impossible(
 
 
 def is_within(tokens: TokenCounts, bounds: UsageBounds) -> bool:
-    """Whether so many tokens were held for."""
+    """Return whether the tokens are within the bounds."""
     return tokens.output <= bounds.output and tokens.prompt <= bounds.prompt
 
 
 def fit_tokens(tokens: TokenCounts, bounds: UsageBounds) -> TokenCounts:
-    """With no more of anything than was held for."""
+    """Return the tokens cut to the bounds."""
     changes: dict[str, int] = {}
     if tokens.prompt > bounds.prompt:
         changes = {**_NO_PROMPT, "input": bounds.prompt}
@@ -73,42 +72,42 @@ def fit_tokens(tokens: TokenCounts, bounds: UsageBounds) -> TokenCounts:
 
 
 def most_tokens(bounds: UsageBounds) -> TokenCounts:
-    """All that was held for."""
+    """Return all tokens of the bounds."""
     return TokenCounts(input=bounds.prompt, output=bounds.output)
 
 
 def fitting_tokens(
     tokens: TokenCounts, bounds: UsageBounds, searches_limit: int
 ) -> tuple[TokenCounts, ...]:
-    """Return what of these was held for: with no more of anything, then all of the plain kinds."""
+    """Return token counts within the bounds: cut in each kind, then all plain tokens."""
     fitted = fit_tokens(tokens, bounds)
     searches = min(fitted.searches, searches_limit)
     return fitted, msgspec.structs.replace(fitted, searches=searches), most_tokens(bounds)
 
 
 def least_of(counted: TokenCounts, most: TokenCounts) -> TokenCounts:
-    """Return, of each kind no more than `most` has, for kinds of request that count units."""
+    """Return the smaller count of each kind, for request kinds that count units."""
     pairs = zip(msgspec.structs.astuple(counted), msgspec.structs.astuple(most), strict=True)
     return TokenCounts(*(min(pair) for pair in pairs))
 
 
 def is_too_low(tokens: TokenCounts, said_bytes: int) -> bool:
-    """Whether the text that came has more bytes than so many tokens can have."""
+    """Return whether the text has more bytes than so many tokens can have."""
     return said_bytes > LONGEST_TOKEN_BYTES * tokens.output
 
 
 def is_too_high(
     tokens: TokenCounts, usage: Mapping[str, Any], choices: int, said_bytes: int
 ) -> bool:
-    """Whether the text that came has fewer bytes than so many tokens; not asked of pictures."""
+    """Return whether the text has fewer bytes than tokens; not used for answers with pictures."""
     visible = tokens.plain_output + tokens.image_output - _rejected_tokens(usage)
     return visible > said_bytes + UNSEEN_TOKENS * choices
 
 
 def fit_text(tokens: TokenCounts, choices: int, said_bytes: int) -> TokenCounts:
-    """With no more output than the text that came can have, and no picture: none came.
+    """Return the tokens with output cut to what the text can have, and without pictures.
 
-    Thoughts and sound are no text.
+    Thoughts and sound are kept, as they are no text.
     """
     visible = said_bytes + UNSEEN_TOKENS * choices
     output = visible + tokens.reasoning + tokens.audio_output
@@ -118,23 +117,23 @@ def fit_text(tokens: TokenCounts, choices: int, said_bytes: int) -> TokenCounts:
 def count_thoughts(
     tokens: TokenCounts, usage: Mapping[str, Any], choices: int, said_bytes: int
 ) -> TokenCounts:
-    """With the output that the text that came cannot have as thoughts: nobody told how many."""
+    """Return the tokens with output above the text counted as reasoning, as none was reported."""
     most = said_bytes + UNSEEN_TOKENS * choices + _rejected_tokens(usage)
     thought = max(0, tokens.plain_output - most)
     return msgspec.structs.replace(tokens, reasoning=tokens.reasoning + thought)
 
 
 def is_worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:
-    """Whether an answer in one piece must be read to judge it: mostly its size says enough.
+    """Return whether a whole answer must be parsed to judge it; mostly its size is enough.
 
-    Half of an honest answer's bytes are more than its tokens, and its frame is some hundreds.
+    At least half of an honest answer's bytes are more than its tokens, and its frame has hundreds.
     """
     visible = tokens.plain_output + tokens.image_output - UNSEEN_TOKENS * choices
     return is_too_low(tokens, answer_bytes) or 2 * visible > answer_bytes
 
 
 def _rejected_tokens(usage: Mapping[str, Any]) -> int:
-    """Tokens of a prediction that the model did not take over: billed, and never said."""
+    """Return the tokens of a prediction that the model rejected: billed but not in the text."""
     details = usage.get("completion_tokens_details")
     count = details.get("rejected_prediction_tokens") if isinstance(details, Mapping) else None
     return count if type(count) is int and count > 0 else 0

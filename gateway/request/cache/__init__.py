@@ -1,1 +1,1 @@
-"""The response cache: deterministic requests that were answered before, within one tenant."""
+"""The response cache: stored answers to equal deterministic requests of one tenant."""

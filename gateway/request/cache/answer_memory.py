@@ -1,10 +1,9 @@
-"""Memory that the workers of a host share for answers: each writes its own part, all read all.
+"""Shared memory of cached answers: each worker of a host writes its part and reads all.
 
-A part is a ring of bytes and an index of places in it. Nothing is locked: a part has one writer,
-and a reader believes what it copied only if the digest of the entry and a checksum over all of it
-are right, so an entry that is overwritten meanwhile is not found. The oldest entry goes first.
-It is memory without a file (`memfd_create`): prompts and answers reach no disk, and are gone with
-the host's processes.
+A part is a ring of bytes with an index. There are no locks: a part has one writer, and a reader
+trusts a copy only if its digest and checksum are right, so an entry that is being overwritten is
+not found. The oldest entry is dropped first. The memory has no file (`memfd_create`): prompts and
+answers reach no disk, and are gone when the host's processes end.
 """
 
 import mmap
@@ -26,7 +25,7 @@ _PAGE: Final = mmap.PAGESIZE
 
 
 class MemoryLayout(NamedTuple):
-    """One worker's part: `buckets` of an index, and `ring_bytes` behind them."""
+    """The layout of one worker's part: an index of `buckets`, then `ring_bytes`."""
 
     buckets: int
     ring_bytes: int
@@ -38,28 +37,28 @@ class MemoryLayout(NamedTuple):
 
 
 class FoundEntry(NamedTuple):
-    """`stored_us`: by the wall clock of whoever stored it."""
+    """A stored entry; `stored_us` is by the wall clock of the worker that stored it."""
 
     stored_us: int
     data: bytes
 
 
 def layout_of(total_bytes: int, workers: int) -> MemoryLayout:
-    """Return what each worker's part holds when all of them have so many bytes."""
+    """Return the layout of each worker's part of `total_bytes`."""
     part = total_bytes // workers - _HEAD_BYTES - _PAGE
     buckets = max(1, part // (_ENTRY_BYTES * WAYS))
     return MemoryLayout(buckets, part - buckets * _BUCKET_BYTES)
 
 
 def make_memory(total_bytes: int, workers: int) -> int:
-    """Return the descriptor of memory for so many workers; pages are taken as they are used."""
+    """Return the descriptor of memory for the workers; pages are allocated when used."""
     descriptor = os.memfd_create("breakeven-answers", os.MFD_CLOEXEC)
     os.ftruncate(descriptor, layout_of(total_bytes, workers).part_bytes * workers)
     return descriptor
 
 
 class AnswerMemory:
-    """The view of one worker. Without a descriptor it is memory of this process alone."""
+    """One worker's view of the memory; without a descriptor, it is private to the process."""
 
     def __init__(self, descriptor: int | None, total_bytes: int, workers: int, worker: int) -> None:
         self._layout = layout_of(total_bytes, workers)
@@ -73,7 +72,7 @@ class AnswerMemory:
         self._map.close()
 
     def find(self, digest: bytes) -> FoundEntry | None:
-        """Return the entry that was stored last under this digest by any worker."""
+        """Return the newest entry under this digest, from any worker's part."""
         best: FoundEntry | None = None
         at = self._bucket(digest)
         for start in self._starts:
@@ -87,7 +86,7 @@ class AnswerMemory:
         return best
 
     def store(self, digest: bytes, stored_us: int, data: bytes) -> bool:
-        """Keep an entry in this worker's part; False where it is larger than that."""
+        """Store an entry in this worker's part. Return False if it is larger than the part."""
         length, ring = CHECK_BYTES + len(data), self._layout.ring_bytes
         if length > ring:
             return False
@@ -103,7 +102,7 @@ class AnswerMemory:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of this worker's ring that hold answers."""
+        """Return the bytes of this worker's ring that hold answers."""
         (cursor,) = _CURSOR.unpack_from(self._map, self._own)
         return min(int(cursor), self._layout.ring_bytes)
 
@@ -115,7 +114,7 @@ class AnswerMemory:
         return start + _HEAD_BYTES + self._layout.buckets * _BUCKET_BYTES
 
     def _slot(self, digest: bytes) -> int:
-        """The slot of the same digest, else that of the entry which is overwritten first."""
+        """Return the slot of the digest, else a free one, else that of the oldest entry."""
         bucket = self._own + self._bucket(digest)
         places = []
         for way in range(WAYS):

@@ -1,4 +1,4 @@
-"""The scope of a cached answer's name: model, policy and versions."""
+"""Scopes of cached answers: model, policy and versions."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -16,14 +16,14 @@ from router.token_ratio import TokenRatio
 
 
 def scopes_version(settings: Settings, policies: str, overrides: tuple[Override, ...]) -> str:
-    """Return a name of everything that a worker routes by, the same in every worker of a host."""
+    """Return a name of all routing settings, equal in all workers of a host."""
     name = sha256(settings.model_dump_json().encode())
     name.update(f"{policies}\0{sorted(held.number for held in overrides)}".encode())
     return name.hexdigest()
 
 
 class CacheScopes:
-    """Finds scopes. `prices_version` returns the name of the prices of an instant."""
+    """A finder of scopes. `prices_version` returns a name of the prices at a time in us."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class CacheScopes:
         self._picture_tokens = picture_tokens
 
     def version_at(self, at_us: int) -> str:
-        """Return another name once policies, overrides, models or prices change."""
+        """Return a version that changes with policies, overrides, models and prices."""
         return f"{self._version}/{self._prices_version(at_us)}"
 
     def scope_of(
         self, request_id: str, asked: InferenceRequest, identity: Identity, *, clock: Clock
     ) -> tuple[RouteContext, PolicyTerms]:
-        """Return the first stage of the model, and the terms that this request falls under.
+        """Return the first stage of the model, and the policy terms of this request.
 
         Raises `RequestError` 404 for an unknown model, 403 for one the key may not use.
         """

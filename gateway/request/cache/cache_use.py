@@ -1,4 +1,4 @@
-"""Holds what one request asks of the response cache, from its body to its last byte."""
+"""One request's use of the response cache, from its body to its last byte."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from gateway.kinds.inference_request import InferenceRequest
 
 
 class CacheDirectives(NamedTuple):
-    """A client's words on the cache. `max_age_s`: the oldest answer that it takes."""
+    """A client's cache directives; `max_age_s` is the oldest answer that it accepts."""
 
     reads: bool = True
     stores: bool = True
@@ -16,7 +16,7 @@ class CacheDirectives(NamedTuple):
 
 
 class AskedBytes(NamedTuple):
-    """A request as its client sent it: what of it belongs to the name of its answer."""
+    """The parts of a request as sent that belong to the name of its answer."""
 
     path: str
     text: bytes
@@ -25,9 +25,9 @@ class AskedBytes(NamedTuple):
 
 @dataclass(slots=True)
 class CacheUse:
-    """The use that one request makes of the cache, from its body on.
+    """One request's use of the cache.
 
-    `forbidden`: its answer is not what a target said, or is no longer of what its client sent.
+    `forbidden`: the answer was changed, or the request was, so the answer is not stored.
     """
 
     asked: InferenceRequest
@@ -37,5 +37,5 @@ class CacheUse:
     forbidden: bool = False
 
     def forbid(self) -> None:
-        """Keep nothing of the answer: to be called by whoever masks, rewrites or cuts any of it."""
+        """Store nothing of the answer; called by code that masks, rewrites or cuts any of it."""
         self.forbidden = True

@@ -1,11 +1,10 @@
-"""Which requests may be answered from the cache, which answers may be kept, and under what name.
+"""Rules of the response cache: which requests qualify, which answers are stored. Pure.
 
-Pure. A request qualifies when its answer follows from its bytes alone: it asks for temperature 0
-or names a seed, is an embedding, or its client says that one answer is as good as another
-(`x-breakeven-cache: any`). Everything that reads the world (addresses of media, searches, stored
-answers) or acts on it (tools) does not qualify. Answers are kept only where the same request would
-get the same one from whoever its policy prefers: none that a cap of ours cut, that a fallback or a
-later stage gave, that a canary gave, or that was not booked as it was told.
+A request qualifies if its answer follows from its bytes: temperature 0, a seed, an embedding, or
+`x-breakeven-cache: any`. Requests that read from outside (media URLs, searches, stored answers) or
+act (tools) do not. An answer is stored only if an equal request would get it from the policy's
+preferred target: not one cut by the gateway's cap, given by a fallback, later stage or canary, or
+booked otherwise than reported.
 """
 
 from collections.abc import Iterable
@@ -53,9 +52,9 @@ NOTHING_SAID = CacheDirectives()
 
 
 def check_words(headers: Iterable[Header]) -> None:
-    """Raise `RequestError` for a word of `x-breakeven-cache` that has no meaning.
+    """Raise `RequestError` for an unknown directive in `x-breakeven-cache`.
 
-    A client that wrote `of` for `off` would otherwise have its answer kept, and not learn of it.
+    Without that, a typo (`of` for `off`) would have the answer stored unnoticed.
     """
     for name, value in headers:
         if name == CACHE_ASKED and not WORDS.issuperset(_words_of(value)):
@@ -65,10 +64,10 @@ def check_words(headers: Iterable[Header]) -> None:
 
 
 def directives_of(headers: Iterable[Header]) -> CacheDirectives:
-    """Read `Cache-Control` as RFC 9111 has it of requests, Pragma, and `x-breakeven-cache`.
+    """Return the directives of `Cache-Control` (RFC 9111), `Pragma` and `x-breakeven-cache`.
 
-    `no-cache`: the answer is made anew, and kept; `no-store`: it is made anew, and not kept.
-    Pragma's `no-cache` counts without a `Cache-Control` alone (RFC 9111, section 5.4).
+    `no-cache`: the answer is generated and stored; `no-store`: generated and not stored. Pragma's
+    `no-cache` counts only without `Cache-Control` (RFC 9111, section 5.4).
     """
     said, pragmas, is_controlled = NOTHING_SAID, list[bytes](), False
     for name, value in headers:
@@ -106,7 +105,7 @@ def _with_directive(said: CacheDirectives, part: bytes) -> CacheDirectives:
 
 
 def is_cacheable(asked: InferenceRequest, *, any_answer: bool) -> bool:
-    """Whether equal requests may share an answer."""
+    """Return whether equal requests may share an answer."""
     equal = KINDS[asked.kind].equal_answers
     if equal is EqualAnswers.NEVER:
         return False
@@ -126,7 +125,7 @@ def is_cacheable(asked: InferenceRequest, *, any_answer: bool) -> bool:
 
 
 def is_deterministic(members: Members) -> bool:
-    """Whether a request asks for the same words each time: temperature 0, or a seed."""
+    """Return whether the request asks for a repeatable answer: temperature 0, or a seed."""
     if "seed" in members and _is_number(bytes(members["seed"])):
         return True
     if "temperature" not in members:
@@ -150,11 +149,11 @@ def answer_name(
     residency: Residency,
     version: str,
 ) -> bytes:
-    """Return the digest that an answer is kept under.
+    """Return the digest under which an answer is stored.
 
     It covers organisation, team and tags of the key, the tightest residency of model, key, request
-    and policy, the model and whom the policy prefers and bars, and `version`: of configuration,
-    policies, overrides and prices. What differs in any of them is never found.
+    and policy, the model, the targets that the policy prefers and bars, and `version`
+    (configuration, policies, overrides, prices). Entries that differ in any of them are not found.
     """
     who, preferred = route.identity, terms.preferred
     scope = (
@@ -174,12 +173,12 @@ def answer_name(
 
 
 def is_canary(terms: PolicyTerms) -> bool:
-    """Whether this request is one of those that a canary is tried with."""
+    """Return whether the request is one of a canary's share."""
     return terms.preferred is not None and terms.preferred.reason is Reason.CANARY
 
 
 def is_keepable(attempt: Attempt, record: AttemptSettled, asked: InferenceRequest) -> bool:
-    """Whether the answer of an attempt may stand for those of equal requests."""
+    """Return whether the answer of an attempt may be reused for equal requests."""
     plan = attempt.plan
     always = KINDS[asked.kind].equal_answers is EqualAnswers.ALWAYS
     ends_itself = always or record.finish_reason == _STOPPED

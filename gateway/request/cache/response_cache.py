@@ -1,9 +1,9 @@
-"""Answers equal requests of one tenant from memory, and writes down what that avoided.
+"""Response cache: answers equal requests of one tenant from memory, and records savings.
 
-Looked at behind the key check, the model's route and the policy's terms, before anything is
-planned: a hit is one of the requests a minute and a row of its own, and nothing else. No target is
-asked, so it is no demand, no output length, no latency and no promise kept. Whoever comes with an
-`Idempotency-Key` was found there before.
+The lookup follows the key check, the model's route and the policy's terms, and precedes planning. A
+hit counts on the rate limits and has a row of its own. It adds no demand, output length, latency or
+SLO result, because no target is called. Requests with an `Idempotency-Key` are looked up there
+before.
 """
 
 from collections.abc import MutableMapping
@@ -53,20 +53,20 @@ _OK = 200
 
 
 class CacheCounters(Protocol):
-    """Counts of the cache; `gateway.telemetry.metrics.response_cache` implements it."""
+    """Counts of the cache; implemented by `gateway.telemetry.metrics.response_cache`."""
 
     def count_lookup(self, result: str) -> None:
-        """Count one request that qualifies, by what came of it."""
+        """Count one qualifying request by its result."""
 
     def count_avoided(self, backend: str, cost_pusd: int) -> None:
-        """Add what a hit avoided."""
+        """Add the cost that a hit avoided."""
 
     def set_used_bytes(self, used: int) -> None:
-        """Publish how much of this worker's part holds answers."""
+        """Publish the bytes of this worker's part that hold answers."""
 
 
 class CachedAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """An answer as it was sent, and what it was booked at; `request_id`: of whoever asked first."""
+    """An answer as sent, with its booked cost; `request_id` is that of the first request."""
 
     request_id: str
     target: str
@@ -84,7 +84,7 @@ _decode = msgspec.msgpack.Decoder(CachedAnswer).decode
 
 
 class CacheFind(NamedTuple):
-    """An answer for a request of this route under these terms, and how old it is."""
+    """A cached answer for a request of this route and policy terms, with its age."""
 
     route: RouteContext
     terms: PolicyTerms
@@ -93,7 +93,7 @@ class CacheFind(NamedTuple):
 
 
 class ResponseCache:
-    """Answers equal requests from memory; one per worker."""
+    """The response cache of one worker."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class ResponseCache:
     async def answer(
         self, use: CacheUse, identity: Identity, reply: ClientResponse, limits: RateLimiter | None
     ) -> bool:
-        """Whether the answer was here, and was sent; it is one of the requests a minute."""
+        """Return whether the answer was cached and sent; a hit counts on the rate limits."""
         found = self.find(use, identity, reply.request_id)
         if found is None:
             if use.name is not None:
@@ -141,9 +141,9 @@ class ResponseCache:
         fields: RequestHead,
         text: bytes,
     ) -> None:
-        """Mark a reply to a request that qualifies: it may be an earlier answer, or become one.
+        """Mark the response to a qualifying request, which may be cached or become so.
 
-        The answer says `bypass` wherever its client asked for that.
+        The answer has `bypass` if the client asked for that.
         """
         said = NOTHING_SAID if fields.caching is None else directives_of(fields.caching)
         if not (said.reads or said.stores):
@@ -158,9 +158,9 @@ class ResponseCache:
             reply.cache_use = CacheUse(asked, AskedBytes(path, text, told), said)
 
     def find(self, use: CacheUse, identity: Identity, request_id: str) -> CacheFind | None:
-        """Return the answer that may be sent again; raises what planning would of the model.
+        """Return the cached answer, if any. Raises what planning would raise for the model.
 
-        Where there is none, `use.name` says what the new one may be kept as.
+        Without one, `use.name` is set to the name for storing the new answer, if it may be stored.
         """
         asked, said, scopes = use.asked, use.directives, self._scopes.value
         route, terms = scopes.scope_of(request_id, asked, identity, clock=self._clock)
@@ -182,7 +182,7 @@ class ResponseCache:
     async def send(
         self, use: CacheUse, found: CacheFind, identity: Identity, reply: ClientResponse
     ) -> None:
-        """Answer with what was found, behind its row; a journal without room answers as well."""
+        """Record the hit, then send the cached answer; a full journal does not prevent that."""
         answer = found.answer
         self._append(self._record(use, found, identity, reply.request_id))
         self._counters.count_lookup("hit")
@@ -219,21 +219,21 @@ class ResponseCache:
         )
 
     def _append(self, record: CacheHit) -> None:
-        """Write the row; a hit costs nothing, so it stands without one where notes have no room."""
+        """Write the hit's record. A hit costs nothing, so it may stay unrecorded if that fails."""
         try:
             self._journal.append(record)
         except JournalError:
             self._counters.count_lookup("unrecorded")
 
     def listen(self, use: CacheUse, reply: ClientResponse) -> None:
-        """Keep the answer that `reply` gets, if it may be, before its last byte leaves."""
+        """Capture the answer of `reply`, to store it before its last byte is sent."""
         capture = _AnswerCapture(self, use, reply)
         reply.wrap_send(capture.wrap)
 
     def keep(
         self, use: CacheUse, attempt: Attempt, headers: tuple[Header, ...], body: bytes
     ) -> None:
-        """Keep a whole answer under the name of its request, where the rules let it be."""
+        """Store a whole answer under its request's name, if the rules allow it."""
         record, name = attempt.record, use.name
         if record is None or name is None or use.forbidden or not use.directives.stores:
             return
@@ -246,7 +246,7 @@ class ResponseCache:
 
     @property
     def answer_bytes(self) -> int:
-        """The largest answer that is kept."""
+        """Return the size of the largest answer that is stored."""
         return self._most
 
 
@@ -277,7 +277,7 @@ def _saying_bypass(send: Send) -> Send:
 
 
 class _AnswerCapture:
-    """One answer on its way out: what it says is kept aside until its end is about to leave."""
+    """A capture of one answer while it is sent; it is stored before its last byte leaves."""
 
     __slots__ = ("_cache", "_head", "_parts", "_reply", "_size", "_use")
 

@@ -1,10 +1,8 @@
-"""Other ways to say what a chat completion says: Anthropic's Messages and OpenAI's Responses.
+"""Dialects: other formats of a chat completion (Anthropic's Messages, OpenAI's Responses).
 
-A dialect is translation at the edge and nothing else. Its request becomes the chat request that is
-planned, held for, dispatched and metered like any other; what the relay hands to the client (bytes
-of chat, in whole events) becomes this dialect's bytes on their way into the socket. Order and time
-of the bytes stay the relay's: what it withholds until the settle is durable, stays withheld.
-
-`base` says what a dialect is, `spoken` which path speaks which, `voice` how an answer is told,
-`reply` where the client's side is wrapped. Usage is what the ledger reads of the same numbers.
+A dialect only translates at the edge. Its request becomes the chat request that is planned, held,
+dispatched and metered. The relay's chat bytes, in whole events, become the dialect's bytes on their
+way to the socket, in the same order and at the same time: what the relay withholds until the settle
+is durable stays withheld. `base` defines a dialect, `translated_paths` its paths,
+`response_encoder` its answers, `translated_response` the client's side. Usage is the ledger's.
 """

@@ -1,4 +1,4 @@
-"""The interface of whoever changes or keeps a whole answer before its end leaves."""
+"""Interfaces of stores that change or keep a whole answer before its end is sent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -8,14 +8,14 @@ from router.types import Residency
 
 
 class KeptAnswer(NamedTuple):
-    """The answer as its client is told it. `refusal`: why it is not stored, if it should be."""
+    """An answer as the client gets it; `refusal` says why it is not stored, if it should be."""
 
     document: Mapping[str, Any]
     refusal: str | None = None
 
 
 class AnswerKeeper(Protocol):
-    """Stores answers: `gateway.request.store.response_keeper.ResponseKeeper`."""
+    """A store for one answer; implemented by `ResponseKeeper`."""
 
     @property
     def residency(self) -> Residency:
@@ -23,40 +23,40 @@ class AnswerKeeper(Protocol):
 
     @property
     def background(self) -> bool:
-        """Whether the answer is made without its client."""
+        """Return whether the answer is generated in the background, without its client."""
 
     @property
     def own_members(self) -> Members:
-        """Return the part of the request that is stored beside its answer, as it was sent."""
+        """Return the part of the request that is stored with its answer, as it was sent."""
 
     def withhold(self) -> None:
         """Store nothing of the request until it is allowed."""
 
     def allow(self, members: Members) -> None:
-        """Store this in place of `own_members`: what the request may say."""
+        """Store these members in place of `own_members`, as content rules allow."""
 
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
-        """Take the whole answer. `residency`: the tightest that its target was chosen by."""
+        """Store the whole answer; `residency` is the tightest by which its target was chosen."""
 
 
 @runtime_checkable
 class BackgroundKeeper(AnswerKeeper, Protocol):
-    """Stores an answer that is not whole, too. `told`: the events that a client had of it."""
+    """A store that also takes unfinished answers; `told` has the events sent so far."""
 
     told: Sequence[Sequence[Any]]
 
     async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
-        """Store the answer as far as it is; return why not, if it is not stored."""
+        """Store the answer so far. Return the reason if it is not stored."""
 
 
 class ConnectionStorage(Protocol):
-    """Storage that a connection remembers answers in: `gateway.request.sockets.socket_memory`."""
+    """Storage in a connection's memory; implemented in `gateway.request.sockets`."""
 
     @property
     def warms_up(self) -> bool:
-        """Whether the request asks for no answer, only to be gone on from."""
+        """Return whether the request needs no answer and only starts a conversation."""
 
     async def open_request(
         self, members: Members, team_id: str, request_id: str, *, purpose: Any
     ) -> AnswerKeeper:
-        """Expand what the request refers to, and say what becomes of its answer."""
+        """Expand what the request refers to; return the keeper of its answer."""

@@ -1,4 +1,4 @@
-"""A dialect: it reads a request as chat and writes answers and errors in its own form."""
+"""Interface of a dialect: decodes requests to chat and encodes answers and errors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ Purpose = Literal["answer", "count", "compaction"]
 
 @dataclass(frozen=True, slots=True)
 class DecodedRequest:
-    """A request as chat's members, and who tells its answer.
+    """A request as chat members, with the encoder of its answer.
 
-    `voice` takes the request's id and the wall clock's seconds; `session` is what the dialect has
-    for one. `marked` are members in their form for targets that take marks of what to cache,
-    `ignored` names of those that have no form in chat and are left out. `features`: what a target
-    must offer beside what chat's members ask for, each with the place that asks for it. `instead`:
-    what is asked where no target can serve this, without media of earlier turns. `shorten`: the
-    same without its oldest turns, by at least so many bytes; None where all must stay. `native`:
-    all of it, which `members` only stand for, of a request that chat has no form for.
-    `standard_tier`: the client wants no other service tier, for which each target has its own word.
+    `voice` makes the encoder from the request's id and the wall clock in seconds. `session` is the
+    dialect's session id. `marked` has members with cache marks, for targets that take them;
+    `ignored` names members without a form in chat. `features` are what a target must offer beyond
+    what chat members ask for, each with its place. `instead` is the request without media of
+    earlier turns, planned if no target can serve this one. `shorten` drops the oldest turns, at
+    least that many bytes; None if all must stay. `native` is the original request, if chat cannot
+    express it. `standard_tier`: the client wants only the standard service tier, which each target
+    names differently.
     """
 
     members: Members
@@ -42,7 +42,10 @@ class DecodedRequest:
 
 
 class Dialect(Protocol):
-    """`purpose`: what the path is asked for. `continues`: it may go on from stored answers."""
+    """A format of requests and answers; implemented by `MessagesDialect`, `ResponsesDialect`.
+
+    `purpose` is what the path returns; `continues`: it may continue stored answers.
+    """
 
     @property
     def purpose(self) -> Purpose: ...
@@ -52,24 +55,24 @@ class Dialect(Protocol):
 
     @property
     def ping(self) -> bytes:
-        """Bytes that tell a client that a silent stream goes on."""
+        """Return the bytes of a keep-alive in a silent stream."""
 
     def count_document(self, tokens: int) -> dict[str, Any]:
-        """Return the answer of a path that counts."""
+        """Return the answer of a path that counts tokens."""
 
     def decode_request(self, members: Members) -> DecodedRequest:
-        """Raises `RequestError` with a place of this dialect."""
+        """Return the request as chat. Raises `RequestError` that names a member of this dialect."""
 
     def whole_request(self, members: Members, refusal: RequestError) -> DecodedRequest | None:
-        """Return a request that chat refused and a target of this dialect may serve."""
+        """Return a request that chat refused and a target of this dialect may serve, if so."""
 
     def native_request(self, members: Members) -> NativeRequest | None:
-        """Return what goes to targets that speak this dialect as it is."""
+        """Return the request for targets that take this dialect unchanged."""
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
     ) -> bytes:
-        """Chat's error body in this dialect; `of_chat`: what it names has chat's names, too."""
+        """Return chat's error body in this dialect; `of_chat`: it has chat's member names."""
 
     def headers(self, request_id: str) -> Sequence[Header]:
-        """Return the headers of a dialect beside those of every answer."""
+        """Return the dialect's own headers of an answer."""

@@ -1,6 +1,6 @@
-"""Contents of a chat completion, whole or in chunks, as pieces for any dialect.
+"""Contents of a chat completion, whole or in chunks, as content pieces for any dialect.
 
-Read leniently: members of types that nobody expects say nothing, and no answer is lost for them.
+Reading is lenient: members of unexpected types are ignored, so that no answer is lost.
 """
 
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ContentPiece(NamedTuple):
-    """A part of the answer. Of a call: `text` is a part of its arguments, `call` its number.
+    """A part of the answer. For a call, `text` is part of its arguments and `call` its number.
 
-    Of a picture, `text` is its address, which mostly holds its data.
+    For a picture, `text` is its address, which mostly holds the data.
     """
 
     kind: Kind
@@ -42,7 +42,7 @@ def read_object(payload: bytes) -> dict[str, Any] | None:
 
 
 def first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
-    """Dialects have one answer: more is never asked for."""
+    """Return the first choice of a chunk; dialects never ask for more than one."""
     choices = chunk.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return choices[0]
@@ -52,7 +52,7 @@ def first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
 def pieces(said: Any) -> Iterator[ContentPiece]:
     """Yield the contents of a delta or a message, reasoning first.
 
-    Of sound without a text beside it, what is said there is the text.
+    For sound without text, the transcript is the text.
     """
     if not isinstance(said, dict):
         return
@@ -92,7 +92,7 @@ class UrlCitation(NamedTuple):
 
 
 def citations(said: Any) -> Iterator[UrlCitation]:
-    """Yield what a delta, or a whole message, cites, as providers that search the web write it."""
+    """Yield the citations of a delta or a message, in the form of providers with web search."""
     annotations = said.get("annotations") if isinstance(said, dict) else None
     for annotation in annotations if isinstance(annotations, list) else ():
         cited = annotation.get("url_citation") if isinstance(annotation, dict) else None
@@ -105,7 +105,7 @@ def citations(said: Any) -> Iterator[UrlCitation]:
 
 
 def _parts(content: list[Any]) -> Iterator[ContentPiece]:
-    """Content as a list of parts, as some vendors write it."""
+    """Yield the pieces of content that is a list of parts, as some vendors write it."""
     for part in content:
         if not isinstance(part, dict):
             continue
@@ -124,7 +124,7 @@ def _parts(content: list[Any]) -> Iterator[ContentPiece]:
 
 
 def _pictures(parts: Any) -> Iterator[ContentPiece]:
-    """Parts that are pictures, as OpenRouter and LiteLLM write what a model has made."""
+    """Yield parts that are pictures, in the form of OpenRouter and LiteLLM."""
     for part in parts if isinstance(parts, list) else ():
         shown = part.get("image_url") if isinstance(part, dict) else None
         address = _text(shown.get("url")) if isinstance(shown, dict) else _text(shown)
@@ -133,7 +133,7 @@ def _pictures(parts: Any) -> Iterator[ContentPiece]:
 
 
 def picture_text(address: str) -> str:
-    """Return the line of text that stands for a picture where a dialect has no form for it."""
+    """Return a line of text in place of a picture, for dialects without a form for it."""
     if address.startswith(INLINE):
         return "\n[A picture is left out here. `/v1/chat/completions` tells it.]\n"
     return f"\n![picture]({address})\n"

@@ -1,7 +1,7 @@
-"""Tools of OpenAI's Responses that the client itself runs, told to chat as functions.
+"""Tools of OpenAI's Responses that the client runs, declared to chat as functions.
 
-A registry: one entry for each type says how it is declared to a model, how a call of it is written
-and read, and what its output says. Custom tools take one text and are named by the client.
+It is a registry: one entry per type says how the tool is declared to a model, how a call is written
+and read, and what its output contains. Custom tools take one text and are named by the client.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,10 +22,10 @@ _TEXTS: Final = {"type": "array", "items": _TEXT}
 
 
 class ClientTool(NamedTuple):
-    """A type of tool. `call` is the type of its calls, `output` of what they came to.
+    """A type of tool. `call` is the item type of its calls, `output` that of their results.
 
-    `member`: the member of a call that has what the model wrote. `read`: this member, of what the
-    model wrote. `write`: what the model wrote, of this member.
+    `member` is the member of a call that has the model's arguments. `read` makes this member from
+    the arguments, `write` the arguments from this member.
     """
 
     type: str
@@ -191,7 +191,7 @@ def _custom_function(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def call_arguments(item: Mapping[str, Any], place: str) -> tuple[str, str] | None:
-    """Return name and arguments of a call in a history; None for an item that is none."""
+    """Return name and arguments of a call in the history; None for any other item."""
     kind = item.get("type")
     if kind == "custom_tool_call":
         told = text(item.get(INPUT), f"{place}.{INPUT}")
@@ -205,7 +205,7 @@ def call_arguments(item: Mapping[str, Any], place: str) -> tuple[str, str] | Non
 
 
 def output_parts(item: Mapping[str, Any], place: str) -> list[Message] | None:
-    """Return what a call came to as parts of chat; None for an item that is no such output."""
+    """Return the output of a call as parts of chat; None for any other item."""
     tool = _BY_OUTPUT.get(str(item.get("type")))
     if tool is None:
         return None
@@ -224,7 +224,7 @@ def output_parts(item: Mapping[str, Any], place: str) -> list[Message] | None:
 
 
 def call_members(kind: str, told: str) -> dict[str, Any]:
-    """Return the members of a call's item that say what the model wrote; `kind`: of its tool."""
+    """Return the members of a call's item with the model's arguments; `kind` is the tool's."""
     tool = CLIENT_TOOLS[kind]
     members: dict[str, Any] = {"type": tool.call, tool.member: tool.read(_decoded(told), told)}
     if tool.call == "computer_call":

@@ -1,7 +1,7 @@
-"""OpenAI's `/v1/responses/compact`: a model sums the conversation up, and the sum goes on for it.
+"""OpenAI's `/v1/responses/compact`: a model summarizes the conversation to replace it.
 
-The answer has the user's last messages as they are and one `compaction` item. What that says is
-encrypted by whoever keeps the answer (`gateway.request.store.compaction`).
+The answer has the user's last messages unchanged and one `compaction` item, whose text is encrypted
+by the keeper of the answer (`gateway.request.store.compaction`).
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ Voice = Callable[[str, int], ResponseEncoder]
 
 
 class CompactionDialect(ResponsesDialect):
-    """A Responses request whose answer is the conversation made short."""
+    """A Responses request whose answer is the shortened conversation."""
 
     def __init__(self) -> None:
         super().__init__("compaction")
@@ -67,7 +67,7 @@ class CompactionDialect(ResponsesDialect):
 
 
 def _summarized(heard: DecodedRequest, voice: Voice, unused: set[str]) -> DecodedRequest:
-    """Return the request for a summary of what was heard, and for one of less of it."""
+    """Return the request for a summary, also of the forms with less of the conversation."""
     chat = {name: value for name, value in heard.members.items() if name not in _LEFT_OUT}
     messages = [
         *msgspec.json.decode(bytes(chat["messages"])),
@@ -93,7 +93,7 @@ def _summarized(heard: DecodedRequest, voice: Voice, unused: set[str]) -> Decode
 
 
 class CompactionEncoder(ResponsesEncoder):
-    """Encodes a summary as a compaction; it is never streamed."""
+    """An encoder of a summary as a compaction; it is never streamed."""
 
     def __init__(self, request_id: str, created_s: int, *, kept: list[Any]) -> None:
         super().__init__(request_id, created_s, echo={})
@@ -112,7 +112,7 @@ class CompactionEncoder(ResponsesEncoder):
 
 
 def last_user_messages(given: Any) -> list[dict[str, Any]]:
-    """Return the user's last messages, as many as may stay."""
+    """Return the user's last messages, up to `KEPT_BYTES`."""
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     kept: list[dict[str, Any]] = []
@@ -134,7 +134,10 @@ def last_user_messages(given: Any) -> list[dict[str, Any]]:
 
 
 def joined(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages with neighbours of the user joined: many templates take turns only."""
+    """Return the messages with the last two user messages joined.
+
+    Many chat templates require alternating roles.
+    """
     last, asked = messages[-2], messages[-1]
     if last["role"] == asked["role"] and isinstance(last["content"], str):
         return [*messages[:-2], {**last, "content": f"{last['content']}\n\n{asked['content']}"}]

@@ -1,12 +1,10 @@
-"""A conversation as chat's messages, in a form that chat templates take.
+"""A conversation as chat messages, in a form that chat templates accept.
 
-Turns of one role are joined; a tool's images follow its result in a user's turn, because a result
-is text; what instructs before anybody spoke is one message. One text is told as text, not as a list
-of parts. Marks of what a provider shall cache (`cache_control`) are kept apart: `messages` leaves
-them out, for the targets that refuse them, and `messages(marks=True)` has them.
-
-A file or a picture may have a note that stands in for it where no target reads such: `messages` has
-the medium, `messages(without={...})` the note.
+Turns of one role are joined. Images of a tool's result follow in a user turn, since a result is
+text. Instructions before the first turn are one message. A single text is a string, instead of a
+list. Cache marks (`cache_control`) are kept apart: `messages` omits them for targets that refuse
+them, `messages(marks=True)` has them. A file or picture may have a note for targets that cannot
+read it: `messages` has the medium, `messages(without={...})` the note.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +28,7 @@ class _Turn:
 
 
 class ConversationBuilder:
-    """Grows turn by turn; `messages` is the whole of it."""
+    """A builder of chat messages, turn by turn; `messages` returns them."""
 
     def __init__(self) -> None:
         self._turns: list[_Turn] = []
@@ -38,28 +36,28 @@ class ConversationBuilder:
 
     @property
     def has_turns(self) -> bool:
-        """Whether anybody but who runs the application has spoken."""
+        """Return whether there is a message that is no instruction."""
         return bool(self._shown) or any(turn.role != "system" for turn in self._turns)
 
     @property
     def media(self) -> frozenset[Medium]:
-        """Media that a note can stand in for."""
+        """Return the media that have a note."""
         parts = [part for turn in self._turns for part in turn.parts]
         return frozenset(part[_OF][0] for part in (*parts, *self._shown) if _OF in part)
 
     def messages(self, *, marks: bool = False, without: Collection[Medium] = ()) -> list[Message]:
-        """Return chat's messages. `without`: media that their notes stand in for."""
+        """Return chat messages, with notes for the media of `without`."""
         self.add_user()
         turns = [_shown_turn(turn, without) for turn in self._turns]
         return [_message(turn, marks=marks) for turn in turns if turn.parts or turn.role != "user"]
 
     def forget_turns(self) -> None:
-        """Drop what was said so far, which is said anew by what follows; instructions stay."""
+        """Drop the turns so far, which a summary replaces; instructions stay."""
         self._shown = []
         self._turns = [turn for turn in self._turns if turn.role == "system"]
 
     def add_instruction(self, *parts: Message) -> None:
-        """By whoever runs the application."""
+        """Add an instruction of the application."""
         self.add_user()
         if not parts:
             return
@@ -68,13 +66,13 @@ class ConversationBuilder:
         self._turns[-1].parts += parts
 
     def add_user(self, *parts: Message) -> None:
-        """By the user: parts of chat."""
+        """Add parts of a user's message."""
         parts, self._shown = (*self._shown, *parts), []
         if parts:
             self._turn_of("user").parts += parts
 
     def add_assistant(self, parts: Sequence[Message], calls: Sequence[Message]) -> None:
-        """By the model: texts and calls; media follow in the user's turn, where chat has a form."""
+        """Add texts and calls of the model; its media follow in a user turn, as chat requires."""
         texts = [part for part in parts if part["type"] == "text" and part["text"]]
         if texts or calls:
             self.add_user()
@@ -84,7 +82,7 @@ class ConversationBuilder:
         self._shown += [part for part in parts if part["type"] != "text"]
 
     def add_tool_result(self, call_id: str, parts: Sequence[Message], mark: Any = None) -> None:
-        """A tool, for one call."""
+        """Add a tool's result for one call."""
         texts = [part for part in parts if part["type"] == "text"]
         self._shown += [part for part in parts if part["type"] != "text"]
         mark = mark or next((part[MARK] for part in texts if MARK in part), None)
@@ -106,14 +104,14 @@ def image_part(url: str, detail: str | None = None) -> Message:
 
 
 def with_note(part: Message, medium: Medium, note: Message) -> list[Message]:
-    """Return a medium and the note that stands in for it where it is left out."""
+    """Return a medium and the note that replaces it where it is left out."""
     return [{**part, _OF: (medium, True)}, {**note, _OF: (medium, False)}]
 
 
 def media_levels(media: frozenset[Medium]) -> list[frozenset[Medium]]:
     """Return the media to leave out of a conversation, from the most to none.
 
-    A target may read pictures and no files, so there may be three.
+    There may be three levels, as a target may read pictures and no files.
     """
     levels: list[frozenset[Medium]] = [frozenset()]
     if "file" in media:
@@ -124,24 +122,24 @@ def media_levels(media: frozenset[Medium]) -> list[frozenset[Medium]]:
 
 
 def is_note(part: Message) -> bool:
-    """Whether a part stands in for the medium before it, where that is left out."""
+    """Return whether a part is the note of the medium before it."""
     return _OF in part and not part[_OF][1]
 
 
 def tool_call(call_id: str, name: str, arguments: str) -> Message:
-    """One call of a function, as the model made it."""
+    """Return one call of a function, as the model made it."""
     function = {"name": name, "arguments": arguments}
     return {"id": call_id, "type": "function", "function": function}
 
 
 def with_cache_mark(part: Message, block: Mapping[str, Any]) -> Message:
-    """The part with its block's mark, where it has one."""
+    """Return the part with its block's cache mark, if there is one."""
     mark = block.get(MARK)
     return part if mark is None else {**part, MARK: mark}
 
 
 def _shown_turn(turn: _Turn, without: Collection[Medium]) -> _Turn:
-    """The turn with each medium, or with its note."""
+    """Return the turn with each medium or its note."""
     if not any(_OF in part for part in turn.parts):
         return turn
     shown = [
@@ -165,7 +163,7 @@ def _message(turn: _Turn, *, marks: bool) -> Message:
 
 
 def _content(turn: _Turn, *, marks: bool) -> Any:
-    """A text wherever a text says all of it."""
+    """Return the content as one text if it is all text, else as parts."""
     parts, joint = turn.parts, {"system": "\n\n", "assistant": "", "tool": "\n"}.get(turn.role)
     if turn.role != "tool" and marks and any(MARK in part for part in parts):
         return parts

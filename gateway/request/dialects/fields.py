@@ -1,6 +1,6 @@
-"""Reading what a client nested into its body: a wrong type is a 400 that names the place.
+"""Checked reading of nested members: a wrong type is a 400 that names its place.
 
-Places are written as a person would look for them: `messages[2].content[0].source`.
+Places are written as in code: `messages[2].content[0].source`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ def missing_error(place: str) -> RequestError:
 
 
 def unsupported(place: str, why: str) -> RequestError:
-    """For what cannot be kept and cannot be left out without changing what was asked."""
+    """Return the error for content that can neither be kept nor left out without a change."""
     return RequestError("unsupported", f"`{place}`: {why}", param=place)
 
 
@@ -33,7 +33,7 @@ def optional_text(value: Any, place: str) -> str | None:
 
 
 def type_of(value: Mapping[str, Any], place: str) -> str | None:
-    """The name that an item, block or tool gives to its form; tables are asked with it."""
+    """Return the `type` of an item, block or tool, by which the tables are searched."""
     return optional_text(value.get("type"), f"{place}.type")
 
 
@@ -44,7 +44,7 @@ def mapping(value: Any, place: str) -> Mapping[str, Any]:
 
 
 def iterate_objects(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a list, each with its place."""
+    """Yield the objects of a list, each with its place."""
     if not isinstance(value, list):
         raise invalid_error(place, "must be a list.")
     for index, item in enumerate(value):
@@ -53,19 +53,19 @@ def iterate_objects(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, 
 
 
 def refuse_members(members: Members, reasons: Mapping[str, str]) -> None:
-    """400 for the first of these members that says something."""
+    """Raise `RequestError` 400 for the first of these members that is set."""
     for name, why in reasons.items():
         if name in members and bytes(members[name]) not in (b"null", b"[]", b"{}", b"false"):
             raise unsupported(name, why)
 
 
 def decode_whole_member(members: Members, name: str) -> Any:
-    """A member with all that it holds; `None` when it is not there."""
+    """Return a member fully decoded; `None` if it is missing."""
     return decode_member(members, name, Any)
 
 
 def metadata_of(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return `metadata`, empty where it is left out; raises `RequestError` 400 for none."""
+    """Return `metadata`, empty if it is missing. Raises `RequestError` 400 if malformed."""
     given = body.get("metadata")
     if given is None:
         return {}

@@ -1,8 +1,8 @@
-"""Tells chat, as text, what tools of OpenAI's own service did in earlier turns. Pure.
+"""Calls of OpenAI's hosted tools in earlier turns, as text for chat. Pure.
 
-A session that moves here from OpenAI sends these items again with every request, so none of them
-may refuse it. What a tool was asked and what it found is text; pictures, identifiers and lists of
-a server's tools are named in `x-breakeven-ignored`.
+A session that moves here from OpenAI sends these items with every request, so none of them may be
+refused. A tool's input and results become text; pictures, ids and tool lists of servers are named
+in `x-breakeven-ignored`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _LINES: Final = ("filename", "title", "url", "text", "logs", "message")  # texts
 
 
 class HostedTool(NamedTuple):
-    """`asked`: the member that says what the tool was to do. `found`: what it came to."""
+    """A hosted tool; `asked` is the member with its input, `found` those with its results."""
 
     name: str
     asked: str
@@ -37,14 +37,14 @@ _EVERYWHERE: Final = frozenset(("type", "id", "status", "name"))
 
 
 class HostedTrace(NamedTuple):
-    """`left_out`: names of members that no text tells."""
+    """The text of an item; `left_out` names the members that are not in the text."""
 
     text: str
     left_out: frozenset[str]
 
 
 def hosted_trace(item: Mapping[str, Any]) -> HostedTrace:
-    """Return an item of `HOSTED` as text, which is empty for what says nothing."""
+    """Return an item of `HOSTED` as text, which is empty if it has no content."""
     kind = str(item["type"])
     if kind in UNSAID:
         return HostedTrace("", frozenset((f"input.{kind}",)))

@@ -1,4 +1,4 @@
-"""The text of one member of a JSON object that is still being written, piece by piece. Pure."""
+"""Text of one member of a JSON object that arrives piece by piece. Pure."""
 
 import json
 import re
@@ -18,9 +18,9 @@ _LONG: Final = 12  # characters of the longest escape, a pair of surrogates
 
 
 class JsonTextReader:
-    """Decodes the text of a member as it grows: `feed` returns what is new of it.
+    """A decoder of a growing member; `feed` returns its new text.
 
-    An input that is no object is the text itself. `size`: characters that were returned.
+    An input that is no object is the text itself. `size` is the number of characters returned.
     """
 
     def __init__(self, member: str) -> None:
@@ -30,7 +30,7 @@ class JsonTextReader:
         self._state = "before"  # before | inside | behind | plain
 
     def feed(self, piece: str) -> str:
-        """Return the characters of the text that are known from here on."""
+        """Return the characters of the text that this piece completes."""
         told = self._read(piece)
         self.size += len(told)
         return told
@@ -81,7 +81,7 @@ def _next_special(text: str, place: int) -> int:
 
 
 def _escape_size(text: str, place: int) -> int | None:
-    """Return the characters of the escape at this place; None while it is not whole."""
+    """Return the characters of the escape at this place; None while it is incomplete."""
     if place + 1 >= len(text):
         return None
     if text[place + 1] != "u":

@@ -1,12 +1,10 @@
-"""Anthropic's `/v1/messages`, heard as a chat completion.
+"""Anthropic's `/v1/messages`, decoded as a chat completion.
 
-What chat can say is translated, what only advises Anthropic's service (thinking, the effort) is
-left to the target's own default, and what would be lost is refused by its name. Marks of what to
-cache go to the targets that take them. Members that this dialect does not have go on untouched, as
-chat's do. Chat's own members are refused: an answer has one text, and nobody should pay for two.
-
-Whoever is named in `metadata.user_id` is a session to stick to, and is told to no target that
-speaks chat.
+What chat can express is translated. Advice to Anthropic's service (thinking, effort) is left to the
+target's default. What would be lost is refused by name. Cache marks go to targets that take them.
+Unknown members pass unchanged, as in chat. Chat's own members are refused: an answer has one text,
+and no client should pay for two. `metadata.user_id` is the session for stickiness, and is sent to
+no target that uses chat.
 """
 
 import re
@@ -85,7 +83,10 @@ PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 class MessagesDialect:
-    """`counts`: of `/v1/messages/count_tokens`, which has no `max_tokens` and no answer."""
+    """Anthropic's `/v1/messages`.
+
+    With `counts`, it is `/v1/messages/count_tokens`, which has no `max_tokens` and no answer.
+    """
 
     def __init__(self, *, counts: bool = False) -> None:
         self._counts = counts
@@ -176,9 +177,10 @@ def _with_messages(
     *,
     marks: Mapping[str, int],
 ) -> DecodedRequest:
-    """Return the request with its conversation, and what is asked where no target reads all.
+    """Return the request with its conversation, and with less media where no target reads all.
 
-    `marks`: how many its members have. Those on blocks that chat has no place for one on are named.
+    `marks` are the numbers of cache marks. Marks on blocks without a place in chat are ignored by
+    name.
     """
     less: DecodedRequest | None = None
     for without in media_levels(found.turns.media):
@@ -205,7 +207,7 @@ def _with_messages(
 
 
 def _marks_in(members: Members) -> dict[str, int]:
-    """Return how many marks to be cached stand in what has them; most requests have none."""
+    """Return the number of cache marks by member; most requests have none."""
     given = ("system", "messages", "tools")
     return {name: _count_marks(bytes(members.get(name, b""))) for name in given}
 
@@ -220,7 +222,7 @@ def _marked_members(
     tools: Sequence[MessagesTool],
     without: Collection[Medium],
 ) -> Members:
-    """Return the members that have marks, with them."""
+    """Return the members that have cache marks, with them."""
     with_marks: dict[str, Any] = {"messages": found.turns.messages(marks=True, without=without)}
     if tools:
         with_marks["tools"] = [tool.marked for tool in tools]
@@ -231,7 +233,7 @@ def _marked_members(
 
 
 def _left_out(members: Members) -> set[str]:
-    """Names of what was advised and is not passed on; the name of a session is used here alone."""
+    """Return the names of advice that is not passed on, including the session's."""
     given = _ADVICE.intersection(members) - {METADATA}
     left = {name for name in given if bytes(members[name]) != b"null"}
     for name, value in mapping(decode_whole_member(members, METADATA) or {}, METADATA).items():
@@ -247,7 +249,7 @@ def _left_out(members: Members) -> set[str]:
 
 
 def _is_standard(members: Members) -> bool:
-    """Whether no other service tier may serve it; `auto`, as nothing, leaves it to the target."""
+    """Return whether only the standard tier may serve it; `auto` leaves that to the target."""
     return bool(decode_member(members, TIER_MEMBER, Any) == _STANDARD_ONLY)
 
 
@@ -256,7 +258,7 @@ def _voice(request_id: str, _: int) -> MessagesEncoder:
 
 
 def _check_place(members: Members) -> None:
-    """Refuse a place of inference: key, model and policy decide it, and it has a price."""
+    """Refuse a place of inference, which key, model and policy decide, and which has a price."""
     geo = optional_text(decode_whole_member(members, "inference_geo"), "inference_geo")
     if geo not in (None, "global"):
         raise unsupported(
@@ -267,7 +269,7 @@ def _check_place(members: Members) -> None:
 
 
 def _check_advice(members: Members) -> None:
-    """Check a member that may be left out only in some forms."""
+    """Check a member that may only be left out in some forms."""
     management = mapping(
         decode_whole_member(members, "context_management") or {}, "context_management"
     )
@@ -300,7 +302,7 @@ def _tools(members: Members, tools: Sequence[MessagesTool]) -> Members:
 
 
 def _format(members: Members) -> Members:
-    """The form of the answer: in `output_config`, in the beta a member of its own."""
+    """Return the answer's format, from `output_config` or the beta's own member."""
     config = mapping(decode_whole_member(members, "output_config") or {}, "output_config")
     place, shape = "output_config.format", config.get("format")
     if shape is None:

@@ -1,10 +1,9 @@
-"""Blocks of Anthropic's Messages as parts of chat, wherever they stand.
+"""Content blocks of Anthropic's Messages as parts of chat.
 
-A registry: one entry for each type says how it is told and which of its members are read. What its
-own tools did is told as text, so that a session may move to any model. A block that no target here
-can read (a file that is kept elsewhere, a type that nobody knows) is refused where its user can
-still take it back, and is a line of text afterwards: clients send a conversation again and again.
-Everything that is left out is named in `left_out`.
+It is a registry: one entry per block type has its translation and the members that are read. Calls
+of Anthropic's own tools become text, so that a session may move to any model. A block that no
+target can read (a stored file, an unknown type) is refused in the user's newest message, and is a
+line of text in history, which clients send again and again. `left_out` names what is left out.
 """
 
 import binascii
@@ -39,11 +38,10 @@ _EVERYWHERE: Final = frozenset(("type", "cache_control"))
 
 
 class BlockReader:
-    """Reads the blocks of one conversation.
+    """A reader of the blocks of one conversation.
 
-    `newest`: the user has just said what is read, so that a refusal can still be heeded.
-    `needs_file`: the place of a file that was just said. `left_out`: names for
-    `x-breakeven-ignored`.
+    `newest`: the blocks are of the user's newest message, which can still be changed. `needs_file`
+    is the place of a new file. `left_out` has names for `x-breakeven-ignored`.
     """
 
     def __init__(self) -> None:
@@ -53,7 +51,7 @@ class BlockReader:
         self._depth = 0
 
     def parts(self, block: Block, place: str) -> list[Message]:
-        """Return what a block says as parts of chat; they may be none."""
+        """Return a block as parts of chat, possibly none."""
         kind = type_of(block, place)
         if kind is None:
             raise missing_error(f"{place}.type")
@@ -78,7 +76,7 @@ class BlockReader:
     def leave_out(
         self, kind: str, place: str, why: str, fix: str = "Leave it out.", also: str = ""
     ) -> list[Message]:
-        """Return a line in place of what cannot be read; raises where it has just been said."""
+        """Return a line for an unreadable block. Raises `RequestError` in the newest message."""
         if self.newest:
             raise unsupported(place, f"{why} {fix}")
         self.left_out.add(f"messages.{kind}")
@@ -86,7 +84,7 @@ class BlockReader:
 
 
 def note_of(kind: str, also: str = "") -> Message:
-    """Return the line that says what was left out, to a model that could have needed it."""
+    """Return the line that tells the model which block was left out."""
     words = kind.replace("_", " ")[:64]
     return text_part(f"[A block ({words}) was left out here{also}: it cannot be read.]")
 
@@ -118,7 +116,7 @@ def _image(reader: BlockReader, block: Block, place: str) -> list[Message]:
 
 
 def _document(reader: BlockReader, block: Block, place: str) -> list[Message]:
-    """Texts are text; a PDF is a file to the targets that read files."""
+    """Return a text document as text, and a PDF as a file for targets that read files."""
     source, where = mapping(block.get("source"), f"{place}.source"), f"{place}.source"
     title = optional_text(block.get("title"), f"{place}.title")
     context = optional_text(block.get("context"), f"{place}.context")
@@ -188,7 +186,7 @@ def _browser_state(_: BlockReader, block: Block, place: str) -> list[Message]:
 
 
 def _unsaid(reader: BlockReader, block: Block, _: str) -> list[Message]:
-    """Leave out what its own service alone reads: signed thoughts, marks of how it worked."""
+    """Leave out what only Anthropic's service reads: signed thoughts, and traces of its work."""
     reader.left_out.add(f"messages.{block['type']}")
     return []
 
@@ -207,7 +205,7 @@ def _called(_: BlockReader, block: Block, place: str) -> list[Message]:
 
 
 def _outcome(reader: BlockReader, block: Block, place: str) -> list[Message]:
-    """Tell the outcome of a tool of the service, in whichever of its forms."""
+    """Return the result of a service's tool as text, in any of its forms."""
     kind = str(block["type"])
     told = _found(reader, block.get("content"), f"{place}.content", kind)
     failed = [text_part("Error:")] if block.get("is_error") is True else []
@@ -256,7 +254,7 @@ def _nested_result(reader: BlockReader, block: Block, place: str) -> list[Messag
 
 
 def _listed(reader: BlockReader, content: Any, place: str) -> list[Message]:
-    """A text, or blocks."""
+    """Return the parts of a text or of a list of blocks."""
     if isinstance(content, str):
         return [text_part(content)]
     return [
@@ -267,7 +265,7 @@ def _listed(reader: BlockReader, content: Any, place: str) -> list[Message]:
 
 
 def tool_result_parts(reader: BlockReader, block: Block, place: str) -> list[Message]:
-    """A tool's result; chat has no mark for one that failed, so its text says so."""
+    """Return a tool's result; an error is marked in its text, since chat has no flag for it."""
     content = block.get("content")
     parts = [] if content is None else _listed(reader, content, f"{place}.content")
     return [text_part("Error:"), *parts] if block.get("is_error") is True else parts
@@ -278,7 +276,7 @@ def _encode(value: Any) -> str:
 
 
 class _BlockForm(NamedTuple):
-    """The form of a block: how it is written, and its members; others are named as left out."""
+    """The form of a block: its translation, and its members; others are listed as left out."""
 
     tell: Callable[[BlockReader, Block, str], list[Message]]
     members: frozenset[str]

@@ -1,9 +1,8 @@
-"""An answer as Anthropic's Messages tell it: content blocks, with the usage at their end.
+"""Encoder of answers as Anthropic's Messages: content blocks, with usage at the end.
 
-`message_start` is said before anything was counted: its `input_tokens` are the estimate that the
-decision was made with, so that what a client shows meanwhile is no zero. `message_delta` has the
-numbers that the ledger has, which SDKs put in its place, in Anthropic's way of counting:
-`input_tokens` is what was neither read from a cache nor written to one.
+`message_start` is sent before anything was counted: its `input_tokens` is the decision's estimate,
+so that clients do not show zero. `message_delta` has the ledger's numbers, which replace it in
+SDKs, counted as by Anthropic: `input_tokens` excludes tokens read from or written to a cache.
 """
 
 from collections.abc import Iterator
@@ -63,7 +62,7 @@ class MessagesEncoder(ResponseEncoder):
         self._refusal: list[str] = []  # in the model's words, where it says that these are one
 
     def feed(self, data: bytes) -> bytes:
-        """The events that these bytes come to; the target's own, whole, where they carry any."""
+        """Return the events of these bytes; the target's own whole events, if they carry any."""
         out: list[bytes] = []
         for told in self._splitter.feed(data):
             document = native_document(told)
@@ -141,7 +140,7 @@ class MessagesEncoder(ResponseEncoder):
         return told if tier is None else {**told, "service_tier": tier}
 
     def _ending(self) -> dict[str, Any]:
-        """Why it ended; a refusal with what is said of it."""
+        """Return the stop reason; for a refusal, with its details."""
         reason, stop = _REASONS.get(self.reason, "end_turn"), None
         if self.native in _NATIVE:
             reason = str(self.native)
@@ -161,7 +160,7 @@ class MessagesEncoder(ResponseEncoder):
 
 
 def usage(tokens: TokenCounts) -> dict[str, Any]:
-    """Counts in Anthropic's way; parts of them only where there are any."""
+    """Return counts as Anthropic defines them; details only where they are not zero."""
     written = tokens.cache_write + tokens.cache_write_1h
     told: dict[str, Any] = {
         "input_tokens": prompt_tokens(tokens) - tokens.cached - written,
@@ -182,7 +181,7 @@ def usage(tokens: TokenCounts) -> dict[str, Any]:
 
 
 def _members_of(body: bytes) -> dict[str, msgspec.Raw]:
-    """Return the members of an answer, also of one that only lenient readers read."""
+    """Return the members of an answer, also of JSON that only a lenient reader accepts."""
     try:
         return _decode_members(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -213,7 +212,7 @@ def _full(block: ContentBlock) -> dict[str, Any]:
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """Arguments that are no object (cut off, or badly written) are shown as they were said."""
+    """Return a call's arguments; invalid ones (cut off, or malformed) are shown as written."""
     if not arguments.strip():
         return {}
     found = read_object(arguments.encode())

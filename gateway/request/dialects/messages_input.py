@@ -1,8 +1,8 @@
-"""The conversation of Anthropic's Messages as chat's messages.
+"""Conversation of Anthropic's Messages as chat messages.
 
-An instruction inside the conversation goes into the user's turn: many chat templates take none
-there. Thinking of earlier turns is left out: whoever thought it signed it, nobody else reads it.
-How each block is told stands in `messages_blocks`.
+An instruction within the conversation goes into a user turn, as many chat templates accept none
+there. Thinking of earlier turns is left out: it is signed, and only its service reads it.
+`messages_blocks` translates the blocks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,9 +39,9 @@ _INSTRUCTIONS = ("text", "tool_addition", "tool_removal")
 
 @dataclass(slots=True)
 class MessagesConversation:
-    """Turns; what of them no target gets; and tools that were brought or taken away on the way.
+    """A conversation's turns, what is left out of them, and changes of its tools.
 
-    `added`: definitions, with their places. `needs_file`: where the user has just sent a file.
+    `added` has tool definitions with their places. `needs_file` is where the user just sent a file.
     """
 
     turns: ConversationBuilder = field(default_factory=ConversationBuilder)
@@ -59,7 +59,7 @@ class MessagesConversation:
 
 
 def conversation(system: Any, messages: Any) -> MessagesConversation:
-    """Instructions and turns; raises `RequestError` with the place that chat cannot say."""
+    """Return instructions and turns. Raises `RequestError` for what chat cannot express."""
     found = MessagesConversation()
     if system is not None:
         found.turns.add_instruction(*_texts(found, system, "system"))
@@ -90,10 +90,10 @@ def conversation(system: Any, messages: Any) -> MessagesConversation:
 
 
 def _newest(listed: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
-    """Return the number of the first message that the user has just said.
+    """Return the index of the user's newest message.
 
-    What comes beside a tool's result was not: an agent sends it, and would send it again. Nor was
-    what stands before another message of the user: it was refused, and is in the history now.
+    A message beside a tool's result is not new: an agent sends it, and would repeat it. Nor is one
+    before another user message: that was refused, and is in the history now.
     """
     number = len(listed)
     while number and listed[number - 1][1].get("role") != "assistant":
@@ -155,14 +155,14 @@ def _assistant(found: MessagesConversation, content: Any, place: str) -> None:
 
 
 def _apart(part: Message) -> Message:
-    """A text that was no words of the model: an answer's texts are joined as they are."""
+    """Return a text on lines of its own: it is no text of the model, whose texts are joined."""
     return {**part, "text": f"\n{part['text']}\n"}
 
 
 def _instruction(
     found: MessagesConversation, entry: Mapping[str, Any], place: str, *, is_last: bool
 ) -> None:
-    """By whoever runs the application, in mid-conversation."""
+    """Add an instruction of the application within the conversation."""
     if entry.get("output_config"):
         found.left_out.add("messages.output_config")
     if entry.get("clear_at") == "next_user_message" and not is_last:
@@ -186,7 +186,7 @@ def _instruction(
 
 
 def _compaction(found: MessagesConversation, block: Mapping[str, Any], place: str) -> bool:
-    """A summary stands for all that was said before it; one that failed says nothing."""
+    """Replace all earlier turns by a summary; a failed one changes nothing."""
     if type_of(block, place) != "compaction":
         return False
     for where, change in iterate_objects(block.get("tool_changes") or [], f"{place}.tool_changes"):
@@ -199,7 +199,7 @@ def _compaction(found: MessagesConversation, block: Mapping[str, Any], place: st
 
 
 def _tool_change(found: MessagesConversation, block: Mapping[str, Any], place: str) -> bool:
-    """Tools that are brought or taken away; those of a request are all offered from its start."""
+    """Note an added or removed tool; all tools of a request are offered from its start."""
     kind = type_of(block, place)
     if kind not in ("tool_addition", "tool_removal"):
         return False
@@ -232,7 +232,7 @@ def _call(block: Mapping[str, Any], place: str) -> Message:
 
 
 def _texts(found: MessagesConversation, content: Any, place: str) -> list[Message]:
-    """Texts, where nothing else can stand but news of tools."""
+    """Return the texts of content that may only hold texts and tool changes."""
     if isinstance(content, str):
         told = [text_part(content)]
     else:

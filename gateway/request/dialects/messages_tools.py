@@ -1,8 +1,8 @@
 """Tools of Anthropic's Messages as functions of chat.
 
-Tools that the client itself runs (a shell, an editor, a memory, a computer) have no schema in a
-request: the service knows it. A registry has it here, by the tool's name without its date. A search
-for tools is left out, since chat is told every tool. What runs at Anthropic is refused.
+Tools that the client runs (shell, editor, memory, computer) have no schema in a request, as the
+service knows it. A registry has it here, by the tool's name without its date. A search for tools is
+left out, since chat gets every tool. Tools that run at Anthropic are refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _SEARCH: Final = "tool_search_tool_"
 
 
 class ClientToolForm(NamedTuple):
-    """A tool that the client runs as a model is told of it. `members`: told in the description."""
+    """The declaration of a client's tool to a model; `members` go into the description."""
 
     description: str
     parameters: dict[str, Any]
@@ -36,7 +36,7 @@ class ClientToolForm(NamedTuple):
 
 
 class MessagesTool(NamedTuple):
-    """A tool as chat's function. `marked`: with its mark of what to cache."""
+    """A tool as chat's function; `marked` is the function with its cache mark."""
 
     name: str
     function: dict[str, Any]
@@ -93,7 +93,7 @@ CLIENT_TOOLS: Final[Mapping[str, ClientToolForm]] = {
 def declared_tools(
     given: Any, added: Sequence[tuple[str, Mapping[str, Any]]], removed: set[str]
 ) -> list[MessagesTool]:
-    """Return the tools of a request, and those that its conversation brought and did not take."""
+    """Return the tools of a request, with those that its conversation added and not removed."""
     listed = [*([] if given is None else iterate_objects(given, "tools")), *added]
     read = [tool for place, entry in listed if (tool := _read(entry, place)) is not None]
     by_name = {tool.name: tool for tool in read if tool.name not in removed}
@@ -101,7 +101,7 @@ def declared_tools(
 
 
 def searches_tools(given: Any, added: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
-    """Whether a search for tools is declared, or added by a turn, which chat is not told."""
+    """Return whether a search for tools is declared or added by a turn; chat does not get it."""
     entries = [*(given if isinstance(given, list) else ()), *(tool for _, tool in added)]
     return any(str(tool.get("type")).startswith(_SEARCH) for tool in entries)
 
@@ -137,14 +137,14 @@ def _read(tool: Mapping[str, Any], place: str) -> MessagesTool | None:
 
 
 def runs_at_service(tool: Mapping[str, Any], place: str) -> bool:
-    """Whether a tool has a type that nobody here can offer to a model."""
+    """Return whether a tool's type cannot be offered to a model by the gateway."""
     kind = type_of(tool, place)
     plain = kind in (None, "custom") or str(kind).startswith(_SEARCH)
     return not plain and _client_form(str(kind)) is None
 
 
 def _client_form(kind: str) -> ClientToolForm | None:
-    """By the name without its date: `bash_20250124`."""
+    """Return the form of a client's tool by its name without the date, as `bash_20250124`."""
     name, _, date = kind.rpartition("_")
     return CLIENT_TOOLS.get(name) if date.isdecimal() else None
 

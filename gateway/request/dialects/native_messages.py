@@ -1,9 +1,9 @@
-"""Anthropic's Messages for targets that speak them: what goes there whole, and what it counts as.
+"""Anthropic's Messages for targets with that API: the native body, and its size.
 
-A target that speaks Messages gets the client's own body, so blocks, tools and members that chat has
-no form for are no reason to refuse; where chat refuses, only such a target can serve. What remains
-refused: what names things in the provider's account that another team may own (files, containers),
-what lets the provider choose a model or a place, and what has another price that no bound knows.
+Such a target gets the client's own body, so blocks, tools and members without a form in chat are no
+reason to refuse. Where chat refuses, only such a target can serve. Still refused: names of things
+in the provider's account that another team may own (files, containers), what lets the provider
+choose a model or a place, and what has another price without a known bound.
 """
 
 import json
@@ -41,7 +41,7 @@ _FETCHED: Final = re.compile(rb'"type"\s*:\s*"url"')
 
 
 class WholeRequest(NamedTuple):
-    """A request that only targets of its dialect can serve: chat's stand-in for it, and itself."""
+    """A request that only targets of its dialect can serve, with a stand-in in chat's form."""
 
     members: Members
     features: Mapping[Feature, str]
@@ -50,7 +50,7 @@ class WholeRequest(NamedTuple):
 
 
 def native_request(members: Members, refusal: RequestError | None = None) -> NativeRequest | None:
-    """Return what goes whole; None where only chat's form of it may go on."""
+    """Return the native body; None where only the chat form may be sent."""
     if _names_kept_things(members):
         return None
     ignored = tuple(name for name in _WITHHELD if name in members)
@@ -59,9 +59,10 @@ def native_request(members: Members, refusal: RequestError | None = None) -> Nat
 
 
 def _as_judged(value: msgspec.Raw) -> msgspec.Raw:
-    """Return a value as it was read here: of a name that stands twice in an object, the last.
+    """Return a value as it was checked here: of a name that occurs twice, the last.
 
-    A target may read the first, which nobody judged. What has none keeps its bytes.
+    A target might read the first, which was not checked. Values without duplicates keep their
+    bytes.
     """
     text = bytes(value)
     if text[:1] not in (b"{", b"["):
@@ -101,9 +102,9 @@ def whole_request(members: Members, refusal: RequestError) -> WholeRequest | Non
 
 
 def with_native(asked: InferenceRequest, native: NativeRequest | None) -> InferenceRequest:
-    """Return the request with what goes whole, and with what a target reads more of it than chat.
+    """Return the request with its native body, and with the bytes that only its targets read.
 
-    What stands for a request that chat refused has no size of its own: its bound is a context.
+    A request that chat refused has no known size: its bound is a whole context.
     """
     if native is None:
         return asked
@@ -122,7 +123,7 @@ def with_native(asked: InferenceRequest, native: NativeRequest | None) -> Infere
 
 
 def _features(members: Members) -> dict[Feature, str]:
-    """Return what the provider runs itself, for a fee or with texts that nobody here can bound."""
+    """Return what the provider runs itself, for a fee or with text of unknown length."""
     for name in _SERVICES:
         if name in members and bytes(members[name]) not in _EMPTY:
             return {Feature.HOSTED_TOOLS: name}
@@ -139,11 +140,11 @@ def _features(members: Members) -> dict[Feature, str]:
 
 
 def stated_searches(members: Members) -> int:
-    """Return how many searches the request lets its target make; 0 where it states no limit.
+    """Return how many searches the request allows its target; 0 without a stated limit.
 
-    Each search of the web counts as many as its `max_uses`, and none may be without. Beside other
-    tools that run at the provider no limit counts: they may search as well. Neither does one whose
-    name stands twice, or in two spellings: which of them counts is unknown.
+    Each web search tool counts its `max_uses`, and all need one. With other tools that run at the
+    provider, no limit counts, since these may search, too. A limit whose name occurs twice, or in
+    two spellings, does not count either.
     """
     if any(name in members and bytes(members[name]) not in _EMPTY for name in _SERVICES):
         return 0
@@ -171,7 +172,10 @@ def _type_of(value: Any) -> Any:
 
 
 def _names_kept_things(members: Members) -> bool:
-    """Whether a file or a container of the provider's account is named: it may be anybody's."""
+    """Return whether a file or container of the provider's account is named.
+
+    It may belong to another team.
+    """
     container = decode_member(members, "container", Any)
     if isinstance(container, str) or (isinstance(container, dict) and container.get("id")):
         return True
@@ -182,7 +186,10 @@ def _names_kept_things(members: Members) -> bool:
 
 
 def _holds_file(value: Any) -> bool:
-    """A file as a source, or uploaded into a container; outcomes of tools only name theirs."""
+    """Return whether a stored file is a source or uploaded to a container.
+
+    Results of tools only name their files.
+    """
     left = [value]
     while left:
         item = left.pop()

@@ -1,11 +1,10 @@
-"""Encoder of answers in another dialect: chat's chunks become blocks and their events.
+"""Encoder of answers in another dialect: chat chunks become content blocks and events.
 
-An answer is a row of blocks: reasoning, text, a refusal, tool calls. A block opens with its first
-piece, grows with every further one as it comes, and closes when something else begins. Calls may
-come interleaved: one whose arguments are not whole stays open beside the next. Whole answers are
-told by the same fold, of one piece each. Nothing here waits: bytes that go in come out in the same
-step, so that what the relay withholds cannot leave early. Only a call whose name has not come yet
-is kept back until it has, because clients are told the name first.
+An answer is a sequence of blocks: reasoning, text, refusal, tool calls. A block opens with its
+first piece, grows with every further piece, and closes when something else begins. Calls may be
+interleaved: one without complete arguments stays open beside the next. Whole answers take the same
+path, with one piece per block. Nothing here waits, so that what the relay withholds cannot be sent
+early. Only a call is kept back until its name has arrived, which clients need first.
 """
 
 from abc import ABC, abstractmethod
@@ -37,7 +36,7 @@ encode = msgspec.json.encode
 
 
 class ContentBlock:
-    """One part of the answer; `index` is its place in it."""
+    """One part of an answer; `index` is its position."""
 
     __slots__ = ("citations", "closed", "id", "index", "kind", "logprobs", "name", "parts")
 
@@ -57,7 +56,7 @@ class ContentBlock:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing can follow: of a call's arguments, once they are a whole object."""
+        """Return whether nothing can follow; a call is complete once its arguments parse."""
         if self.kind != "call":
             return True
         last = next((part for part in reversed(self.parts) if part.strip()), "")
@@ -65,9 +64,10 @@ class ContentBlock:
 
 
 class ResponseEncoder(ABC):
-    """Tells one answer. `feed` takes bytes of chat's event stream, `whole` a chat completion.
+    """An encoder of one answer: `feed` takes chat's event stream, `read_whole` a completion.
 
-    What was said is held to the end, where some dialects say it again: `held_bytes`, roughly.
+    The contents are kept to the end, where some dialects repeat them; `held_bytes` is roughly their
+    size.
     """
 
     def __init__(self, request_id: str) -> None:
@@ -92,7 +92,7 @@ class ResponseEncoder(ABC):
         self._over = False
 
     def feed(self, data: bytes) -> bytes:
-        """The events that these bytes come to."""
+        """Return the events of these bytes."""
         return b"".join(
             event
             for told in self._splitter.feed(data)
@@ -105,11 +105,11 @@ class ResponseEncoder(ABC):
 
     @property
     def failed(self) -> bool:
-        """Whether the stream has ended, as it does with an error."""
+        """Return whether the stream has ended, as it does with an error."""
         return self._over
 
     def end_blocks(self) -> bytes:
-        """Close every block: from here on the answer is whole, and `document` is all of it."""
+        """Close every block; afterwards the answer is whole, and `document` has all of it."""
         if self._over:
             return b""
         out = [*self._start_once(), *self._end_nameless()]
@@ -118,7 +118,7 @@ class ResponseEncoder(ABC):
         return b"".join(out)
 
     def end_stream(self) -> bytes:
-        """The last events, behind those of `end_blocks`; nothing after an error."""
+        """Return the last events, after those of `end_blocks`; none after an error."""
         if self._over:
             return b""
         self._over = True
@@ -127,30 +127,30 @@ class ResponseEncoder(ABC):
     def state_document(
         self, status: str, error: str | None = None, code: str = "server_error"
     ) -> dict[str, Any]:
-        """The answer before it is whole, where the dialect has a form for that."""
+        """Return the unfinished answer, where the dialect has a form for that."""
         del status, error, code
         return self.document()
 
     def failed_document(self) -> dict[str, Any] | None:
-        """The answer as far as it came before it failed, where the dialect has a form for that."""
+        """Return the answer as far as it came before a failure, where the dialect has a form."""
         return None
 
     def note_events(self) -> None:  # noqa: B027  (of most dialects none is told once more)
-        """Note from here on in which pieces the answer is told."""
+        """Record from now on into which pieces the answer is cut, for a replay."""
 
     @property
     def noted_events(self) -> Sequence[Sequence[Any]]:
-        """Return what was noted of the events so far."""
+        """Return the events recorded so far."""
         return ()
 
     def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
-        """The answer could not be stored: its last event says so, where the dialect can."""
+        """Mark the answer as not stored, for its last event, where the dialect can say so."""
 
     def repeat(self, members: Members) -> None:  # noqa: B027  (as above)
-        """Tell these words of the request, in place of those that its client sent."""
+        """Repeat these members of the request in the answer, in place of those that were sent."""
 
     def read_whole(self, body: bytes) -> None:
-        """Take a chat completion in one piece."""
+        """Read a chat completion in one piece."""
         answer = read_object(body) or {}
         choice = self.observe(answer) or {}
         for piece in pieces(choice.get("message")):
@@ -165,12 +165,12 @@ class ResponseEncoder(ABC):
 
     @property
     def tokens(self) -> TokenCounts:
-        """Return token counts as they are booked: a target may report none, or impossible ones."""
+        """Return the booked token counts, as a target may report none or impossible ones."""
         return self._reported if self.booked is None else self.booked
 
     @property
     def reason(self) -> str:
-        """Why it ended, in chat's words; targets call a forced tool call an ordinary stop."""
+        """Return chat's finish reason; targets report a forced tool call as a plain stop."""
         finish = self.finish or "stop"
         if finish in ("stop", "function_call") and self._calls:
             return "tool_calls"
@@ -195,7 +195,7 @@ class ResponseEncoder(ABC):
         yield from self._cite((choice or {}).get("delta"))
 
     def observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
-        """Take what a chunk or a whole answer says beside its contents; return its choice."""
+        """Record what a chunk or whole answer has besides contents; return its choice."""
         model, tier, usage = chunk.get("model"), chunk.get("service_tier"), chunk.get("usage")
         if isinstance(model, str) and model:  # Azure's first chunk names none
             self.model = model
@@ -212,7 +212,7 @@ class ResponseEncoder(ABC):
         return choice
 
     def _observe_ending(self, choice: dict[str, Any]) -> None:
-        """Take which text ended an answer, and the provider's own word for its end."""
+        """Record which stop text ended the answer, and the provider's own reason."""
         stops = (choice.get(name) for name in _STOP_MEMBERS)
         self.stop = next((stop for stop in stops if isinstance(stop, str)), None)
         native, details = choice.get("native_finish_reason"), choice.get("stop_details")
@@ -238,7 +238,7 @@ class ResponseEncoder(ABC):
         yield from self._tell(kind, block, piece)
 
     def _end_nameless(self) -> Iterator[bytes]:
-        """Tell the calls whose names never came."""
+        """Encode the calls whose names never came."""
         for piece in self._nameless.values():
             yield from self._tell("call", None, piece)
         self._nameless.clear()
@@ -256,7 +256,7 @@ class ResponseEncoder(ABC):
             yield from self.on_block_delta(block, piece.text)
 
     def _cite(self, said: Any) -> Iterator[bytes]:
-        """Add what is cited to the text that it belongs to, while that can still be told."""
+        """Add citations to their text, while that can still be sent."""
         for citation in citations(said):
             texts = (block for block in reversed(self.blocks) if block.kind == "text")
             block = next(texts, None)
@@ -266,9 +266,10 @@ class ResponseEncoder(ABC):
                 yield from self.on_citation(block, citation)
 
     def _call_of(self, piece: ContentPiece) -> ContentBlock | None:
-        """The call that it goes on with. Some targets number all of an answer's calls 0.
+        """Return the call that the piece continues.
 
-        Their next call then has a name, and an id of its own; or no id, behind whole arguments.
+        Some targets number all calls of an answer 0. Their next call has a name and an id of its
+        own, or no id after complete arguments.
         """
         block = self._calls.get(piece.call)
         if block is None or not piece.name:
@@ -302,13 +303,13 @@ class ResponseEncoder(ABC):
         return piece
 
     def on_citation(self, block: ContentBlock, citation: UrlCitation) -> Iterator[bytes]:
-        """Tell what a text cites, where the dialect has a form for that."""
+        """Encode a citation of a text, where the dialect has a form for that."""
         del block, citation
         return iter(())
 
     @abstractmethod
     def on_start(self) -> Iterator[bytes]:
-        """The first events of a stream."""
+        """Yield the first events of a stream."""
 
     @abstractmethod
     def on_block_start(self, block: ContentBlock) -> Iterator[bytes]: ...
@@ -321,7 +322,7 @@ class ResponseEncoder(ABC):
 
     @abstractmethod
     def on_finish(self) -> Iterator[bytes]:
-        """The last events, with usage."""
+        """Yield the last events, with usage."""
 
     @abstractmethod
     def on_error(self, error: dict[str, Any]) -> Iterator[bytes]:
@@ -329,7 +330,7 @@ class ResponseEncoder(ABC):
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """The whole answer."""
+        """Return the whole answer."""
 
 
 def event(name: str, document: dict[str, Any]) -> bytes:

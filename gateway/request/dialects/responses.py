@@ -1,8 +1,8 @@
-"""OpenAI's `/v1/responses`, heard as a chat completion.
+"""OpenAI's `/v1/responses`, decoded as a chat completion.
 
-What a request goes on from is in its `input` before it comes here (`gateway.request.store`); the
-answer repeats what it was. What chat has under another name is renamed; its other members, and
-those that nobody here knows, go on untouched.
+The history that a request continues is already in its `input` (`gateway.request.store`); the answer
+repeats the id. Members with another name in chat are renamed; its other members, and unknown ones,
+pass unchanged.
 """
 
 import re
@@ -130,10 +130,10 @@ class ResponsesDialect:
         return _with_conversation(asked, found, cuts=_truncates(members))
 
     def whole_request(self, members: Members, refusal: RequestError) -> None:
-        """Nothing: no target speaks it here."""
+        """Return None: no target has this API natively."""
 
     def native_request(self, members: Members) -> None:
-        """Nothing: no target speaks it here."""
+        """Return None: no target has this API natively."""
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
@@ -160,9 +160,9 @@ class ResponsesDialect:
 def _with_conversation(
     asked: DecodedRequest, found: ResponsesConversation, *, cuts: bool
 ) -> DecodedRequest:
-    """Return the request with its conversation, and what is asked where no target reads all.
+    """Return the request with its conversation, and with less media where no target reads all.
 
-    `cuts`: where no context holds it, its oldest part may be left out.
+    `cuts`: the oldest turns may be left out if no context holds the conversation.
     """
     less: DecodedRequest | None = None
     for without in media_levels(found.turns.media):
@@ -208,7 +208,7 @@ def _truncates(members: Members) -> bool:
 
 
 def _left_out(members: Members) -> set[str]:
-    """Names of what was asked for and is neither passed on, done here nor told back."""
+    """Return the names of members that are neither passed on, handled here nor repeated."""
     left = {name for name in _UNHEARD if bytes(members.get(name, b"null")) not in _NOTHING}
     if set(decode_member(members, "include", list[str], [])) - {_LIKELY}:
         left.add("include")
@@ -219,7 +219,7 @@ def _left_out(members: Members) -> set[str]:
 
 
 def _logprobs(members: Members) -> Members:
-    """Return chat's members where probabilities of the answer's tokens are asked for."""
+    """Return chat's members for log probabilities, if the request asks for them."""
     most = decode_member(members, "top_logprobs", int, 0)
     if not 0 <= most <= _MOST_LIKELY:
         raise invalid_error("top_logprobs", f"must be from 0 to {_MOST_LIKELY}.")
@@ -230,7 +230,7 @@ def _logprobs(members: Members) -> Members:
 
 
 def _style(members: Members) -> Members:
-    """The form of the answer and how much thought goes into it."""
+    """Return the answer's format, reasoning effort and verbosity as chat members."""
     found: dict[str, Any] = {}
     config = mapping(decode_whole_member(members, "text") or {}, "text")
     shape = mapping(config.get("format") or {"type": "text"}, "text.format")

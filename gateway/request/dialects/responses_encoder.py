@@ -1,8 +1,8 @@
-"""An answer as OpenAI's Responses tell it: items, every step of each as an event, and the whole.
+"""Encoder of answers as OpenAI's Responses: items, their events, and the whole answer.
 
-Every block of the answer is an item of its own, and the last event of a stream holds all of them
-with the usage that the ledger has: cached tokens inside of the input, reasoning inside the output.
-A stream that breaks ends with `response.failed`, behind an `error` for clients that know only that.
+Every block is an item, and the last event of a stream has all items with the ledger's usage: cached
+tokens within the input, reasoning within the output. A stream that breaks ends with
+`response.failed`, after an `error` for clients that only know that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,9 +67,9 @@ class ResponsesEncoder(ResponseEncoder):
         echo: Mapping[str, Any],
         tools: Mapping[str, CalledTool] | None = None,
     ) -> None:
-        """`echo`: what was asked, as an answer repeats it.
+        """Set up; `echo` has the members of the request that the answer repeats.
 
-        `tools`: what the client calls the functions that chat was told.
+        `tools` has the client's names of the functions that chat got.
         """
         super().__init__(request_id)
         self._created_s = created_s
@@ -112,7 +112,7 @@ class ResponsesEncoder(ResponseEncoder):
         return choice
 
     def told_as(self, piece: ContentPiece) -> ContentPiece:
-        """Return a picture's data alone; a line of text for one that lies elsewhere."""
+        """Return a picture's data; a picture elsewhere becomes a line of text."""
         if piece.kind != "picture":
             return piece
         if piece.text.startswith(INLINE):
@@ -196,7 +196,7 @@ class ResponsesEncoder(ResponseEncoder):
         return response
 
     def end_stream(self) -> bytes:
-        """Return the last events; of a response that failed, once it is stored as far as it is."""
+        """Return the last events; a failed answer ends after it was stored as far as it came."""
         response, self._failure = self.failed_document(), None
         if response is None:
             return super().end_stream()
@@ -256,7 +256,7 @@ class ResponsesEncoder(ResponseEncoder):
         return {"call_id": block.id, **call_members(str(kind), told)}
 
     def _take_logprobs(self, block: ContentBlock, text: str) -> dict[str, Any]:
-        """Return what a text's delta has beside it; of other blocks no probability is told."""
+        """Return the log probabilities of a text's delta; other blocks have none."""
         if block.kind != "text":
             if self._begun:  # of a whole answer all are told at once
                 self._likely.clear()
@@ -270,7 +270,7 @@ class ResponsesEncoder(ResponseEncoder):
     def _kind_of(self, block: ContentBlock) -> str | None:
         """Return the type of the tool that the block calls; None where it calls none.
 
-        A picture is what OpenAI's own tool for pictures would have come to.
+        A picture counts as a call of OpenAI's picture tool.
         """
         if block.kind != "call":
             return PICTURE if block.kind == "picture" else None
@@ -340,5 +340,5 @@ def _annotation(citation: UrlCitation) -> dict[str, Any]:
 
 
 def _likely(block: ContentBlock) -> dict[str, Any]:
-    """Clients expect the member with every text, also where nothing is in it."""
+    """Return the `logprobs` member of a text; clients expect it even if it is empty."""
     return {"logprobs": block.logprobs} if block.kind == "text" else {}

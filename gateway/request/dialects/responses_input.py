@@ -1,10 +1,9 @@
-"""The input of OpenAI's Responses as chat's messages: messages, calls, their outputs.
+"""Input of OpenAI's Responses as chat messages: messages, calls and their outputs.
 
-What a model reasoned before is left out: chat has no place for it. What tools of OpenAI's service
-did is text, so that a session may move here. Unknown items and files that are kept elsewhere are
-refused by their place where they have just been sent, and are a line of text in earlier turns.
-Pictures and files of earlier turns have such a line where no target reads them. All that is left
-out is named in `left_out`.
+Earlier reasoning is left out, as chat has no form for it. Results of OpenAI's hosted tools become
+text, so that a session may move here. Unknown items and stored files are refused in the newest
+input, and are a line of text in earlier turns. Pictures and files of earlier turns become such a
+line if no target reads them. `left_out` names everything left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,9 +52,9 @@ _TOLD: Final = frozenset((
 
 @dataclass(slots=True)
 class ResponsesConversation:
-    """Turns; whether the user has just said what is read; and what of it no target gets.
+    """A conversation's turns, and what is left out of them.
 
-    `needs_file`: the place of a file that was just said.
+    `newest`: the items being read are new. `needs_file` is the place of a new file.
     """
 
     turns: ConversationBuilder = field(default_factory=ConversationBuilder)
@@ -64,13 +63,13 @@ class ResponsesConversation:
     left_out: set[str] = field(default_factory=set)
 
     def name_untold(self, value: Mapping[str, Any], kind: str) -> None:
-        """Name members of an item or a part that say something and reach no target."""
+        """Record members of an item or part that are set and reach no target."""
         self.left_out |= {
             f"input.{kind}.{name}" for name, given in value.items() if given and name not in _TOLD
         }
 
     def noted(self, parts: Sequence[Message], place: str) -> list[Message]:
-        """Return parts of chat, with a line for each medium of what was not just said."""
+        """Return parts of chat, with a note for each medium of earlier turns."""
         told: list[Message] = []
         for part in parts:
             kind = part["type"]
@@ -89,10 +88,10 @@ class ResponsesConversation:
 def read_conversation(
     instructions: str | None, given: Any, where: str = "input", *, refused_before: bool = True
 ) -> ResponsesConversation:
-    """Read instructions and items; raises `RequestError` with the place that chat cannot say.
+    """Read instructions and items. Raises `RequestError` for what chat cannot express.
 
-    `where`: the member that the items stand in. `refused_before`: whether messages of the user
-    before their last one may have been refused once, so that they are history.
+    `where` is the member with the items. `refused_before`: user messages before the last may have
+    been refused once, so they count as history.
     """
     found = ResponsesConversation()
     if instructions:
@@ -114,11 +113,11 @@ def read_conversation(
 
 
 def _first_new(items: Sequence[Mapping[str, Any]], *, refused_before: bool) -> int:
-    """Return the number of the first item that the user has just said.
+    """Return the index of the first item that the user has just sent.
 
-    What comes beside a tool's output was not: an agent sends it, and would send it again. Nor was
-    what stands up to an earlier message of the user: it was refused, and is in the history now.
-    Items without a role that stand between a model's and the user's words are the model's.
+    A message beside a tool's output is not new: an agent sends it, and would repeat it. Nor is
+    anything up to an earlier user message: that was refused, and is in the history now. Items
+    without a role between a model's and a user's message are the model's.
     """
     number = len(items)
     while number and not _is_models(items[number - 1]):
@@ -172,7 +171,7 @@ def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> 
 
 
 def _client_item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> bool:
-    """Add a call of a tool that the client runs, or what it came to; False for another item."""
+    """Add a call of a client's tool, or its output; return False for another item."""
     call, output = call_arguments(item, place), output_parts(item, place)
     if call is not None:
         space = optional_text(item.get("namespace"), f"{place}.namespace")
@@ -242,10 +241,10 @@ def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> 
 
 
 def _plain(found: ResponsesConversation, content: Any, place: str, *, answered: bool) -> str:
-    """Return texts, where nothing else can stand.
+    """Return texts, where nothing else may stand.
 
-    `answered`: of an answer, where a line stands for an output of another type: its client got it
-    elsewhere, and cannot take it out.
+    `answered`: the texts are an answer's, where a line replaces an output of another type, which
+    came from elsewhere and cannot be removed by its client.
     """
     if isinstance(content, str):
         return content

@@ -1,7 +1,7 @@
-"""A stored answer told once more as the events of a stream. Pure.
+"""Replay of a stored answer as the events of a stream. Pure.
 
-A client that lost its stream goes on behind the last number that it has, so an answer that was
-streamed in the background is told in the pieces, the order and the numbers that it had.
+A client that lost its stream continues after the last number that it has, so a streamed background
+answer is replayed in the same pieces, order and numbers.
 """
 
 from collections import defaultdict, deque
@@ -20,7 +20,7 @@ _GROWING: Final = {
 
 
 def note_event(told: list[list[Any]], name: str, members: Mapping[str, Any]) -> None:
-    """Add an event to those told: its name, its item, and the length of each piece of a text."""
+    """Record a sent event: its name, its item, and the length of each piece of a text."""
     place, delta = [name, members.get("output_index")], members.get("delta")
     if delta is None:
         told.append(place)
@@ -37,8 +37,8 @@ def replay_events(
 ) -> Iterator[bytes]:
     """Yield the answer's events whose numbers are beyond `starting_after`.
 
-    `told`: what `note_event` has of them, but the last. That comes in any case to a client that
-    has more events than are known here, as of an answer that was cancelled.
+    `told` has the records of `note_event`, except the last event. That is always sent to a client
+    with more events than are known here, as for an answer that was cancelled.
     """
     first = 0 if starting_after is None else starting_after + 1
     events = list(_events(response))
@@ -52,7 +52,7 @@ def replay_events(
 def _as_told(
     events: Iterable[tuple[str, dict[str, Any]]], told: Iterable[Sequence[Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the events in the order and the pieces that they were told in."""
+    """Yield the events in the order and pieces in which they were sent."""
     known: dict[tuple[str, int | None], deque[dict[str, Any]]] = defaultdict(deque)
     for name, members in events:
         known[name, members.get("output_index")].append(members)

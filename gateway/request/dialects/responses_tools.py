@@ -1,9 +1,9 @@
-"""The tools of a Responses request as chat's functions, and what a call of each is told as.
+"""Tools of a Responses request as chat functions, and the client's form of their calls.
 
-Functions, custom tools, namespaces of both, and every tool that the client runs. Tools may stand
-in `tools`, in items of the input (`additional_tools`) and in what a search came to. What runs at
-OpenAI is refused by its place; a search of the web that is offered beside others is left out and
-named, as agents offer it with whatever they ask.
+They are functions, custom tools, namespaces of both, and the tools that the client runs. Tools may
+be in `tools`, in input items (`additional_tools`) and in results of a search. Tools that run at
+OpenAI are refused by their place. A web search among other tools is left out and named, as agents
+offer it with every request.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class CalledTool(NamedTuple):
 
 
 class DeclaredTool(NamedTuple):
-    """A tool as chat is told it, and what it is to the client."""
+    """A tool as declared to chat, and as the client knows it."""
 
     function: dict[str, Any]
     origin: CalledTool
@@ -50,12 +50,12 @@ class DeclaredTool(NamedTuple):
 
 
 def flat_name(namespace: str | None, name: str) -> str:
-    """Chat has no namespaces: a function of one has both in its name."""
+    """Return a function's name with its namespace, since chat has no namespaces."""
     return name if namespace is None else f"{namespace}__{name}"
 
 
 class DeclaredTools(list[DeclaredTool]):
-    """Tools, and `left_out`: names of what is declared and told to no target."""
+    """Declared tools; `left_out` names what is declared and reaches no target."""
 
     def __init__(self, tools: Iterable[DeclaredTool], left_out: Iterable[str]) -> None:
         super().__init__(tools)
@@ -63,9 +63,9 @@ class DeclaredTools(list[DeclaredTool]):
 
 
 def declared_tools(members: Members, items: Any) -> DeclaredTools:
-    """Return every tool that the request declares, the last of each name.
+    """Return all tools that the request declares, the last of each name.
 
-    `items`: its input. Raises `RequestError` with the place of a tool that cannot be offered.
+    `items` is its input. Raises `RequestError` for a tool that cannot be offered.
     """
     places = [("tools", decode_whole_member(members, "tools"))]
     for index, item in enumerate(items if isinstance(items, list) else ()):
@@ -147,19 +147,19 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
 
 
 def _is_needless(tool: Mapping[str, Any]) -> bool:
-    """Whether it is OpenAI's search for tools: every tool is declared to a target."""
+    """Return whether the tool is OpenAI's tool search, needless as all tools are declared."""
     return tool.get("type") == "tool_search" and tool.get("execution") != "client"
 
 
 def _runs_in_a_container(tool: Mapping[str, Any]) -> bool:
-    """Whether OpenAI runs a shell's calls: its client would wait and run none of them."""
+    """Return whether OpenAI would run a shell's calls, so that the client ran none of them."""
     where = tool.get("environment")
     kind = where.get("type") if isinstance(where, Mapping) else None
     return tool.get("type") == "shell" and str(kind).startswith("container")
 
 
 def _untold(tool: Mapping[str, Any], where: str, read: Container[str] = _READ) -> tuple[str, ...]:
-    """Return the names of what a tool's declaration says and chat has no form for."""
+    """Return the names of members of a tool's declaration that chat has no form for."""
     return tuple(
         f"{where}.{name}"
         for name, value in tool.items()
@@ -186,7 +186,7 @@ def _function(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _allowed(tools: Sequence[DeclaredTool], choice: Mapping[str, Any]) -> list[DeclaredTool]:
-    """Return the tools that the choice allows: chat chooses among all that it is told."""
+    """Return the tools that the choice allows, as chat chooses among all declared ones."""
     allowed: set[str] = set()
     for place, wanted in iterate_objects(choice.get("tools"), "tool_choice.tools"):
         if wanted.get("type") == NAMESPACE:
@@ -203,7 +203,7 @@ def _allowed(tools: Sequence[DeclaredTool], choice: Mapping[str, Any]) -> list[D
 
 
 def _chosen_name(tools: Sequence[DeclaredTool], choice: Mapping[str, Any], place: str) -> str:
-    """Return the function that a choice names; raises `RequestError` for none."""
+    """Return the function that a choice names. Raises `RequestError` if there is none."""
     kind = type_of(choice, place)
     if kind not in _OWN:
         raise unsupported(place, f"a choice of type `{kind}` is not made here.")

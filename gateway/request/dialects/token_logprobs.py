@@ -1,4 +1,4 @@
-"""Log probabilities of an answer's tokens: chat's form of them as that of Responses. Pure."""
+"""Log probabilities of an answer's tokens, converted from chat to Responses. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ ENTRY_BYTES: Final = 128  # that a token with its probability takes in an event,
 
 
 def token_logprobs(choice: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tokens that a choice tells, each with those that were likely in its place."""
+    """Return a choice's tokens, each with its likely alternatives."""
     told = choice.get("logprobs")
     listed = told.get("content") if isinstance(told, dict) else None
     return [
@@ -18,7 +18,7 @@ def token_logprobs(choice: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def tokens_of_text(tokens: Sequence[dict[str, Any]], text: str) -> list[dict[str, Any]]:
-    """Return the last tokens that make up a text: engines tell those of thoughts before them."""
+    """Return the last tokens that make up a text; engines list those of reasoning before."""
     left = len(text)
     for number in range(len(tokens), 0, -1):
         if left <= 0:

@@ -1,4 +1,4 @@
-"""Which paths are spoken to in another dialect than chat's."""
+"""The paths of dialects other than chat."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,7 @@
-"""The client's side of a request in another dialect: takes chat's bytes, sends this dialect's.
+"""Client response in another dialect: takes chat's bytes and sends the dialect's.
 
-Everything behind it, from the dispatcher to the sweeper, sees an ordinary reply. An answer that is
-to be stored is stored before its last bytes leave.
+The rest of the gateway, from dispatcher to sweeper, sees an ordinary response. An answer that is to
+be stored is stored before its last bytes are sent.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ NOT_STORED = b"x-breakeven-not-stored"
 def _with_terms(
     asked: InferenceRequest, heard: DecodedRequest, residency: Residency
 ) -> InferenceRequest:
-    """The chat request with what its dialect knows beside chat's members."""
+    """Return the chat request with what its dialect adds to chat members."""
 
     def read(less: DecodedRequest) -> InferenceRequest:
         chat = read_chat(less.members, max_n=1, session=asked.session)
@@ -64,12 +64,12 @@ def _with_terms(
 
 
 class TranslatedResponse(ClientResponse):
-    """`voice` is there once the request is understood; before that only errors are told.
+    """A client response in another dialect; `voice` encodes it once the request is decoded.
 
-    `keeper`: what stores the answer. `detached`: its client may leave, and the answer is made.
-    `refusal`: the body of an error that it was ended with; `kept`: the keeper has had the answer.
-    `passes_whole`: there are targets that a request may go to as it is, with `asked_in_headers`.
-    `storage`: of a connection that remembers its answers, in place of what all have.
+    `keeper` stores the answer, and `kept` is set once it has. `detached`: the client may leave
+    while the answer is generated. `refusal` is the body of an error that ended the request.
+    `passes_whole`: some targets may get the request natively, with the headers `asked_in_headers`.
+    `storage` is that of a connection, in place of the common one.
     """
 
     __slots__ = ("_dialect", "_of_chat", "asked_in_headers", "detached", "keeper", "kept",
@@ -100,7 +100,7 @@ class TranslatedResponse(ClientResponse):
 
     @property
     def purpose(self) -> Purpose:
-        """The purpose of its path."""
+        """Return the purpose of the path."""
         return self._dialect.purpose
 
     @property
@@ -110,15 +110,15 @@ class TranslatedResponse(ClientResponse):
 
     @property
     def continues(self) -> bool:
-        """Whether the request may go on from a stored answer."""
+        """Return whether the request may continue a stored answer."""
         return self._dialect.continues
 
     def count_document(self, tokens: int) -> dict[str, Any]:
-        """Return the answer of a request that counts."""
+        """Return the answer of a request that counts tokens."""
         return self._dialect.count_document(tokens)
 
     def detached_copy(self, send: Send, task: asyncio.Task[Any]) -> "TranslatedResponse":
-        """Return a reply that takes over the answer; this one tells its client that it is made."""
+        """Return a response that takes over the answer, while this one reports that it is made."""
         copy = TranslatedResponse(
             self._dialect, send, request_id=self.request_id, clock=self._clock, task=task
         )
@@ -128,14 +128,14 @@ class TranslatedResponse(ClientResponse):
         return copy
 
     def end(self, why: str) -> None:
-        """End the request, unless only its client left and its answer is made without it."""
+        """End the request, except if only the client of a detached answer left."""
         if why != CLIENT_GONE or not self.detached:
             super().end(why)
 
     def decode_request(
         self, members: Members, *, max_n: int, session: str | None, wall_s: int
     ) -> InferenceRequest:
-        """The chat request that it comes to; from here on answers are translated."""
+        """Return the request as chat; from now on answers are translated."""
         heard, native = self._hear(members)
         self._of_chat = True
         asked = read_chat(heard.members, max_n=max_n, session=session or heard.session)
@@ -151,7 +151,7 @@ class TranslatedResponse(ClientResponse):
         return replace(_with_terms(asked, heard, self.keeper.residency), kept=kept)
 
     def _hear(self, members: Members) -> tuple[DecodedRequest, NativeRequest | None]:
-        """Return the request as chat, or what stands for it there, and what may go whole."""
+        """Return the request as chat, or its stand-in, and its native form if it may be sent."""
         if not self.passes_whole:
             return self._dialect.decode_request(members), None
         given = dict(members)  # as it was sent
@@ -168,9 +168,10 @@ class TranslatedResponse(ClientResponse):
         await super().start(status, [*headers, *self._dialect.headers(self.request_id)])
 
     async def body(self, data: bytes, *, more: bool) -> None:
-        """Part of a stream, in chat's events; what says nothing here is not sent.
+        """Send a part of a stream given in chat events; parts without content are not sent.
 
-        Raises `UpstreamBroken` where an answer goes on without end; its last part is always sent.
+        Raises `UpstreamBroken` if an answer exceeds `HELD_LIMIT_BYTES`; the last part is always
+        sent.
         """
         if self.voice is not None:
             if more and self.voice.held_bytes > HELD_LIMIT_BYTES:
@@ -182,7 +183,7 @@ class TranslatedResponse(ClientResponse):
             await super().body(data, more=more)
 
     async def _end(self, voice: ResponseEncoder) -> bytes:
-        """The last events; the answer is stored before they leave."""
+        """Return the last events, after storing the answer."""
         voice.elapsed_s = int(self._clock() - self.opened_s)
         data = voice.end_blocks()
         document = voice.failed_document() if voice.failed else voice.document()
@@ -195,7 +196,7 @@ class TranslatedResponse(ClientResponse):
         return data + voice.end_stream()
 
     async def send_unasked(self) -> None:
-        """Tell an answer that nobody was asked for: whole, without a word, and stored as any is."""
+        """Send and store an empty answer, for which no target was called."""
         await self.start(200, STREAM_HEAD)
         await self.body(b"", more=False)
 

@@ -1,8 +1,8 @@
-"""`truncation: auto` of Responses: the oldest goes until some target's context holds the rest.
+"""`truncation: auto` of Responses: drops the oldest turns until a target's context fits.
 
-What instructs stays, what the user said last and what was said at the end; a call stays with what
-it came to. A conversation that would begin with an answer then begins with a line of the user's:
-many chat templates take no other, and the model is told that something lacks.
+Instructions, the user's last message and the last turn stay; a call stays with its output. A
+conversation that would begin with an answer gets a user line first, since many chat templates
+require one, and the model learns that something is missing.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ _NOTE: Final[Message] = {"role": "user", "content": LEFT_OUT}
 
 
 def drop_oldest(messages: Sequence[Message], least_bytes: int) -> list[Message] | None:
-    """Return the messages without the oldest, by at least so many bytes where that can be.
+    """Return the messages without the oldest, by at least `least_bytes` where possible.
 
-    None where nothing can be dropped.
+    Returns None where nothing can be dropped.
     """
     head = 0
     while head < len(messages) and messages[head]["role"] == "system":
@@ -48,7 +48,7 @@ def drop_oldest(messages: Sequence[Message], least_bytes: int) -> list[Message] 
 
 
 def _parts(messages: Sequence[Message]) -> list[Sequence[Message]]:
-    """Return what stays or goes as one: a message, or calls with what they came to."""
+    """Return the units that stay or go as one: a message, or calls with their outputs."""
     starts = [
         index
         for index, message in enumerate(messages)
@@ -58,7 +58,7 @@ def _parts(messages: Sequence[Message]) -> list[Sequence[Message]]:
 
 
 def _shows_results(messages: Sequence[dict[str, Any]], index: int) -> bool:
-    """Whether a user's turn has pictures of a tool's result, which have no place in the result."""
+    """Return whether a user turn has pictures of a tool's result, which cannot hold them."""
     message, before = messages[index], messages[index - 1]
     follows = message["role"] == "user" and before["role"] == "tool"
     return follows and isinstance(message["content"], list)

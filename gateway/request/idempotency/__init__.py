@@ -1,1 +1,1 @@
-"""`Idempotency-Key`: dispatched once, answered again."""
+"""`Idempotency-Key`: a request is dispatched once, and its answer may be replayed."""

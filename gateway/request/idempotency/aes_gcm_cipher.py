@@ -1,9 +1,8 @@
-"""Seals what is kept of answers: AES-256-GCM, and a key of its own for each answer.
+"""Encryption of stored answers: AES-256-GCM with a key per answer.
 
-The key is derived (HKDF-SHA256) from the configured secret and a random salt that lies beside the
-ciphertext; so no nonce can come twice under one key, however many answers are sealed. Whose answer
-it is belongs to what is authenticated: a row that was altered, moved to another request or sealed
-with another secret does not open.
+The key is derived (HKDF-SHA256) from the configured secret and a random salt stored with the
+ciphertext, so no nonce repeats under one key. The answer's owner is authenticated: a row that was
+altered, moved to another request or encrypted with another secret does not decrypt.
 """
 
 import os
@@ -25,7 +24,7 @@ _TEXT_AT = _NONCE_AT + NONCE_BYTES
 
 class AesGcmCipher:
     def __init__(self, secret: str) -> None:
-        """Raises `ConfigError` for what would be guessed."""
+        """Take the secret. Raises `ConfigError` if it is short enough to guess."""
         if len(secret) < SECRET_CHARACTERS:
             raise ConfigError(
                 [f"the secret of kept answers has fewer than {SECRET_CHARACTERS} characters"]
@@ -33,7 +32,7 @@ class AesGcmCipher:
         self._secret = secret.encode()
 
     def seal(self, plain: bytes, owner: bytes) -> bytes:
-        """`owner`: what it is bound to, and must be given again to open it."""
+        """Encrypt `plain`; opening it requires the same `owner`."""
         salt, nonce = os.urandom(SALT_BYTES), os.urandom(NONCE_BYTES)
         text = self._cipher(salt).encrypt(nonce, plain, VERSION + owner)
         return VERSION + salt + nonce + text

@@ -1,11 +1,10 @@
-"""`Idempotency-Key`: of all requests that come with the same one, a single one is dispatched.
+"""`Idempotency-Key`: of all requests with the same key, one is dispatched.
 
-A request that carries it pays one small transaction in a thread before it is dispatched, and one
-more where answers are kept; others pay nothing. The second gets the first one's answer if that was
-kept, else 409 and the id of the first; 422 with another body, 503 while the database cannot tell.
-The key is free again when nothing can have been charged: no attempt was
-dispatched, or every one was refused. Who is not known to have failed so (a client that left, a
-worker that died) keeps it until it expires.
+Such a request costs a small transaction in a thread before dispatch, and another where answers are
+stored; other requests cost nothing. A repeated request gets the first one's stored answer, else 409
+with the first id, 422 with another body, 503 while the database is unavailable. The key is freed if
+nothing can have been charged: no attempt was dispatched, or all were refused. Otherwise (the client
+disconnected, a worker died) it stays taken until it expires.
 """
 
 import asyncio
@@ -54,9 +53,9 @@ class IdempotentRequest:
 
 
 class IdempotencyClaim(NamedTuple):
-    """`mine`: the request as it asks; `first`: the one that the key stands for until `until_us`.
+    """A claim: `mine` is this request, `first` the owner of the key until `until_us`.
 
-    `answer`: what the first one was answered, for who asks the same again.
+    `answer` is the stored answer of the first request, if this one repeats it.
     """
 
     mine: IdempotencyRecord
@@ -66,7 +65,7 @@ class IdempotencyClaim(NamedTuple):
 
 
 class IdempotencyStore:
-    """One per worker. Connections and threads are made with the first request that needs them."""
+    """The idempotency keys of one worker; connections and threads open on first use."""
 
     def __init__(
         self,
@@ -77,7 +76,7 @@ class IdempotencyStore:
         wall_us: Callable[[], int],
         kept: ResponseReplayStore | None = None,
     ) -> None:
-        """`kept`: where answers are sent once more."""
+        """Set up; `kept` is the store of answers to replay, if any."""
         self._open_engine = open_engine
         self._pepper_path = state_dir / PEPPER_FILE
         self._kept_us = round(hours * _HOUR_US)
@@ -87,7 +86,7 @@ class IdempotencyStore:
     async def run_first(
         self, sent: IdempotentRequest, reply: ClientResponse, answer: Callable[[], Awaitable[None]]
     ) -> None:
-        """Run `answer`, which answers on `reply`, for the first of its kind only."""
+        """Run `answer`, which answers on `reply`, for the first request of its key only."""
         name = name_of(sent.once)
         taken = await self._claim_key(sent, name, reply.request_id)
         if taken.answer is not None:
@@ -142,7 +141,7 @@ class IdempotencyStore:
     async def _claim_key(
         self, sent: IdempotentRequest, name: str, request_id: str
     ) -> IdempotencyClaim:
-        """The key is this request's, or there is an answer; raises what else its client is told."""
+        """Claim the key, or find a stored answer. Raises `RequestError` for any other case."""
         job = self._threads.submit(self._claim_in_thread, sent, name, request_id)
         try:
             async with asyncio.timeout(WAIT_S):
@@ -164,7 +163,7 @@ class IdempotencyStore:
     def _claim_in_thread(
         self, sent: IdempotentRequest, name: str, request_id: str
     ) -> IdempotencyClaim:
-        """In a thread."""
+        """Claim the key; runs in a thread."""
         text = sent.path.encode() + b"\0" + sent.body
         digest = hmac.digest(self._pepper, text, "sha256")
         mine, now_us = IdempotencyRecord(sent.key_id, name, digest, request_id), self._wall_us()
@@ -178,7 +177,7 @@ class IdempotencyStore:
         )
 
     async def _keep(self, taken: IdempotencyClaim, answer: StoredResponse) -> None:
-        """An answer that cannot be kept is sent all the same."""
+        """Store an answer; if that fails, it is sent all the same."""
         assert self._kept is not None
         keep = partial(self._kept.store, self._engine, taken.mine, answer, until_us=taken.until_us)
         try:
@@ -188,7 +187,7 @@ class IdempotencyStore:
             log.warning("an answer to %s is not kept: the ledger is away", taken.mine.key_id)
 
     async def _free_key(self, asking: IdempotencyRecord) -> None:
-        """A key that cannot be given back now stays taken: that is the safe side."""
+        """Free the key; if that fails, it stays taken, which is the safe side."""
         try:
             async with asyncio.timeout(WAIT_S):
                 await asyncio.wrap_future(self._threads.submit(free_key, self._engine, asking))
@@ -196,7 +195,7 @@ class IdempotencyStore:
             log.warning("an idempotency key of %s stays taken: the ledger is away", asking.key_id)
 
     def _free_unused(self, job: "Future[IdempotencyClaim]") -> None:
-        """In the thread that took it, when nobody waits for it any more and nothing is sent."""
+        """Free a key whose request gave up waiting; runs in the thread that claimed it."""
         if job.cancelled() or job.exception() is not None:
             return
         mine, first = job.result()[:2]
@@ -208,7 +207,7 @@ class IdempotencyStore:
 
 
 def name_of(once: bytes) -> str:
-    """An `Idempotency-Key` as it is kept; 400 for what is none."""
+    """Return an `Idempotency-Key` as stored. Raises `RequestError` 400 if malformed."""
     name = once.decode("latin-1").strip()
     if not name or len(name) > NAME_LIMIT or not (name.isascii() and name.isprintable()):
         raise RequestError(
@@ -237,7 +236,7 @@ def _second(taken: IdempotencyClaim, why: str) -> RequestError:
 
 
 def reused_key_error(first: str) -> RequestError:
-    """The 422 of who sends something else under a key; `first` is what that stands for."""
+    """Return the 422 for another body under a used key; `first` describes the first request."""
     return RequestError(
         "reused_key",
         f"This `Idempotency-Key` stands for another body, of {first}. Send a new key with a new "

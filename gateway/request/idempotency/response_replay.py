@@ -1,9 +1,9 @@
-"""Answers that are kept for an `Idempotency-Key` and sent once more, where that is switched on.
+"""Stored answers for an `Idempotency-Key`, replayed where that is configured.
 
-What is kept is what was sent: status, headers and body of an answer in one piece, or the whole text
-of a stream. It is kept sealed, before its last byte leaves, so who has seen its end can have it
-again. Larger answers, failures and what was cut short are not kept. Work on rows is done by whoever
-calls, in a thread.
+An answer is stored as it was sent: status, headers and body, or the whole text of a stream. It is
+stored encrypted before its last byte is sent, so a client that has seen the end can get it again.
+Larger answers, failures and answers that were cut off are not stored. Callers access rows in a
+thread.
 """
 
 import logging
@@ -30,7 +30,7 @@ log = logging.getLogger("breakeven.keptanswers")
 
 
 class ResponseCipher(Protocol):
-    """Encrypts answers; `aes_gcm_cipher.AesGcmCipher`, which only workers that need it import."""
+    """A cipher of answers; implemented by `AesGcmCipher`, imported only where it is used."""
 
     def seal(self, plain: bytes, owner: bytes) -> bytes: ...
 
@@ -38,7 +38,7 @@ class ResponseCipher(Protocol):
 
 
 class StoredResponse(msgspec.Struct, frozen=True, array_like=True):
-    """A stored response as it was sent: `headers` name its request."""
+    """A stored response as it was sent; its `headers` have the id of its request."""
 
     status: int
     headers: tuple[Header, ...]
@@ -46,7 +46,7 @@ class StoredResponse(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ResponseReplayStore:
-    """One per worker."""
+    """The stored answers of one worker."""
 
     def __init__(
         self, cipher: ResponseCipher, bounds: ReplaySection, wall_us: Callable[[], int]
@@ -65,7 +65,7 @@ class ResponseReplayStore:
     def store(
         self, engine: Engine, asking: IdempotencyRecord, answer: StoredResponse, *, until_us: int
     ) -> None:
-        """`until_us`: when its key no longer stands for this request."""
+        """Store an answer; `until_us` is when its key expires."""
         now_us = self._wall_us()
         sealed = self._cipher.seal(msgspec.msgpack.encode(answer), _owner(asking))
         if self._has_capacity(engine, len(sealed), now_us):
@@ -79,7 +79,7 @@ class ResponseReplayStore:
         return None if plain is None else msgspec.msgpack.decode(plain, type=StoredResponse)
 
     def _has_capacity(self, engine: Engine, size: int, now_us: int) -> bool:
-        """By what lay there some seconds ago and what this worker has added since."""
+        """Return whether the store has room, by a count some seconds old and own additions."""
         if self._counted_us is None or now_us - self._counted_us >= COUNT_US:
             self._total, self._counted_us = stored_bytes(engine), now_us
         full = self._total + size > self._bounds.total_bytes
@@ -92,7 +92,7 @@ class ResponseReplayStore:
 
 
 class ResponseCapture:
-    """One answer on its way out. Nothing is held of it once it is known not to be kept."""
+    """A capture of one answer while it is sent; dropped once the answer cannot be stored."""
 
     __slots__ = ("_head", "_kept", "_most", "_parts", "_size")
 
@@ -104,7 +104,7 @@ class ResponseCapture:
         self._size = 0
 
     def receive_message(self, message: MutableMapping[str, Any]) -> StoredResponse | None:
-        """Take an ASGI message; the whole answer with its last one."""
+        """Take an ASGI message; return the whole answer with the last one."""
         if message["type"] == "http.response.start":
             if message["status"] < FAILED:
                 self._head = (message["status"], tuple(message["headers"]))
@@ -125,13 +125,13 @@ class ResponseCapture:
         return answer
 
     def close(self) -> None:
-        """Hold nothing, and hear no more."""
+        """Drop the captured bytes."""
         self._kept.heard -= self._size
         self._head, self._parts, self._size = None, [], 0
 
 
 def mark_replayed(answer: StoredResponse) -> StoredResponse:
-    """The answer as it is sent to who asks once more, which costs nothing."""
+    """Return the answer as it is replayed: without a cost, and marked as a replay."""
     headers = (*(header for header in answer.headers if header[0] != COST), REPLAYED)
     return StoredResponse(answer.status, headers, answer.body)
 

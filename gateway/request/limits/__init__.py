@@ -1,1 +1,1 @@
-"""Requests and tokens a minute, and where requests wait."""
+"""Rate limits of requests and tokens a minute, and the admission queue."""

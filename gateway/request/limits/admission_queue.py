@@ -1,12 +1,11 @@
-"""The waiting queue of policies with `queue`: bounded, fair between tenants, by deadline.
+"""Admission queue of policies with `queue`: bounded, fair between tenants, by deadline.
 
-One line for each set of pools, in each worker. Whose turn it is asks whether there is room now, and
-lets the next tenant ask when there is none for it; everybody else sleeps. Nobody waits beyond the
-deadline, and who cannot be served before it by the line's own pace is told at once.
-
-Each worker's line keeps the shares by itself. The kernel spreads connections over the workers, so
-a host's shares are near them; a tenant all of whose connections are at one worker has its share of
-what that one lets in, no more.
+There is one queue for each set of pools in each worker. The request whose turn it is plans again;
+if there is no capacity for it, the next tenant's first request plans. The others sleep. No request
+waits beyond its deadline, and one that cannot be served by then at the queue's pace is refused at
+once. Each worker keeps the shares on its own. As the kernel spreads connections over the workers, a
+host's shares are close to them; a tenant with all connections at one worker gets its share of that
+worker.
 """
 
 import asyncio
@@ -39,14 +38,14 @@ class QueueFull(Exception):
 
 
 class PoolQueue:
-    """One line."""
+    """The queue of one set of pools in one worker."""
 
     def __init__(self, most: int, weights: dict[str, float]) -> None:
         self.line: FairQueue[asyncio.Event] = FairQueue(most, weights)
         self._served: deque[tuple[float, float]] = deque(maxlen=PACE_MOST)
 
     def pace(self, now_s: float) -> float | None:
-        """Tokens a second that left the line lately; `None`: too few to tell."""
+        """Return the tokens a second served in the last `PACE_S`; `None` if too few were."""
         while self._served and self._served[0][0] < now_s - PACE_S:
             self._served.popleft()
         if len(self._served) < PACE_LEAST:
@@ -75,7 +74,7 @@ class PoolQueue:
 
 
 class AdmissionQueue:
-    """One per worker. `most`: places in each line; `weights`: by team."""
+    """The queues of one worker. `most` is the places in each; `weights` are by team."""
 
     def __init__(
         self, most: int, weights: Mapping[str, float], metrics: QueueCounters,
@@ -89,12 +88,12 @@ class AdmissionQueue:
         self._draining = False
 
     def has_line(self, plan: RoutingPlan) -> bool:
-        """Whether somebody waits for the same pools: who comes now lines up behind."""
+        """Return whether requests wait for the same pools, so that a new one waits behind them."""
         queue = self._queues.get(_pools(plan))
         return queue is not None and len(queue.line) > 0
 
     def drain(self) -> None:
-        """Everybody leaves, and nobody may come."""
+        """End all waits, and accept no new ones."""
         self._draining = True
         for queue in self._queues.values():
             for ticket in queue.line.everybody():
@@ -103,7 +102,10 @@ class AdmissionQueue:
     async def wait(
         self, first: RoutingPlan, due_s: float, again: Callable[[], RoutingPlan]
     ) -> RoutingPlan:
-        """A plan with room, or the last without. Raises `QueueFull`; `due_s` is monotonic time."""
+        """Return a plan with capacity, or the last without; `due_s` is monotonic time.
+
+        Raises `QueueFull` if there is no place, or no chance before `due_s`.
+        """
         place, since_s = _pools(first), self._now_s()
         queue = self._queues.setdefault(place, PoolQueue(self._most, self._weights))
         best = first.best_own

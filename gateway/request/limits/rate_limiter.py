@@ -1,10 +1,9 @@
-"""Which limits of requests and tokens a minute a request falls under, and what its client is told.
+"""Rate limits of a request, in requests and tokens a minute, and the headers about them.
 
-A request counts when it comes, with the tokens that it may take: its prompt and its longest answer,
-or a usual one where it names none. When it has ended, what it took stands in their place, what is
-beyond them from then on. Where
-hosts share a ledger, they share limits: each lets in its part, and one whose part is used up asks
-for more before it refuses. Lines of batches are not counted.
+A request counts on arrival with the tokens that it may take: its prompt and its longest answer, or
+a usual one without a limit. When it has ended, its actual tokens replace these; any excess counts
+from then on. Hosts that share a ledger share limits: each uses its part, and asks for more before
+it refuses. Lines of batches do not count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,12 +46,15 @@ class RateLimitUse:
         self.headers = _headers_of(counted)
 
     def end(self) -> None:
-        """`tokens` are all that its attempts took."""
+        """Replace the counted tokens by `tokens`, which all attempts took."""
         self._limits.correct_use(self._accounts, self.counted, self.tokens)
 
 
 class RateLimiter:
-    """One a worker. `asking`: for larger parts of what hosts share; `None`: one host has all."""
+    """The rate limiter of one worker.
+
+    `asking` requests larger parts of shared limits; `None` if one host has all.
+    """
 
     def __init__(
         self,
@@ -72,7 +74,10 @@ class RateLimiter:
         self._rates.close()
 
     async def count(self, identity: Identity, model: str, tokens: int) -> RateLimitUse | None:
-        """`None`: nothing limits it. Look at `counted.over` before going on."""
+        """Count the request; `None` if nothing limits it. Callers check `counted.over`.
+
+        Raises `RequestError` 503 while the limits cannot be checked.
+        """
         accounts = self._accounts(identity, model)
         if not accounts:
             return None
@@ -92,7 +97,7 @@ class RateLimiter:
         counted: RateCount,
         tokens: int,
     ) -> RateCount:
-        """Taken with more room from other hosts, or what is told when they have none."""
+        """Count again with more room from other hosts, or return the refusal if they have none."""
         for _ in range(TRIES):
             if not counted.short or not await asking.request_share(counted.short, tokens):
                 break
@@ -118,9 +123,10 @@ class RateLimiter:
         return known[1]
 
     def _accounts_of(self, identity: Identity, model: str) -> list[RateLimitAccount]:
-        """A limit of a name stands in place of one of all names of its kind.
+        """Return the accounts; a limit of one name replaces the limit of all names of its kind.
 
-        Tags are the key's own: clients could use up others' limits, and rows for everybody's.
+        Only the key's own tags count: clients could use up others' limits, and all rows, with
+        made-up ones.
         """
         found = []
         identity = replace(identity, tags=tuple(identity.own_tags.items()))
@@ -134,14 +140,14 @@ class RateLimiter:
 
 
 def are_shared(ledger_url: str) -> bool:
-    """Whether other hosts may let in requests under the same limits: SQLite is one host's."""
+    """Return whether several hosts may share the limits; a SQLite ledger has one host."""
     return make_url(ledger_url).get_backend_name() != "sqlite"
 
 
 def open_limits(
     limits: Sequence[RateLimitSection], runtime: Runtime, clock: Clock
 ) -> RateLimiter | None:
-    """`None`: the configuration limits no rate."""
+    """Return the rate limiter; `None` if the configuration has no rate limits."""
     if not limits:
         return None
     file = runtime.run_dir / RATES_FILE
@@ -153,7 +159,7 @@ def open_limits(
 
 
 def rate_error(over: LimitExceeded) -> RequestError:
-    """The 429 that names the limit and when there is room."""
+    """Return the 429 that names the limit and the wait."""
     account, at = over.account, 0 if over.kind == "requests" else 1
     limit = f"`{account.name}` may have {account.limits[at]} {over.kind} a minute"
     if over.wait_s is None:
@@ -164,7 +170,7 @@ def rate_error(over: LimitExceeded) -> RequestError:
 
 
 def _headers_of(counted: RateCount) -> tuple[Header, ...]:
-    """Return OpenAI's headers; of several limits the tightest."""
+    """Return OpenAI's headers, for the tightest of several limits."""
     found: list[Header] = []
     for kind, room in zip((b"requests", b"tokens"), counted.rooms, strict=True):
         if room is not None:

@@ -1,6 +1,6 @@
-"""A worker asks its host's rate desk for a larger part of limits, over a Unix socket.
+"""Client of the host's rate limit service, which widens shares of limits.
 
-It asks only where the host's part is used up and the limit is not; mostly nobody is asked.
+It connects over a Unix socket, and only where the host's share is used up and the limit is not.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ RETRY_S = 0.05
 
 
 class RateShareRequest(msgspec.Struct, frozen=True, array_like=True):
-    """Room for one request of so many tokens on each of these."""
+    """A request for room for `tokens` on each of these accounts."""
 
     number: int
     tokens: int
@@ -28,14 +28,14 @@ class RateShareRequest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RateShareReply(msgspec.Struct, frozen=True, array_like=True):
-    """`room`: there may be room by now, try again; null: nobody can tell."""
+    """The reply; `room`: there may be room now, so try again; None: unknown."""
 
     number: int
     room: bool | None
 
 
 class RateServiceUnavailable(Exception):
-    """Whether other hosts leave room cannot be told at this time."""
+    """The error where it is unknown whether other hosts leave room."""
 
 
 ASKS: msgspec.msgpack.Decoder[RateShareRequest] = msgspec.msgpack.Decoder(RateShareRequest)
@@ -43,7 +43,7 @@ _TOLD: msgspec.msgpack.Decoder[RateShareReply] = msgspec.msgpack.Decoder(RateSha
 
 
 class RateShareClient:
-    """One a worker. The connection is made when it is first needed, and again when it broke."""
+    """The client of one worker; it connects when first needed, and again after a break."""
 
     def __init__(self, run_dir: Path) -> None:
         self._socket = run_dir / RATE_SOCKET
@@ -54,7 +54,7 @@ class RateShareClient:
         self._connecting = asyncio.Lock()
 
     async def request_share(self, accounts: Sequence[RateLimitAccount], tokens: int) -> bool:
-        """Whether to try once more; raises `RateServiceUnavailable`."""
+        """Return whether to count again. Raises `RateServiceUnavailable`."""
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 room = await self._ask_service(accounts, tokens)
@@ -89,7 +89,7 @@ class RateShareClient:
             return self._writer
 
     async def _connect_service(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The desk may be on its way: it is started again whenever it ends."""
+        """Connect, and retry while the service is starting; it is restarted whenever it ends."""
         while True:
             try:
                 with short_path(self._socket) as path:

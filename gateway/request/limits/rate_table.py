@@ -1,17 +1,11 @@
-"""Requests and tokens of the last minute, by account, in one file that all workers of a host map.
+"""Requests and tokens of the last minute by account, in a file mapped by a host's workers.
 
-No minute has more than its limit, wherever it begins: an account is a ring of 61 whole seconds, and
-what it sums up is at least the last 60. All accounts of a request are asked and counted under the
-file's lock, so that workers cannot both take what is left for one; a worker that dies gives the
-lock back by dying. What was counted a minute ago is gone, so a row whose seconds are all over is
-free for another account, and the file never grows.
-
-Where several hosts share a limit, each has a part of it in this file
-(`gateway.host.rate_limit_service`), and
-lets in no more than its part. A part counts while the host's lease runs; then less of it, `kept`.
-
-Seconds are the file's own and go by the monotonic clock: a wall clock that is set back would count
-everybody's requests into a minute that does not end, one that is set on would forget them.
+No minute exceeds its limit, wherever it begins: an account is a ring of 61 seconds, which covers at
+least the last 60. A file lock guards each count; a worker that dies frees it. A row without counts
+in the last minute is free for another account, so the file never grows. Where hosts share a limit,
+each has a part of it here (`gateway.host.rate_limit_service`), valid while the host's lease runs;
+after that, `kept`, which is less. Seconds follow the monotonic clock: a wall clock set back would
+count requests into an endless minute, one set forward would forget them.
 """
 
 import fcntl
@@ -45,7 +39,7 @@ Pair = tuple[int, int]  # requests, tokens
 
 
 class RateLimitAccount(NamedTuple):
-    """`limits`: requests and tokens a minute; `None`: as many as come."""
+    """A name with its limits of requests and tokens a minute; `None` is unlimited."""
 
     name: str
     limits: tuple[int | None, int | None]
@@ -60,7 +54,7 @@ class LimitHeadroom(NamedTuple):
 
 
 class LimitExceeded(NamedTuple):
-    """The limit without room. `wait_s`: until there is; `None`: the request is larger than it."""
+    """The exceeded limit and the wait in seconds; `None` if the request is above the limit."""
 
     account: RateLimitAccount
     kind: str
@@ -68,9 +62,9 @@ class LimitExceeded(NamedTuple):
 
 
 class RateCount(NamedTuple):
-    """A counted request and its time; `rooms`: the least of requests and of tokens.
+    """A counted request and its second; `rooms` has the least headroom of each kind.
 
-    `short`: the accounts whose limits leave room that this host's parts of them do not.
+    `short` are accounts whose limits have room beyond this host's parts.
     """
 
     second: int
@@ -81,7 +75,7 @@ class RateCount(NamedTuple):
 
 
 class HostRateShare(NamedTuple):
-    """The host's part of one account's limits, and the part that holds without its lease."""
+    """The host's part of one account's limits; `kept` is the part that outlasts its lease."""
 
     account: RateLimitAccount
     held: Pair
@@ -89,11 +83,11 @@ class HostRateShare(NamedTuple):
 
 
 class RateTableFull(Exception):
-    """More accounts in one minute than the file has rows for."""
+    """The error for more accounts in one minute than the file has rows."""
 
 
 class RateWindowTable:
-    """The mapped file; one of these a process. `shared`: monotonic, for parts with a lease."""
+    """The mapped file, one per process. `shared` is the monotonic clock of leased parts."""
 
     def __init__(self, path: Path, shared: Callable[[], float] | None = None) -> None:
         self._shared = shared
@@ -112,10 +106,10 @@ class RateWindowTable:
         os.close(self._file)
 
     def set_clock(self, now_s: float, wall_s: int, boot: str) -> None:
-        """The file's seconds from here on: before `second` is asked, by each that opens it.
+        """Set the file's clock; every process that opens the file calls it before `second`.
 
-        `now_s` is monotonic and counts from `boot`; the wall clock tells what passed between two
-        boots. Seconds never go back: where that clock lies, a minute lasts longer.
+        `now_s` is monotonic and counts from `boot`; the wall clock gives the time between two
+        boots. Seconds never go back: if the wall clock is behind, a minute lasts longer.
         """
         this_boot = int.from_bytes(blake2b(boot.encode(), digest_size=7).digest(), "little")
         with self._lock_file():
@@ -132,7 +126,7 @@ class RateWindowTable:
     def count_request(
         self, accounts: Sequence[RateLimitAccount], tokens: int, second: int
     ) -> RateCount:
-        """Count one request of so many tokens on all accounts, or on none of them."""
+        """Count one request of `tokens` on all accounts, or on none of them."""
         names = [_hash_of(account.name) for account in accounts]
         with self._lock_file():
             rows = [self._row(name, second) for name in names]
@@ -152,9 +146,9 @@ class RateWindowTable:
     def correct(
         self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int, now: int
     ) -> None:
-        """Count tokens that were really used, in place of those that were counted ahead.
+        """Replace the tokens counted ahead by those used.
 
-        What is beyond them was made since, and counts from now: a long answer takes its minute.
+        An excess was generated later, and counts from now, so a long answer takes its own minute.
         """
         more = used - counted.tokens
         at = now if more > 0 else counted.second
@@ -176,7 +170,7 @@ class RateWindowTable:
             return f"{self._all[_FILE_ID]:014x}"
 
     def lease(self, until_s: float, kept_until_s: float) -> None:
-        """Parts hold until then, what is kept of them until later; both monotonic."""
+        """Set the monotonic times until which parts, and then their `kept` values, are valid."""
         self._all[_KEPT_MS] = int(kept_until_s * 1000)
         self._all[_LEASE_MS] = int(until_s * 1000)
 
@@ -192,7 +186,7 @@ class RateWindowTable:
                 self._set(self._row(_hash_of(part.account.name), second), part)
 
     def replace_parts(self, parts: Iterable[HostRateShare], second: int) -> None:
-        """These, and no others."""
+        """Set these parts and clear all others."""
         with self._lock_file():
             for row in range(0, _EVERY_ROW * _WIDTH, _WIDTH):
                 for cell in (*_PARTS, *_KEPT):
@@ -200,7 +194,7 @@ class RateWindowTable:
         self.set_parts(parts, second)
 
     def lower_part(self, part: HostRateShare, wanted: Pair, second: int) -> HostRateShare:
-        """The part without what it can spare: what is wanted of its room, or half of that room."""
+        """Return the part lowered by what it can spare: what is wanted, or half of its room."""
         with self._lock_file():
             row = self._row(_hash_of(part.account.name), second)
             held, kept = [], []
@@ -234,7 +228,10 @@ class RateWindowTable:
     def _short(
         self, asked: Sequence[tuple[RateLimitAccount, int]], tokens: int
     ) -> tuple[RateLimitAccount, ...]:
-        """Empty where any limit is reached as such: then no part of others helps."""
+        """Return accounts short of the host's part; empty if a limit itself is reached.
+
+        In that case no other host's part would help.
+        """
         found = []
         for account, row in asked:
             for kind, more in enumerate((1, tokens)):
@@ -256,7 +253,7 @@ class RateWindowTable:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _row(self, name: int, second: int) -> int:
-        """The account's first cell, its ring as it is in this second."""
+        """Return the first cell of the account's row, with its ring moved to this second."""
         cells, free = self._cells, None
         self._all[_LATEST] = max(second, self._all[_LATEST])
         first, count = (_FIRST_MADE_UP, MADE_UP_ROWS) if name < 0 else (0, ROWS)
@@ -276,9 +273,9 @@ class RateWindowTable:
         return free
 
     def _expire_seconds(self, row: int, second: int) -> None:
-        """Take out the seconds that are over, and add up the others.
+        """Clear expired seconds and sum up the others.
 
-        Who was killed between a sum and its second left them apart: the seconds count.
+        If a process was killed between a sum and its second, the seconds count.
         """
         cells, last = self._cells, self._cells[row + _SECOND]
         if second <= last:
@@ -312,7 +309,7 @@ class RateWindowTable:
         return None
 
     def _wait_s(self, row: int, kind: int, needed: int) -> int:
-        """Until the oldest seconds that hold so much are over."""
+        """Return the seconds until enough of the oldest counts have expired."""
         cells, now, freed = self._cells, self._cells[row + _SECOND], 0
         for second in range(now - MINUTE_S, now + 1):
             freed += cells[row + _RINGS[kind] + second % RING]
@@ -347,7 +344,10 @@ _BLANK = memoryview(bytes(_WIDTH * _CELL_BYTES)).cast("q")
 
 @functools.lru_cache(maxsize=ROWS)
 def _hash_of(name: str) -> int:
-    """Never 0, which is a row that nobody had yet; below 0 for a model behind `provider/*`."""
+    """Return the hash of a name: never 0, which marks an unused row.
+
+    It is negative for a model behind `provider/*`, as clients make up such names.
+    """
     digest = blake2b(name.encode(), digest_size=8).digest()
     found = int.from_bytes(digest, "little") >> 1 or 1
     return -found if name.startswith("model:") and "/" in name else found

@@ -1,1 +1,1 @@
-"""The Responses path over WebSockets: one connection, one turn after the other."""
+"""The Responses path over WebSockets: one connection, one turn after another."""

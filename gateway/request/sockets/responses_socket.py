@@ -1,7 +1,7 @@
-"""One WebSocket of the Responses path: its messages wait in a row, and each is answered whole.
+"""One WebSocket of the Responses path: messages are queued and answered one by one.
 
-Reading goes on while an answer is made, so that a hang-up is heard at once. What ends a socket is
-said by a closing frame, behind what is being answered or, where its key ended, at once.
+Reading goes on during an answer, so that a disconnect is noticed at once. A closing frame gives the
+reason for the end, after the current answer or, if the key was revoked, at once.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ log = logging.getLogger("breakeven.socket")
 
 @dataclass(frozen=True, slots=True)
 class SocketEnd:
-    """Why a socket ends. `error`: what its client is told before the closing frame."""
+    """The reason for a socket's end; `error` is sent before the closing frame."""
 
     code: int
     reason: str
@@ -36,12 +36,12 @@ ServeTurn = Callable[["ResponsesSocket", str | bytes], Awaitable[None]]
 
 
 class ResponsesSocket:
-    """One connection. `turn`: what is being answered."""
+    """One connection; `turn` is the one being answered."""
 
     def __init__(
         self, scope: Message, send: SendMessage, token: str, clock: Clock, serve: ServeTurn
     ) -> None:
-        """`serve` answers a message."""
+        """Set up; `serve` answers a message."""
         self.scope = scope
         self.token = token
         self.turn: SocketTurn | None = None
@@ -58,7 +58,7 @@ class ResponsesSocket:
         self._gone = False
 
     async def run(self, receive: Receive) -> None:
-        """Read messages, and answer them in another task, until one of both ends it."""
+        """Read messages and answer them in another task, until either ends the socket."""
         closing = asyncio.create_task(self._answer_all())
         reading = asyncio.create_task(self._read_all(receive))
         try:
@@ -109,7 +109,7 @@ class ResponsesSocket:
         await self._close(self._end)
 
     async def _answer(self, text: str | bytes, cut: asyncio.Task[Any]) -> None:
-        """Answer one message, in a task that a request may be ended with."""
+        """Answer one message in a task of its own, which can be cancelled."""
         task = asyncio.create_task(self._serve_safely(text))
         self._answering = task
         await asyncio.wait({task, cut}, return_when=asyncio.FIRST_COMPLETED)
@@ -136,7 +136,7 @@ class ResponsesSocket:
                 self.line.abort()
 
     async def send_text(self, text: str) -> None:
-        """Send one event, and wait while its client does not read."""
+        """Send one event, and wait while the client does not read."""
         await self._deliver({"type": "websocket.send", "text": text})
 
     async def _deliver(self, message: dict[str, Any]) -> None:
@@ -148,13 +148,13 @@ class ResponsesSocket:
             self._gone = True
 
     def end(self, end: SocketEnd) -> None:
-        """Close it behind what is being answered."""
+        """Close the socket after the current answer."""
         if self._end is None:
             self._end = end
             self._news.set()
 
     def cut(self, end: SocketEnd) -> None:
-        """Close it now: what is being answered ends, as if its client had left."""
+        """Close the socket now; the current answer ends as if its client had left."""
         self._end = end
         self._news.set()
         self._cut.set()
@@ -162,7 +162,7 @@ class ResponsesSocket:
             self.turn.hang_up()
 
     def end_late(self, now_s: float, *, idle_s: float, total_s: float) -> None:
-        """Close it where it is too old, or has said nothing for too long."""
+        """Close the socket if it is too old, or idle for too long."""
         if now_s - self._opened_s > total_s:
             told = f"This WebSocket was open for {total_s / 60:g} minutes. Open another one."
             self.end(SocketEnd(NORMAL, "too old", RequestError("socket_limit", told)))

@@ -1,10 +1,9 @@
-"""`/v1/responses` as a WebSocket: the handshake, one turn after the other, and why it ends.
+"""`/v1/responses` as a WebSocket: handshake, turns, and the reasons to end.
 
-A handshake needs what a request needs, a key, and from a web page an origin that is configured.
-Each turn is a request of its own on the path of every request (`gateway.request.inference_api`): it
-asks for its key again, holds its own budget and has its own rows. A socket ends when its key does,
-when it is idle or old, and when the gateway stops; what is under way is finished first, except
-where the key ended. What its client sends meanwhile waits, and is bounded.
+A handshake needs a key and, from a web page, a configured origin. Each turn is a request of its own
+(`gateway.request.inference_api`): it checks the key again and has its own budget hold and rows. A
+socket ends with its key, when idle or old, and when the gateway stops. The current turn is finished
+first, except if the key ended. Messages sent in between wait, within a bound.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ LOOK_S: Final = 0.5  # from one look at keys and times to the next
 
 
 def is_socket_path(path: str) -> bool:
-    """Whether a path is served as a WebSocket."""
+    """Return whether a path is served as a WebSocket."""
     other = canonical_path(path.rstrip("/"))
     return (path.rstrip("/") if other is None else other.path) == RESPONSES_PATH
 
@@ -47,7 +46,7 @@ class ResponsesSockets:
     def __init__(
         self, hot: Callable[[], InferenceApi], keys: KeyLookup, server: ServerSection, clock: Clock
     ) -> None:
-        """`hot`: what serves the turns."""
+        """Set up; `hot` returns the API that serves the turns."""
         self._hot = hot
         self._keys = keys
         self._server = server
@@ -115,7 +114,7 @@ class ResponsesSockets:
             self._memory.forget(socket)  # whoever goes on from it sends the whole again
 
     async def watch(self) -> None:
-        """Run for ever: end what is idle, old, or whose key ended."""
+        """Run until cancelled: end sockets that are idle, old or without a valid key."""
         while True:
             await next_tick(LOOK_S)
             if self._open:
@@ -141,12 +140,12 @@ class ResponsesSockets:
 
 
 async def _receive_nothing() -> Message:
-    """A turn's body is taken at once, and its connection tells of hang-ups."""
+    """Return a disconnect: a turn has its body, and its connection reports real disconnects."""
     return {"type": "http.disconnect"}
 
 
 async def _refuse(send: SendMessage, error: RequestError, request_id: str) -> None:
-    """Answer the handshake as a request is refused."""
+    """Answer the handshake like a refused request."""
     with suppress(OSError):
         data = error_body(error)
         headers = [

@@ -1,7 +1,7 @@
-"""Remembers a WebSocket's last answer, which is stored nowhere, so that the next one goes on.
+"""Memory of each WebSocket's last answer, if it is not stored, for the next turn.
 
-A worker keeps one conversation for each socket, and all of them within one bound of bytes: where it
-is passed the one that was used longest ago is forgotten, and its client sends the whole again.
+A worker keeps one conversation per socket within a common limit of bytes. Above that the least
+recently used is dropped, and its client sends the whole conversation again.
 """
 
 from collections import OrderedDict
@@ -34,7 +34,7 @@ PREVIOUS: Final = "previous_response_id"
 
 @dataclass(frozen=True, slots=True)
 class HeldConversation:
-    """An answer with all before it. `items`: JSON, the conversation's."""
+    """An answer with everything before it; `items` are the conversation's, as JSON."""
 
     response_id: str
     items: tuple[msgspec.Raw, ...]
@@ -42,12 +42,12 @@ class HeldConversation:
 
     @property
     def size(self) -> int:
-        """Roughly its bytes."""
+        """Return the approximate size in bytes."""
         return sum(len(bytes(item)) for item in self.items)
 
 
 class SocketMemory:
-    """One per worker; sockets are named by anything that is one's own."""
+    """The conversations of one worker's sockets; any unique object identifies a socket."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -60,7 +60,7 @@ class SocketMemory:
         return held if held is not None and held.response_id == response_id else None
 
     def hold(self, socket: object, conversation: HeldConversation) -> None:
-        """Keep it in place of the socket's last one, unless it is larger than all may be."""
+        """Keep the conversation as the socket's last one, unless it alone exceeds the limit."""
         self.forget(socket)
         if conversation.size > self._limit_bytes:
             return
@@ -70,16 +70,16 @@ class SocketMemory:
             self.forget(next(iter(self._held)))
 
     def forget(self, socket: object) -> None:
-        """Drop what the socket has."""
+        """Drop the socket's conversation."""
         held = self._held.pop(socket, None)
         if held is not None:
             self.size -= held.size
 
 
 class SocketStorage:
-    """Storage of one turn: what its socket remembers, and behind it what is stored.
+    """Storage of one turn: the socket's memory first, then stored answers.
 
-    `warms_up`: the turn asks for no answer, only to be gone on from.
+    `warms_up`: the turn needs no answer and only starts a conversation.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SocketStorage:
         *,
         warms_up: bool = False,
     ) -> None:
-        """`limit_bytes`: the most that a whole conversation may take."""
+        """Set up; `limit_bytes` is the maximum size of a whole conversation."""
         self._memory = memory
         self._socket = socket
         self._behind = behind
@@ -101,7 +101,7 @@ class SocketStorage:
     async def open_request(
         self, members: Members, team_id: str, request_id: str, *, purpose: Purpose
     ) -> AnswerKeeper:
-        """Put what is remembered into `input`; all else is as without a socket."""
+        """Put the remembered conversation into `input`; the rest is as without a socket."""
         previous = decode_member(members, PREVIOUS, str)
         held = self._memory.find(self._socket, previous)
         if held is not None:
@@ -132,12 +132,12 @@ class SocketStorage:
     def open_chat(
         self, asked: InferenceRequest, team_id: str, reply: ClientResponse
     ) -> InferenceRequest:
-        """Leave it to what is behind: a socket speaks Responses alone."""
+        """Pass the request on to stored answers: a socket has only the Responses API."""
         return self._behind.open_chat(asked, team_id, reply)
 
 
 class SocketKeeper:
-    """Remembers the answer of one turn, unless it is stored: then every socket finds it."""
+    """A keeper of one turn's answer in memory, unless it is stored, where all sockets find it."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class SocketKeeper:
         residency: Residency,
         items: list[msgspec.Raw],
     ) -> None:
-        """`items`: the input with all before it."""
+        """Set up; `items` are the input with everything before it."""
         self._memory = memory
         self._socket = socket
         self._inner = inner
@@ -157,20 +157,20 @@ class SocketKeeper:
 
     @property
     def background(self) -> bool:
-        """Whether the answer is made without its client: a socket's never is."""
+        """Return False: a socket's answer is always generated for its client."""
         return False
 
     @property
     def own_members(self) -> Members:
-        """Return the stored part of the request, or where none is, all that is remembered."""
+        """Return the stored part of the request; without one, everything remembered."""
         stored = {} if self._inner is None else self._inner.own_members
         return stored or {"input": encode_raw(self._items)}
 
     def withhold(self) -> None:
-        """Leave it: a socket's answers are made while it waits, so they are kept at their end."""
+        """Do nothing: a socket's answers are stored only at their end."""
 
     def allow(self, members: Members) -> None:
-        """Store or remember this in place of what was sent."""
+        """Store or remember these members in place of what was sent."""
         if self._inner is not None and self._inner.own_members:
             self._inner.allow(members)
             self._is_sent = "input" not in members
@@ -178,7 +178,7 @@ class SocketKeeper:
             self._items = _raw_items(bytes(members["input"]))
 
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
-        """Store the answer as it is asked to be, and remember what is not stored."""
+        """Store the answer if requested, and else remember it."""
         kept = KeptAnswer(document)
         if self._inner is not None:
             kept = await self._inner.keep(document, residency)
@@ -193,7 +193,7 @@ class SocketKeeper:
 
 
 def _is_stored(document: Mapping[str, Any]) -> bool:
-    """An answer repeats `store` as it was sent, which may still be JSON."""
+    """Return whether the answer repeats `store: true`, which may still be raw JSON."""
     said = document.get("store")
     return said is True or (isinstance(said, msgspec.Raw) and bytes(said) == b"true")
 

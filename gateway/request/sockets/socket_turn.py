@@ -1,8 +1,8 @@
-"""One turn of a WebSocket as a request of the Responses path: scope, connection, events.
+"""One turn of a WebSocket as a request of the Responses path.
 
-The request goes the way that every HTTP request goes; what comes back is told as messages. A
-message of the stream is an event's data. A refusal is an `error` event with its status, which a
-response has as its head; other headers come with the first event, since a socket has none.
+The request takes the same way as every HTTP request, and its answer is sent as messages. A message
+is the data of one stream event. A refusal is an `error` event with the HTTP status; other headers
+come with the first event, since a socket has none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ SendText = Callable[[str], Any]
 
 
 class TurnRequest(NamedTuple):
-    """The request of a client's message. `body`: of the request that it comes to."""
+    """The request of a client's message; `body` is its body as over HTTP."""
 
     body: bytes
     previous: str | None
@@ -43,7 +43,7 @@ class TurnRequest(NamedTuple):
 
 
 def read_turn(text: str | bytes) -> TurnRequest:
-    """Read one message; raises `RequestError` for what no socket takes."""
+    """Return the request of a message. Raises `RequestError` if a socket does not accept it."""
     members = decode_members(text.encode() if isinstance(text, str) else text)
     kind = decode_member(members, "type", str)
     if kind != CREATE:
@@ -67,9 +67,9 @@ def read_turn(text: str | bytes) -> TurnRequest:
 
 
 class SocketTurn:
-    """The connection that a request of a socket sees: `gateway.http.connection.RequestConnection`.
+    """The connection of a socket's request; implements `RequestConnection`.
 
-    `failed`: whether its answer was an error. `gone`: nobody hears it any more.
+    `failed`: its answer was an error. `gone`: the client disconnected.
     """
 
     def __init__(self, line: SocketLine | None, body: bytes, send_text: SendText) -> None:
@@ -85,7 +85,7 @@ class SocketTurn:
         self.failed = self.gone = False
 
     def scope(self, handshake: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the scope of the request, as of one that was sent by itself."""
+        """Return the ASGI scope of the request, as if it had been sent over HTTP."""
         kept = [
             (name, value)
             for name, value in handshake["headers"]
@@ -133,7 +133,7 @@ class SocketTurn:
     # -- what becomes of its answer -----------------------------------------------------------
 
     def hang_up(self) -> None:
-        """Nobody hears it any more: the request ends, as one does whose client left."""
+        """End the request as if its client had disconnected."""
         self.gone = True
         if self._on_gone is not None:
             self._on_gone()
@@ -193,7 +193,7 @@ def error_event(status: int, body: bytes, headers: Mapping[str, str] | None = No
 
 
 def refusal_event(error: RequestError) -> str:
-    """Return the event of a refusal that no request came to."""
+    """Return the error event of a message that never became a request."""
     headers = _told_headers(error_headers(error))
     return error_event(error.row.status, error_body(error), headers)
 

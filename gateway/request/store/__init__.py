@@ -1,1 +1,1 @@
-"""Answers that are kept, so that a client may go on with them: OpenAI's `store`."""
+"""Stored answers that clients can continue: OpenAI's `store`."""

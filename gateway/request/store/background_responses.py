@@ -1,7 +1,7 @@
-"""Background responses: made after their client was told that they are, or after it left.
+"""Background responses: generated after the client was answered, or after it left.
 
-A response is a row before its client hears of it. The worker that makes it renews the row's lease;
-a row whose lease ended was left by a worker that died. Any host ends a response through its row.
+A response has a row before its client learns of it. The worker that generates it renews the row's
+lease; an expired lease means that the worker died. Any host can end a response through its row.
 """
 
 import asyncio
@@ -41,10 +41,10 @@ Dispatch = Callable[[TranslatedResponse], Awaitable[None]]
 
 
 class BackgroundResponses:
-    """One per worker: what is made here without, or not only for, its client."""
+    """The background responses of one worker."""
 
     def __init__(self, store: ObjectStore, most: int, open_replies: set[ClientResponse]) -> None:
-        """`open_replies`: what the worker counts and sweeps."""
+        """Set up; `open_replies` are the responses that the worker counts and sweeps."""
         self._store = store
         self._most = most
         self._open = open_replies
@@ -52,9 +52,9 @@ class BackgroundResponses:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self, reply: TranslatedResponse, *, stream: bool, dispatch: Dispatch) -> None:
-        """Store that the response is made, tell its client, and make it.
+        """Store the queued response, answer the client, and generate the answer.
 
-        Raises `RequestError` where it cannot be stored, before anything is dispatched.
+        Raises `RequestError` if it cannot be stored, before anything is dispatched.
         """
         keeper, voice = reply.keeper, reply.voice
         assert isinstance(keeper, BackgroundKeeper)
@@ -81,14 +81,14 @@ class BackgroundResponses:
         await reply.send_whole(200, [JSON], encode(queued))
 
     async def watch(self) -> None:
-        """Run for ever: renew leases, and end what shall end."""
+        """Run until cancelled: renew leases, and end cancelled responses."""
         while True:
             await asyncio.sleep(LOOK_S)
             if self._made:
                 await self._look()
 
     async def end_all(self) -> None:
-        """End what is still made here: the worker stops."""
+        """End all responses of this worker, which is stopping."""
         for reply in tuple(self._made.values()):
             reply.end("drain")
         if self._tasks:
@@ -166,7 +166,7 @@ class BackgroundResponses:
 
 
 class _PatientKeeper:
-    """Waits for the database: nobody else does."""
+    """A keeper that retries while the database is away, as no client waits for it."""
 
     def __init__(self, keeper: BackgroundKeeper, voice: ResponseEncoder) -> None:
         self._keeper = keeper
@@ -177,7 +177,7 @@ class _PatientKeeper:
         self.withhold, self.allow = keeper.withhold, keeper.allow
 
     async def keep(self, document: Any, residency: Any) -> KeptAnswer:
-        """Store the whole answer, as soon as that is possible."""
+        """Store the whole answer as soon as that is possible, with up to `RETRIES` retries."""
         self._keeper.told = self._voice.noted_events
         for _ in range(RETRIES):
             kept = await self._keeper.keep(document, residency)
@@ -188,13 +188,13 @@ class _PatientKeeper:
 
 
 def _stop_cancelled(reply: TranslatedResponse) -> None:
-    """End the task of an answer that was read to its end, after its cancelling, for its usage."""
+    """End the task of a cancelled answer, which was read to its end for its usage."""
     if reply.ended_by == CANCELLED:
         raise asyncio.CancelledError
 
 
 def _told_by(refusal: bytes) -> tuple[str, str]:
-    """Return a refusal's message and its code: clients try again what the target failed at."""
+    """Return a refusal's message and code; clients retry failures of the target."""
     try:
         error = msgspec.json.decode(refusal)["error"]
         return str(error["message"]), _CODES.get(str(error.get("type")), _FAILED)
@@ -203,4 +203,4 @@ def _told_by(refusal: bytes) -> tuple[str, str]:
 
 
 async def _send_to_nobody(_: Any) -> None:
-    """The client was answered already."""
+    """Drop the message: the client was answered already."""

@@ -1,6 +1,6 @@
-"""Keeps a chat completion with `store: true`: stored before its end leaves.
+"""Store of chat completions with `store: true`, written before their end is sent.
 
-The gateway stores it itself, so the target is not asked to. Its id is that of the request here.
+The gateway stores them itself, so the target is not asked to. The id is that of the request.
 """
 
 from collections.abc import MutableMapping
@@ -27,15 +27,15 @@ Message = MutableMapping[str, Any]
 
 
 class ChatKeeper:
-    """Stands between one reply and its client, whom it tells an id of the gateway's own.
+    """A filter between a response and its client that replaces the answer's id and stores it.
 
-    A target may say one id for all its answers, and a stream has said it before that is known.
+    A target may use one id for all its answers, and a stream has sent it before that is known.
     """
 
     def __init__(
         self, store: ObjectStore, asked: InferenceRequest, reply: ClientResponse, team_id: str
     ) -> None:
-        """Raise `RequestError` for metadata that cannot be stored."""
+        """Set up. Raises `RequestError` for metadata that cannot be stored."""
         raw = bytes(asked.members.get("metadata", b"null"))
         self._metadata = metadata_of({"metadata": msgspec.json.decode(raw)})
         self._store = store
@@ -52,7 +52,7 @@ class ChatKeeper:
         self._left = store.object_bytes
 
     def wrap(self, send: Send) -> Send:
-        """Return what the reply sends through: the head waits for the first part of the body."""
+        """Return the wrapped send, which delays the head until the first part of the body."""
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -73,11 +73,11 @@ class ChatKeeper:
         return sending
 
     def allow(self, asked: InferenceRequest) -> None:
-        """Store the messages of this request: they may be masked."""
+        """Store the messages of this request, which may be masked."""
         self._messages = asked.members["messages"]
 
     def _open(self, head: Message) -> None:
-        """Read the head; one that is sent once more names the first request, and its answer."""
+        """Read the head. A replay has the id of the first request, and is not stored again."""
         headers = dict(head["headers"])
         named: bytes = headers.get(b"x-request-id", self._reply.request_id.encode())
         self._head, self._id = head, f"chatcmpl-{named.decode().removeprefix('req_')}"
@@ -85,7 +85,7 @@ class ChatKeeper:
         self._keeps = self._answered and REPLAYED not in head["headers"]
 
     def _told(self, head: Message, size: int | None) -> Message:
-        """Return the head as it is sent. `size`: of the body, where it has one part."""
+        """Return the head to send; `size` is that of a body with one part."""
         headers = head["headers"]
         if size is not None:
             length = (LENGTH, str(size).encode())
@@ -95,7 +95,7 @@ class ChatKeeper:
         return {**head, "headers": headers}
 
     def _take(self, data: bytes, *, more: bool) -> bytes:
-        """Return what is sent now: whole events, or an answer in one piece once it is whole."""
+        """Return the bytes to send now: whole events, or a complete answer in one piece."""
         if not self._answered:
             return data
         stream = self._asked.stream
@@ -121,7 +121,7 @@ class ChatKeeper:
         return text
 
     def _end(self, data: bytes) -> bytes:
-        """Say in a stream, whose head has left, that it is not stored."""
+        """Add to a stream, whose head was sent, that the answer is not stored."""
         if self._refusal is None or not self._asked.stream:
             return data
         chunk = {
@@ -138,7 +138,7 @@ class ChatKeeper:
         return told + event + done + after if done else data + event
 
     async def _keep(self) -> str | None:
-        """Store the answer; return why not, if it should be stored and is not."""
+        """Store the answer. Return the reason if it should be stored and is not."""
         parts, self._parts = self._parts, []
         if not self._keeps or self._reply.broken:
             return self._refusal
@@ -171,7 +171,7 @@ def _renamed_event(event: bytes, name: str) -> bytes:
 
 
 def _renamed(text: bytes, name: str) -> bytes:
-    """Return a completion or a chunk with this id; all else stays as its target wrote it."""
+    """Return a completion or chunk with this id, otherwise unchanged."""
     try:
         members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -182,7 +182,7 @@ def _renamed(text: bytes, name: str) -> bytes:
 
 
 def without_store(asked: InferenceRequest) -> InferenceRequest:
-    """Return the request as a target gets it that is not to keep the answer."""
+    """Return the request for a target that must not store the answer."""
     left_out = ("store", "metadata")
     members = {name: value for name, value in asked.members.items() if name not in left_out}
     return replace(asked, members=members, features=asked.features - {Feature.STORE})

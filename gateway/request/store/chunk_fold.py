@@ -1,4 +1,4 @@
-"""A stream of chat chunks as the chat completion that it comes to. Pure."""
+"""Conversion of a stream of chat chunks to its chat completion. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ _HEAD: Final = ("id", "created", "model", "service_tier", "system_fingerprint")
 
 
 def completion_of(stream: bytes) -> dict[str, Any] | None:
-    """Return the completion that a whole event stream tells; None where it has no choice."""
+    """Return the completion of a whole event stream; None if it has no choice."""
     completion: dict[str, Any] = {"object": "chat.completion", "usage": None}
     choices: dict[int, dict[str, Any]] = {}
     for chunk in _chunks(stream):

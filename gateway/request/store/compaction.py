@@ -1,6 +1,6 @@
-"""Compactions: the sum of a conversation, encrypted for the client that carries it.
+"""Compactions: the summary of a conversation, encrypted for the client that keeps it.
 
-`encrypted_content` opens for the team that made it alone, and says where the conversation may go.
+`encrypted_content` can only be opened by the team that made it, and has its residency.
 """
 
 from base64 import b64decode, b64encode
@@ -22,7 +22,7 @@ _KEY_BYTES: Final = 40  # a wrapped key of 32
 
 
 class CompactionReader:
-    """Opens a team's compactions."""
+    """A reader of a team's compactions."""
 
     def __init__(self, store: ObjectStore, team_id: str) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class CompactionReader:
     ) -> tuple[list[Any], Residency]:
         """Return the items with each compaction as a message, and the tightest residency.
 
-        `where`: the member that they stand in. Raises `RequestError` for one that does not open.
+        `where` is the member with the items. Raises `RequestError` for one that does not decrypt.
         """
         residency, opened = Residency.ANY, []
         for index, item in enumerate(items):
@@ -77,7 +77,7 @@ def _owner(team_id: str) -> tuple[str, ...]:
 
 
 class CompactionKeeper:
-    """Encrypts the summary that a model made of a conversation. It is not stored."""
+    """A keeper that encrypts a conversation's summary, and stores nothing."""
 
     background = False
 
@@ -88,10 +88,10 @@ class CompactionKeeper:
         self.own_members: Members = {}
 
     def withhold(self) -> None:
-        """Nothing of the request is kept."""
+        """Do nothing: no part of the request is stored."""
 
     def allow(self, members: Members) -> None:
-        """Nothing of the request is kept."""
+        """Do nothing: no part of the request is stored."""
 
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
         """Return the compaction with its summary encrypted."""

@@ -1,7 +1,7 @@
-"""A Responses request with all that it goes on from: the prompt is whole before it is read.
+"""A Responses request with the history that it continues, complete before it is decoded.
 
-What follows (detectors, bounds, context, price, routing) sees the whole conversation, as if the
-client had sent it. A chain has the tightest residency of its members.
+Everything after that (detectors, bounds, context, price, routing) sees the whole conversation, as
+if the client had sent it. A chain has the tightest residency of its members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ NOT_IN_BATCHES = "a batch keeps no answers. Leave it out; send the whole convers
 
 @dataclass(slots=True, kw_only=True)
 class ContinuedRequest:
-    """A request with all that it goes on from, and whether its answer is stored.
+    """A request with the history that it continues, and whether its answer is stored.
 
-    `own_input`: what this request adds, as JSON.
+    `own_input` is what this request adds, as JSON.
     """
 
     stores: bool
@@ -55,8 +55,7 @@ class ContinuedRequest:
 def refuse_stored(members: Members, *, unasked: bool) -> None:
     """Raise `RequestError` 400 for a request that needs stored answers, where there are none.
 
-    `unasked`: a request that does not say `store: false` counts as one, as it does at OpenAI;
-    lines of batches do not.
+    `unasked`: a request without `store: false` needs them, as at OpenAI; lines of batches do not.
     """
     why = NOT_STORED if unasked else NOT_IN_BATCHES
     if decode_member(members, "store", bool, unasked):
@@ -67,18 +66,18 @@ def refuse_stored(members: Members, *, unasked: bool) -> None:
 
 
 class RequestContinuation:
-    """Reads what a request refers to and puts it into the request's `input`."""
+    """An expander of requests: puts what they refer to into `input`."""
 
     def __init__(self, store: ObjectStore, limit_bytes: int) -> None:
-        """`limit_bytes`: the most that the whole `input` may take."""
+        """Set up; `limit_bytes` is the maximum size of the whole `input`."""
         self._store = store
         self._limit_bytes = limit_bytes
 
     async def expand(self, members: Members, team_id: str, *, stores: bool) -> ContinuedRequest:
-        """Expand `input`; name in the members what the answer repeats.
+        """Expand `input`, and set the members that the answer repeats.
 
-        `stores`: whether the path makes answers at all. Raises `RequestError` 404 for what is not
-        there, 413 where the conversation is too large, 503 while it cannot be read.
+        `stores`: the path makes answers. Raises `RequestError` 404 for a missing object, 413 for a
+        conversation that is too large, 503 while the store is unavailable.
         """
         asked = _read(members, stores=stores)
         if asked.previous is not None:
@@ -156,9 +155,9 @@ class RequestContinuation:
     async def resolve(
         self, asked: ContinuedRequest, items: Sequence[Any], team_id: str, where: str = "input"
     ) -> list[Any]:
-        """Return the items with each reference replaced by the item that it names.
+        """Return the items with each reference replaced by its item.
 
-        `asked` gets the residency of what is named. `where`: the member that the items stand in.
+        `asked` gets the residency of these items. `where` is the member that they stand in.
         """
         ids = referenced_ids(items)
         if sum(map(is_reference, items)) > REFERENCES_LIMIT:
@@ -191,7 +190,7 @@ class RequestContinuation:
     async def _open_compactions(
         self, asked: ContinuedRequest, members: Members, team_id: str
     ) -> None:
-        """Put what a compaction sums up in its place."""
+        """Replace each compaction by its summary."""
         reader = CompactionReader(self._store, team_id)
         items, residency = await reader.open_all(as_items(decode_member(members, "input", Any)))
         asked.residency = tighten(asked.residency, residency)
@@ -201,16 +200,17 @@ class RequestContinuation:
 def _named_items(source: StoredDocument) -> dict[str, Any]:
     """Return a stored response's items by their ids.
 
-    An id that its client chose is its own business: it names nothing here, least another's item.
+    Ids chosen by a client are left out: they might name another response's item.
     """
     items = {item["id"]: item for item in items_of(source.content) if "id" in item}
     return {name: item for name, item in items.items() if response_of(name) == source.id}
 
 
 def refuse_orphans(earlier: Sequence[Any], own: Sequence[Any]) -> None:
-    """Raise `RequestError` 400 for what a call came to, where nobody made that call.
+    """Raise `RequestError` 400 for the output of a call that was not made.
 
-    A model would be told of a tool that it never used. What a compaction sums up is not known here.
+    A model would learn of a tool that it never used. Calls within a compaction are unknown, so
+    requests with one are not checked.
     """
     items = [item for item in (*earlier, *own) if isinstance(item, dict)]
     if any(item.get("type") == "compaction" for item in items):
@@ -266,7 +266,7 @@ def _tighten(asked: ContinuedRequest, source: StoredDocument) -> None:
 
 
 def too_long_error(limit_bytes: int) -> RequestError:
-    """Return the refusal of a conversation of more bytes than a body may have."""
+    """Return the error for a conversation larger than a body may be."""
     return RequestError(
         "context",
         f"The conversation is longer than {limit_bytes} bytes. Compact it "
@@ -276,7 +276,7 @@ def too_long_error(limit_bytes: int) -> RequestError:
 
 
 def no_previous_error(last: str, missing: str) -> RequestError:
-    """Return the refusal of a request that goes on from `last`, where `missing` is not there."""
+    """Return the error for a request that continues `last`, where `missing` does not exist."""
     told = f"Previous response with id '{last}' not found."
     if missing != last:
         told = (

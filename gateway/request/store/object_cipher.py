@@ -1,9 +1,9 @@
-"""Encrypts stored objects: AES-256-GCM under a key of each object, wrapped by the deployment's.
+"""Encryption of stored objects: AES-256-GCM with a key per object, which is wrapped.
 
-The deployment's key is derived (HKDF-SHA256) from the pepper, which all hosts of a ledger share and
-which lies in no database. An object's key encrypts once, so no nonce can come twice; without its
-wrapped form (AES key wrap, RFC 3394) nobody reads the object again. Team, id, kind and residency
-belong to what is authenticated: a row that was moved or loosened does not open.
+The wrapping key is derived (HKDF-SHA256) from the pepper, which all hosts of a ledger share and
+which is in no database. An object's key is used once, so no nonce repeats; once its wrapped form
+(RFC 3394) is deleted, the object is unreadable. Team, id, kind and residency are authenticated: a
+row that was moved or has a looser residency does not decrypt.
 """
 
 import os
@@ -23,7 +23,7 @@ _TEXT_AT = len(VERSION) + NONCE_BYTES
 
 
 class EncryptedText(NamedTuple):
-    """A text as it is stored: its key, wrapped, and the text under it."""
+    """A text as stored: its wrapped key, and the text encrypted with it."""
 
     wrapped_key: bytes
     sealed: bytes
@@ -34,13 +34,13 @@ class ObjectCipher:
         self._key = HKDF(SHA256(), KEY_BYTES, None, PURPOSE).derive(pepper)
 
     def seal(self, plain: bytes, owner: tuple[str, ...]) -> EncryptedText:
-        """Encrypt under a new key. `owner` must be given again to open it."""
+        """Encrypt under a new key; opening it requires the same `owner`."""
         key, nonce = AESGCM.generate_key(KEY_BYTES * 8), os.urandom(NONCE_BYTES)
         text = AESGCM(key).encrypt(nonce, plain, _bound_to(owner))
         return EncryptedText(aes_key_wrap(self._key, key), VERSION + nonce + text)
 
     def open(self, encrypted: EncryptedText, owner: tuple[str, ...]) -> bytes | None:
-        """Return the text; None where it is another's, was altered or has another pepper."""
+        """Return the text; None for another owner, altered data or another pepper."""
         sealed = encrypted.sealed
         if not sealed.startswith(VERSION):
             return None

@@ -1,8 +1,8 @@
-"""Stored objects as a worker reaches them: encrypted, in threads of their own, within time limits.
+"""Stored objects of a worker: encrypted, accessed in threads of their own, with timeouts.
 
-On PostgreSQL they are tables of the ledger, so every host sees them once they are committed. Beside
-a SQLite ledger they are a file of their own: what clients send must not wait for the books' one
-writer, nor fill their file. Connections, threads and the cipher are made with the first use.
+On PostgreSQL they are tables of the ledger, so every host sees them once committed. With a SQLite
+ledger they have a file of their own: what clients send must not wait for the ledger's only writer,
+nor fill its file. Connections, threads and cipher are opened on first use.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ log = logging.getLogger("breakeven.store")
 
 
 class DocumentPage(NamedTuple):
-    """Documents in the order of their making, and their bytes; `more`: others follow."""
+    """A page of documents in order of creation, with their bytes; `more`: others follow."""
 
     documents: list[StoredDocument]
     more: bool
@@ -59,7 +59,7 @@ class DocumentPage(NamedTuple):
 
 
 class ObjectStore:
-    """One per worker."""
+    """The stored objects of one worker."""
 
     def __init__(
         self, ledger_url: str, state_dir: Path, section: StoreSection, wall_us: Callable[[], int]
@@ -73,12 +73,12 @@ class ObjectStore:
 
     @property
     def object_bytes(self) -> int:
-        """The most that one object may take."""
+        """Return the maximum size of one object in bytes."""
         return self._section.object_bytes
 
     @property
     def expires_us(self) -> int:
-        """When an object that is stored now is forgotten."""
+        """Return when an object stored now expires, in Unix microseconds."""
         return self.wall_us() + round(self._section.days * _DAY_US)
 
     async def store(
@@ -89,10 +89,11 @@ class ObjectStore:
         replaces: bool = False,
         is_new: bool = False,
     ) -> str | None:
-        """Store the objects of one team; return why not, if they are not stored.
+        """Store the objects of one team. Return the reason if they are not stored.
 
-        `renews`: an object that stays as long as these, which belong to it. `replaces`: the first
-        one is stored already, unless it was deleted. `is_new`: their ids are a target's choice.
+        `renews` names the object that they belong to, whose expiry is extended to theirs.
+        `replaces`: the first one is stored already, unless it was deleted. `is_new`: a target chose
+        their ids.
         """
         how = {"renews": renews, "replaces": replaces, "is_new": is_new}
         work = partial(self._store, documents, **how)
@@ -103,16 +104,16 @@ class ObjectStore:
             return "unavailable"
 
     async def find(self, team_id: str, object_id: str) -> StoredDocument | None:
-        """Return the object; raises `RequestError` 503 while the database is away."""
+        """Return the object. Raises `RequestError` 503 while the database is unavailable."""
         if not _is_id(object_id):
             return None
         found = await self._call(rows.find_object, team_id, object_id, now_us=self.wall_us())
         return None if found is None else await self._reach(self._open, found)
 
     async def find_many(self, team_id: str, ids: Sequence[str]) -> dict[str, StoredDocument]:
-        """Return those of the ids that there are; raises 503 as `find`.
+        """Return the existing objects by id. Raises 503 as `find`.
 
-        Raises `ChainError` where they are too large to be read at once.
+        Raises `ChainError` if they are too large to be read at once.
         """
         names = [name for name in ids if _is_id(name)]
         most, now_us = AT_ONCE_BYTES, self.wall_us()
@@ -121,9 +122,9 @@ class ObjectStore:
         return {document.id: document for document in opened}
 
     async def find_chain(self, team_id: str, last: str, *, max_bytes: int) -> list[StoredDocument]:
-        """Return an answer and all that it continues, the oldest first.
+        """Return an answer and everything that it continues, oldest first.
 
-        Raises `ChainError` where one is gone, and 503 as `find`.
+        Raises `ChainError` if one is missing, and 503 as `find`.
         """
         if not _is_id(last):
             raise ChainError(last)
@@ -132,12 +133,12 @@ class ObjectStore:
         return await self._reach(self._open_all, found)
 
     async def check_items(self, team_id: str, parent: str) -> None:
-        """Raise `ChainError` where a conversation is too large to be read, and 503 as `find`."""
+        """Raise `ChainError` if a conversation is too large to be read, and 503 as `find`."""
         most, now_us = AT_ONCE_BYTES, self.wall_us()
         await self._call(rows.check_items, team_id, parent, max_bytes=most, now_us=now_us)
 
     async def list_page(self, query: ObjectQuery) -> DocumentPage | None:
-        """Return one page; None where `after` does not exist. Raises 503 as `find`."""
+        """Return one page; None if `after` does not exist. Raises 503 as `find`."""
         found = await self._call(rows.list_objects, query, now_us=self.wall_us())
         if found is None:
             return None
@@ -145,23 +146,23 @@ class ObjectStore:
         return DocumentPage(documents, found.more, sum(stored.size for stored in found.objects))
 
     async def delete(self, team_id: str, object_id: str) -> bool:
-        """Delete the object and its key; whether it was there. Raises 503 as `find`."""
+        """Delete the object and its key; return whether it existed. Raises 503 as `find`."""
         was_there = await self._call(rows.delete_object, team_id, object_id)
         if was_there:
             await self._empty_log()
         return was_there
 
     async def cancel(self, team_id: str, object_id: str) -> bool:
-        """Ask the worker that makes the object to end; False where it has. Raises 503 as `find`."""
+        """Request the end of an unfinished object; False if it has ended. Raises 503 as `find`."""
         now_us = self.wall_us()
         return await self._call(rows.cancel_object, team_id, object_id, now_us=now_us)
 
     async def renew_leases(self, ids: Sequence[str], *, lease_us: int) -> set[str]:
-        """Return those of the objects that shall end. Raises 503 as `find`."""
+        """Renew the objects' leases; return those to cancel. Raises 503 as `find`."""
         return await self._call(rows.renew_leases, ids, lease_us=lease_us)
 
     async def forget_expired(self) -> bool:
-        """Delete some that expired; whether there may be more."""
+        """Delete some expired objects; return whether there may be more."""
         try:
             more = await self._call(rows.forget_objects, self.wall_us())
         except RequestError:
@@ -171,22 +172,22 @@ class ObjectStore:
         return more
 
     async def _empty_log(self) -> None:
-        """Cut SQLite's log, which holds keys that were deleted until others' writes follow.
+        """Truncate SQLite's log, which holds deleted keys until it is overwritten.
 
-        Where others use the file all the while, the next pass over expired objects does it.
+        If the file is in use all the time, the next pass over expired objects does it.
         """
         if self._ledger_url.startswith("sqlite"):
             with suppress(RequestError):
                 await self._call(_truncate_log)
 
     async def seal_text(self, plain: bytes, owner: tuple[str, ...]) -> tuple[bytes, bytes]:
-        """Encrypt a text that the client keeps itself; its wrapped key, and the text."""
+        """Encrypt a text that the client keeps; return its wrapped key and the text."""
         return await self._reach(lambda: tuple(self._cipher.seal(plain, owner)))
 
     async def open_text(
         self, wrapped_key: bytes, sealed: bytes, owner: tuple[str, ...]
     ) -> bytes | None:
-        """Return what `seal_text` encrypted for this owner."""
+        """Return the text that `seal_text` encrypted for this owner."""
         return await self._reach(lambda: self._decrypt(wrapped_key, sealed, owner))
 
     async def aclose(self) -> None:
@@ -247,7 +248,7 @@ class ObjectStore:
             return await asyncio.wrap_future(job)
 
     def _store(self, documents: Sequence[StoredDocument], **how: Any) -> str | None:
-        """In a thread."""
+        """Store the documents; runs in a thread."""
         sealed = [self._seal(document) for document in documents]
         if sum(row.size for row in sealed) > self._section.object_bytes:
             return "too_large"
@@ -286,7 +287,7 @@ class ObjectStore:
 
 
 def _is_id(name: str) -> bool:
-    """Whether something can have this id: PostgreSQL has no character of zero."""
+    """Return whether an object can have this id; PostgreSQL text cannot contain NUL."""
     return "\0" not in name and len(name) <= ID_CHARACTERS
 
 
@@ -304,5 +305,5 @@ def _truncate_log(engine: Engine) -> None:
 
 
 def _overwrite_deleted(connection: Any, _record: Any) -> None:
-    """Let SQLite overwrite in the file what is deleted."""
+    """Make SQLite overwrite deleted content in the file."""
     connection.execute("PRAGMA secure_delete=ON")

@@ -1,7 +1,7 @@
-"""Items of stored responses: their ids, and which object an id belongs to. Pure.
+"""Items of stored responses: their ids, and the object that an id belongs to. Pure.
 
-An item of an answer has its answer's name in its id, so a reference needs no table: in resp_7f are
-msg_7f_0 and, of the input, msg_7f_i0. Items of conversations are objects themselves.
+An answer's item has the answer's name in its id, so that references need no table: resp_7f has
+msg_7f_0 and, in its input, msg_7f_i0. Items of conversations are objects of their own.
 """
 
 import re
@@ -23,7 +23,7 @@ _ITEM_ID = re.compile(r"[a-z]+_([0-9a-f]{16,})_i?\d+")
 
 
 def as_items(given: Any) -> list[Any]:
-    """Return an `input` as a list of items: a text is the user's message."""
+    """Return an `input` as a list of items; a text becomes a user message."""
     if given is None:
         return []
     if isinstance(given, str):
@@ -32,7 +32,7 @@ def as_items(given: Any) -> list[Any]:
 
 
 def name_items(items: Sequence[Any], name: str, *, keep_ids: bool = True) -> list[dict[str, Any]]:
-    """Return the items of an input as they are listed: each with its id, status and parts.
+    """Return the items of an input as they are listed, each with id, status and parts.
 
     `keep_ids`: an item that has an id keeps it.
     """
@@ -44,7 +44,7 @@ def name_items(items: Sequence[Any], name: str, *, keep_ids: bool = True) -> lis
 
 
 def response_of(item_id: str) -> str | None:
-    """Return the id of the response that an item of this id belongs to."""
+    """Return the id of the response that the item belongs to, if its id names one."""
     match = _ITEM_ID.fullmatch(item_id)
     return None if match is None else RESPONSE_PREFIX + match[1]
 
@@ -52,14 +52,14 @@ def response_of(item_id: str) -> str | None:
 def list_input(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the items of a stored response's own input, which is stored as it was sent.
 
-    Naming them when they are stored would hold up whoever streams meanwhile.
+    Naming them while storing would delay streams.
     """
     name = str(content["response"]["id"]).removeprefix(RESPONSE_PREFIX)
     return name_items(as_items(content["input"]), name, keep_ids=content["keeps_ids"])
 
 
 def items_of(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a stored response's items: its own input, then what was answered."""
+    """Yield a stored response's items: its own input, then its output."""
     yield from list_input(content)
     yield from content["response"].get("output") or ()
 
@@ -71,7 +71,7 @@ def referenced_ids(items: Sequence[Any]) -> list[str]:
 
 
 def is_reference(item: Any) -> bool:
-    """Whether the item names another. The item's type may be left out beside an id alone."""
+    """Return whether the item refers to another; with an id alone, its type may be missing."""
     if not isinstance(item, dict) or not isinstance(item.get("id"), str):
         return False
     kind = item.get("type")

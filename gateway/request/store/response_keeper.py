@@ -1,4 +1,4 @@
-"""Keeps the answer of one Responses request: before its end leaves, every host can find it."""
+"""Keeper of a Responses answer: before its end is sent, every host can find it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ LEASE_US: Final = 30_000_000  # a worker that says nothing for so long is gone
 
 
 class ResponseKeeper:
-    """Stores a request's answer, if it is to be. `asked`: the request with all before it."""
+    """A keeper that stores one request's answer, if requested; `asked` has its history."""
 
     def __init__(
         self, store: ObjectStore, asked: ContinuedRequest, *, team_id: str, request_id: str
@@ -47,7 +47,7 @@ class ResponseKeeper:
 
     @property
     def background(self) -> bool:
-        """Whether the answer is made without its client."""
+        """Return whether the answer is generated in the background, without its client."""
         return self._asked.background
 
     @property
@@ -65,20 +65,20 @@ class ResponseKeeper:
         self._withholds = True
 
     def allow(self, members: Members) -> None:
-        """Store this input, in place of what was sent."""
+        """Store this input in place of what was sent."""
         self._withholds = False
         if "input" in members:
             self._asked.own_input = bytes(members["input"])
 
     async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
-        """Store the answer, if it is to be stored, so that every host finds it."""
+        """Store the answer, if requested, so that every host finds it."""
         if not self._asked.stores:
             return KeptAnswer(document)
         refusal = await self.store(document, residency)
         return KeptAnswer(document if refusal is None else {**document, "store": False}, refusal)
 
     async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
-        """Store the answer as far as it is; return why not, if it is not stored."""
+        """Store the answer so far. Return the reason if it is not stored."""
         raw = b"null" if self._withholds else self._asked.own_input
         keeps_ids = self._asked.conversation is None
         bound = tighten(residency, self._asked.residency)
@@ -115,7 +115,7 @@ class ResponseKeeper:
         return refusal
 
     def _own_items(self, raw: bytes) -> list[dict[str, Any]]:
-        """Items of a conversation: a client's id may be another item's."""
+        """Return the conversation's new items with new ids: a client's id may be another's."""
         return name_items(as_items(msgspec.json.decode(raw)), self._name, keep_ids=False)
 
     def _document(

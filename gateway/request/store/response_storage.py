@@ -1,4 +1,4 @@
-"""The interface of stored answers for the Responses paths; each inference API has one."""
+"""Interface of stored answers for the Responses paths; each inference API has one."""
 
 from typing import Protocol
 
@@ -16,14 +16,14 @@ from gateway.request.store.response_keeper import ResponseKeeper
 
 
 class ResponseStorage(Protocol):
-    """Source of keepers: `StoredResponses`, or `NoStoredResponses`."""
+    """A source of keepers; implemented by `StoredResponses` and `NoStoredResponses`."""
 
     async def open_request(
         self, members: Members, team_id: str, request_id: str, *, purpose: Purpose
     ) -> AnswerKeeper | None:
-        """Expand what the request refers to. `purpose`: what its path is asked for.
+        """Expand what the request refers to, for a path of this purpose; return its keeper.
 
-        Raises `RequestError` for what is not there, or where nothing is stored.
+        Raises `RequestError` for a missing object, or where nothing is stored.
         """
 
     def open_chat(
@@ -33,17 +33,17 @@ class ResponseStorage(Protocol):
 
 
 class StoredResponses:
-    """Answers are stored."""
+    """Storage where answers are stored."""
 
     def __init__(self, store: ObjectStore, limit_bytes: int) -> None:
-        """`limit_bytes`: the most that a whole conversation may take."""
+        """Set up; `limit_bytes` is the maximum size of a whole conversation."""
         self._store = store
         self._continuation = RequestContinuation(store, limit_bytes)
 
     async def open_request(
         self, members: Members, team_id: str, request_id: str, *, purpose: Purpose
     ) -> AnswerKeeper | None:
-        """Expand what the request refers to, and say what becomes of its answer."""
+        """Expand what the request refers to, and return the keeper of its answer."""
         asked = await self._continuation.expand(members, team_id, stores=purpose == "answer")
         if purpose == "compaction":
             return CompactionKeeper(self._store, team_id, asked.residency)
@@ -52,7 +52,7 @@ class StoredResponses:
     def open_chat(
         self, asked: InferenceRequest, team_id: str, reply: ClientResponse
     ) -> InferenceRequest:
-        """Store the completion here; the target stores none."""
+        """Store the completion here, so that the target stores none."""
         keeper = ChatKeeper(self._store, asked, reply, team_id)
         reply.wrap_send(keeper.wrap)
         reply.on_masked = keeper.allow
@@ -60,9 +60,9 @@ class StoredResponses:
 
 
 class NoStoredResponses:
-    """Nothing is stored: what needs it is refused at its first turn.
+    """Storage where nothing is stored: requests that need it are refused at the first turn.
 
-    `unasked`: also a request that leaves `store` out, which OpenAI's API stores.
+    `unasked`: also those without `store`, which OpenAI's API would store.
     """
 
     def __init__(self, *, unasked: bool) -> None:
@@ -71,7 +71,7 @@ class NoStoredResponses:
     async def open_request(
         self, members: Members, team_id: str, request_id: str, *, purpose: Purpose
     ) -> AnswerKeeper | None:
-        """Refuse a request that needs a stored answer, or asks for one."""
+        """Refuse a request that needs a stored answer, or wants one stored."""
         del team_id, request_id
         if purpose == "compaction":
             raise RequestError(
@@ -84,6 +84,6 @@ class NoStoredResponses:
     def open_chat(
         self, asked: InferenceRequest, team_id: str, reply: ClientResponse
     ) -> InferenceRequest:
-        """Leave it to targets that store completions."""
+        """Return the request unchanged, for targets that store completions."""
         del team_id, reply
         return asked

@@ -1,4 +1,4 @@
-"""A stored object with what it says, as the gateway reads and writes it."""
+"""A stored object with its decrypted content, as the gateway reads and writes it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,11 +8,11 @@ from ledger.stored_objects import UNFINISHED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
-    """`content`: JSON of its kind.
+    """A stored object; `content` is JSON by its kind.
 
-    Of a `response`: `{"response": ..., "input": [items]}`; of a `chat`: `{"completion": ...,
-    "messages": [...]}`; of a `conversation` and an `item` the object itself.
-    `parent`: the answer that a response continues, the conversation of an item.
+    For a `response` it is `{"response": ..., "input": [items]}`, for a `chat` `{"completion": ...,
+    "messages": [...]}`, for a `conversation` and an `item` the object. `parent` is the answer that
+    a response continues, or the conversation of an item.
     """
 
     team_id: str
@@ -29,7 +29,7 @@ class StoredDocument:
 
     @property
     def owner(self) -> tuple[str, ...]:
-        """Names that its encryption is bound to."""
+        """Return the names that its encryption is bound to."""
         return self.team_id, self.id, self.kind, self.residency
 
     def with_content(self, content: Any) -> "StoredDocument":
@@ -37,7 +37,7 @@ class StoredDocument:
         return replace(self, content=content)
 
     def status_at(self, now_us: int) -> str | None:
-        """Return how it stands: cancelled once that is asked for, failed with its worker."""
+        """Return the status: cancelled once that is requested, failed if its worker is gone."""
         if self.status not in UNFINISHED:
             return self.status
         if self.cancel_us is not None:
