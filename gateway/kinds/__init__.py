@@ -1,8 +1,8 @@
-"""The registry of request kinds: one file a kind, and what reads requests and ends them.
+"""Registry of request kinds: one module per kind, which reads its requests and ends them.
 
-`KINDS` has the entry of each kind, `KIND_PATHS` the reader of each path. To add a kind: a member
-of `router.request_kinds.RequestKind` with its traits, and a file here, named by the member's word,
-whose `SPEC` is the entry.
+`KINDS` has the entry of each kind, `KIND_PATHS` the reader of each path. To add a kind, add a
+member of `router.request_kinds.RequestKind` with its traits, and a module here, named by the
+member's value, whose `SPEC` is the entry.
 """
 
 from importlib import import_module

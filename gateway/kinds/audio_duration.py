@@ -1,7 +1,7 @@
-"""The length of a sound for its hold and its booking: prices are by the second.
+"""Duration of a sound, for its hold and its booking: prices are by the second.
 
-The length is what a decoder hears (`gateway.sound`), never what a file's head states. Without a
-decoded length there is no bound: a few bytes of FLAC or Opus may hold hours of silence.
+The duration is measured by a decoder (`gateway.sound`); the file's header is not trusted. Without a
+decoded duration there is no bound: a few bytes of FLAC or Opus may hold hours of silence.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ RETRY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class AudioDuration:
-    """Milliseconds: the best estimate, and the maximum. `known`: the sound was decoded."""
+    """Milliseconds of a sound: the best estimate and the maximum; `known` if it was decoded."""
 
     ms: int
     bound_ms: int
@@ -28,12 +28,12 @@ class AudioDuration:
 
 
 def duration_of(size: int, decoded: DecodedSound | None) -> AudioDuration:
-    """Return the length of a file of `size` bytes.
+    """Return the duration of a file of `size` bytes.
 
-    `decoded` is `None` if decoding crashed or passed its limits. Such a sound is held at the most
-    that the ledger books, and counts as long as speech of the lowest bit rate. A file in which the
-    decoder finds no sound is held at the most, too: its target may know a format that the decoder
-    does not. WavPack has ten minutes of silence in 4,197 bytes.
+    `decoded` is `None` if decoding crashed or passed its limits. Such a sound is held at the
+    longest duration that the ledger books, and counts as speech of the lowest bit rate. A file in
+    which the decoder finds no sound is held at the longest duration, too, as its target may know
+    another format. WavPack has ten minutes of silence in 4,197 bytes.
     """
     most = min(_ms(size, LEAST_BYTES_PER_S) + ROUNDED_MS, LONGEST_MS)
     if decoded is None:
@@ -45,10 +45,11 @@ def duration_of(size: int, decoded: DecodedSound | None) -> AudioDuration:
 
 
 async def decode_length(sound: bytes, sounds: SoundLengths) -> AudioDuration:
-    """Return the length of a sound as it is decoded.
+    """Return the duration of a sound by decoding it.
 
-    Where no decoder is free, uncompressed WAV is as long as its bytes. Nothing is known of any
-    other sound then: raises `RequestError` (503), for a budget with room would refuse the most.
+    If no decoder is free, uncompressed WAV gets the duration of its bytes. Raises `RequestError`
+    (503) for any other sound then, since even a budget with headroom would refuse the longest
+    duration.
     """
     try:
         decoded = await sounds.decode(sound)

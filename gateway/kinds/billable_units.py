@@ -1,4 +1,4 @@
-"""Tokens of sound, where a target counts sound in tokens, and the longest tokens that there are."""
+"""Tokens of sound, for targets that count sound in tokens, and the longest known token."""
 
 from router.prompts import RequestUnits
 
@@ -11,7 +11,7 @@ AUDIO_MS_PER_TOKEN_MOST = 400
 
 
 def sound_tokens(extent: RequestUnits) -> tuple[int, int]:
-    """Return tokens of the request's sound, estimated and at most, where tokens are charged."""
+    """Return the request's sound tokens (estimate, maximum), for prices by the token."""
     return (
         -(-extent.audio_ms // AUDIO_MS_PER_TOKEN),
         -(-extent.audio_ms_bound // AUDIO_MS_PER_TOKEN_LEAST),

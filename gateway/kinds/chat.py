@@ -67,7 +67,7 @@ _FETCHED = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 
 
 def read_chat(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
-    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    """Return the validated request. Raises `RequestError` naming the parameter and the fix."""
     model = model_of(members)
     prompt = prompt_of(members, "messages")
     if prompt[:1] != b"[" or not prompt[1:-1].strip():
@@ -130,7 +130,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
 
 
 def _modalities(members: Members) -> frozenset[str] | None:
-    """Return the kinds of output that are asked for; None where any may come."""
+    """Return the requested kinds of output; None where any may come."""
     value = decode_member(members, "modalities", Any)
     if not value:  # an empty list asks for what comes by itself
         return None
@@ -140,7 +140,7 @@ def _modalities(members: Members) -> frozenset[str] | None:
 
 
 def _asks_for_sound(members: Members, modalities: frozenset[str] | None) -> bool:
-    """Return whether the answer may be spoken; `audio` states the voice of what is said."""
+    """Return whether the answer may be spoken; the member `audio` selects a voice."""
     if "audio" in members or (modalities is not None and "audio" in modalities):
         return True
     return not MODALITIES.isdisjoint(members)

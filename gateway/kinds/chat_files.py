@@ -1,8 +1,8 @@
-"""Documents inside a conversation: their data are no text.
+"""Documents within a conversation: their data do not count as text.
 
-A document is found where its part can be read in one way: `file` with Base64 as `file_data`, each
-member once. Then its data leave the text, and its pages are expected as pictures of unknown size.
-The bound is not moved by that: a file may fill its target's context, however short it is.
+A document is recognised if its part is unambiguous: `file` with Base64 in `file_data`, and each
+member once. Then its data are not text, and its pages are estimated as pictures of unknown size.
+The bound does not change: a file may fill its target's context, however short it is.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _MARK: Final = ";base64,"
 
 
 async def measure_files(request: InferenceRequest) -> InferenceRequest:
-    """Return the request with the bytes of its documents told apart from its text."""
+    """Return the request with the bytes of its documents separated from its text."""
     messages = bytes(request.members.get("messages", b""))
     if not request.files or _HINT not in messages:
         return request
@@ -40,7 +40,7 @@ async def measure_files(request: InferenceRequest) -> InferenceRequest:
 
 
 def _sizes(messages: bytes) -> list[int]:
-    """Return bytes of the data of each document, as they stand in the conversation."""
+    """Return the encoded bytes of each document's data, as they stand in the conversation."""
     try:
         decoded = json.loads(messages, object_pairs_hook=once)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""A conversation's media, judged part by part: pictures, sounds to be decoded, and files.
+"""Media of a conversation, classified part by part: pictures, decodable sounds, and files.
 
-A picture has a stated most and a sound its length. All else may fill the context of its target: a
-film by an address, a PDF in the place of a picture, a sound that nobody here has. Parts that can be
-read in two ways count as such files, too.
+A picture has a configured maximum, and a sound has its duration. Everything else may fill its
+target's context: a film at a URL, a PDF in the place of a picture, a sound that is not in the
+request. Ambiguous parts count as such files, too.
 """
 
 import json
@@ -15,7 +15,7 @@ from gateway.kinds.prompt_parts import once
 
 
 class MediaCounts(NamedTuple):
-    """The number of parts of each kind; `by_address`: a sound among them is at an address."""
+    """The number of parts of each class; `by_address`: one of the sounds is at a URL."""
 
     pictures: int
     sounds: int
@@ -37,7 +37,7 @@ _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 
 
 def count_media(messages: bytes) -> MediaCounts:
-    """Return the media of a conversation, judged one by one."""
+    """Return the media of a conversation, classified one by one."""
     decoded = decode_once(messages)
     if decoded is None:
         return _UNREADABLE
@@ -71,7 +71,7 @@ def sounds_of(messages: bytes) -> Iterator[str]:
 
 
 def decode_once(messages: bytes) -> Any:
-    """Return the messages; None where a name stands twice, or they cannot be decoded."""
+    """Return the messages; None if a member name repeats or they cannot be decoded."""
     try:
         return json.loads(messages, object_pairs_hook=once)
     except (ValueError, RecursionError):
@@ -79,7 +79,7 @@ def decode_once(messages: bytes) -> Any:
 
 
 def sound_data(part: dict[str, Any], name: str) -> str | None:
-    """Return the Base64 of a part's sound; None where it is none that can be decoded here."""
+    """Return the Base64 of a part's sound; None if it cannot be decoded by the gateway."""
     source = _sound_source(part, name)
     if source is None or speaks_of_another(part, "audio"):
         return None
@@ -109,7 +109,7 @@ def _is_address(source: str) -> bool:
 
 
 def _is_picture_part(part: dict[str, Any]) -> bool:
-    """OpenAI's words: an address or data, and nothing beside that states another medium."""
+    """Return whether an OpenAI part is a picture, and no member states another medium."""
     given = part.get("image_url")
     beside = {name: value for name, value in part.items() if name != "image_url"}
     if isinstance(given, dict):
@@ -121,7 +121,10 @@ def _is_picture_part(part: dict[str, Any]) -> bool:
 
 
 def _is_vendors_picture(part: dict[str, Any]) -> bool:
-    """Anthropic's, Bedrock's, DashScope's, MCP's: every source inside is a picture's."""
+    """Return whether all sources of a part are pictures.
+
+    The formats are those of Anthropic, Bedrock, DashScope and MCP.
+    """
     sources: list[str] = []
     opened: list[Any] = [part]
     while opened:
@@ -139,7 +142,7 @@ def _is_vendors_picture(part: dict[str, Any]) -> bool:
 
 
 def _objects(decoded: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object of a conversation but those that a tool was called with."""
+    """Yield every object of a conversation, except the arguments of tool calls."""
     opened = [decoded]
     while opened:
         value = opened.pop()
@@ -155,7 +158,7 @@ def _objects(decoded: Any) -> Iterator[dict[str, Any]]:
 
 
 def _is_called_with(value: dict[str, Any], name: str) -> bool:
-    """Return whether a member is the arguments of a call, which are text to a target."""
+    """Return whether a member has the arguments of a call, which are text to a target."""
     if name == "arguments":
         return "name" in value
     return name == "input" and value.get("type") == "tool_use"

@@ -1,9 +1,9 @@
-"""Pictures inside a conversation: their data are no text, and a known size is held by its rule.
+"""Pictures within a conversation: their data are not text, and known sizes bound them.
 
-A picture is found where its part can be read in one way: `image_url` with Base64, each member once.
-Then its data leave the text. Its size counts where the file tells it (`picture_size`), the part has
-no other member that a vendor reads, and nothing beside speaks of how pictures are cut; any other is
-held at the most.
+A picture is recognised if its part is unambiguous: `image_url` with Base64, and each member once.
+Then its data are not text. Its size is used if the file states it (`picture_size`), the part has no
+other member that a vendor reads, and no member changes how pictures are cut. Any other picture is
+held at the maximum.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _CUTS: Final = re.compile(
 
 
 class _FoundPicture(NamedTuple):
-    """A picture's Base64; `told`: whether its part says nothing else that a vendor reads."""
+    """A picture's Base64; `told`: its part has no other member that a vendor reads."""
 
     data: str
     detail: str
@@ -71,7 +71,7 @@ async def measure_pictures(request: InferenceRequest) -> InferenceRequest:
 
 
 def _changes_pictures(members: Members) -> bool:
-    """Return whether a vendor's member speaks of how pictures are cut."""
+    """Return whether a vendor's member may change how pictures are cut."""
     return any(
         name not in _PLAIN
         and (_CUTS.search(name.encode()) or _CUTS.search(bytes(members[name]))) is not None
@@ -80,7 +80,7 @@ def _changes_pictures(members: Members) -> bool:
 
 
 def _measure(messages: bytes, *, counts: bool) -> _MeasuredPictures:
-    """`counts`: whether sizes do."""
+    """Return the sizes of the pictures, or only their number if `counts` is false."""
     try:
         decoded = json.loads(messages, object_pairs_hook=once)
     except (ValueError, RecursionError):
@@ -100,7 +100,7 @@ def _measure(messages: bytes, *, counts: bool) -> _MeasuredPictures:
 
 
 def _size_of(found: _FoundPicture, steps: StepLimit) -> PictureSize | None:
-    """The size that every decoder of Base64 and of pictures finds; None where there is no such."""
+    """Return the size that every decoder finds; None if decoders may differ."""
     if len(found.data) % 4 or found.data.endswith("==="):
         return None
     try:

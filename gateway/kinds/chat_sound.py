@@ -1,7 +1,7 @@
-"""Sounds inside a conversation: held at the length that a decoder hears.
+"""Sounds within a conversation, held at their decoded duration.
 
-A sound's text is many times longer than its tokens. `measure_sounds` counts each `input_audio`
-part that can be decoded by its length; any other stays a file, which may fill a context.
+A sound has many more bytes than tokens. `measure_sounds` counts each `input_audio` part that can be
+decoded by its duration; any other counts as a file, which may fill a context.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class _SoundPart(NamedTuple):
 
 
 async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> InferenceRequest:
-    """Return the request with its sounds counted by their decoded length, where there is one."""
+    """Return the request with its sounds counted by their decoded duration, if there is one."""
     messages = request.members.get("messages")
     if not request.media_parts or messages is None:
         return request
@@ -57,7 +57,7 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
 
 
 def _sound_parts(messages: bytes) -> list[_SoundPart]:
-    """Return the first sounds of a conversation that are sent in it as Base64."""
+    """Return the first sounds that a conversation contains as Base64."""
     found: list[_SoundPart] = []
     for data in sounds_of(messages):
         if len(found) == SOUNDS_LIMIT:

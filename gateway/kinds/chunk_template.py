@@ -1,9 +1,9 @@
-"""A stream's chunks are alike: what differs is a piece of plain text and the running usage.
+"""Templates of a stream's chunks, which differ only in plain text and running usage.
 
-Once one chunk was read in full, those that have its bytes around a text and a usage of whole
-numbers mean the same around them, and need no decoder. Whatever differs in more than that, or has
-escapes, other alphabets or control characters in its text, is `None` here and is read in full.
-The same holds without usage (`WordFrames`), where the sizes of chunks may be evened out besides.
+Once a chunk was fully read, others with the same bytes around a text and a usage of integers have
+the same meaning, and are not decoded. A chunk that differs elsewhere, or whose text has escapes,
+non-ASCII or control characters, gives `None` and is fully read. The same holds for chunks without
+usage (`WordFrames`), which may have padding of varying length.
 """
 
 import re
@@ -23,7 +23,7 @@ _PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
 class TemplateMatch(NamedTuple):
-    """The length of an event's text, its raw usage, and the event without the usage."""
+    """The bytes of an event's text, its raw usage, and the event without the usage."""
 
     said_bytes: int
     usage: bytes
@@ -31,7 +31,10 @@ class TemplateMatch(NamedTuple):
 
 
 class ChunkTemplate(NamedTuple):
-    """`head` ends where the text begins; `middle` is from its quote to the usage's first brace."""
+    """The constant bytes of a chunk. `head` ends where the text begins.
+
+    `middle` reaches from the text's closing quote to the opening brace of the usage.
+    """
 
     head: bytes
     middle: bytes
@@ -73,9 +76,9 @@ _TRIES = 4  # chunks in turn that are like none before: then all are read in ful
 
 
 class WordFrame(NamedTuple):
-    """Holds what stands around the words of a chunk that has nothing else to say.
+    """The constant bytes around the text of a chunk that has no other content.
 
-    `padded`: behind `tail` comes padding, which is the last member.
+    `padded`: after `tail` comes padding, which is the last member.
     """
 
     head: bytes
@@ -83,7 +86,7 @@ class WordFrame(NamedTuple):
     padded: bool
 
     def text_of(self, payload: bytes) -> bytes | None:
-        """Return the encoded words of a chunk that is alike but for them; None of another one."""
+        """Return the encoded text of a chunk that matches the frame, None for another chunk."""
         head, tail, padded = self
         if not payload.startswith(head):
             return None
@@ -99,7 +102,7 @@ class WordFrame(NamedTuple):
 
 
 class WordFrames:
-    """The frame of a stream's last chunk that was looked through."""
+    """The frame of the last chunk that was fully read."""
 
     __slots__ = ("_frame", "_tries")
 
@@ -108,30 +111,30 @@ class WordFrames:
         self._tries = 0
 
     def text_of(self, payload: bytes) -> bytes | None:
-        """Return the encoded words of a chunk that has nothing else to say, if that is known."""
+        """Return the encoded text of a chunk that has no other content, if the frame shows it."""
         text = None if self._frame is None else self._frame.text_of(payload)
         if text is not None:
             self._tries = 0
         return text
 
     def learn(self, payload: bytes) -> None:
-        """Take a chunk that has words, and nothing in members without a name."""
+        """Learn the frame of a chunk that has text and no unknown content."""
         if self._tries < _TRIES:
             self._tries += 1
             self._frame = frame_of(payload)
 
     def forget(self) -> None:
-        """Drop it: an event said something that goes on."""
+        """Drop the frame, because an event changed state that later chunks carry."""
         self._frame = None
 
 
 def is_plain(text: bytes) -> bool:
-    """Return whether encoded words are as long as they are decoded, and have no picture in them."""
+    """Return whether encoded text is as long as its decoded form, and can hold no picture."""
     return 0 < len(text) <= ENCODED_FROM and not text.translate(None, _PLAIN)
 
 
 def frame_of(payload: bytes) -> WordFrame | None:
-    """Return the frame of a chunk's words, if other words there are read as all that it says."""
+    """Return the frame of a chunk, if replacing its text changes nothing else that is read."""
     found = None if b"\\" in payload else _WORDS.search(payload)
     if found is None or _WORDS.search(payload, found.end()) is not None:
         return None
@@ -151,7 +154,7 @@ def frame_of(payload: bytes) -> WordFrame | None:
 
 
 def _is_one_text(text: bytes) -> bool:
-    """Return whether a string that was open before goes on behind it."""
+    """Return whether the bytes are the inside of one JSON string."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b'"' not in text and not text.endswith(b"\\")

@@ -49,7 +49,7 @@ _COMPLETION = RequestKind.COMPLETION  # a plain name: asking the enumeration cos
 
 
 def read_completion(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
-    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    """Return the validated request. Raises `RequestError` naming the parameter and the fix."""
     model = model_of(members)
     prompt_of(members, "prompt")
     refuse_others(members, "prompt")

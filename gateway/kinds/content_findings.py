@@ -1,4 +1,4 @@
-"""The finds of detectors in a request: kinds and counts, never a text."""
+"""Findings of content detectors in a request: kinds and counts, without any text."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ LONGEST_LABEL = 400
 
 
 class ContentFindings(msgspec.Struct, frozen=True):
-    """`found`: kinds with their counts. `actions`: what was done. `kept_for`: what keeps it in."""
+    """Findings by kind with counts, the actions taken, and the kinds that keep it inside."""
 
     found: tuple[tuple[str, int], ...] = ()
     actions: tuple[str, ...] = ()
@@ -17,16 +17,16 @@ class ContentFindings(msgspec.Struct, frozen=True):
 
     @property
     def is_clean(self) -> bool:
-        """Return whether nothing was found or done, so that the request is what its client sent."""
+        """Return whether nothing was found or changed."""
         return not (self.found or self.actions or self.kept_for)
 
     @property
     def label(self) -> str:
-        """Return kinds and counts as headers and rows have them: `card=2 email=1`."""
+        """Return kinds and counts as in headers and rows: `card=2 email=1`."""
         return " ".join(f"{kind}={count}" for kind, count in self.found)[:LONGEST_LABEL]
 
     @property
     def row(self) -> str:
-        """Return what headers and rows have: `card=2 email=1; mask`; `nothing` of a clean one."""
+        """Return the value for headers and rows: `card=2 email=1; mask`, or `nothing`."""
         label = self.label or "nothing"
         return f"{label}; {' '.join(self.actions)}" if self.actions else label

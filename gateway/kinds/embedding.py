@@ -55,7 +55,7 @@ INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-
 
 
 def read_embedding(members: Members, *, session: str | None) -> InferenceRequest:
-    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    """Return the validated request. Raises `RequestError` naming the parameter and the fix."""
     model = model_of(members)
     prompt_of(members, "input")
     refuse_others(members, "input")
@@ -101,7 +101,7 @@ _NOTHING: Final = (b"null", b'""', b"[]", b"{}")
 
 
 def _media_of(members: Members) -> InputMedia:
-    """Return what of the inputs may be a file, and of vendors' own members for one."""
+    """Return which inputs and vendors' members may be files."""
     found = NO_MEDIA
     for name in MEDIA_MEMBERS:
         if name in members and bytes(members[name]) not in _NOTHING:
@@ -114,7 +114,7 @@ def _media_of(members: Members) -> InputMedia:
 
 
 def _longest_share(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
-    """Return the longest text's share of a list: an engine reads texts one by one."""
+    """Return the longest text's share of a list, as an engine reads texts one by one."""
     if inputs == 1:
         return None
     sizes = [len(bytes(raw)) for raw in msgspec.json.decode(listed, type=list[msgspec.Raw])]
@@ -136,7 +136,7 @@ def _body(_max_n: int) -> Schema:
 
 
 def tell_usage(body: bytes, tokens: TokenCounts) -> bytes:
-    """Return an answer with the usage that OpenAI's clients read from each, estimated here."""
+    """Return the answer with estimated usage, which OpenAI's clients expect in each."""
     members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     prompt = prompt_tokens(tokens)
     usage = {"prompt_tokens": prompt, "total_tokens": prompt}

@@ -1,4 +1,4 @@
-"""Relaying a streamed answer of an own engine, which reports usage in every chunk."""
+"""Relay of a streamed answer of an own engine, which reports usage in every chunk."""
 
 from typing import Any
 
@@ -13,10 +13,11 @@ PLAIN_CHUNK_BYTES = 2048  # a longer one is looked through for words and usage i
 
 
 class EventRelay(ByteRelay):
-    """Cuts the running `usage` member out of every chunk.
+    """A relay that removes the running `usage` member from every chunk.
 
-    vLLM's running usage counts one choice's output (and one prompt's input) at a time, so the
-    last figure of every choice is kept and summed until the final chunk says it all.
+    vLLM's running usage counts the output of one choice (and the input of one prompt) at a time. So
+    the last figure of every choice is kept, and they are summed until the final chunk has the
+    total.
     """
 
     __slots__ = ("_like", "_n", "_running")
@@ -24,7 +25,10 @@ class EventRelay(ByteRelay):
     def __init__(
         self, hide_usage: bool, *, choices: int = 1, n: int = 1, keep_running: bool = False
     ) -> None:
-        """`n`: choices per prompt; `keep_running`: the client asked for running usage itself."""
+        """Set up; `n` is the number of choices per prompt.
+
+        `keep_running`: the client requested running usage.
+        """
         super().__init__(hide_usage, choices=choices, keep_running=keep_running)
         self._n = max(1, n)
         self._like: ChunkTemplate | None = None  # the last chunk that was read in full
@@ -50,7 +54,7 @@ class EventRelay(ByteRelay):
         return super().counts
 
     def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
-        """Several that are alike come in one segment to a gateway that is late."""
+        """Relay one event by the template; a delayed gateway gets several in one segment."""
         if self._like is not None and not self._withholding:
             taken = self._like.match_event(event)
             if taken is not None:

@@ -4,6 +4,6 @@ import msgspec
 
 
 def error_event(message: str, type_: str, code: str | None) -> bytes:
-    """Return the one event that tells a client, mid-stream, that its answer ends here."""
+    """Return the event that reports an error within a stream, and ends it."""
     error = {"message": message, "type": type_, "param": None, "code": code}
     return b"data: " + msgspec.json.encode({"error": error}) + b"\n\n"

@@ -1,4 +1,4 @@
-"""Files that a request names beside its prompt, or by an address within a text.
+"""Files that a request names in members beside its prompt, or by URL within a text.
 
 A target opens them and charges for what it reads, at most its context.
 """
@@ -21,7 +21,7 @@ _ADDRESS: Final = b"fileid:"  # DashScope's: a system message has `fileid://` an
 
 
 def count_files(members: Members, prompt: bytes) -> int:
-    """Return how many members name files; a prompt that names some by address counts as one."""
+    """Return how many members name files; a prompt with file URLs counts as one."""
     found = 0
     if not _NAMES.isdisjoint(members):
         named = (bytes(members[name]) for name in _NAMES.intersection(members))
@@ -39,7 +39,7 @@ def _has_address(prompt: bytes) -> bool:
 
 
 def _letters(text: bytes) -> bytes:
-    """Return the text with plain letters for their escapes."""
+    """Return the text with escapes of ASCII letters decoded."""
     parts = text.split(_ESCAPE)
     return parts[0] + b"".join(_letter(part) + part[2:] for part in parts[1:])
 

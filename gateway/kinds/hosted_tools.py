@@ -1,7 +1,7 @@
-"""Searches and tools that a request asks an API to run, for a fee, beside the answer.
+"""Searches and tools that a request has an API run for a fee, besides the answer.
 
-Such fees are in no price per token, so no hold counts them and no usage tells them: a target must
-declare `hosted_tools` before one is asked for.
+Such fees are in no token price, so no hold covers them and no usage reports them: a target must
+declare `hosted_tools` to get such a request.
 """
 
 import json
@@ -48,7 +48,7 @@ _JUDGED = frozenset(("type", "function", "custom", "name"))
 
 
 class _Tool(msgspec.Struct, forbid_unknown_fields=True):
-    """A client's, as nearly all are."""
+    """A tool that the client runs, as nearly all are."""
 
     type: Literal["function", "custom"]
     function: msgspec.Raw = _ABSENT
@@ -70,7 +70,7 @@ _UNREADABLE = "unreadable"
 
 
 def asked_depth(members: Members) -> object:
-    """Return the word for how deeply a request asks its target to search, None without one."""
+    """Return the requested search depth (`search_context_size`), None without one."""
     if "web_search_options" not in members:
         return None
     options = decode_member(members, "web_search_options", Any)
@@ -78,7 +78,7 @@ def asked_depth(members: Members) -> object:
 
 
 def requesting_member(members: Members) -> str | None:
-    """Return the member that asks for it, or None."""
+    """Return the member that requests hosted tools, or None."""
     if _LOOKED_AT.isdisjoint(members):
         return None
     for name in SEARCHES:
@@ -99,7 +99,7 @@ def _is_off(members: Members, name: str) -> bool:
 
 
 def _kinds(tools: msgspec.Raw) -> set[str]:
-    """Return the kinds of tools in a member; one that is no list counts as a list of one."""
+    """Return the types of tools in a member; an object that is no list counts as one tool."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
         plain = _decode(tools)
         if all(tool.is_described() for tool in plain) and _stand_once(tools):
@@ -113,9 +113,9 @@ def _kinds(tools: msgspec.Raw) -> set[str]:
 
 
 def _stand_once(tools: msgspec.Raw) -> bool:
-    """Return whether each tool's members stand there once; False also of JSON in an unusual layout.
+    """Return whether no tool repeats a member; False also for an unusual layout of the JSON.
 
-    What a decoder keeps of a member that stands twice is shorter than what was sent.
+    It compares lengths: a decoder keeps only one of repeated members, so its result is shorter.
     """
     members = _decode_members(tools)
     names = sum(map(len, members))
@@ -129,7 +129,7 @@ def _stand_once(tools: msgspec.Raw) -> bool:
 
 
 def _kind(tool: dict[str, Any]) -> str:
-    """Its type; of one without, or one that only says to be a function, what its members say."""
+    """Return the type of a tool, or if its type is missing or vague, a name from its members."""
     named = next((name for name in tool if name in _NAMED_BY_MEMBER), None)
     if named is not None:
         return named

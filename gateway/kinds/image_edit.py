@@ -1,8 +1,8 @@
-"""Pictures made from pictures and a text, sent as a form: what OpenAI's clients call an edit.
+"""Pictures made from pictures and a text, sent as a form: OpenAI's image edits.
 
-What is made is charged as a generation's pictures are. What is read is charged too, by tokens of
-pictures, which some prices list apart from the text's: such a price is partly known here, and says
-so. Pictures that are sent are held at more than any of OpenAI's models counts for one.
+Output is charged like pictures of a generation. Input pictures are charged in tokens, which some
+prices list apart from text: such a price is only partly known here, and marked so. The hold for
+input pictures exceeds what any of OpenAI's models counts.
 """
 
 import re
@@ -56,7 +56,7 @@ _NUMBER: Final = re.compile("0|[1-9][0-9]?").fullmatch
 
 
 def read_image_edit(body: IncomingBody) -> InferenceRequest:
-    """Validate and condense; raises `RequestError` naming the part and the fix."""
+    """Return the validated request. Raises `RequestError` naming the part and the fix."""
     form = open_form(body.text, body.content_type)
     model = plain_model(form.field("model"))
     sent = _count_pictures(form)
@@ -95,7 +95,7 @@ def read_image_edit(body: IncomingBody) -> InferenceRequest:
 
 
 def _count_pictures(form: FormRequest) -> int:
-    """Return how many pictures are sent, the mask among them."""
+    """Return how many pictures are sent, including the mask."""
     for name, group in form.parts.items():
         plain = name.removesuffix("[]").casefold()
         stray = any(part.is_file for part in group) is not (name in _SENT)

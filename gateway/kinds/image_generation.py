@@ -1,7 +1,7 @@
-"""Pictures made from a text, in one answer or in a stream that shows them while they are made.
+"""Pictures made from a text, in one answer or in a stream with partial pictures.
 
-Prices are by the picture of a form (quality and size), or by tokens: of the text, and of the
-pictures. What the answer says of both counts; before it, the dearest that can come.
+Prices are by picture and form (quality and size), or by tokens of text and pictures. Usage in the
+answer counts; before it, the dearest case is assumed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ _PICTURES_IN: Final = frozenset((
 
 
 def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequest:
-    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    """Return the validated request. Raises `RequestError` naming the parameter and the fix."""
     refuse_other_spellings(members)
     model, text = model_of(members), decode_member(members, "prompt", str)
     if not text:
@@ -117,14 +117,18 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
 
 
 def check_pictures(n: int) -> int:
-    """Return how many pictures are asked for; raises `RequestError` for more than may be."""
+    """Return the number of requested pictures. Raises `RequestError` if it is out of range."""
     if not 1 <= n <= PICTURES_MOST:
         raise RequestError("bad_request", f"`n` must be between 1 and {PICTURES_MOST}.", param="n")
     return n
 
 
 def picture_extent(n: int, quality: str, size: str, *, partial: int, stream: bool) -> RequestUnits:
-    """Return how much so many pictures of a form are; in a stream some are shown half-made."""
+    """Return the units of `n` pictures of a form.
+
+    A stream may also have partial pictures, at most `PARTIAL_MOST` each. Raises `RequestError` if
+    `partial` is out of range.
+    """
     form = form_of(quality, size)
     if not 0 <= partial <= PARTIAL_MOST:
         words = f"`partial_images` must be between 0 and {PARTIAL_MOST}."
@@ -148,7 +152,7 @@ def _form(request: RoutingRequest) -> PictureForm:
 
 
 def _tier(terms: PriceTerms, request: RoutingRequest, usage: Mapping[str, Any]) -> str:
-    """Return the form that the answer states, completed by the one that was asked for."""
+    """Return the form in the answer's usage, completed by the requested form."""
     asked = _form(request)
     size, quality = (usage.get(name) for name in PICTURE_FORM)
     told = form_of(
@@ -175,7 +179,7 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> int:
-    """The most that an API can charge: by the text's tokens, and by the pictures' or the pictures.
+    """Return the maximum charge: tokens of the text, with tokens or prices of the pictures.
 
     A picture may be charged in any form that the request leaves open.
     """
@@ -190,10 +194,10 @@ def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> i
 
 
 class PictureRelay(TypedRelay):
-    """A stream of pictures; its usage says how many came, and in which form.
+    """A relay of streamed pictures; its usage has their number and form.
 
-    OpenAI ends each picture with an event that may have the usage of that picture. Volcengine and
-    MiniMax tell each in a `partial_succeeded` or `partial_failed`, and all of them in one end.
+    OpenAI ends each picture with an event, which may have that picture's usage. Volcengine and
+    MiniMax send `partial_succeeded` or `partial_failed` for each, and one end for all.
     """
 
     __slots__ = ("_figures", "_form", "_lost", "_made", "_one_failed", "_one_made", "_parts")
@@ -214,7 +218,7 @@ class PictureRelay(TypedRelay):
         return {**told, **self._form}
 
     def _tells_failure(self, event: TypedEvent) -> bool:
-        """One picture that failed is no failure of the others."""
+        """Return whether the answer failed, which takes the failure of all pictures."""
         if event.type != self._one_failed:
             return super()._tells_failure(event)
         self._lost += 1
@@ -243,9 +247,9 @@ class PictureRelay(TypedRelay):
 
 
 def sum_pictures(figures: Sequence[bytes]) -> dict[str, Any] | None:
-    """Return the usage that pictures tell one by one; `None` where one figure says it all.
+    """Return the summed usage of single pictures; `None` where one figure covers all.
 
-    Figures that count up grow by about a picture each. Others add up: each is of its own picture.
+    Running totals grow by about a picture each. Other figures are per picture, and are added.
     """
     told = [usage for raw in figures if (usage := decode_usage(raw)) is not None]
     if len(told) < 2:
@@ -271,10 +275,10 @@ UNITS: Final = KindUnits(
 
 
 def write_events(body: bytes, done: str = _DONE) -> bytes:
-    """Return an answer in one piece as a stream's events, one for each picture.
+    """Return an answer in one piece as stream events, one per picture.
 
-    Not every target that is asked for a stream knows any, and a client that asked waits for events.
-    The last one has the usage, as in a stream of the target's own.
+    Some targets ignore the request for a stream, and the client waits for events. The last event
+    has the usage, as in a native stream.
     """
     answer = msgspec.json.decode(body, type=dict[str, Any])
     pictures = answer.pop("data")

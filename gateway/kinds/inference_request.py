@@ -1,4 +1,4 @@
-"""A client's request, decoded once, and the body that it is read from."""
+"""A client's request, decoded once, and the body from which it is read."""
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ OLDER_LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"  # OpenAI's; mo
 
 
 class InferenceRequest(msgspec.Struct, frozen=True):
-    """One request as asked. `max_tokens` is per choice; `prompt_bytes` the size of what is read."""
+    """One decoded request; `max_tokens` is per choice, `prompt_bytes` the size of the prompt."""
 
     kind: RequestKind
     path: str  # under the target's base URL: "/chat/completions"
@@ -73,7 +73,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     standard_tier: bool = False
 
     def with_ignored(self, names: tuple[str, ...]) -> "InferenceRequest":
-        """Return the request with these among the members that no target gets."""
+        """Return the request with these names added to the ignored members."""
         native = self.native
         if native is not None:
             native = replace(native, ignored=(*names, *native.ignored))
@@ -89,20 +89,20 @@ class InferenceRequest(msgspec.Struct, frozen=True):
         return replace(self, members=kept, template_arguments=False)
 
     def with_priority(self, priority: int) -> "InferenceRequest":
-        """Return the request for an engine that serves by priority; a batch line has its own."""
+        """Return the request for an engine with priorities; a batch line has its own already."""
         if not priority or "priority" in self.members or not KIND_TRAITS[self.kind].decoded:
             return self
         return replace(self, members={**self.members, "priority": encode_raw(priority)})
 
     def with_older_limit(self) -> "InferenceRequest":
-        """Return the request with the limit by both names, for targets that know the older."""
+        """Return the request with the limit under both names, for targets that know the older."""
         if self.max_tokens is None or NEWER_LIMIT not in self.members:
             return self
         return replace(self, members={**self.members, OLDER_LIMIT: encode_raw(self.max_tokens)})
 
 
 class IncomingBody(msgspec.Struct, frozen=True, gc=False):
-    """A body as received. `max_n`: the most answers that one request may ask for."""
+    """A body as received; `max_n` is the maximum number of answers per request."""
 
     text: bytes
     content_type: str
@@ -115,8 +115,8 @@ class IncomingBody(msgspec.Struct, frozen=True, gc=False):
 class BodyReader:
     """The reader of a path's body.
 
-    `media_type` is what the body's `content-type` must contain, `fix` what a client is told that
-    sends another. `read` raises `RequestError` with the member that is wrong.
+    The body's `content-type` must contain `media_type`; otherwise `fix` is the advice to the
+    client. `read` raises `RequestError` with the invalid member.
     """
 
     read: Callable[[IncomingBody], InferenceRequest]
@@ -127,9 +127,9 @@ class BodyReader:
 def json_reader(
     read: Callable[[Members, IncomingBody], InferenceRequest], judged: Container[str] = ()
 ) -> BodyReader:
-    """Return the reader of a path; `read` gets the members without those that no target gets.
+    """Return the reader of a path; `read` gets the members without the ignored ones.
 
-    `judged`: such members that `read` has rules of its own for.
+    `judged` are ignored members that `read` checks by its own rules.
     """
 
     def read_json(body: IncomingBody) -> InferenceRequest:

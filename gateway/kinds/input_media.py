@@ -1,7 +1,7 @@
-"""Files among the inputs of embeddings and rankings: their data, addresses, objects that name them.
+"""Files among the inputs of embeddings and rankings: data, URLs, and objects with them.
 
-A plain address of the web may also be meant as words. It asks nothing of a target, then, but may
-fill its context: all such addresses of a request count as one file.
+A plain web URL may also be meant as text. It requires no feature then, but may fill the target's
+context: all such URLs of a request count as one file.
 """
 
 import re
@@ -15,7 +15,7 @@ _NO_FEATURES: Final[frozenset[Feature]] = frozenset()
 
 
 class InputMedia(NamedTuple):
-    """Inputs that a model of pictures and films opens, and what that asks of a target."""
+    """Inputs that a multimodal model opens, and the features that they require."""
 
     features: frozenset[Feature]
     files: int
@@ -44,9 +44,9 @@ _DEEPEST: Final = 8
 
 
 def media_of_inputs(inputs: Iterable[Any], counted: frozenset[str] = frozenset()) -> InputMedia:
-    """Return what decoded inputs may be, each a text, an object, or a list of parts.
+    """Return the media of decoded inputs, each a text, an object, or a list of parts.
 
-    `counted`: members of objects that are counted elsewhere.
+    `counted` are members of objects that are counted elsewhere.
     """
     found, plain = NO_MEDIA, False
     for item in inputs:
@@ -69,7 +69,7 @@ def _of_text(source: str) -> InputMedia:
 
 
 def _of_object(item: Any, counted: frozenset[str], depth: int) -> InputMedia:
-    """Count each member of a file's name once, however deep it stands."""
+    """Return the media of an object; each member with a file's name counts once, at any depth."""
     found = NO_MEDIA
     if depth > _DEEPEST:
         return InputMedia(FETCHED, 1)
@@ -91,9 +91,9 @@ def _of_object(item: Any, counted: frozenset[str], depth: int) -> InputMedia:
 
 
 def _of_source(value: Any) -> InputMedia:
-    """Return what an object below a file's name is: its data, its address, or neither.
+    """Return the media of an object in a file member: its data, its URL, or neither.
 
-    A list of texts below such a name is no file.
+    A list of texts in such a member is no file.
     """
     texts = value.values() if isinstance(value, dict) else ()
     sources = [text for text in texts if isinstance(text, str)]

@@ -1,8 +1,8 @@
-"""Usage of a request with units beside tokens, at its end: tokens, searches, seconds.
+"""Final usage of requests with units besides tokens: searches, seconds and others.
 
-Targets count in units of their own and prices list others: an engine of ours counts seconds, the
-comparator's price may be by tokens. What is priced and was not counted is filled with the estimate
-of the request, never left at zero.
+Targets count in their own units, and prices list others: an own engine counts seconds, while the
+comparator's price may be by tokens. A unit that is priced and was not counted gets the request's
+estimate, and is never zero.
 """
 
 from typing import NamedTuple
@@ -29,9 +29,9 @@ PICTURE_TOKENS_LEAST = 16  # of one that was made; the smallest that a vendor li
 
 
 class SentRequest(NamedTuple):
-    """A request as it was sent: its members, and the stated context of its model in tokens.
+    """A request as it was sent: its members, and its model's stated context in tokens.
 
-    `context` is None where nobody states one; `stops`: its target makes no more once it is left.
+    `context` is None where none is stated. `stops`: the target stops generating on a disconnect.
     """
 
     members: Members
@@ -48,13 +48,12 @@ def usage_of(
     *,
     sent: SentRequest | None,
 ) -> tuple[TokenCounts, Basis, bool]:
-    """Return the attempt's usage at its end, in every unit of its price; none of own engines.
+    """Return the final usage in every unit of the price, its basis, and if it is disputed.
 
-    `sent` is `None` for an own engine, whose figures nobody bills.
-    Without a count, that of the request: of a file that does not tell its length, and of what was
-    given up, the most that it can be; of what flowed until its target stopped, what came. The last
-    says whether the target's figures are disputed: no target can have meant them, or they
-    contradict each other.
+    `sent` is `None` for an own engine, whose figures are not billed. Without a reported count, the
+    request's estimate is used: the maximum for an abandoned request or a file of unknown duration,
+    and the received part for a stream whose target stopped. Figures are disputed if they are
+    impossible or contradict each other.
     """
     (counted, contradicts), said = (
         _counted(spec, outcome),
@@ -89,13 +88,13 @@ def usage_of(
 
 
 def _most_of(counted: TokenCounts, guess: TokenCounts) -> TokenCounts:
-    """Return the more of each count, but for pictures: all that came are counted."""
+    """Return the larger of each count, except pictures, which are counted as they arrive."""
     pairs = zip(astuple(counted), astuple(guess), strict=True)
     return replace(TokenCounts(*map(max, pairs)), pictures=counted.pictures)
 
 
 def _is_too_short(counted: TokenCounts, units: KindUnits, request: RoutingRequest) -> bool:
-    """Whether a sound whose length is known is counted as less than half of it; zero says none."""
+    """Return whether a known sound counts less than half its duration; zero is no count."""
     heard_ms = units.estimate(request, 0).audio_ms if units.exact(request) else 0
     return 0 < counted.audio_ms < heard_ms / TOO_SHORT
 
@@ -103,7 +102,7 @@ def _is_too_short(counted: TokenCounts, units: KindUnits, request: RoutingReques
 def _is_too_low(
     counted: TokenCounts, units: KindUnits, request: RoutingRequest, said_bytes: int
 ) -> bool:
-    """Whether tokens are fewer than a sound of this length has, or than what came, or was said."""
+    """Return whether counts are below what the sound, the pictures or the text must have."""
     guess, prompt = units.estimate(request, 0), counted.whole_prompt
     if 0 < counted.characters < guess.characters / SIGN_CHARACTERS:
         return True
@@ -120,9 +119,9 @@ def _is_too_low(
 
 
 def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
-    """Return whether a target that counts tokens of texts counts fewer than it must have read.
+    """Return whether a target that counts text tokens counts fewer than it must have read.
 
-    It may cut each text to its context, which may be stated nowhere.
+    A target may cut each text to its context, which may be unknown.
     """
     if counted.searches or counted.audio_ms:
         return False
@@ -132,7 +131,7 @@ def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:
-    """Return the counts, completed by those that the price lists and the target left out."""
+    """Return the counts, with estimates for units that the price lists and the target omitted."""
     whole = counted
     if not whole.audio_ms and guess.audio_ms:
         whole = replace(whole, audio_ms=guess.audio_ms)
@@ -158,7 +157,7 @@ def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCount
 
 
 def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCounts | None, bool]:
-    """Return the most of each count that the target told, and whether its figures contradict."""
+    """Return the largest of each count that the target reported, and if they contradict."""
     usage = outcome.usage
     if usage is None:
         return None, False
@@ -173,7 +172,7 @@ def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCount
 
 
 def _charged_counts(tokens: TokenCounts, price: Price) -> tuple[int, ...]:
-    """Return the counts that a price charges, without the length of sound priced by tokens."""
+    """Return the counts that a price charges, without the duration of sound priced by tokens."""
     by_tokens = tokens.audio_input and price.terms.rates.audio_input
     return (
         tokens.input, tokens.audio_input, tokens.output, tokens.searches, tokens.pictures,

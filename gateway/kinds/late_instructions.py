@@ -1,8 +1,8 @@
-"""Instructions that stand behind the first turn, for own engines.
+"""Instructions after the first turn, moved for own engines.
 
-OpenAI takes `system` and `developer` at any place. Chat templates of many open models take one
-`system` at the beginning and refuse any other, so an engine is told later instructions within the
-user's turn, where `/v1/messages` has them, too.
+OpenAI accepts `system` and `developer` at any position. Chat templates of many open models accept
+one `system` message at the start and refuse others. So an engine gets later instructions within a
+user turn, where `/v1/messages` puts them, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ _SEPARATOR: Final = "\n\n"
 
 
 def may_instruct_late(messages: bytes, roles: Sequence[str] | None = None) -> bool:
-    """Return whether an instruction may stand behind the first message; a text may look like it.
+    """Return whether an instruction may follow the first message; texts may look like one.
 
-    Costs two searches from the end, and an engine's request is looked through where it is true.
-    `roles`: of all messages, where these are known, which costs nothing.
+    The check costs two searches from the end, and only a positive result leads to decoding. If
+    `roles` of all messages are known, it costs nothing.
     """
     if roles is not None:
         return any(role in _ROLES for role in roles[1:])
@@ -30,10 +30,9 @@ def may_instruct_late(messages: bytes, roles: Sequence[str] | None = None) -> bo
 
 
 def move_instructions(messages: bytes) -> msgspec.Raw | None:
-    """Return the messages with one instruction, at their beginning, and later ones in users' turns.
+    """Return the messages with one instruction at the start, and later ones in user turns.
 
-    None where they are so already, or where this is no list of messages: an engine says what is
-    wrong with it.
+    Returns None if they are so already, or are no list of messages, which the engine will report.
     """
     try:
         given = msgspec.json.decode(messages, type=list[dict[str, Any]])
@@ -83,7 +82,7 @@ def _is_joinable(message: Mapping[str, Any]) -> bool:
 
 
 def _with(message: Mapping[str, Any], contents: list[Any]) -> dict[str, Any]:
-    """Return the message with all the contents as one: a text where all are texts."""
+    """Return the message with the contents joined: as one text if all are texts."""
     if all(isinstance(content, str) for content in contents):
         return {**message, "content": _SEPARATOR.join(contents)}
     parts: list[Any] = []

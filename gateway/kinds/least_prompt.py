@@ -1,10 +1,10 @@
-"""Counts the fewest tokens that a target can read in a prompt, to find figures that are too low.
+"""Fewest tokens that a target can read in a prompt, to find figures that are too low.
 
-Only what every target reads counts: the decoded text of messages, prompts and inputs. Thoughts of
-earlier turns, media, files, white space and escapes of the JSON do not, whatever stands beside
-them, nor do rows of blanks in a text: templates trim them, and normalisers draw them together. A
-model that is sent more than its context may read the context alone; of a list it may cut each text.
-Asked only of figures that the bytes of the request already make doubtful.
+Only what every target reads counts: the decoded text of messages, prompts and inputs. Earlier
+thoughts, media, files, JSON white space and escapes do not count, and neither do runs of blanks:
+templates trim them, and normalisers collapse them. A model may read no more than its context, and
+may cut each text of a list. This is used only for figures that the request's bytes already make
+doubtful.
 """
 
 import re
@@ -55,10 +55,10 @@ _decode_part = msgspec.json.Decoder(_Part).decode
 def least_prompt_tokens(members: Members, context: int | None, enough: int = MOST_TOKENS) -> int:
     """Return the tokens that every target counts at least.
 
-    `context`: of the target, in tokens, None where nobody states one. Models of embeddings and
-    rankings cut what is longer than theirs; without a stated context to `LEAST_READ` tokens a text.
-    Of a conversation no more is read than has `enough` tokens, so that a long one that was counted
-    as a few tokens takes no longer than a short one.
+    `context` is the target's, in tokens, None where none is stated. Models of embeddings and
+    rankings cut longer texts; without a stated context, to `LEAST_READ` tokens each. Of a
+    conversation, no more than `enough` tokens are read, so that a long one that was counted as a
+    few tokens takes no longer than a short one.
     """
     shortens = _may_shorten(members)
     found = 0
@@ -93,7 +93,7 @@ def _least_tokens(size: int) -> int:
 
 
 def _may_shorten(members: Members) -> bool:
-    """Return whether a member may ask for a prompt to be cut."""
+    """Return whether a member may let a target cut the prompt."""
     return any(
         name not in _READ
         and (_SHORTENS.search(name.encode()) or _SHORTENS.search(bytes(value))) is not None
@@ -102,7 +102,7 @@ def _may_shorten(members: Members) -> bool:
 
 
 def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
-    """Return bytes of text of each prompt: a conversation is one, read until it has enough."""
+    """Return the text bytes of each prompt; a conversation is one, read until it has enough."""
     if name == "prompt":
         return _text_sizes(raw)
     found = 0
@@ -120,18 +120,18 @@ def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
 
 
 def _visible_bytes(string: bytes, enough: int) -> int:
-    """Bytes of an encoded text that are no blanks; of a text that has not enough, its size."""
+    """Return the bytes of an encoded text without blanks; of a short text, its size."""
     size = len(string) - 2
     return size if size < enough else len(string.translate(None, _MAY_BE_BLANKS))
 
 
 def _has_data(string: bytes) -> bool:
-    """Return whether some of the text may be a picture's data, which are no text."""
+    """Return whether the text may have a picture's data, which do not count."""
     return b"base64" in string
 
 
 def _said(messages: bytes) -> Iterator[bytes]:
-    """Read one part after the other, as JSON: a message may have very many."""
+    """Yield the encoded texts of messages, decoding part by part, as there may be very many."""
     for message in _decode_items(messages):
         content = _content_of(message)
         if content.startswith(b'"'):
@@ -157,7 +157,7 @@ def _is_text(part: "_Part") -> bool:
 
 
 def _id_counts(raw: bytes) -> list[int]:
-    """Count the numbers of tokens of each prompt of a member without texts: each is a token."""
+    """Return the number of token ids of each prompt; empty if the member has texts."""
     if b'"' in raw or not raw.startswith(b"["):
         return []
     lists = raw.replace(b" ", b"").removeprefix(b"[").removesuffix(b"]").split(b"],[")
@@ -165,7 +165,7 @@ def _id_counts(raw: bytes) -> list[int]:
 
 
 def _text_sizes(raw: bytes) -> list[int]:
-    """Bytes of each text of a member that is a text or a list; of objects one text may be read."""
+    """Return the bytes of each text of a member, a text or a list; objects do not count."""
     if b'"' not in raw:
         return []  # numbers of tokens, perhaps very many: `_id_counts`
     try:
@@ -177,5 +177,5 @@ def _text_sizes(raw: bytes) -> list[int]:
 
 
 def _drawn_bytes(text: str) -> int:
-    """Return bytes of a text with each row of blanks drawn together."""
+    """Return the bytes of a text with each run of blanks collapsed."""
     return text_bytes(" ".join(text.split()))

@@ -1,7 +1,7 @@
-"""Members that are written in another case than theirs.
+"""Check of members whose names differ from known ones only in case.
 
-Servers in Go read `Max_Tokens` as `max_tokens`: what is judged here by one name must not reach a
-target by another. A vendor's own members, in whatever case, pass.
+Servers in Go read `Max_Tokens` as `max_tokens`: a member that is checked here under one name must
+not reach a target under another. A vendor's own members pass in any case.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _JUDGED: Final = {name.casefold(): name for name in sorted(_NAMES)}
 
 
 def refuse_other_spellings(members: Mapping[str, Any]) -> None:
-    """Raises `RequestError` for a name that only case sets apart from one that is judged here."""
+    """Raise `RequestError` for a name that differs only in case from one that is checked."""
     names = "".join(members)
     if names.isascii() and names.islower():  # of almost every request
         return

@@ -1,6 +1,6 @@
-"""Moderations: whether texts or pictures are harmful, by categories.
+"""Moderations: classification of texts or pictures by categories of harm.
 
-Most providers charge nothing for it: a price of zero that they state. Others charge for tokens.
+Most providers state a price of zero. Others charge for tokens.
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ INPUTS_LIMIT = 2048
 
 
 def read_moderation(members: Members, body: IncomingBody) -> InferenceRequest:
-    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    """Return the validated request. Raises `RequestError` naming the parameter and the fix."""
     if bytes(members.get("model", b"null")) == b"null":
         members["model"] = encode_raw(DEFAULT_MODEL)
     model, text = model_of(members), prompt_of(members, "input")

@@ -1,4 +1,4 @@
-"""A request in the dialect that its client and some targets share: there it goes as it was sent."""
+"""A request in a dialect that its client and some targets share, sent unchanged to these."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,11 +12,11 @@ METADATA, USER = "metadata", "user_id"
 
 
 class NativeRequest(msgspec.Struct, frozen=True):
-    """Anthropic's Messages as the client wrote them, in its members' order.
+    """Anthropic's Messages as the client wrote them, with members in the same order.
 
-    `ignored`: members that were sent and that no target gets. `headers`: what the client asks of
-    the API beside its body. `refusal`: what is told where no target reads it, because chat has no
-    form for it; None where chat has one.
+    `ignored` are members that no target gets. `headers` are what the client asks of the API besides
+    its body. `refusal` is the error if no target has this API, as chat cannot express the request;
+    None where chat can.
     """
 
     members: Members
@@ -25,14 +25,14 @@ class NativeRequest(msgspec.Struct, frozen=True):
     refusal: RequestError | None = None
 
     def left_out(self, *, tells_users: bool) -> tuple[str, ...]:
-        """Return the names of what a target does not get."""
+        """Return the names of members that a target does not get."""
         if tells_users or METADATA not in self.members:
             return self.ignored
         told: dict[str, Any] = decode_member(self.members, METADATA, dict[str, Any], {})
         return self.ignored if told.get(USER) is None else (*self.ignored, f"{METADATA}.{USER}")
 
     def body_for(self, upstream_model: str, *, max_tokens: int | None, tells_users: bool) -> bytes:
-        """Return the body that a target gets. Caches go by its beginning: nothing is moved."""
+        """Return the body for a target, in the same order, since caches depend on its beginning."""
         members = dict(self.members)
         members["model"] = encode_raw(upstream_model)
         if max_tokens is not None:

@@ -1,4 +1,4 @@
-"""JSON Schema that the bodies of several paths share."""
+"""JSON Schema shared by the bodies of several paths."""
 
 from gateway.config.schema import NAME
 from gateway.http.forms import FILE, NAMES, PARTS_LIMIT
@@ -35,7 +35,7 @@ STOP_LIST: Schema = {"type": "array", "items": _STOP, "maxItems": STOPS}
 
 
 def generation_members(max_n: int) -> Schema:
-    """Return members that chat completions and completions share."""
+    """Return the members that chat completions and completions share."""
     return {
         "model": MODEL,
         **_STREAM,
@@ -56,7 +56,7 @@ def body_schema(prompt: str, properties: Schema, *required: str) -> Schema:
 
 
 def form_schema(properties: Schema) -> Schema:
-    """Every value is a text, whatever it says; a name stands once, unless it ends in `[]`."""
+    """Return the schema of a form: values are texts, and a name occurs once except with `[]`."""
     return {
         **body_schema(FILE, properties),
         "additionalProperties": TEXT,
@@ -66,9 +66,10 @@ def form_schema(properties: Schema) -> Schema:
 
 
 def edit_schema(properties: Schema) -> Schema:
-    """Like `form_schema`, of a form whose file is `image`, with a `mask`.
+    """Return the schema of a form whose file is `image`, with an optional `mask`.
 
-    Several pictures come in `image[]`, which no schema can say: an empty list is no part at all.
+    Several pictures come in `image[]`, which the schema leaves out, since an empty list would be no
+    part at all.
     """
     file: Schema = {"type": "string", "format": "binary", "minLength": 1}
     schema = form_schema({**properties, "image": file, "mask": file})
@@ -80,13 +81,13 @@ def null_members(*names: str) -> Schema:
 
 
 def list_schema(items: Schema, most: int | None = None) -> Schema:
-    """With one item at least."""
+    """Return the schema of a list with at least one item."""
     schema: Schema = {"type": "array", "minItems": 1, "items": items}
     return schema if most is None else {**schema, "maxItems": most}
 
 
 def prompt_schema(most: int) -> Schema:
-    """Return a text or its tokens, or a list of one of both."""
+    """Return the schema of a text, its token ids, or a list of either."""
     return {
         "anyOf": [
             {"type": "string", "minLength": 1},
@@ -98,5 +99,5 @@ def prompt_schema(most: int) -> Schema:
 
 
 def answer_schema(*required: str) -> Schema:
-    """Schema of the least that an answer has; the rest is as the target wrote it."""
+    """Return the schema of an answer's required members; the rest is up to the target."""
     return {"type": "object", "required": list(required)}

@@ -1,4 +1,4 @@
-"""The end of an attempt, from which its usage, charge and record follow."""
+"""Outcome of an attempt, from which its usage, charge and record follow."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -16,17 +16,15 @@ _SILENCES = frozenset({HeadTimeout.kind, IdleTimeout.kind})
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True):
-    """The end of an attempt; `usage` as the target reported it (`None`: it did not).
+    """The outcome of an attempt; `usage` is as the target reported it, `None` for no report.
 
-    `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
-    of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
-    measured only if need be. `earlier_usage`: what a stream reported before and took back;
-    `read_on`: its client left, and the answer was read to its end. `most_said_bytes`: of all that
-    may be text, where that is more than `said_bytes`; `unnamed_bytes`: of words of a stream in
-    members that have no name here; `spoken`: sound was in it. `usage_behind`:
-    words came behind the last usage, or it is of some choices alone; `usage_stands`: figures did
-    not grow while words came. `unreadable`: an answer was
-    made, and nothing tells how much of it.
+    `billable`: the target may charge although it reported nothing. `said_bytes` is the text of a
+    stream, `most_said_bytes` with everything that may be text, `unnamed_bytes` that in unknown
+    members. `shown`, `spoken`: a picture, or sound, came. `answer` is an answer in one piece,
+    measured only if needed. `earlier_usage`: figures that a stream reported and replaced.
+    `usage_behind`: text came after the last usage, or it lacks choices. `usage_stands`: figures did
+    not grow with the text. `read_on`: read to the end after the client disconnected. `unreadable`:
+    output of unknown size was made.
     """
 
     status: Status
@@ -51,27 +49,30 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all of the answer came, to a client or to nobody."""
+        """Return whether the whole answer was received, with or without its client."""
         return self.status == "finished" or self.read_on
 
     @property
     def is_given_up(self) -> bool:
-        """Whether our side ended the attempt before the answer's end; no failure of the target."""
+        """Return whether the gateway ended the attempt before the answer's end.
+
+        The target is not at fault then.
+        """
         ours = self.status in ("client_gone", "timeout")
         return ours and self.error is None and not self.read_on
 
     @property
     def is_told_failure(self) -> bool:
-        """Whether the target said that it failed or refused: of the answer nothing was made."""
+        """Return whether the target reported a failure or refusal, and so generated no answer."""
         return self.error in (ServerError.kind, REFUSED)
 
     @property
     def is_silent(self) -> bool:
-        """Return whether the target said nothing for so long that we gave the attempt up."""
+        """Return whether the attempt ended because the target sent nothing for too long."""
         return self.error in _SILENCES
 
     def without_client(self) -> Self:
-        """Return the same of an answer that came to its end after its client had left."""
+        """Return the outcome of an answer that was complete after its client had left."""
         return replace(self, status="client_gone", http_status=CLIENT_LEFT, read_on=True)
 
     def __repr__(self) -> str:
@@ -87,10 +88,10 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         error: str | None = None,
         billable: bool = True,
     ) -> Self:
-        """Return an attempt that did not finish: the usage that its relay saw last.
+        """Return the outcome of an unfinished attempt, with its relay's last usage.
 
-        Of an answer that we gave up before its end that is no last figure: a target that counts
-        first, and then thinks unseen, has told of nothing that it made since.
+        If the gateway gave the answer up, that usage is not final: a target that reports first and
+        then thinks unseen has not reported what it made since.
         """
         final = relay is not None and relay.usage_final
         if relay is not None and (error is None or error in _SILENCES):
@@ -117,7 +118,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     def failed(
         cls, relay: ByteRelay | None, error: BackendError, status: Status, http_status: int
     ) -> Self:
-        """An attempt that its target broke off, with what the error itself says of its use."""
+        """Return the outcome of an attempt that its target broke off, with the error's usage."""
         cut = cls.cut(relay, status, http_status, error=error.kind, billable=error.billable)
         if error.usage is None:
             return replace(cut, unreadable=True) if error.hides_output else cut

@@ -1,4 +1,4 @@
-"""Units of kinds that read texts in pairs: a query with each document, or two texts of a pair.
+"""Units of kinds that read texts in pairs: a query with each document, or pairs to score.
 
 Targets charge for tokens or for searches, and every pair is read by itself.
 """
@@ -37,7 +37,7 @@ _TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
 
 
 def extent_of_pairs(query: int, sizes: Sequence[int]) -> RequestUnits:
-    """Return the extent of one query of so many bytes, read with documents of these sizes."""
+    """Return the units of one query of `query` bytes with documents of these sizes in bytes."""
     each = [query + size for size in sizes]
     read = CHUNK_TOKENS * BYTES_PER_TOKEN - min(query, CHUNK_TOKENS_LEAST * BYTES_PER_TOKEN)
     chunks = sum(-(-size // read) for size in sizes)
@@ -50,7 +50,7 @@ def extent_of_pairs(query: int, sizes: Sequence[int]) -> RequestUnits:
 
 
 def media_of_pairs(query: bytes, documents: Sequence[msgspec.Raw]) -> InputMedia:
-    """Return what of the query and the documents a model of pictures opens: the query with each."""
+    """Return the media that a multimodal model opens; those of the query once per document."""
     found, asked = NO_MEDIA, NO_MEDIA
     if any(_MAY_BE_FILE.search(memoryview(document)) for document in documents):
         found = media_of_inputs((msgspec.json.decode(item) for item in documents), _COUNTED)
@@ -60,9 +60,9 @@ def media_of_pairs(query: bytes, documents: Sequence[msgspec.Raw]) -> InputMedia
 
 
 def bytes_beside(members: Members, taken: frozenset[str]) -> int:
-    """Return bytes of a vendor's members that a model may read with each pair, as an instruction.
+    """Return the bytes of vendors' members that a model may read with each pair.
 
-    `taken`: the members that hold the pairs themselves.
+    `taken` are the members with the pairs.
     """
     texts = {
         name: value
@@ -73,7 +73,7 @@ def bytes_beside(members: Members, taken: frozenset[str]) -> int:
 
 
 def spelled_pairs(first: bytes, second: bytes, *, repeats: int) -> int:
-    """Return by how many bytes a normaliser can make pairs longer; `first` is read so often."""
+    """Return the bytes that a normaliser may add to pairs; `first` is read `repeats` times."""
     return spelled_bytes(first) * repeats + spelled_bytes(second)
 
 
@@ -92,7 +92,7 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """Return the most that an API can charge: for tokens and for searches."""
+    """Return the maximum charge, for tokens and for searches."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     tokens_pusd = bound_pusd(
         price, prompt_tokens=prompt, output_tokens=output_tokens, media=TEXT_ALONE

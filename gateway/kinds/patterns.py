@@ -1,8 +1,8 @@
-"""Patterns and grammars in what shapes an answer, and how often they repeat what they match.
+"""Patterns and grammars that constrain an answer, and how often they repeat.
 
-An engine makes states of a repeat, and of a repeat of repeats their product: `((a{99}){99}){99}` is
-a million in seventeen characters. Patterns stand behind some names, are names themselves
-(`patternProperties`), or stand in a schema that came as a text; grammars repeat as patterns do.
+An engine compiles a repeat to states, and nested repeats to their product: `((a{99}){99}){99}` is a
+million states in seventeen characters. Patterns are values of some members, names
+(`patternProperties`), or in a schema encoded as text. Grammars repeat in the same way.
 """
 
 import re
@@ -31,7 +31,7 @@ _DIGITS, _NO_END = 9, 10**9  # of a number that anybody means; what a longer one
 
 
 def patterns(text: bytes) -> Iterator[str]:
-    """Return each pattern of a schema, with names that are patterns."""
+    """Return each pattern of a schema, including names that are patterns."""
     found = _VALUE.findall(text)
     if _NAMES_ARE_PATTERNS in text:
         found += [item for item, colon in _TEXTS.findall(text) if colon]
@@ -48,7 +48,7 @@ def strip_quoted(grammar: str) -> str:
 
 
 def nested_schemas(text: bytes) -> Iterator[bytes]:
-    """Yield schemas that stand in it as texts, and texts that are one themselves."""
+    """Yield schemas that are encoded as texts within it, and the text itself if it is one."""
     whole = [text] if text[:1] == b'"' else []
     for part in (*whole, *_WITHIN.findall(text)):
         said = decode_text(part).strip()
@@ -57,7 +57,7 @@ def nested_schemas(text: bytes) -> Iterator[bytes]:
 
 
 def decode_text(text: bytes) -> str:
-    """Return the text of a JSON string that was read as a part of a valid document."""
+    """Return the text of a JSON string that was cut out of a valid document."""
     try:
         return msgspec.json.decode(text, type=str)
     except msgspec.MsgspecError:  # no text after all: a name's end may be another's beginning
@@ -65,7 +65,7 @@ def decode_text(text: bytes) -> str:
 
 
 def has_repeated_groups(pattern: str) -> bool:
-    """Return whether repeats may multiply: else the largest is all of it."""
+    """Return whether repeats may multiply; otherwise the largest one is the total."""
     return "{" in pattern and _GROUP.search(pattern) is not None
 
 
@@ -76,7 +76,7 @@ def max_repeat(pattern: str) -> int:
 
 
 def count_repeats(pattern: str) -> int:
-    """Return how often the innermost part of a pattern may repeat, `*` and `+` left out."""
+    """Return how often the innermost part of a pattern may repeat, without `*` and `+`."""
     groups, last = [1], 1
     for mark in _MARK.finditer(pattern):
         if mark[0] == "(":
@@ -94,7 +94,7 @@ def count_repeats(pattern: str) -> int:
 
 
 def _largest(*digits: str) -> int:
-    """At least 1: `{}` and `{,}` say nothing."""
+    """Return the largest number, at least 1: `{}` and `{,}` have none."""
     return max(
         (int(digit) if len(digit) <= _DIGITS else _NO_END for digit in digits if digit), default=1
     )

@@ -1,9 +1,8 @@
-"""Vendors' own words for how many pictures a request makes, and of what form.
+"""Vendors' members for the number and form of pictures.
 
-What is held for is `n`, and the dearest form where two are stated.
-
-Servers of OpenAI's wire take them beside it, or in its place: SiliconFlow's `batch_size`, Ark's
-sequences of pictures, the words of Diffusers, Replicate, Stability and Imagen.
+The hold covers `n` pictures, and the dearest form if two are stated. OpenAI-compatible servers
+accept others beside or in place of `n`: SiliconFlow's `batch_size`, Ark's picture sequences, and
+members of Diffusers, Replicate, Stability and Imagen.
 """
 
 from collections.abc import Iterable
@@ -35,7 +34,7 @@ _ONE: Final = (None, 1, "1", "", False, "disabled")
 
 
 def refuse_other_counts(members: Iterable[tuple[str, bytes]]) -> None:
-    """Raises `RequestError` for a member, or one inside an object, that asks for more than `n`."""
+    """Raise `RequestError` for a member, or a nested one, that asks for more than `n`."""
     for name, raw in members:
         try:
             value = msgspec.json.decode(raw)
@@ -55,7 +54,7 @@ def refuse_other_counts(members: Iterable[tuple[str, bytes]]) -> None:
 
 
 def stated_form(names: Iterable[str], quality: str, size: str) -> tuple[str, str]:
-    """Return quality and size, left open where one of these members may say another form."""
+    """Return quality and size, both left open if another member may state the form."""
     if any(_spelled(name) in _FORMS for name in names):
         return "", ""
     return quality, size

@@ -1,13 +1,11 @@
-"""The sizes of a picture in pixels, as whoever decodes the file may find them.
+"""Sizes of a picture in pixels, as any decoder of the file may find them.
 
-A target charges for what it decodes, so a size counts only where a file's blocks follow each other
-and state one. PNG, JPEG and WebP decoders make as many pixels as the one header says, whatever the
-data hold. Behind a picture may stand what cameras leave there (a preview, a film, marks of their
-own): pictures among it count as well, for a decoder may take either. Anything else (two headers, a
-size that comes later, another format) has no size here and is held at the most.
-
-The bytes are a client's: each is looked at once or twice, and the blocks of all pictures of a
-request have a limit (`StepLimit`), past which no size is known.
+A target charges for what it decodes. So a size is used only if the file's blocks are contiguous and
+state one size: PNG, JPEG and WebP decoders make as many pixels as the header says. Pictures in the
+data that cameras append (previews, films, own marks) count, too, as a decoder may take either.
+Other files (two headers, a later size, another format) have no size, and are held at the maximum.
+As the bytes are a client's, each is read at most twice, and the blocks of all pictures of a request
+are limited (`StepLimit`); beyond that no size is known.
 """
 
 import re
@@ -19,14 +17,14 @@ PICTURES: Final = 8  # in one file: phones leave a preview or two behind
 
 
 class Pixels(NamedTuple):
-    """Width and height as stored; a viewer may turn the picture."""
+    """Width and height as stored; a viewer may rotate the picture."""
 
     width: int
     height: int
 
 
 class StepLimit:
-    """The number of blocks of pictures that may still be read; `searched` counts bytes between."""
+    """The number of picture blocks that may still be read; `searched` counts skipped bytes."""
 
     __slots__ = ("left", "searched")
 
@@ -34,7 +32,7 @@ class StepLimit:
         self.left, self.searched = steps, 0
 
     def take(self) -> None:
-        """Raises `IndexError` where too much was read already."""
+        """Count one block. Raises `IndexError` beyond the limit."""
         self.left -= 1
         if self.left < 0:
             raise IndexError
@@ -58,7 +56,7 @@ class _Picture(NamedTuple):
 
 
 def read_sizes(data: bytes, steps: StepLimit) -> tuple[Pixels, ...]:
-    """Return the size of each picture that a decoder may take, nothing where one is unknown."""
+    """Return the sizes of all pictures that a decoder may take, empty if one is unknown."""
     try:
         first = _read_picture(data, 0, steps)
         if first is None:
@@ -92,7 +90,7 @@ def _read_picture(data: bytes, place: int, steps: StepLimit) -> _Picture | None:
 
 
 def _png(data: bytes, steps: StepLimit) -> _Picture | None:
-    """Chunks up to `IEND`, with one head, which is first. A moving one (`acTL`) has more."""
+    """Read chunks up to `IEND`; the only header is first, and animations (`acTL`) are refused."""
     place, pixels, has_data = 8, None, False
     while place < len(data):
         steps.take()
@@ -112,7 +110,7 @@ def _png(data: bytes, steps: StepLimit) -> _Picture | None:
 
 
 def _jpeg(data: bytes, place: int, steps: StepLimit) -> _Picture | None:
-    """Segments and scans up to the end of the image, with one frame and no later height."""
+    """Read segments and scans up to the end of the image, with one frame and no later height."""
     pixels = None
     while True:
         steps.take()
@@ -139,7 +137,7 @@ def _jpeg(data: bytes, place: int, steps: StepLimit) -> _Picture | None:
 
 
 def _gif(data: bytes, steps: StepLimit) -> _Picture | None:
-    """Blocks up to the trailer, with one frame inside the screen: some read the frame alone."""
+    """Read blocks up to the trailer; the one frame is within the screen, as some read only it."""
     screen = Pixels(_little(data, 6, 2), _little(data, 8, 2))
     place, frames = 13 + _colours(data[10]), 0
     while data[place] != 0x3B:
@@ -167,7 +165,7 @@ def _colours(flags: int) -> int:
 
 
 def _webp(data: bytes, steps: StepLimit) -> _Picture | None:
-    """Chunks up to the stated end, with one picture; a canvas that is stated is of its size."""
+    """Read chunks up to the stated end, with one picture; a stated canvas has its size."""
     whole = 8 + _little(data, 4, 4)
     if whole > len(data):
         return None
@@ -196,12 +194,12 @@ def _webp(data: bytes, steps: StepLimit) -> _Picture | None:
 
 
 def _big(data: bytes, place: int, count: int) -> int:
-    """Raises `IndexError` where the data end before."""
+    """Return a big-endian number. Raises `IndexError` beyond the data."""
     return int.from_bytes(_bytes(data, place, count), "big")
 
 
 def _little(data: bytes, place: int, count: int) -> int:
-    """Raises `IndexError` where the data end before."""
+    """Return a little-endian number. Raises `IndexError` beyond the data."""
     return int.from_bytes(_bytes(data, place, count), "little")
 
 

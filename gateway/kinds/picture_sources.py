@@ -1,8 +1,8 @@
-"""Decides what surely is a picture: data that begin as one, or a web address.
+"""Recognition of pictures: data that begin like one, or a web URL.
 
-Targets read a PDF or a film from the member that is meant for a picture, and charge for its pages
-and seconds. So data count as a picture's where they say so and begin as a known format does, and an
-address where neither its ending nor its host is a file's or a film's.
+Targets also read a PDF or a film from a picture's member, and charge for pages and seconds. So data
+count as a picture if they are declared as one and begin like a known format, and a URL counts if
+neither its ending nor its host is that of a file or a film.
 """
 
 import binascii
@@ -52,7 +52,7 @@ _MEDIA_TYPE: Final = re.compile(r"\s*([a-z]+)/", re.IGNORECASE)
 
 
 def is_picture(source: str) -> bool:
-    """Return whether an address or data are a picture's; data may come without their head."""
+    """Return whether a URL or data are a picture's; data may lack the `data:` prefix."""
     if (data := _DATA.match(source)) is not None:
         word = (data[1] or "*").lower()
         # A second colon would be an address to some: LiteLLM looks for `gs://` anywhere.
@@ -64,7 +64,7 @@ def is_picture(source: str) -> bool:
 
 
 def has_media_ending(address: str) -> bool:
-    """Return whether a web address ends as a picture, a film, a sound or a document does."""
+    """Return whether a web URL ends like a picture, film, sound or document."""
     try:
         name = unquote(urlsplit(address).path).lower().rpartition("/")[2]
     except ValueError:
@@ -77,7 +77,7 @@ def has_media_ending(address: str) -> bool:
 
 
 def speaks_of_another(members: dict[str, Any], medium: str) -> bool:
-    """Return whether members beside a source state another medium than `image` or `audio`."""
+    """Return whether the other members state another medium than `image` or `audio`."""
     if any(name in members for name in _OF_FILMS):
         return True
     for name, value in members.items():
@@ -90,7 +90,7 @@ def speaks_of_another(members: dict[str, Any], medium: str) -> bool:
 
 
 def _is_of(value: Any, medium: str) -> bool:
-    """Return whether a stated format is one of the medium: `image/png`, `png`, or nothing."""
+    """Return whether a stated format belongs to the medium: `image/png`, `png`, or nothing."""
     if not isinstance(value, str):
         return value is None
     kind, slash, word = value.strip().lower().rpartition("/")
@@ -100,7 +100,7 @@ def _is_of(value: Any, medium: str) -> bool:
 
 
 def _begins(source: str, place: int) -> bool:
-    """Return whether Base64 from `place` on begins as a picture's file does."""
+    """Return whether Base64 from `place` on begins like a picture file."""
     piece = _BLANKS.sub("", source[place : place + 2 * _SIGN_CHARACTERS])[:_SIGN_CHARACTERS]
     try:
         first = binascii.a2b_base64(piece[: len(piece) // 4 * 4])
@@ -114,7 +114,7 @@ def _begins(source: str, place: int) -> bool:
 
 
 def _is_picture_address(address: str) -> bool:
-    """Return whether an address is a picture's; its ending decides before its host."""
+    """Return whether a URL is a picture's; its ending is judged before its host."""
     if re.search(r"[\s\\]", address) or re.search(r"(?<!http)(?<!https)://", address.lower()):
         return False
     try:

@@ -1,8 +1,8 @@
-"""The bytes of a request that a target may read as its prompt, from which a hold is made.
+"""Bytes of a request that a target may read as its prompt, from which the hold is made.
 
-Beside the conversation that is every schema, tool, document and forecast that a vendor's member
-brings along, also one that is not known here. So members are listed that no model reads, and any
-other counts: too large a bound holds some money for a moment, too small a one is spent past it.
+Besides the conversation, these are every schema, tool, document and prediction in a vendor's
+member, known or not. So the members that no model reads are listed, and all others count: a bound
+that is too large holds money for a moment, one that is too small lets a budget be exceeded.
 """
 
 from typing import Final
@@ -44,7 +44,7 @@ LONG_BYTES: Final = 256  # of a member that says how to answer; a schema or a li
 
 
 def prompt_bytes(members: Members) -> int:
-    """Return the bytes of the conversation and of every member that may join the prompt."""
+    """Return the bytes of the conversation and of every member that may be in the prompt."""
     found = 0
     for name, value in members.items():  # with each request: a generator takes twice as long
         if name not in _NEVER_READ:
@@ -53,10 +53,10 @@ def prompt_bytes(members: Members) -> int:
 
 
 def seldom_read_bytes(members: Members, *, calls: bool = True) -> int:
-    """Bytes that only a few targets read: long schemas and lists of tools, and what they rewrite.
+    """Return the bytes that only few targets read: long schemas and tools, and rewritten text.
 
-    They are in no estimate, for most targets read none of them; they are in each bound.
-    `calls`: whether messages may hold calls of tools.
+    They are in each bound but in no estimate, as most targets read none of them. `calls`: messages
+    may have tool calls.
     """
     found = rewritten_tokens(members, calls=calls)
     if _SELDOM_READ.isdisjoint(members):
@@ -68,7 +68,7 @@ def seldom_read_bytes(members: Members, *, calls: bool = True) -> int:
 
 
 def rewritten_tokens(members: Members, *, calls: bool = True) -> int:
-    """Tokens beyond a prompt's bytes, where a target spells it out or writes its JSON anew."""
+    """Return tokens beyond a prompt's bytes, if a target normalises it or rewrites its JSON."""
     found = 0
     for name, value in members.items():
         if name in _NEVER_READ:

@@ -1,4 +1,4 @@
-"""The parts of a prompt beside text, from which each target's bound is computed."""
+"""Parts of a prompt besides text, from which each target's bound is computed."""
 
 from typing import Final, NamedTuple
 
@@ -6,9 +6,9 @@ _LARGE_TOKENS: Final = 1_600  # of what a vendor scales down
 
 
 class PictureSize(NamedTuple):
-    """A picture of a prompt in pixels, with the detail that its request asks for ("": none).
+    """A picture of a prompt in pixels, with the requested detail ("" for none).
 
-    `behind`: sizes of pictures in the same file, which a target may take in its place.
+    `behind` has sizes of pictures in the same file, which a target may take instead.
     """
 
     width: int
@@ -18,19 +18,17 @@ class PictureSize(NamedTuple):
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
-        """Width and height of each picture that a target may take."""
+        """Return width and height of each picture that a target may take."""
         return ((self.width, self.height), *self.behind)
 
 
 class PromptMedia(NamedTuple):
     """Pictures of known size, `others` (pictures and films), and files that a target opens.
 
-    `predicted`: tokens of the answer's forecast (`prediction`): those that are rejected are charged
-    as output of each choice, beside what is said.
-    `text_bound`: tokens of the prompt at most, without the data of pictures; `stated`: tokens
-    that the configuration states for a picture; `sounds`: tokens of sounds of known length at most,
-    which `text_bound` has in it. `apart`: whether each file is read by itself, as a list's inputs
-    are.
+    `text_bound` is the maximum of prompt tokens without the pictures' data, and includes `sounds`,
+    the maximum for sounds of known duration. `stated` is the configured number of tokens per
+    picture. `predicted` is the tokens of the prediction: rejected ones are charged as output of
+    each choice. `apart`: each file is read by itself, like the inputs of a list.
     """
 
     text_bound: int
@@ -44,9 +42,9 @@ class PromptMedia(NamedTuple):
 
 
 def likely_tokens(pictures: tuple[PictureSize, ...], unread: int, stated: int) -> int:
-    """Return an estimate where no target is looked at: by the area, as most vendors count.
+    """Return an estimate for any target: by the area, as most vendors count.
 
-    `unread`: pictures of unknown size, which are most times large.
+    `unread` is the number of pictures of unknown size, which are mostly large.
     """
     most = min(_LARGE_TOKENS, stated)
     return unread * most + sum(

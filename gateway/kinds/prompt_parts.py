@@ -1,7 +1,7 @@
-"""Parts of a conversation whose tokens are not its bytes: sound, and files that a target opens.
+"""Parts of a conversation whose tokens do not follow from their bytes: sounds and files.
 
-They are found in the encoded text: a name there is a string of its own, for in a text its quotes
-are escaped. JSON may write each letter of a name as an escape, which means the same to a target.
+They are found in the encoded text: a member name is a string of its own, since quotes within a text
+are escaped. JSON may write each letter of a name as an escape, with the same meaning to a target.
 """
 
 import json
@@ -16,9 +16,9 @@ _ESCAPED: Final = b"\\u00"
 
 
 class NamePattern:
-    """Finds strings that are one of some names, in any spelling.
+    """A pattern that finds strings equal to one of some names, in any spelling.
 
-    `hint` is in all of the names; `of`: the member whose value they are; `behind`: a regular
+    `hint` is a part of all the names, `of` the member whose value they are, `behind` a regular
     expression of what follows.
     """
 
@@ -53,10 +53,10 @@ def _letter(letter: str) -> str:
 
 
 class PromptParts(NamedTuple):
-    """A conversation's parts that are no text: whether sound may be, and how many of the others.
+    """A conversation's parts besides text: whether there may be sound, and the other counts.
 
-    `files` and `pictures` are at least as many as a target sees; `pictures` are those in the words
-    of other vendors than OpenAI.
+    `files` and `pictures` are upper bounds; `pictures` are those in formats of other vendors than
+    OpenAI.
     """
 
     sound: bool
@@ -111,9 +111,9 @@ _decode_texts = msgspec.json.Decoder(list[_TextMessage]).decode
 
 
 def roles_of_text(prompt: bytes) -> list[str] | None:
-    """Return who speaks in a conversation of text and nothing else, as most are; None: of others.
+    """Return the roles of a conversation of plain text, the usual case; None for others.
 
-    To decode it takes a tenth of the time of looking for all that else may stand in it.
+    This takes a tenth of the time of searching for everything else that may be in it.
     """
     try:
         return [message.role for message in _decode_texts(prompt)]
@@ -122,9 +122,9 @@ def roles_of_text(prompt: bytes) -> list[str] | None:
 
 
 def find_parts(prompt: bytes) -> PromptParts:
-    """Return what a conversation has beside text; a file counts as sound, too.
+    """Return a conversation's parts besides text; a file counts as sound, too.
 
-    What a model called a tool with is text to a target, also where it is sent as an object.
+    Arguments of tool calls are text to a target, also if they are sent as an object.
     """
     found = _count_parts(cut_long_strings(prompt))
     if found == NO_PARTS or not holds(prompt, b'"tool_'):
@@ -134,10 +134,10 @@ def find_parts(prompt: bytes) -> PromptParts:
 
 
 def cut_long_strings(text: bytes) -> bytes:
-    """Return a JSON text with the same names and what follows them, but without long strings.
+    """Return JSON with the same names and what follows them, but without long strings.
 
-    A picture of 128 KB is one string: to look through it for each name takes 3 ms. What stands
-    between two quotes is no name if it is long, and no member's `: value` if it begins otherwise.
+    A picture of 128 KB is one string, and searching it for each name takes 3 ms. A long piece
+    between two quotes is no name, and starts with a colon or white space if it is a member's value.
     """
     if text.count(b'"') * LONG_BYTES > len(text):
         return text  # few strings are long
@@ -164,7 +164,7 @@ def _count_parts(prompt: bytes) -> PromptParts:
 
 
 def _without_arguments(prompt: bytes) -> bytes | None:
-    """Return the conversation without what tools were called with; None where it cannot be told."""
+    """Return the conversation without arguments of tool calls; None if it cannot be decoded."""
     try:
         messages = json.loads(prompt, object_pairs_hook=once)
         for message in messages:
@@ -180,7 +180,7 @@ def _without_arguments(prompt: bytes) -> bytes | None:
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Raises `ValueError` where a name stands twice: which counts is unknown."""
+    """Return an object. Raises `ValueError` if a name repeats: which one counts is unknown."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError
@@ -188,5 +188,5 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def is_continued(prompt: bytes) -> bool:
-    """Whether an answer goes on from a message's text, which Mistral and others then repeat."""
+    """Return whether the answer continues a message's text, which some vendors then repeat."""
     return _PREFIX.count(prompt) > 0

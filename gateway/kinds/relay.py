@@ -1,15 +1,11 @@
-"""Relaying a streamed answer: what may leave at once, what waits for the books, what was used.
+"""Relay of a streamed answer: what is sent at once, what waits for the ledger, and usage.
 
-Content leaves as it comes. The event that ends the answer (the last choice's finish, the usage
-chunk or `[DONE]`) and all that follows it is withheld until the settle record is durable, so
-that nobody holds a finished answer without its row. With several choices the finish of one goes
-on while others still speak. Nothing here waits: `feed` takes a segment and returns bytes.
-
-Whole events go on untouched, but for usage that the client did not ask for, and for empty data, in
-which clients look for JSON (`engine_relay` is for own engines). An answer that ends without
-`[DONE]` gets it: some clients take one without it for broken off, and ask again.
-A stream is broken by an error event, data that is no JSON object, an end without an ending, or an
-ending without anything before it; what was good goes first, `error` and the next call tell of it.
+Content is sent as it comes. The event that ends the answer (the last choice's finish, the usage
+chunk or `[DONE]`) and everything after it wait until the settle is durable, so that no client has a
+whole answer without a row. `feed` never waits. Events pass unchanged, except unrequested usage and
+empty data, which clients parse as JSON (`engine_relay` is for own engines). An answer without
+`[DONE]` gets one, since some clients retry without it. A stream breaks by an error event, invalid
+JSON, or a missing end or content; good events go first, then `error` and the next call report it.
 """
 
 from collections.abc import Iterable
@@ -43,9 +39,9 @@ _Spans = list[tuple[int, int]]
 
 
 class ByteRelay:
-    """For APIs: events pass untouched; usage that the client did not ask for is left out.
+    """A relay for APIs: events pass unchanged, except usage that the client did not request.
 
-    A stream can hold an event on its way in (32 MiB), the last one (as much), and 4 MiB behind it.
+    A stream can hold an incoming event (32 MiB), the last event (as much), and 4 MiB after it.
     """
 
     __slots__ = (
@@ -58,9 +54,9 @@ class ByteRelay:
     last_word = b"data: [DONE]\n\n"
 
     def __init__(self, hide_usage: bool, *, choices: int = 1, keep_running: bool = False) -> None:
-        """`choices`: how many the answer will have (`n` x prompts).
+        """Set up; `choices` is the number of choices in the answer (`n` x prompts).
 
-        `keep_running`: the client asked for running usage itself.
+        `keep_running`: the client requested running usage.
         """
         self.complete = False
         self.content_events = 0
@@ -94,32 +90,32 @@ class ByteRelay:
 
     @property
     def usage_final(self) -> bool:
-        """Return whether no words came behind the usage."""
+        """Return whether no text came after the usage."""
         return self._told.final
 
     @property
     def usage_behind(self) -> bool:
-        """Return whether words came behind the last figure, or it lacks some choices."""
+        """Return whether text came after the last figure, or it lacks some choices."""
         return self._told.behind
 
     @property
     def usage_stands(self) -> bool:
-        """Return whether figures did not grow while words came, as if each were of its chunk."""
+        """Return whether figures did not grow with the text, as if each were of its chunk only."""
         return self._told.stands
 
     @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
-        """Return figures that `usage` took the place of, oldest first: all that no other covers."""
+        """Return the figures that `usage` replaced and no other figure covers, oldest first."""
         return self._told.replaced
 
     @property
     def most_said_bytes(self) -> int:
-        """Return `said_bytes` with all else that may be text."""
+        """Return `said_bytes` plus everything else that may be text."""
         return self.said_bytes + self._beside_bytes
 
     @property
     def counts(self) -> tuple[int, int] | None:
-        """(prompt, output) tokens as the target counts them so far, where it says both."""
+        """Return the target's (prompt, output) tokens so far, None unless it reports both."""
         usage = self.usage or {}
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
         return (prompt, output) if isinstance(prompt, int) and isinstance(output, int) else None
@@ -130,7 +126,7 @@ class ByteRelay:
         return self.complete or len(self._finished) >= self._choices
 
     def feed(self, chunk: bytes) -> bytes:
-        """Take a segment; return what may leave at once. Raises `BackendError` when broken."""
+        """Take a segment; return what may be sent at once. Raises `BackendError` when broken."""
         if self.error is not None:
             raise self.error
         if self.complete:
@@ -162,7 +158,7 @@ class ByteRelay:
         return out[0] if len(out) == 1 else b"".join(out)
 
     def take_trailing(self, piece: bytes) -> None:
-        """Take usage that comes behind the answer's end, or its error; nothing is relayed."""
+        """Record usage after the answer's end or its error; nothing is relayed."""
         with suppress(BackendError):
             self._trail(self._splitter.feed(piece))
 
@@ -172,7 +168,7 @@ class ByteRelay:
                 self._told.take(raw, final=True)
 
     def check_end(self) -> None:
-        """At the upstream's end, before settling: raises if the answer is not whole."""
+        """Check the answer at the upstream's end. Raises `BackendError` if it is not whole."""
         if self.error is not None:
             raise self.error
         rest = bytes(self._splitter.rest)  # an event whose empty line never came
@@ -185,14 +181,14 @@ class ByteRelay:
             raise self._broken_error("the stream ended without an answer")
 
     def finish(self) -> bytes:
-        """Return the withheld bytes, for the time when the settlement is durable."""
+        """Return the withheld bytes, to be sent once the settle is durable."""
         self.check_end()
         rest = bytes(self._withheld) + (b"" if self.complete else self.last_word)
         self._withheld.clear()
         return rest
 
     def _event(self, event: bytes, spans: _Spans | None) -> bytes:
-        """Observe one event; return what of it may be relayed, marking the ending as such."""
+        """Read one event; return the part to relay, and start withholding at the ending."""
         spans = spans or data_spans(event)
         if spans is None:
             if error_in(event) is not None:
@@ -225,7 +221,7 @@ class ByteRelay:
     def _observe_choices(
         self, event: bytes, payload: bytes, chunk: Chunk, *, is_known: bool
     ) -> None:
-        """Take a chunk's words and usage; `is_known`: all that stands around the words is."""
+        """Record a chunk's text and usage; `is_known`: the rest of the chunk was read before."""
         choices = chunk.choices or []
         self._spoke = True
         said = self._observe(choices)
@@ -245,7 +241,7 @@ class ByteRelay:
         return chunk
 
     def _check_errors(self, chunk: Chunk, event: bytes, payload: bytes) -> None:
-        """Raise the error that an event tells, once its words and its usage are counted."""
+        """Raise the error that an event reports, after its text and usage were counted."""
         failed = bool(self._failed) and len(self._failed) >= self._choices
         if failed or chunk.error_bytes() is not None:
             raise self._reported_error(payload)
@@ -253,7 +249,7 @@ class ByteRelay:
             raise self._reported_error(payload)
 
     def _relay_marker(self, event: bytes, payload: bytes) -> bytes | None:
-        """Return the bytes to relay of an event that ends the answer or is empty; else `None`."""
+        """Return the bytes to relay for an ending or an empty event; `None` for other events."""
         word = payload.strip()
         if word == b"[DONE]":
             self.complete = self._withholding = True
@@ -265,11 +261,11 @@ class ByteRelay:
         return b""
 
     def _usage(self, event: bytes, choices: list[ChunkChoice] | None, raw: bytes) -> bytes:
-        """Take a chunk's usage; return the event as it may be relayed.
+        """Record a chunk's usage; return the event as it may be relayed.
 
-        A chunk of its own has the last figure, wherever it stands, until words come behind it.
-        One of the prompt alone, where an answer begins, goes to who asked for running ones: clients
-        that add up what they are told would count the prompt twice.
+        Usage in a chunk of its own is final until text follows. Usage of only the prompt, at the
+        beginning, is relayed only if the client requested running usage: clients that add figures
+        up would count the prompt twice.
         """
         self._told.take_event(event, raw, final=self._withholding or not choices)
         if not self._hide_usage and (self._keep_running or not self._begins(choices, raw)):
@@ -277,14 +273,14 @@ class ByteRelay:
         return cut_usage(event, raw) if choices else b""
 
     def _begins(self, choices: list[ChunkChoice] | None, raw: bytes) -> bool:
-        """Return whether a figure beside choices that go on counts no output yet."""
+        """Return whether usage beside unfinished choices counts no output yet."""
         if not choices or self._withholding or any(choice.finish_reason for choice in choices):
             return False
         counts = read_counts(raw)
         return counts is not None and not counts[1]
 
     def _observe(self, choices: list[ChunkChoice]) -> bool:
-        """Count what the choices say and which of them end; whether there was a word."""
+        """Count the text and the endings of choices; return whether there was any content."""
         content = False
         for choice in choices:
             if choice.has_content():
@@ -305,10 +301,10 @@ class ByteRelay:
         return content
 
     def _observe_others(self, payload: bytes, *, said: bool, told: bool) -> None:
-        """Count text and usage in members without a known name.
+        """Count text and usage in unknown members.
 
-        Chunks that are alike but for their words are looked through once. `said`: the chunk has
-        words that are known; `told`: it has usage of its own.
+        Chunks that differ only in their text are searched once. `said`: the chunk has known text;
+        `told`: it has usage of its own.
         """
         value = decode_told(payload)
         if value is None:
@@ -327,7 +323,7 @@ class ByteRelay:
             self._frames.learn(payload)
 
     def _is_plain(self, _payload: bytes) -> bool:
-        """Whether a chunk of words that is like none before has none without a name for sure."""
+        """Return whether a new kind of chunk certainly has no text in unknown members."""
         return False
 
     def _add_content(self) -> None:
@@ -343,14 +339,17 @@ class ByteRelay:
             raise UpstreamBroken("the answer goes on far beyond its ending")
 
     def _broken_error(self, reason: str, unread: bytes = b"") -> BackendError:
-        """Before anything left, another target may still be tried; `unread` may be no stream."""
+        """Return the error of a broken stream; `unread` may be a body that is no stream.
+
+        Before anything was sent, another target may still be tried.
+        """
         started = self._started
         return UpstreamBroken(reason) if started else with_usage_of(InvalidResponse(reason), unread)
 
     def _reported_error(self, payload: bytes) -> BackendError:
-        """Return the upstream's own error event; its message may quote the request and stays here.
+        """Return the upstream's error event; its message may quote the request, and stays here.
 
-        It is judged by what it says as long as the model had said nothing, nor counted any output.
+        Its kind counts only while no content and no output count had come.
         """
         reported = error_in_events(payload) or read_error(payload)
         if reported.usage is not None and reported.usage != self.usage:

@@ -1,8 +1,8 @@
-"""Members by which few bytes ask an engine for work at every token, and those that leave the terms.
+"""Checks of members that cost an engine work per token, or evade the hold's terms.
 
-Read from the request models of vLLM 0.32, SGLang, TensorRT-LLM and llama.cpp (2026-11): an engine
-goes through such a list, or tries such a pattern, for each token of each answer, while all others
-that it serves wait.
+From the request models of vLLM 0.32, SGLang, TensorRT-LLM and llama.cpp (2026-11): an engine walks
+such a list, or tries such a pattern, for each token of each answer, while all its other requests
+wait.
 """
 
 import json
@@ -95,7 +95,7 @@ class _Detection(msgspec.Struct):
 
 
 def check(members: Members) -> None:
-    """Raises `RequestError` for the first that asks for too much, with its limit."""
+    """Raise `RequestError` for the first member above its limit, naming the limit."""
     if _LOOKED_AT.isdisjoint(members):
         return
     for name in _LOOKED_AT.intersection(members):
@@ -114,9 +114,9 @@ def check(members: Members) -> None:
 
 
 def refuse_long_caches(text: bytes, param: str) -> None:
-    """Raises `RequestError` for a mark of what to cache with another time than providers list.
+    """Raise `RequestError` for a cache mark with a lifetime that providers do not list.
 
-    Some charge for a cache by its hours (Gemini), and take a time of any length.
+    Some charge for a cache by the hour (Gemini), and accept any lifetime.
     """
     if _TTL.count(text) and not _keeps_usual(text, param):
         words = "a `ttl` of `cache_control` may be `5m` or `1h`, or be left out."
@@ -124,7 +124,7 @@ def refuse_long_caches(text: bytes, param: str) -> None:
 
 
 def _keeps_usual(text: bytes, param: str) -> bool:
-    """Return whether every mark in it has a time that is usual."""
+    """Return whether every cache mark has a usual lifetime."""
     try:
         opened: list[Any] = [{param: json.loads(text, object_pairs_hook=once)}]
     except (ValueError, RecursionError):
@@ -142,9 +142,9 @@ def _keeps_usual(text: bytes, param: str) -> bool:
 
 
 def refuse_nested(members: Members) -> None:
-    """Raises `RequestError` for a vendor's member that holds another limit, or more choices.
+    """Raise `RequestError` for a vendor's member with another limit or more choices inside.
 
-    LiteLLM and others hand such objects on, and a target may read its own words inside.
+    LiteLLM and others pass such objects on, and a target may read its own members in them.
     """
     for name in members:
         if name in _NOT_OPENED:
@@ -158,9 +158,9 @@ def refuse_nested(members: Members) -> None:
 
 
 def _holds_limit(text: bytes) -> bool:
-    """Return whether one of `_NESTED` stands there with a value that asks for something.
+    """Return whether a member of `_NESTED` occurs there with an effective value.
 
-    Names of a schema's properties do not count, nor what is said of them.
+    Names and contents of a schema's properties do not count.
     """
     try:
         opened = [json.loads(text, object_pairs_hook=once)]
@@ -181,7 +181,7 @@ def _holds_limit(text: bytes) -> bool:
 
 
 def _is_usual(members: Members, name: str) -> bool:
-    """Return whether it asks for what comes by itself."""
+    """Return whether the member asks for the default."""
     if name in CHOICES:
         return bytes(members[name]) == b"1"
     if name not in _SERVICES:
@@ -197,7 +197,7 @@ def refused_member(name: str) -> RequestError:
 
 
 def _check_stop(members: Members) -> None:
-    """A text, or a list of texts."""
+    """Check `stop`: a text, or a list of texts."""
     text = bytes(members[_STOP])
     if text == b"null":
         return
@@ -220,7 +220,7 @@ def _check_detection(members: Members) -> None:
 
 
 def _check_management(members: Members) -> None:
-    """Anthropic's edits may clear, which saves tokens; a compaction reads and writes once more."""
+    """Refuse context edits other than clearing: a compaction reads and writes once more."""
     given: Any = decode_member(members, _MANAGED, Any)
     edits = given.get("edits") if isinstance(given, dict) and given.keys() == {"edits"} else None
     kinds = [
@@ -233,7 +233,7 @@ def _check_management(members: Members) -> None:
 
 
 def _check_list(members: Members, name: str, limit: int) -> None:
-    """A list, or an object by token."""
+    """Check the length of a list, or of an object by token."""
     given = bytes(members[name])
     kind: Any = dict[str, msgspec.Raw] if given[:1] == b"{" else list[msgspec.Raw]
     count = len(decode_member(members, name, kind))

@@ -1,8 +1,8 @@
-"""Limits on the size of one request beside its length, checked before any target.
+"""Size limits of one request besides its length, checked before any target is called.
 
 Engines compile schemas and patterns before they answer, count alternatives at every token, and
-decode each picture: small texts can ask for much there. The limits are above what applications
-were seen to send, and no setting: who needs more needs another engine.
+decode each picture, so small texts can cause much work there. The limits exceed what applications
+were seen to send, and are not configurable.
 """
 
 import re
@@ -66,7 +66,7 @@ _HINT, _ESCAPED = b'"type"', b"\\u00"
 
 
 def check(members: Members, prompt: bytes) -> None:
-    """Raises `RequestError` for the first that is too much, with its limit."""
+    """Raise `RequestError` for the first member or part above its limit, naming the limit."""
     if not _LOOKED_AT.isdisjoint(members):
         for name in SHAPES:
             if name in members:
@@ -87,7 +87,7 @@ def _parts(prompt: bytes) -> int:
 
 
 def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
-    """`levels`: how many texts within texts are looked into for schemas."""
+    """Check a schema, pattern or grammar; `levels` is how deep encoded schemas are searched."""
     if len(text) > SCHEMA_BYTES:
         raise _much(name, f"is longer than {SCHEMA_BYTES} bytes")
     text = spell_out(text)
@@ -122,7 +122,7 @@ def _check_groups(name: str, pattern: str, left: int) -> int:
 
 
 def spell_out(text: bytes) -> bytes:
-    """With letters as themselves: a name may be written in escapes, and means the same."""
+    """Return JSON with letters in place of escapes, since names may be written in escapes."""
     if holds(text, _ESCAPED):
         with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return encode(msgspec.json.decode(text))
@@ -148,7 +148,7 @@ def _check_alternatives(name: str, count: int) -> None:
 
 
 def refuse_inside(prompt: bytes, param: str) -> None:
-    """Raises for parts that are no pictures of their own; `param` is the member they came in."""
+    """Raise `RequestError` for parts that refer to stored or embedded media, in `param`."""
     prompt = spell_out(prompt)
     if _NAMED.search(prompt) is not None:
         _refuse_inside(prompt, param)
@@ -169,7 +169,7 @@ def _check_media(prompt: bytes) -> None:
 
 
 def _refuse_spellings(prompt: bytes) -> None:
-    """Raises for a part's member in another case: servers in Go read it, and nothing here does."""
+    """Raise `RequestError` for a part's member in another case, which servers in Go accept."""
     for match in _ANY_CASE.finditer(prompt):
         name, usual = match[1].decode(), match[1].lower().decode()
         if name != usual:

@@ -1,7 +1,7 @@
 """Rerankings: documents ranked by a query.
 
-What is read is what decides where a request goes and what it may cost at most: how often the query
-is read (with every document). Everything else is between client and target.
+Only what decides the route and the maximum cost is read: the query is read with every document.
+Everything else passes unchanged between client and target.
 """
 
 from typing import Final
@@ -43,7 +43,7 @@ _TAKEN: Final = frozenset({"model", "query", "documents"})
 
 
 def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
-    """`query` and `documents` in the shape that vLLM, Jina and Cohere share."""
+    """Return the request from `query` and `documents`, as vLLM, Jina and Cohere define them."""
     refuse_other_spellings(members)
     model, query = model_of(members), _query(members)
     documents = decode_member(members, "documents", list[msgspec.Raw])
@@ -84,7 +84,7 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
 
 
 def _query(members: Members) -> bytes:
-    """Return a text; Jina's and vLLM's models of pictures take an object."""
+    """Return the encoded query: a text, or an object for multimodal models of Jina and vLLM."""
     query = bytes(members.get("query", b"null"))
     if query[:1] not in (b'"', b"{") or query == b'""':
         raise RequestError("bad_request", "`query` is required: a text.", param="query")

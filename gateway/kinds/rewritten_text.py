@@ -1,10 +1,10 @@
-"""The growth of a prompt where a target rewrites parts of it.
+"""Growth of a prompt where a target rewrites parts of it.
 
-A token is at least a byte of what a tokenizer reads, and that is not always what was sent: some
-spell characters out first (NFC: Qwen; NFKC: Anthropic's published one, XLM-R and all that came of
-it), and some templates set tools on lines of their own, indented by their depth (Llama 3, Granite).
-Whatever is JSON to a target is written anew by it: tools, documents and template arguments, and the
-arguments of calls, which stand in a text here. Numbers and characters may then be longer.
+A token is at least one byte of what a tokenizer reads, which may differ from what was sent. Some
+normalise characters first (NFC: Qwen; NFKC: Anthropic's published tokenizer, XLM-R and its
+descendants), and some templates indent tools on lines of their own (Llama 3, Granite). A target
+rewrites whatever is JSON to it: tools, documents, template arguments, and arguments of calls, which
+are texts in the request. Numbers and characters may then be longer.
 """
 
 import re
@@ -43,7 +43,7 @@ _LEVELS_PER_TOKEN: Final = 4
 
 
 def spelled_bytes(raw: bytes) -> int:
-    """Return by how many bytes a normaliser can make encoded JSON longer; 0 of most texts."""
+    """Return the bytes that a normaliser may add to encoded JSON; 0 for most texts."""
     if raw.isascii() and not holds(raw, b"\\u"):
         return 0
     text = raw.decode(errors="replace")
@@ -56,14 +56,14 @@ def spelled_bytes(raw: bytes) -> int:
 
 
 def _without_escapes(text: str) -> str:
-    """Return the text of encoded JSON with each escape as the character that it stands for."""
+    """Return the text of encoded JSON with each escape decoded."""
     plain = text.replace("\\/", "/").encode("ascii", "backslashreplace")
     halves = plain.decode("unicode_escape", "replace")
     return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def indented_tokens(raw: bytes) -> int:
-    """Return how many tokens encoded JSON has beyond its bytes where it is written indented."""
+    """Return the tokens beyond its bytes that encoded JSON has when it is indented."""
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside = b"".join(raw.split(b'"')[::2])
@@ -76,7 +76,7 @@ def indented_tokens(raw: bytes) -> int:
 
 
 def escaped_bytes(raw: bytes) -> int:
-    """Return by how many bytes encoded JSON is longer where more characters are escaped."""
+    """Return the bytes that encoded JSON gains when more characters are escaped."""
     found = _ESCAPED_HTML * sum(map(raw.count, _HTML_MARKS))
     if raw.isascii():
         return found
@@ -86,12 +86,12 @@ def escaped_bytes(raw: bytes) -> int:
 
 
 def redumped_tokens(raw: bytes) -> int:
-    """Return how many tokens encoded JSON has beyond its bytes where a target writes it anew."""
+    """Return the tokens beyond its bytes that encoded JSON has when a target rewrites it."""
     return indented_tokens(raw) + escaped_bytes(raw)
 
 
 def redumped_arguments(messages: bytes) -> int:
-    """Return the same of the arguments of calls in an encoded conversation; 0 of most."""
+    """Return `redumped_tokens` of the calls' arguments in a conversation; 0 for most."""
     if not holds(messages, b'"arguments"') and not holds(messages, b"\\u00"):
         return 0
     found = 0
@@ -109,7 +109,7 @@ def redumped_arguments(messages: bytes) -> int:
 
 @cache
 def longer_characters() -> dict[str, int]:
-    """Return all characters that a normaliser makes longer, and by how many bytes."""
+    """Return the characters that a normaliser makes longer, with the bytes added."""
     found = {}
     for first, end in _BLOCKS:
         for character in map(chr, range(first, end)):
@@ -121,5 +121,5 @@ def longer_characters() -> dict[str, int]:
 
 
 def longest_form(character: str) -> int:
-    """Return the UTF-8 bytes of a character in the longer of the composed forms."""
+    """Return the UTF-8 bytes of a character in the longer of NFC and NFKC."""
     return max(len(normalize(form, character).encode()) for form in ("NFC", "NFKC"))

@@ -1,7 +1,7 @@
-"""Scores of vLLM: how well the two texts of a pair fit, one text with many or pair by pair.
+"""Scores of vLLM: how well two texts fit, one text with many or pair by pair.
 
-The members have four pairs of names. What is read is how often each text is read, which decides
-where a request goes and what it may cost at most.
+There are four pairs of member names. How often each text is read decides the route and the maximum
+cost.
 """
 
 from typing import Final
@@ -46,7 +46,7 @@ _EVERY_NAME: Final = frozenset(name for pair in NAMES for name in pair)
 
 
 def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
-    """Return the two sides: one text with each of a list, or two lists of one length."""
+    """Return the request from two sides: one text with each of a list, or two equal lists."""
     refuse_other_spellings(members)
     model, (first, second) = model_of(members), _names_of(members)
     lefts, rights = _texts(members, first), _texts(members, second)
@@ -98,7 +98,7 @@ def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
 
 
 def _names_of(members: Members) -> tuple[str, str]:
-    """Return the members that hold the pairs; any other of their kind is refused."""
+    """Return the two members with the pairs. Raises `RequestError` for other combinations."""
     named = {name for name in _EVERY_NAME if bytes(members.get(name, b"null")) != b"null"}
     for first, second in NAMES:
         if named == {first, second}:
@@ -108,7 +108,7 @@ def _names_of(members: Members) -> tuple[str, str]:
 
 
 def _texts(members: Members, name: str) -> list[msgspec.Raw]:
-    """Return each text of a member, encoded: a text, an object, or a list of these."""
+    """Return a member's encoded texts; it may be a text, an object, or a list of these."""
     value = bytes(members[name])
     if value[:1] != b"[":
         if value[:1] not in (b'"', b"{") or value == b'""':

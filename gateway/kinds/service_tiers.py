@@ -1,4 +1,4 @@
-"""The service tier that a request asks for, or an answer names: it has prices of its own."""
+"""Service tiers, which a request asks for or an answer names, and which have own prices."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -29,27 +29,26 @@ MESSAGES_WORD: Final = "default"  # of chat, for a target that gets it as Messag
 
 
 def standard_word(api: str | None, *, messages: bool) -> str | None:
-    """Return the word for the standard tier at an API; None where none is known.
+    """Return an API's name of the standard tier; None if it is unknown.
 
-    Without a word no tier is named there, and what the API then does is its own default.
+    Without a name no tier is sent, and the API uses its own default.
     """
     return MESSAGES_WORD if messages else _STANDARD_WORDS.get(api or "")
 
 
 def own_tier(request: RoutingRequest, tier: str) -> str:
-    """Return the tier of a target that a request is sent with; "": its client's, or none.
+    """Return the target's tier to send, "" for the client's own or none.
 
-    Tiers are of text that is decoded: other kinds are sent none, and no provider sells them so.
+    Tiers apply to generated text; no provider sells other kinds by tier.
     """
     return tier if request.kind in DECODED_KINDS and not request.service_tier else ""
 
 
 def asked_tier(members: Members) -> str:
-    """Return the tier in the words of price lists; "": the request leaves it to its target.
+    """Return the requested tier as price lists name it, "" if the request leaves it open.
 
-    A value that is no string is returned as its JSON: no price lists it. Nor does one list a word
-    with a mark for each character that nobody sees: its target may read it as another. Raises
-    `RequestError` for what cannot be read.
+    A value that is no string is returned as its JSON, and an invisible character becomes a mark: no
+    price lists these, so the tier counts as unlisted. Raises `RequestError` if unreadable.
     """
     value = decode_member(members, TIER_MEMBER, Any)
     if value is None:
@@ -59,17 +58,17 @@ def asked_tier(members: Members) -> str:
 
 
 def named_tier(asked: InferenceRequest) -> str:
-    """Return the tier that a client names in any dialect, in the words of price lists; "": none."""
+    """Return the tier that a client names in any dialect, as price lists name it; "" for none."""
     if TIER_MEMBER in asked.members:
         return asked_tier(asked.members)
     return STANDARD if asked.standard_tier else ""
 
 
 def told_tier(told: object, usage: Mapping[str, Any], *, regional: bool) -> str | None:
-    """Return the tier that an answer names in the words of price lists, None where it names none.
+    """Return the tier that an answer names, as price lists name it; None if it names none.
 
-    Anthropic tells a faster mode and a place beside its tier, in its usage, and charges more for
-    either: `us` is a tier of its own then. `regional`: the price is of a place already.
+    Anthropic's usage also has a faster mode and a region, and either costs more: `us` is then a
+    tier of its own. `regional`: the price is a region's already.
     """
     word = told or usage.get("service_tier")
     tier = tier_of(printable_text(word))[:TIER_LIMIT] if isinstance(word, str) else None

@@ -1,7 +1,7 @@
-"""Relaying a file of sound while it is made: bytes go on at once, the last piece is withheld.
+"""Relay of a sound file while it is generated; the last piece waits for the settle.
 
-Nothing in a file counts tokens. Where a price is by tokens, they are estimated from the bytes at
-the lowest rate that speech is encoded with, so that hardly any answer has more.
+A file reports no tokens. For prices by the token, they are estimated from the bytes at the lowest
+bit rate of speech, so that hardly any answer has more.
 """
 
 from typing import Final
@@ -16,24 +16,24 @@ LEAST_BYTES_PER_S: Final = 8_000  # MP3 of 64 kbit/s
 
 
 def bytes_per_s(form: str) -> int:
-    """Return the bytes of a second of speech in the format that was asked for."""
+    """Return the bytes of a second of speech in the requested format."""
     return BYTES_PER_S.get(form, LEAST_BYTES_PER_S)
 
 
 def text_of_sound(size: int, per_s: int) -> int:
-    """Return the bytes of a text with as many tokens as so many bytes of sound."""
+    """Return the bytes of a text with as many tokens as `size` bytes of sound."""
     return -(-size * TOKENS_PER_S // per_s) * BYTES_PER_TOKEN
 
 
 class SoundFlow(ByteRelay):
-    """The bytes of one file; `said_bytes` are those of a text with as many tokens."""
+    """The relay of one file; `said_bytes` is a text's size with as many tokens."""
 
     __slots__ = ("_bytes_per_s", "_last", "_size")
 
     last_word = b""
 
     def __init__(self, form: str) -> None:
-        """`form`: the format that was asked for."""
+        """Set up; `form` is the requested format."""
         super().__init__(hide_usage=False)
         self._bytes_per_s = bytes_per_s(form)
         self._last = b""
@@ -41,7 +41,7 @@ class SoundFlow(ByteRelay):
         self.spoken = True
 
     def feed(self, chunk: bytes) -> bytes:
-        """Take a piece; return the one before, which another one follows."""
+        """Take a piece; return the piece before it."""
         if not chunk:
             return b""
         self._size += len(chunk)
@@ -52,12 +52,12 @@ class SoundFlow(ByteRelay):
         return passed
 
     def check_end(self) -> None:
-        """Raise where nothing came."""
+        """Raise `BackendError` if nothing was received."""
         if not self._size:
             raise self._broken_error("the answer has no sound")
 
     def finish(self) -> bytes:
-        """Return the last piece, for when the settle is durable."""
+        """Return the last piece, to be sent once the settle is durable."""
         self.check_end()
         rest, self._last = self._last, b""
         return rest

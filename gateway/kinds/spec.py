@@ -1,4 +1,4 @@
-"""`RequestKindSpec`: one entry of the registry of request kinds."""
+"""`RequestKindSpec`, one entry of the registry of request kinds."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathDescription:
-    """A path in the OpenAPI document. `body` takes the most answers of one request."""
+    """A path in the OpenAPI document; `body` takes the maximum number of answers per request."""
 
     summary: str
     body: Callable[[int], Schema]
@@ -32,7 +32,7 @@ class PathDescription:
 
 @dataclass(frozen=True, slots=True)
 class KindPath:
-    """A path that clients send requests of a kind to."""
+    """A path to which clients send requests of a kind."""
 
     reader: BodyReader
     described: PathDescription
@@ -40,10 +40,10 @@ class KindPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindUnits:
-    """Units that targets charge for beside tokens: searches, seconds of sound.
+    """Units besides tokens that targets charge for: searches, seconds of sound and others.
 
-    A price lists one unit or the other, so all are estimated and bounded. Without `engine_work` a
-    request takes no time of an engine's GPU.
+    A price lists one unit or the other, so all of them are estimated and bounded. Without
+    `engine_work`, a request takes no GPU time of an engine.
     """
 
     estimate: Callable[[RoutingRequest, int], TokenCounts]  # with so many tokens of output
@@ -57,16 +57,16 @@ class KindUnits:
     def tier_of(
         self, price: Price, request: RoutingRequest, usage: Mapping[str, Any] | None = None
     ) -> str:
-        """Return the tier that a request is charged in; `usage` is None before its answer."""
+        """Return the tier in which a request is charged; `usage` is None before its answer."""
         return STANDARD if self.tier is None else self.tier(price.terms, request, usage or {})
 
     def cost_pusd(self, tokens: TokenCounts, price: Price, request: RoutingRequest) -> int:
-        """Return what so many units cost, in the tier that was asked for."""
+        """Return the cost of the units, in the requested tier."""
         return cost_pusd(tokens, price, tier=self.tier_of(price, request))
 
 
 class EqualAnswers(StrEnum):
-    """Whether equal requests have equal answers: `IF_SAME` where they ask for that."""
+    """The cases in which equal requests may share an answer; `IF_SAME`: if they ask for that."""
 
     NEVER = "never"
     IF_SAME = "if_same"
@@ -74,11 +74,11 @@ class EqualAnswers(StrEnum):
 
 
 class CatalogFacts(NamedTuple):
-    """Words of model lists for targets that serve a kind.
+    """Values of model lists for targets that serve a kind.
 
-    `mode`: LiteLLM's word for the kind, None where it has none; `takes`, `gives`: OpenAI's words
-    for media of the input and of the output; `sees`: pictures are input too, at targets that take
-    any; `price`: the term of the price book that the kind alone is charged by, None without one.
+    `mode` is LiteLLM's name of the kind, if any. `takes` and `gives` are OpenAI's names of input
+    and output media. `sees`: pictures are input, too, at targets that accept them. `price` is the
+    price book's term by which only this kind is charged, if any.
     """
 
     mode: str | None
@@ -90,9 +90,10 @@ class CatalogFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKindSpec:
-    """All that is particular to a kind of request, but for `router.request_kinds.KIND_TRAITS`.
+    """Everything particular to a request kind, except `router.request_kinds.KIND_TRAITS`.
 
-    Nothing outside the registries compares kinds: whoever treats one differently reads a fact here.
+    Nothing outside the registries compares kinds: code that treats one differently reads a field
+    here.
     """
 
     kind: RequestKind

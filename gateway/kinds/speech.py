@@ -1,6 +1,6 @@
-"""Speech: a text spoken, as a file of sound that flows, or as a stream of events.
+"""Speech: a text spoken, as a sound file or as a stream of events.
 
-Prices are by the character of the text, or by tokens: of the text, and of the sound that is made.
+Prices are by the character of the text, or by tokens of the text and of the sound.
 """
 
 from typing import Final
@@ -45,7 +45,7 @@ _SPOKEN: Final = ReachableMedia(audio_input=False, images=False)
 
 
 def read_speech(members: Members, body: IncomingBody) -> InferenceRequest:
-    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    """Return the validated request. Raises `RequestError` naming the parameter and the fix."""
     refuse_other_spellings(members)
     model, text = model_of(members), decode_member(members, "input", str)
     if not text:
@@ -108,7 +108,10 @@ def _extent_of(text: str, speed: float) -> RequestUnits:
 
 
 def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
-    """`output`: tokens of the sound that came, 0 before; all, as those above the hold are owed."""
+    """Return the estimated units; `output` is the received sound in tokens, 0 before it.
+
+    It is not cut to the hold, since tokens above the hold are owed, too.
+    """
     extent = request.extent or RequestUnits()
     made = output or min(extent.output_tokens, extent.output_tokens_bound)
     return TokenCounts(
@@ -128,7 +131,7 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> int:
-    """The most that an API can charge: by the text's tokens, and the sound's or the characters."""
+    """Return the maximum charge: tokens of the text, with tokens of sound or characters."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     read, whole = (
         bound_pusd(price, prompt_tokens=prompt, output_tokens=output, media=_SPOKEN)

@@ -1,4 +1,4 @@
-"""Usage that a stream tells, of several figures in several places."""
+"""Usage of a stream, from several figures in several places."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -29,21 +29,20 @@ USAGE_LIMIT_BYTES = 64 * 1024
 
 
 class UsageTooLong(ValueError):
-    """Usage of more than `USAGE_LIMIT_BYTES`, which no counter can have written."""
+    """Usage larger than `USAGE_LIMIT_BYTES`, which no counter can have written."""
 
 
 class StreamUsage:
-    """The last figure, whether it is `final`, and those that it took the place of.
+    """The last usage figure of a stream, whether it is `final`, and the figures that it replaced.
 
-    `behind`: words came behind it, or it is of some choices alone.
-
-    Encoded figures are kept for as long as their stream lasts, for each choice.
+    `behind`: text came after it, or it is of some choices only. Figures are kept encoded until the
+    stream ends, for each choice.
     """
 
     __slots__ = ("_choices", "_grown", "_inside", "_stood", "behind", "earlier", "final", "raw")
 
     def __init__(self, choices: int) -> None:
-        """`choices`: how many the answer will have."""
+        """Set up; `choices` is the number of choices in the answer."""
         self.earlier: tuple[bytes, ...] = ()
         self.final = False
         self.behind = False
@@ -59,20 +58,21 @@ class StreamUsage:
 
     @property
     def replaced(self) -> tuple[dict[str, Any], ...]:
-        """Return figures that `last` took the place of, oldest first: all that no other covers."""
+        """Return the figures that `last` replaced and no other figure covers, oldest first."""
         decoded = (decode_usage(raw) for raw in self.earlier)
         return tuple(usage for usage in decoded if usage is not None)
 
     @property
     def stands(self) -> bool:
-        """Return whether figures do not grow while an answer does, as if each were of its chunk."""
+        """Return whether figures do not grow with the answer, as if each were of its chunk only."""
         return self._stood >= STANDS_FROM and 2 * self._stood >= self._grown
 
     def take(self, raw: bytes, *, final: bool) -> None:
-        """Take a figure of the whole answer. Raises `UsageTooLong`.
+        """Record a figure of the whole answer. Raises `UsageTooLong`.
 
-        It stands in a chunk of its own, or beside a choice; while that goes on it is a running one.
-        One of the output alone goes on from the prompt that was told before, as Anthropic's do.
+        It stands in a chunk of its own or beside a choice; beside an unfinished choice it is a
+        running figure. A figure of only the output is completed by the earlier prompt count, as in
+        Anthropic's streams.
         """
         checked = check_usage(raw)
         if self.raw is not None and _PROMPT.search(checked) is None:
@@ -87,7 +87,7 @@ class StreamUsage:
         self.raw, self.final, self.behind = checked, final, False
 
     def take_event(self, event: bytes, raw: bytes | None, *, final: bool) -> None:
-        """Take the usage of an event, `raw`, with what the event tells elsewhere and otherwise.
+        """Record the usage of an event: `raw`, and what the event has in other places.
 
         Raises `UsageTooLong`.
         """
@@ -98,7 +98,7 @@ class StreamUsage:
             self.take(raw, final=final)
 
     def take_inside(self, event: bytes, choices: list[ChunkChoice], *, final: bool) -> bool:
-        """Take usage inside of choices, which stays where it stands; whether there was any."""
+        """Record usage within choices, which is relayed as it is; return whether there was any."""
         inside = [choice for choice in choices if choice.usage_bytes() is not None]
         if not inside:
             return False
@@ -112,9 +112,10 @@ class StreamUsage:
         return True
 
     def take_choice(self, index: int, raw: bytes, *, final: bool) -> None:
-        """Take a figure that stands in a choice. Raises `UsageTooLong`.
+        """Record a figure within a choice. Raises `UsageTooLong`.
 
-        Told in one choice it is of all choices; told in several, each is of its own.
+        If only one choice has a figure, it covers all choices; if several have, each covers its
+        own.
         """
         if self._choices > 1 and 0 <= index < self._choices:
             self._inside[index] = check_usage(raw)
@@ -127,22 +128,22 @@ class StreamUsage:
         self.take(raw, final=final)
 
     def pass_words(self) -> None:
-        """Content came: a figure before it is of less than that."""
+        """Record that content came, which earlier figures do not cover."""
         self.final, self.behind = False, self.behind or self.raw is not None
 
     def end(self, *, is_whole: bool = True) -> None:
-        """An end came, of all of the answer or (not `is_whole`) of a part of it."""
+        """Record the end of the answer, or of a part of it (not `is_whole`)."""
         is_lagging = self.behind and self.raw is not None
         self.behind = not is_whole or is_lagging
         self.final = not self.behind
 
     def forget(self) -> None:
-        """Drop all figures: they are of a prompt that was not worked on."""
+        """Drop all figures: they belong to a prompt that was not processed."""
         self.raw, self.earlier = None, ()
 
 
 def is_more_output(before: bytes, raw: bytes) -> bool:
-    """Return whether a figure counts more output than one before it; so does one not read here."""
+    """Return whether a figure counts more output than the one before, or either is unreadable."""
     if before == raw:
         return False
     known, told = read_counts(before), read_counts(raw)
@@ -150,7 +151,7 @@ def is_more_output(before: bytes, raw: bytes) -> bool:
 
 
 def _with_prompt_of(before: bytes, raw: bytes) -> bytes:
-    """Return a figure of the output with all else that one before it told but totals."""
+    """Return a figure of only output, completed by the earlier figure except for totals."""
     known, told = decode_usage(before) or {}, decode_usage(raw) or {}
     if _OUTPUT.search(raw) is None or _PROMPT.search(before) is None or told == UNREADABLE_USAGE:
         return raw
@@ -159,7 +160,7 @@ def _with_prompt_of(before: bytes, raw: bytes) -> bytes:
 
 
 def _kept_of(figures: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Return the figures without one of the too many: one that another has all counts of."""
+    """Return the figures; if there are too many, without one whose counts another covers."""
     if len(figures) <= EARLIER_LIMIT:
         return figures
     told = [decode_usage(raw) or {} for raw in figures]
@@ -192,7 +193,7 @@ def _sum_of(usage: dict[str, Any]) -> float:
 
 
 def check_usage(raw: bytes) -> bytes:
-    """Return the usage itself. Raises `UsageTooLong`."""
+    """Return the usage unchanged. Raises `UsageTooLong`."""
     if len(raw) > USAGE_LIMIT_BYTES:
         raise UsageTooLong(f"its usage is larger than {USAGE_LIMIT_BYTES} bytes")
     return raw
@@ -212,7 +213,7 @@ def _without_usage(choices: Any) -> list[dict[str, Any]]:
 
 
 def trailing_usage(events: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the usage of events behind an answer's end, all else of which counts nothing."""
+    """Yield the usage of events after an answer's end; nothing else of them counts."""
     for event in events:
         usage = usage_in(_decoded(event))
         raw = b"" if usage is None else msgspec.json.encode(usage)

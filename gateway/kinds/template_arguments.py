@@ -1,7 +1,7 @@
-"""`chat_template_kwargs`: what a client says to an own engine's chat template.
+"""`chat_template_kwargs`: a client's arguments for an own engine's chat template.
 
-Thinking is switched on and off with it. Plain values pass, for they can only choose what the
-template offers. Names by which an engine finds the conversation and the template itself do not.
+They switch thinking on and off, for example. Plain values pass, since they can only select what the
+template offers. Names by which an engine passes the conversation or the template are refused.
 """
 
 import re
@@ -24,7 +24,7 @@ _TAKEN: Final = frozenset((
 
 
 def check_template_arguments(members: Members) -> None:
-    """Raises `RequestError` with the name of an argument that cannot pass."""
+    """Raise `RequestError` with the name of an argument that is not allowed."""
     value = decode_member(members, TEMPLATE_ARGUMENTS, Any)
     if value is None:
         members.pop(TEMPLATE_ARGUMENTS, None)

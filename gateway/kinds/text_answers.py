@@ -1,4 +1,4 @@
-"""Answers of chat completions, completions and embeddings: their usage and the relay of streams."""
+"""Usage and stream relays of chat completions, completions and embeddings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ def chat_usage(usage: Mapping[str, Any]) -> TokenCounts:
 
 
 def chat_relay(asked: InferenceRequest, own: bool) -> ByteRelay:
-    """Event-aligned for own engines (running usage is cut out), bytes for APIs."""
+    """Return the relay: for own engines one that removes running usage, else one for APIs."""
     choices, hide = asked.n * asked.prompts, not asked.wants_usage
     keep_running = asked.wants_running_usage
     if own:

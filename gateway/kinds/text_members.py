@@ -1,6 +1,6 @@
-"""Members that chat completions, completions and embeddings have in common, read and bounded.
+"""Common members of chat completions, completions and embeddings, read within bounds.
 
-Each function raises `RequestError` that names the member and the fix.
+Each function raises `RequestError` naming the member and the fix.
 """
 
 import re
@@ -39,7 +39,7 @@ def model_of(members: Members) -> str:
 
 
 def plain_model(model: str | None) -> str:
-    """Return the model's name. Raises `RequestError` for one that headers cannot hold."""
+    """Return the model's name. Raises `RequestError` for a name that headers cannot hold."""
     if not model:
         raise RequestError("bad_request", "`model` is required.", param="model")
     if len(model) > MODEL_LIMIT or not model.isprintable():
@@ -59,11 +59,11 @@ def prompt_of(members: Members, name: str) -> bytes:
 
 
 def refuse_others(members: Members, prompt_name: str) -> None:
-    """Refuse another kind's prompt, and what goes on from an earlier request.
+    """Raise `RequestError` for another kind's prompt, or a reference to an earlier request.
 
-    The other prompt would be read in place of the one that was judged: vLLM takes an embedding
-    that has `messages`, too, for one of a conversation with its pictures. What another request
-    left at one provider cannot be found again from here.
+    The other prompt might be read in place of the checked one: vLLM reads an embedding with
+    `messages` as a conversation with its pictures. State that an earlier request left at one
+    provider cannot be found from here.
     """
     if _OTHERS[prompt_name].isdisjoint(members):
         return
@@ -82,9 +82,9 @@ def refuse_others(members: Members, prompt_name: str) -> None:
 
 
 def prompts_of(members: Members, name: str) -> int:
-    """Return the number of prompts or inputs: 1 for a text or token ids, else those of the list.
+    """Return the number of prompts or inputs: 1 for a text or token ids, else the list's length.
 
-    Lists are read to their last item: what is counted as one here must not be many to a target.
+    Lists are read to their last item, so that no target sees more prompts than were counted.
     """
     if bytes(members[name])[:1] == b'"':
         return 1
@@ -110,7 +110,7 @@ def choices_of(members: Members, max_n: int) -> int:
 
 
 def max_tokens_of(members: Members) -> int | None:
-    """Return the larger limit of two names: targets read either."""
+    """Return the larger of the limits under both names, as targets read either."""
     found: int | None = None
     for name in ("max_completion_tokens", "max_tokens"):
         value: int | None = decode_member(members, name, int) if name in members else None
@@ -127,7 +127,7 @@ def is_streamed(members: Members) -> bool:
 
 
 def stream_options(members: Members) -> Members:
-    """Read options of streams, opened one level deep: other members are the target's."""
+    """Return the stream options, decoded one level deep; other members are the target's."""
     if "stream_options" not in members:
         return {}
     found: Members = decode_member(members, "stream_options", Members, {})
@@ -135,7 +135,7 @@ def stream_options(members: Members) -> Members:
 
 
 def options_of(members: Members, *, stream: bool) -> Members:
-    """Read options of streams; refused where there is no stream."""
+    """Return the stream options. Raises `RequestError` if there are any without a stream."""
     options = stream_options(members)
     if options and not stream:
         raise RequestError(
@@ -153,7 +153,7 @@ def session_of(members: Members, session: str | None) -> str | None:
 
 
 def refuse_store(members: Members) -> None:
-    """Chat completions alone are kept by providers."""
+    """Raise `RequestError` for `store`: providers only store chat completions."""
     if "store" in members and decode_member(members, "store", bool, False):
         raise RequestError(
             "unsupported",
@@ -163,7 +163,7 @@ def refuse_store(members: Members) -> None:
 
 
 def text_features(members: Members, n: int) -> set[Feature]:
-    """Features that the members of a chat completion or a completion ask of a target."""
+    """Return the features that a chat completion or a completion needs of a target."""
     used: set[Feature] = set()
     if n > 1:
         used.add(Feature.N)
@@ -179,7 +179,10 @@ def text_features(members: Members, n: int) -> set[Feature]:
 
 
 def media_features(prompt: bytes) -> frozenset[Feature]:
-    """Media, and whether the target would fetch them: an own engine stands inside the network."""
+    """Return the media features, and whether the target would fetch URLs.
+
+    An own engine stands within the network, so fetching needs a feature of its own.
+    """
     # Looking for one byte takes a twentieth of looking for several.
     if _BACKSLASH in prompt and holds(prompt, b"\\u00"):  # in names, too: written again, none is
         with suppress(msgspec.MsgspecError, RecursionError):

@@ -1,4 +1,4 @@
-"""Whether a request asks its model to think, by the members that providers take for it."""
+"""Detection of requests that ask their model to think, by providers' members."""
 
 import re
 from typing import Final
@@ -28,7 +28,7 @@ _SWITCHED_OFF: Final = re.compile(
 
 
 def asks_to_think(members: Members) -> bool:
-    """Whether a member asks for thoughts, or hides them; one that switches them off does not."""
+    """Return whether a member asks for thoughts or hides them; one that disables them does not."""
     if _READ.isdisjoint(members):
         return False
     for name, value in members.items():

@@ -1,7 +1,7 @@
-"""Texts as vLLM's tokens, and tokens as texts: work of a processor, which costs no engine time.
+"""Conversion of texts to vLLM's tokens and back, on the CPU, without engine time.
 
-Each is recorded as every request is: its row names team, model and engine, counts no tokens and
-costs nothing. APIs are asked for none of it.
+Each call is recorded like every request: its row has team, model and engine, no tokens, and no
+cost. APIs get no such request.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ TOKEN_NUMBER_LIMIT = 2**32
 
 
 def read_tokenization(members: Members, body: IncomingBody) -> InferenceRequest:
-    """`prompt`, or `messages` as a chat has them."""
+    """Return the request from `prompt`, or from `messages` as in a chat."""
     named = [
         name for name in ("prompt", "messages") if bytes(members.get(name, b"null")) != b"null"
     ]
@@ -55,7 +55,7 @@ def read_tokenization(members: Members, body: IncomingBody) -> InferenceRequest:
 
 
 def read_detokenization(members: Members, body: IncomingBody) -> InferenceRequest:
-    """`tokens`, a list of numbers."""
+    """Return the request from `tokens`, a list of token ids."""
     tokens: list[int] | None = decode_member(members, "tokens", list[int])
     if tokens is None or any(not 0 <= token < TOKEN_NUMBER_LIMIT for token in tokens):
         words = "`tokens` is required: a list of numbers of tokens."

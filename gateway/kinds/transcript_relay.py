@@ -1,7 +1,7 @@
-"""Relaying a transcript while it is written: OpenAI's own events, or vLLM's chunks.
+"""Relay of a streamed transcript: OpenAI's own events, or vLLM's chunks.
 
-OpenAI's stream ends with `transcript.text.done`, which carries the usage; vLLM's ends as chat does.
-As everywhere, what ends the answer is withheld until the settle is durable, all else goes on.
+OpenAI's stream ends with `transcript.text.done`, which has the usage; vLLM's ends like chat. The
+end of the answer is withheld until the settle is durable, as in every relay.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 class TranscriptRelay(ByteRelay):
-    """One answer; its client is shown what the target says of usage, asked for or not."""
+    """The relay of one answer; the target's usage is always shown to the client."""
 
     __slots__ = ()
 

@@ -1,8 +1,7 @@
-"""Transcriptions and translations: sound written down.
+"""Transcriptions and translations: sound to text.
 
-The gateway needs the sound's length: it decides where a request goes and the most that it may cost.
-Reading a form gives no length; `measure` has the sound decoded. Everything else is between client
-and target.
+The sound's duration decides the route and the maximum cost. A form does not state it, so `measure`
+has the sound decoded. Everything else passes unchanged between client and target.
 """
 
 from collections.abc import Callable
@@ -93,7 +92,7 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
 
 
 async def measure(request: InferenceRequest, sounds: SoundLengths) -> InferenceRequest:
-    """Return the request with the length of its sound as it is decoded."""
+    """Return the request with the decoded duration of its sound."""
     sound = b"" if request.form is None else request.form.file() or b""
     lasts = await decode_length(sound, sounds)
     return replace(request, max_tokens=_most_tokens(lasts), extent=_units(lasts))
@@ -121,7 +120,7 @@ def _sound(form: FormRequest) -> bytes:
 
 
 def _refuse_other_sounds(form: FormRequest) -> None:
-    """Raise for a sound beside the one whose length is held for."""
+    """Raise `RequestError` for a sound besides the one whose duration is held."""
     for name, group in form.parts.items():
         plain = name.removesuffix("[]").casefold()
         is_other = name != FILE and (plain == FILE or any(part.is_file for part in group))
@@ -137,9 +136,9 @@ def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
 
 
 def _bound_of(request: RoutingRequest) -> TokenCounts:
-    """Return the most that is booked where no target says what it counted.
+    """Return the maximum that is booked if the target reports no count.
 
-    A sound without a bound is booked at what its bytes can be, and was held at more.
+    A sound of unknown duration is booked at the longest duration of its bytes; its hold was larger.
     """
     extent, output = request.extent or RequestUnits(), request.max_tokens or 0
     if extent.audio_ms_bound >= LONGEST_MS:
@@ -150,9 +149,9 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """Return the most that an API can charge: by tokens, or by seconds and the tokens of texts.
+    """Return the maximum charge: by tokens, or by seconds with tokens of texts.
 
-    Mistral lists both for one model: the sound is charged by seconds, what it says by tokens.
+    Mistral lists both for one model: sound is charged by seconds, its text by tokens.
     """
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     _, heard = sound_tokens(extent)

@@ -1,6 +1,6 @@
-"""Relaying a stream whose events name their type, as OpenAI's of speech and of pictures do.
+"""Relay of streams whose events have a type, like OpenAI's for speech and pictures.
 
-As everywhere, what ends the answer is withheld until the settle is durable, all else goes on.
+The end of the answer is withheld until the settle is durable, as in every relay.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class TypedEvent(msgspec.Struct, gc=False):
-    """The members of an event that are read; its data are passed over."""
+    """The members of an event that are read; binary data are not decoded."""
 
     type: str | None = None
     usage: msgspec.Raw = NULL
@@ -34,9 +34,9 @@ _decode = msgspec.json.Decoder(TypedEvent).decode
 
 
 class TypedRelay(ByteRelay):
-    """A stream of `choices` parts, each of which ends with an event of the type `done`.
+    """The relay of a stream with `choices` parts, each of which ends with an event `done`.
 
-    Events of any other type are its content. Its client is shown the usage as the target tells it.
+    Events of other types are content. The target's usage is always shown to the client.
     """
 
     __slots__ = ("_done", "_sound_bytes", "_sound_bytes_per_s")
@@ -44,7 +44,7 @@ class TypedRelay(ByteRelay):
     last_word = b""  # the event that ends it
 
     def __init__(self, done: str, *, choices: int = 1, sound_bytes_per_s: int = 0) -> None:
-        """`sound_bytes_per_s`: of sound in its events; 0 where there is none."""
+        """Set up; `sound_bytes_per_s` is the rate of sound in the events, 0 without sound."""
         super().__init__(hide_usage=False, choices=choices)
         self._done = done
         self._sound_bytes, self._sound_bytes_per_s = 0, sound_bytes_per_s
@@ -84,7 +84,7 @@ class TypedRelay(ByteRelay):
 def read_event(
     decode: Callable[[bytes], T], event: bytes, spans: list[tuple[int, int]] | None
 ) -> T | None:
-    """Return an event that `decode` reads; any other is for the relay that is refined."""
+    """Return the event as `decode` reads it; None if the base relay must handle it."""
     if not spans:
         return None
     try:
