@@ -1,4 +1,4 @@
-"""Files that a request names in members beside its prompt, or by URL within a text.
+"""Files that a request names in members besides its prompt, or by URL within a text.
 
 A target opens them and charges for what it reads, at most its context.
 """

@@ -51,8 +51,8 @@ def usage_of(
     """Return the final usage in every unit of the price, its basis, and if it is disputed.
 
     `sent` is `None` for an own engine, whose figures are not billed. Without a reported count, the
-    request's estimate is used: the maximum for an abandoned request or a file of unknown duration,
-    and the received part for a stream whose target stopped. Figures are disputed if they are
+    request's estimate is used. An abandoned request, or a file of unknown duration, counts at its
+    maximum; a stream whose target stopped, by the received part. Figures are disputed if they are
     impossible or contradict each other.
     """
     (counted, contradicts), said = (

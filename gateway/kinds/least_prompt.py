@@ -57,8 +57,8 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
 
     `context` is the target's, in tokens, None where none is stated. Models of embeddings and
     rankings cut longer texts; without a stated context, to `LEAST_READ` tokens each. Of a
-    conversation, no more than `enough` tokens are read, so that a long one that was counted as a
-    few tokens takes no longer than a short one.
+    conversation, no more than `enough` tokens are read. So a long one that was counted as a few
+    tokens takes no longer than a short one.
     """
     shortens = _may_shorten(members)
     found = 0

@@ -1,11 +1,11 @@
 """Sizes of a picture in pixels, as any decoder of the file may find them.
 
 A target charges for what it decodes. So a size is used only if the file's blocks are contiguous and
-state one size: PNG, JPEG and WebP decoders make as many pixels as the header says. Pictures in the
-data that cameras append (previews, films, own marks) count, too, as a decoder may take either.
-Other files (two headers, a later size, another format) have no size, and are held at the maximum.
-As the bytes are a client's, each is read at most twice, and the blocks of all pictures of a request
-are limited (`StepLimit`); beyond that no size is known.
+state one size: PNG, JPEG and WebP decoders make as many pixels as the header has. Pictures in data
+that cameras append (previews, films, own marks) count, too, as a decoder may take either. Other
+files (two headers, a later size, another format) have no size, and are held at the maximum. The
+bytes are a client's, so each is read at most twice. The blocks of all pictures of a request are
+limited (`StepLimit`); beyond that no size is known.
 """
 
 import re

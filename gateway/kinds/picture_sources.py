@@ -1,7 +1,7 @@
 """Recognition of pictures: data that begin like one, or a web URL.
 
 Targets also read a PDF or a film from a picture's member, and charge for pages and seconds. So data
-count as a picture if they are declared as one and begin like a known format, and a URL counts if
+count as a picture if they are declared as one and begin like a known format. A URL counts if
 neither its ending nor its host is that of a file or a film.
 """
 

@@ -1,8 +1,8 @@
 """Bytes of a request that a target may read as its prompt, from which the hold is made.
 
 Besides the conversation, these are every schema, tool, document and prediction in a vendor's
-member, known or not. So the members that no model reads are listed, and all others count: a bound
-that is too large holds money for a moment, one that is too small lets a budget be exceeded.
+member, known or not. So the members that no model reads are listed, and all others count. A bound
+that is too large holds money for a moment; one that is too small lets a budget be exceeded.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """Relay of a streamed answer: what is sent at once, what waits for the ledger, and usage.
 
 Content is sent as it comes. The event that ends the answer (the last choice's finish, the usage
-chunk or `[DONE]`) and everything after it wait until the settle is durable, so that no client has a
+chunk or `[DONE]`) and everything after it wait until the settle is durable. So no client has a
 whole answer without a row. `feed` never waits. Events pass unchanged, except unrequested usage and
 empty data, which clients parse as JSON (`engine_relay` is for own engines). An answer without
 `[DONE]` gets one, since some clients retry without it. A stream breaks by an error event, invalid

@@ -1,8 +1,8 @@
 """Checks of members that cost an engine work per token, or evade the hold's terms.
 
-From the request models of vLLM 0.32, SGLang, TensorRT-LLM and llama.cpp (2026-11): an engine walks
-such a list, or tries such a pattern, for each token of each answer, while all its other requests
-wait.
+They follow the request models of vLLM 0.32, SGLang, TensorRT-LLM and llama.cpp (2026-11). An engine
+walks such a list, or tries such a pattern, for each token of each answer, while all its other
+requests wait.
 """
 
 import json
@@ -220,7 +220,7 @@ def _check_detection(members: Members) -> None:
 
 
 def _check_management(members: Members) -> None:
-    """Refuse context edits other than clearing: a compaction reads and writes once more."""
+    """Refuse context edits other than clearing: a compaction reads and writes again."""
     given: Any = decode_member(members, _MANAGED, Any)
     edits = given.get("edits") if isinstance(given, dict) and given.keys() == {"edits"} else None
     kinds = [

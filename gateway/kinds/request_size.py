@@ -108,7 +108,10 @@ def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
 
 
 def _check_groups(name: str, pattern: str, left: int) -> int:
-    """Return the rest of `GROUPS_BYTES` after a pattern. Raises `RequestError` for many repeats."""
+    """Return the rest of `GROUPS_BYTES` after a pattern.
+
+    Raises `RequestError` for too many repeats.
+    """
     if has_repeated_groups(pattern):
         left -= len(pattern)
         if left < 0:

@@ -33,10 +33,10 @@ class UsageTooLong(ValueError):
 
 
 class StreamUsage:
-    """The last usage figure of a stream, whether it is `final`, and the figures that it replaced.
+    """The last usage figure of a stream, and the figures that it replaced.
 
-    `behind`: text came after it, or it is of some choices only. Figures are kept encoded until the
-    stream ends, for each choice.
+    `final`: no text came after it. `behind`: text came after it, or it is of some choices only.
+    Figures are kept encoded until the stream ends, for each choice.
     """
 
     __slots__ = ("_choices", "_grown", "_inside", "_stood", "behind", "earlier", "final", "raw")
@@ -70,7 +70,7 @@ class StreamUsage:
     def take(self, raw: bytes, *, final: bool) -> None:
         """Record a figure of the whole answer. Raises `UsageTooLong`.
 
-        It stands in a chunk of its own or beside a choice; beside an unfinished choice it is a
+        It stands in a chunk of its own or in that of a choice; with an unfinished choice it is a
         running figure. A figure of only the output is completed by the earlier prompt count, as in
         Anthropic's streams.
         """

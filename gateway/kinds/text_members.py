@@ -82,7 +82,7 @@ def refuse_others(members: Members, prompt_name: str) -> None:
 
 
 def prompts_of(members: Members, name: str) -> int:
-    """Return the number of prompts or inputs: 1 for a text or token ids, else the list's length.
+    """Return the number of prompts or inputs: 1 for a text or token ids, else the list length.
 
     Lists are read to their last item, so that no target sees more prompts than were counted.
     """

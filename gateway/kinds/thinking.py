@@ -28,7 +28,7 @@ _SWITCHED_OFF: Final = re.compile(
 
 
 def asks_to_think(members: Members) -> bool:
-    """Return whether a member asks for thoughts or hides them; one that disables them does not."""
+    """Return whether a member asks for thoughts or hides them; disabling them does not count."""
     if _READ.isdisjoint(members):
         return False
     for name, value in members.items():

@@ -131,7 +131,7 @@ class AnswerGuard:
 def _is_stream(headers: Iterable[Header], data: bytes) -> bool:
     """Return whether the answer is an event stream, by content type, else by its first bytes.
 
-    The type is asked first, because the text of any answer may look like events.
+    The type comes first, because the text of any answer may look like events.
     """
     media = next((value for name, value in headers if name.lower() == b"content-type"), None)
     if media is None:

@@ -40,7 +40,7 @@ class CandidateQueue:
         self.enter_stage(plan)
 
     def enter_stage(self, plan: RoutingPlan) -> bool:
-        """Load a plan's candidates; return whether one of them was not asked before."""
+        """Load a plan's candidates; return whether one of them was not tried before."""
         self.plan, self.tried = plan, 0
         left = list(reversed(plan.decision.order))
         if self.asked:

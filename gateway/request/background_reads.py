@@ -1,10 +1,10 @@
 """Answers that are read to their end after the client disconnected, to learn their usage.
 
 The request's own task goes on reading, so its hold, its rows and the worker's drain do not change.
-A read ends with the answer, or is cancelled after `READ_S`. At most `READS_LIMIT` run at once, and
-teams share them fairly: if none is free, a team with at least two fewer reads than the largest
-takes one of that team's. Within a team the largest holds are read, because a cancelled read is
-booked at its bound.
+A read ends with the answer, or is cancelled after `READ_S`. At most `READS_LIMIT` run at once,
+shared fairly by teams. If none is free, a team with at least two fewer reads than the largest takes
+one of that team's. Within a team the largest holds are read, because a cancelled read is booked at
+its bound.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
 """Booked tokens of an attempt: as reported where possible, else estimated.
 
 Usage that contradicts itself or the received text is `disputed`, and booked at the most that is
-possible. Output above the text, within the hold, is no contradiction where the model may have
-thought unseen or no text came: providers bill thoughts and withheld text, often without reporting
-how much. Without usage an answer is estimated from its text plus unseen output (`hangups`); where
-nothing bounds that, the hold's bound is booked. The prompt of an unfinished answer is booked as the
-target reported it.
+possible. Output above the text is no contradiction within the hold, if the model may have thought
+unseen or no text came. Providers bill thoughts and withheld text, and many do not report how much.
+Without usage an answer is estimated from its text plus unseen output (`hangups`). Where nothing
+bounds that, the hold's bound is booked. The prompt of an unfinished answer is booked as the target
+reported it.
 """
 
 from math import ceil, inf

@@ -2,10 +2,10 @@
 
 `booked_usage` decides what was used, `usage_bill` what is booked and claimed. Where nothing bounds
 an API's output, the hold's bound is booked and marked `unseen`, as for a lost attempt. Booking less
-would let a client exceed a hard budget by disconnecting. `basis` tells reconciliation how a charge
-was made. An own engine's time follows from its tokens by the step model. If it reported none before
-it was stopped, the time follows from the elapsed time: an engine stops when told to, but its
-prefill until then kept other requests waiting.
+would let a client exceed a hard budget by disconnecting. `basis` lets reconciliation see how a
+charge was made. An own engine's time follows from its tokens by the step model. If it reported none
+before it was stopped, the elapsed time bounds it: an engine stops on request, but its prefill until
+then kept other requests waiting.
 """
 
 import msgspec

@@ -1,8 +1,8 @@
 """Decider that falls back to the configured order where a decision cannot be trusted.
 
-There are two cases. Telemetry is silent and its figures of an own engine are stale: the gateway is
-blind, the engine may be well, and sending everything to APIs would cost as much as an outage. Or
-`router.decide` raises: a defect there may cost optimality but no answer. Both are counted
+There are two cases. In one, telemetry is silent and its figures of an own engine are stale. The
+engine may be well then, and sending everything to APIs would cost as much as an outage. In the
+other, `router.decide` raises: a defect there may cost optimality but no answer. Both are counted
 (`breakeven_static_decisions_total`) and logged as errors.
 """
 

@@ -359,7 +359,7 @@ class Dispatcher(StagePlanner):
         return self.whole if whole else self.deadlines
 
     async def _read_prompt(self, attempt: Attempt) -> None:
-        """Have another engine read the prompt before the attempt's own target is asked."""
+        """Have another engine read the prompt before the attempt's own target is called."""
         plan, target = attempt.plan, attempt.step.frozen.target
         path, _ = attempt_route(plan.asked, target)
         body = without_params(attempt_body(plan, attempt.step))

@@ -2,11 +2,11 @@
 
 For an attempt that the gateway gave up, the provider's term `on_disconnect` decides. A provider
 that goes on, or may, can make all that the hold covers. One that stops may have thought unseen, or
-withheld a tool call or JSON that it sends in one piece: at most its highest seen rate, with
-`MARGIN`, for the elapsed time. Only the last usage reports searches and what they read, so such
-answers are always read to the end; without that usage the whole hold is assumed. A target that
-stays silent has failed, unless its model works in silence or its provider goes on. A complete
-answer withholds only thoughts.
+withheld a tool call or JSON sent in one piece: at most its highest seen rate, with `MARGIN`, for
+the elapsed time. The same holds after a stream that broke off. Only the last usage reports searches
+and what they read: such answers are always read to the end, and without usage the whole hold is
+assumed. A silent target has failed, unless its model works in silence or its provider goes on. A
+complete answer withholds only thoughts.
 """
 
 import math
@@ -37,7 +37,7 @@ class UnseenTerms(NamedTuple):
 
 
 def unseen_tokens(terms: UnseenTerms) -> float:
-    """Return how many tokens may have been made unseen; infinite stands for the whole hold."""
+    """Return how many tokens may have been made unseen; infinite means the whole hold."""
     if not terms.stops:
         return math.inf
     if terms.streamed and not terms.thinks:
@@ -55,7 +55,7 @@ def unseen_output(
     *,
     is_told: bool | None = None,
 ) -> float:
-    """Return the output tokens that may be unreported; infinite stands for the whole hold.
+    """Return the output tokens that may be unreported; infinite means the whole hold.
 
     `is_told`: the target's last figures can be read; None: decided by whether there are any.
     """

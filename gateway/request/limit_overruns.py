@@ -1,7 +1,7 @@
 """Output beyond the limit that a target was given, and the lesson from it.
 
-Some targets bill thoughts beside the limit: their next answers get a larger hold. Text beyond the
-limit shows that the target does not know the member's name in which the limit was sent.
+Some targets bill thoughts outside the limit: their next answers get a larger hold. Text beyond the
+limit shows that the target does not know the member in which the limit was sent.
 """
 
 from typing import NamedTuple

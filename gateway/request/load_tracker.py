@@ -307,9 +307,10 @@ class LoadReservation:
     def _feel(self, model: StepModel, until_s: float, until_steps: float) -> None:
         """Feed the step feedback: the time of the latest steps, and the model's prediction.
 
-        Both arguments count from the first token. The load in between is its mean over time. The
-        mean of both ends would be too low: an attempt's decode begins when its own prompt has just
-        been read, and ends when those of others have been. Sums of a worker that died are lost.
+        Both arguments count from the first token. The load is the mean over the time in between.
+        The mean of both ends would be too low: decoding begins when the attempt's own prompt has
+        just been read, and ends when those of others have been. Sums of a worker that died are
+        lost.
         """
         observed_s, steps = until_s - self._felt_s, until_steps - self._felt_steps
         if self._start is None or steps <= 0.0 or observed_s <= 0.0:

@@ -302,7 +302,7 @@ class UsageMeter:
 
 
 def opened_record(attempt: Attempt, opened_us: int) -> AttemptOpened:
-    """Return the journal record that opens an attempt, written before the attempt is dispatched."""
+    """Return the journal record that opens an attempt, written before the dispatch."""
     plan, step = attempt.plan, attempt.step
     target, verdict, who = step.frozen.target, step.verdict, plan.identity
     best = plan.best_own

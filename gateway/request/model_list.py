@@ -19,7 +19,7 @@ def usable_models(settings: Settings, identity: Identity) -> list[str]:
 
 
 def is_usable(settings: Settings, identity: Identity, name: str) -> bool:
-    """Return whether a key's requests may name the model; `openai/*` stands for its names."""
+    """Return whether a key's requests may name the model; `openai/*` covers all its names."""
     found = resolve_model(settings, name)
     resolved = name if found is None else found[0]
     known = found is not None or name in settings.models

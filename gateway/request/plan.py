@@ -85,7 +85,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     @property
     def model(self) -> str:
-        """The logical model, aliases resolved."""
+        """Return the logical model, with aliases resolved."""
         return self.route.model
 
     @property

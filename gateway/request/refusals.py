@@ -127,11 +127,11 @@ def over_budget(
     *,
     named: Collection[str] = (),
 ) -> RequestError:
-    """Return the 429 that names the budget and its reset, and tells SDKs not to retry.
+    """Return the 429 that names the budget and its reset, with advice not to retry.
 
     The headroom of a tag that the request set itself (`named`) is not disclosed: it may be
-    another's. If `bound_pusd` fits beside what is spent and only holds are in the way, including
-    those of requests open when the budget was declared, the error asks for a retry.
+    another's. If `bound_pusd` would fit without the holds of open requests, the error has a retry
+    delay instead. Requests that were open when the budget was declared count as well.
     """
     if bound_pusd is not None and refusal.is_for_holds(bound_pusd):
         message = f"Budget `{refusal.scope}` has room for this request once others have ended."
@@ -164,8 +164,8 @@ def queue_refusal(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> Reques
 def infeasible(plan: RoutingPlan) -> RequestError:
     """Return the error for a request that no candidate may serve, budgets aside.
 
-    It gives the reasons and whether waiting helps. If a serving target has no capacity, the status
-    is 429; if none serves, it is 503, since the client's rate is not the cause.
+    It gives the reasons and whether waiting helps. If a serving target has no capacity, the code is
+    `no_capacity`; if none serves, it is `unavailable`, since the client's rate is not the cause.
     """
     decision = plan.decision
     if decision.reason is Reason.FEATURE:
@@ -213,7 +213,10 @@ def _details(verdicts: Sequence[Verdict], reason: Reason) -> Iterator[str]:
 
 
 def _retry_delay_s(verdicts: Sequence[Verdict]) -> float:
-    """Return the seconds until a target may have capacity: an API states it, an engine is 1 s."""
+    """Return the seconds until a target may have capacity, at least `RETRY_AFTER_S`.
+
+    An API states them; an own engine may have capacity at any moment.
+    """
     waits = [
         verdict.candidate.api.retry_after_s if verdict.candidate.api else RETRY_AFTER_S
         for verdict in verdicts

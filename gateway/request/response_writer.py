@@ -1,6 +1,6 @@
-"""Relays a target's answer to the client, settles it, then sends the last byte.
+"""Relay of a target's answer to the client, its settle, and then the last byte.
 
-Content is sent at once. Finish, usage and `[DONE]` are held back until the settle is durable: a
+Content is sent at once. Finish, usage and `[DONE]` are held back until the settle is durable. So a
 client that has seen an answer's end has a row in the ledger, also after a power loss.
 """
 
@@ -196,8 +196,8 @@ class ResponseWriter:
     ) -> None:
         """Relay the target's 4xx as the answer. It is free, since nothing was generated.
 
-        It is charged if its body counts output or says that a filter read the prompt. A prompt too
-        long for this target goes to the next one, and so does an error of the gateway's own
+        It is charged if its body counts output or reports that a filter read the prompt. A prompt
+        too long for this target goes to the next one, and so does an error of the gateway's own
         configuration.
         """
         failure = _refusal_failure(attempt, status, body)

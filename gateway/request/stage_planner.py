@@ -1,9 +1,9 @@
 """Plans of a request for dispatch: the first stage that can serve it, then the next ones.
 
-A model without later stages is planned once, and waits if its policy says so. Otherwise each stage
+A model without later stages is planned once, and waits if its policy queues. Otherwise each stage
 is planned when it is due, on the state at that time. The policy's fallback for requests without a
-target holds for the whole model: only if no stage can serve does the request wait, or is it tried
-against its SLO, from the first stage on.
+target holds for the whole model. Only if no stage can serve, the request waits, or is tried against
+its SLO, from the first stage on.
 """
 
 from dataclasses import dataclass, replace

@@ -1,10 +1,10 @@
 """Checks of reported usage against the request, the received text and the hold.
 
 A provider's figures are believed if they are possible, since its invoice will have them. They are
-impossible if the text would need tokens longer than any vocabulary has or shorter than a byte, if
-output exceeds the request's limit or any context, or if a prompt of plain text has more tokens than
-the request has bytes. What is possible but above the hold is claimed and not booked: no budget pays
-more than its hold.
+impossible in three cases. The text would need tokens longer than any vocabulary has or shorter than
+a byte. Output exceeds the request's limit, or any context. A prompt of plain text has more tokens
+than the request has bytes. What is possible but above the hold is claimed and not booked: no budget
+pays more than its hold.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Shared memory of cached answers: each worker of a host writes its part and reads all.
 
-A part is a ring of bytes with an index. There are no locks: a part has one writer, and a reader
+A part is a ring of bytes with an index. There are no locks, as a part has one writer. A reader
 trusts a copy only if its digest and checksum are right, so an entry that is being overwritten is
 not found. The oldest entry is dropped first. The memory has no file (`memfd_create`): prompts and
 answers reach no disk, and are gone when the host's processes end.

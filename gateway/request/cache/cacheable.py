@@ -3,8 +3,8 @@
 A request qualifies if its answer follows from its bytes: temperature 0, a seed, an embedding, or
 `x-breakeven-cache: any`. Requests that read from outside (media URLs, searches, stored answers) or
 act (tools) do not. An answer is stored only if an equal request would get it from the policy's
-preferred target: not one cut by the gateway's cap, given by a fallback, later stage or canary, or
-booked otherwise than reported.
+preferred target. So answers are not stored that the gateway's cap cut, that a fallback, later stage
+or canary gave, or that were booked otherwise than reported.
 """
 
 from collections.abc import Iterable
@@ -151,9 +151,10 @@ def answer_name(
 ) -> bytes:
     """Return the digest under which an answer is stored.
 
-    It covers organisation, team and tags of the key, the tightest residency of model, key, request
-    and policy, the model, the targets that the policy prefers and bars, and `version`
-    (configuration, policies, overrides, prices). Entries that differ in any of them are not found.
+    It covers the key's organisation, team and tags, the model, and the tightest residency of model,
+    key, request and policy. It also covers the targets that the policy prefers and bars, and
+    `version` (configuration, policies, overrides, prices). Entries that differ in any of them are
+    not found.
     """
     who, preferred = route.identity, terms.preferred
     scope = (

@@ -1,7 +1,7 @@
 """Tools of OpenAI's Responses that the client runs, declared to chat as functions.
 
-It is a registry: one entry per type says how the tool is declared to a model, how a call is written
-and read, and what its output contains. Custom tools take one text and are named by the client.
+It is a registry: the entry of each type has its declaration for a model, the conversion of its
+calls, and the text of its output. Custom tools take one text and are named by the client.
 """
 
 from collections.abc import Callable, Mapping

@@ -2,8 +2,9 @@
 
 It is a registry: one entry per block type has its translation and the members that are read. Calls
 of Anthropic's own tools become text, so that a session may move to any model. A block that no
-target can read (a stored file, an unknown type) is refused in the user's newest message, and is a
-line of text in history, which clients send again and again. `left_out` names what is left out.
+target can read (a stored file, an unknown type) is refused in the user's newest message. In earlier
+turns, which clients send again and again, it becomes a line of text. `left_out` names what is left
+out.
 """
 
 import binascii

@@ -1,9 +1,9 @@
 """Anthropic's Messages for targets with that API: the native body, and its size.
 
 Such a target gets the client's own body, so blocks, tools and members without a form in chat are no
-reason to refuse. Where chat refuses, only such a target can serve. Still refused: names of things
-in the provider's account that another team may own (files, containers), what lets the provider
-choose a model or a place, and what has another price without a known bound.
+reason to refuse. Where chat refuses, only such a target can serve. Three things are still refused:
+names of objects in the provider's account that another team may own (files, containers), members
+that let the provider choose a model or a place, and services whose price has no known bound.
 """
 
 import json

@@ -2,9 +2,9 @@
 
 An answer is a sequence of blocks: reasoning, text, refusal, tool calls. A block opens with its
 first piece, grows with every further piece, and closes when something else begins. Calls may be
-interleaved: one without complete arguments stays open beside the next. Whole answers take the same
-path, with one piece per block. Nothing here waits, so that what the relay withholds cannot be sent
-early. Only a call is kept back until its name has arrived, which clients need first.
+interleaved: one with incomplete arguments stays open while the next begins. Whole answers take the
+same path, with one piece per block. Nothing here waits, so that what the relay withholds cannot be
+sent early. Only a call is kept back until its name has arrived, which clients need first.
 """
 
 from abc import ABC, abstractmethod
@@ -144,7 +144,8 @@ class ResponseEncoder(ABC):
         return ()
 
     def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
-        """Mark the answer as not stored, for its last event, where the dialect can say so."""
+        """Mark the answer as not stored, for its last event, where the dialect has a member for it.
+        """
 
     def repeat(self, members: Members) -> None:  # noqa: B027  (as above)
         """Repeat these members of the request in the answer, in place of those that were sent."""

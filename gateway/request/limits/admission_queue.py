@@ -1,11 +1,10 @@
 """Admission queue of policies with `queue`: bounded, fair between tenants, by deadline.
 
-There is one queue for each set of pools in each worker. The request whose turn it is plans again;
-if there is no capacity for it, the next tenant's first request plans. The others sleep. No request
-waits beyond its deadline, and one that cannot be served by then at the queue's pace is refused at
-once. Each worker keeps the shares on its own. As the kernel spreads connections over the workers, a
-host's shares are close to them; a tenant with all connections at one worker gets its share of that
-worker.
+There is one queue for each set of pools in each worker. The first request plans again; if there is
+no capacity for it, the next tenant's first request does. The others sleep. No request waits beyond
+its deadline, and one that cannot be served by then at the queue's pace is refused at once. Each
+worker keeps the shares on its own. The kernel spreads connections over the workers, so a host's
+shares are close to them. A tenant with all connections at one worker gets its share of that worker.
 """
 
 import asyncio

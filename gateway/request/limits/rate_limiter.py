@@ -2,7 +2,7 @@
 
 A request counts on arrival with the tokens that it may take: its prompt and its longest answer, or
 a usual one without a limit. When it has ended, its actual tokens replace these; any excess counts
-from then on. Hosts that share a ledger share limits: each uses its part, and asks for more before
+from then on. Hosts that share a ledger share limits: each uses its part, and requests more before
 it refuses. Lines of batches do not count.
 """
 

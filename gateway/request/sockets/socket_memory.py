@@ -101,7 +101,7 @@ class SocketStorage:
     async def open_request(
         self, members: Members, team_id: str, request_id: str, *, purpose: Purpose
     ) -> AnswerKeeper:
-        """Put the remembered conversation into `input`; the rest is as without a socket."""
+        """Expand `input` by the remembered conversation; the rest is as without a socket."""
         previous = decode_member(members, PREVIOUS, str)
         held = self._memory.find(self._socket, previous)
         if held is not None:

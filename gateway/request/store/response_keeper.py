@@ -42,7 +42,7 @@ class ResponseKeeper:
 
     @property
     def stores(self) -> bool:
-        """Whether the answer is stored."""
+        """Return whether the answer is stored."""
         return self._asked.stores
 
     @property
