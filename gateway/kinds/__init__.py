@@ -22,7 +22,7 @@ def _entry(kind: RequestKind) -> RequestKindSpec:
     return spec
 
 
-# Plain dicts: their lookups stand in the path of every request.
+# Plain dicts, since they are read for every request.
 KINDS: Final[dict[RequestKind, RequestKindSpec]] = {kind: _entry(kind) for kind in RequestKind}
 KIND_PATHS: Final[dict[str, BodyReader]] = {
     path: described.reader for spec in KINDS.values() for path, described in spec.paths.items()

@@ -3,10 +3,10 @@
 from router.prompts import RequestUnits
 
 BYTES_PER_TOKEN = 4
-LONGEST_TOKEN_BYTES = 128  # a row of blanks, in OpenAI's vocabularies
-# OpenAI counts ten tokens a second of sound, Gemini 32, Whisper's encoder sees 50.
+LONGEST_TOKEN_BYTES = 128  # a run of blanks, in OpenAI's vocabularies
+# OpenAI counts ten tokens per second of sound, Gemini 32; Whisper's encoder has 50.
 AUDIO_MS_PER_TOKEN, AUDIO_MS_PER_TOKEN_LEAST = 100, 20
-# Ultravox counts six a second, and half of a sound may be silence that is left out.
+# Ultravox counts six per second, and half of a sound may be silence that is left out.
 AUDIO_MS_PER_TOKEN_MOST = 400
 
 

@@ -53,14 +53,14 @@ from gateway.sound.sound_decoder import SoundLengths
 from router.request_kinds import RequestKind
 from router.types import Feature
 
-# Gemini's words for what an answer may be of, and for its voice: any kind of output may come.
+# Gemini's members for output media and voice: any kind of output may come.
 MODALITIES: Final = frozenset(
     ("response_modalities", "responseModalities", "speech_config", "speechConfig")
 )
 CHAT_PATH: Final = "/v1/chat/completions"
-_CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
+_CHAT = RequestKind.CHAT  # a plain name: accessing an enum member costs ten times as much
 _IMAGES = Feature.IMAGES
-# Where marks of what to cache may stand, beside messages.
+# Members besides messages that may have cache marks.
 _MARKED = frozenset(("cache_control", "tools", "functions", "system"))
 JUDGED_MEMBERS: Final = (TEMPLATE_ARGUMENTS,)
 _FETCHED = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
@@ -114,12 +114,12 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         features=features,
         session=session_of(members, session),
         members=members,
-        # A part of each kind of words may be read by one target: they add up.
+        # A target may read several of these formats, so their parts add up.
         media_parts=(request_size.media_parts(prompt) if _IMAGES in features else 0)
         + parts.pictures,
         has_sound=has_sound or _asks_for_sound(members, modalities),
         text_prompt=not has_sound,
-        files=parts.files + judged.files + judged.sounds + named,  # until each sound is decoded
+        files=parts.files + judged.files + judged.sounds + named,  # includes undecoded sounds
         late_instructions=may_instruct_late(prompt, roles),
         plain_turns=is_plain,
         template_arguments=TEMPLATE_ARGUMENTS in members,
@@ -132,7 +132,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
 def _modalities(members: Members) -> frozenset[str] | None:
     """Return the requested kinds of output; None where any may come."""
     value = decode_member(members, "modalities", Any)
-    if not value:  # an empty list asks for what comes by itself
+    if not value:  # an empty list means the default
         return None
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         return frozenset(("audio", "image"))
@@ -150,7 +150,7 @@ def _features(members: Members, media: frozenset[Feature], n: int) -> frozenset[
     kept = "store" in members and decode_member(members, "store", bool, False)
     used = text_features(members, n)
     used |= media
-    if kept:  # the provider shall keep the answer, as OpenAI does with chat completions
+    if kept:  # the provider stores the answer, as OpenAI does with chat completions
         used.add(Feature.STORE)
     return frozenset(used) if used else NO_FEATURES
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.prompt_parts import once
 
-PAGE_BYTES: Final = 64 * 1024  # of Base64: of a PDF with pictures and text, roughly
-PAGES_LIMIT: Final = 100  # that most vendors read of one file
+PAGE_BYTES: Final = 64 * 1024  # of Base64 per page, roughly, for a PDF with pictures and text
+PAGES_LIMIT: Final = 100  # maximum that most vendors read of one file
 _HINT: Final = b'"file_data"'
 _DATA: Final = "data:"
 _MARK: Final = ";base64,"

@@ -25,10 +25,10 @@ class MediaCounts(NamedTuple):
 
 NO_MEDIA: Final = MediaCounts(0, 0, 0)
 _UNREADABLE: Final = MediaCounts(0, 0, 1)
-_PICTURES: Final = ("image_url", "input_image")  # no set: a type may be a list without a hash
+_PICTURES: Final = ("image_url", "input_image")  # no set: a type may be an unhashable list
 _SOUNDS: Final = ("input_audio", "audio_url")
 _VENDORS: Final = ("image", "image_base64", "image_file")
-# Members that hold a picture in the words of other vendors than OpenAI.
+# Members with a picture in formats of other vendors than OpenAI.
 _SOURCES: Final = frozenset(("image", "image_base64", "image_file", "url", "data", "bytes"))
 _SOUND_DATA: Final = re.compile(
     r"data:(?:audio/[a-z0-9.+-]+)?(?:;[a-z-]+=[^;,:]*)*;base64,", re.IGNORECASE

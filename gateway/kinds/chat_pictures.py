@@ -22,15 +22,15 @@ from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.prompt_media import PictureSize
 from gateway.kinds.prompt_parts import once
 
-MEASURED_BYTES: Final = 32 * 1024 * 1024  # of Base64 in one request; what comes later has no size
-_DATA: Final = b"data:image"  # JSON may write the slash as an escape
+MEASURED_BYTES: Final = 32 * 1024 * 1024  # of Base64 in one request; later pictures get no size
+_DATA: Final = b"data:image"  # JSON may escape the slash
 _URL: Final = "data:image/"
 _MARK: Final = ";base64,"
 _PART: Final = frozenset(("type", "image_url", "cache_control"))
 _INSIDE: Final = frozenset(("url", "detail", "format"))
 _PLAIN: Final = TEXT_MEMBERS | {"response_format", "audio"}
-# How others name what changes the tokens of a picture (`vl_high_resolution_images`, `min_pixels`,
-# `mm_processor_kwargs`, `max_dynamic_patch`, `size`, ...); a name may be written in escapes.
+# Vendors' members that change the tokens of a picture (`vl_high_resolution_images`, `min_pixels`,
+# `mm_processor_kwargs`, `max_dynamic_patch`, `size`, ...); names may be written in escapes.
 _CUTS: Final = re.compile(
     rb"imag|pict|pixel|resolution|visi|visual|media|multimodal|mm_|detail|tile|crop|patch|slice"
     rb"|resi[zs]e|size|edge|scale|processor|preproc|vl_|_res|quality|frame|\\u00",
@@ -105,7 +105,7 @@ def _size_of(found: _FoundPicture, steps: StepLimit) -> PictureSize | None:
         return None
     try:
         first, *behind = read_sizes(binascii.a2b_base64(found.data, strict_mode=True), steps)
-    except ValueError:  # also without a size; what is wrong with it says its target
+    except ValueError:  # no size, too; the target reports the error
         return None
     return PictureSize(first.width, first.height, found.detail, tuple(behind))
 

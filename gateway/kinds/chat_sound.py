@@ -19,13 +19,13 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.sound.sound_decoder import SoundLengths
 from router.prompts import RequestUnits
 
-SOUNDS_LIMIT: Final = 8  # that are decoded of one request: each takes a process of its own
-WAIT_S: Final = 90.0  # for all of them, with what else waits for the decoder
-_BLANKS: Final = re.compile(r"\s+")  # lines of Base64, as mail has them
+SOUNDS_LIMIT: Final = 8  # decoded per request, each in a process of its own
+WAIT_S: Final = 90.0  # for all of them, including the wait for a decoder
+_BLANKS: Final = re.compile(r"\s+")  # line breaks of Base64, as in mail
 
 
 class _SoundPart(NamedTuple):
-    text_bytes: int  # of the request that are the sound
+    text_bytes: int  # of the request's text that are the sound
     sound: bytes
 
 
@@ -35,7 +35,7 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
     if not request.media_parts or messages is None:
         return request
     text_bytes = known = tokens = tokens_bound = 0
-    with suppress(TimeoutError):  # what is not heard by then stays a file
+    with suppress(TimeoutError):  # sounds not decoded by then stay files
         async with asyncio.timeout(WAIT_S):
             for part in await asyncio.to_thread(_sound_parts, bytes(messages)):
                 lasts = await decode_length(part.sound, sounds)
@@ -64,7 +64,7 @@ def _sound_parts(messages: bytes) -> list[_SoundPart]:
             break
         try:
             sound = binascii.a2b_base64(_BLANKS.sub("", data), strict_mode=True)
-        except ValueError:  # its target says what is wrong with it, or reads it otherwise
+        except ValueError:  # the target reports the error, or reads it in another way
             continue
         if sound:
             found.append(_SoundPart(len(data), sound))

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from backends.chunks import read_chunk
 from backends.text_length import ENCODED_FROM
 
-LIMIT_BYTES = 4096  # around the text: whatever is longer has more than text in it
+LIMIT_BYTES = 4096  # around the text; a longer chunk has more than text
 _KEY = b'"content":"'
 _USAGE = b',"usage":'
 _NUMBER = rb"(?:0|[1-9][0-9]{0,14})"
 _COUNTS = re.compile(rb'\{"[a-z_]+":%b(?:,"[a-z_]+":%b)*\}' % (_NUMBER, _NUMBER)).fullmatch
 _END = b"}\n\n"
-_new = tuple.__new__  # a named tuple built without its keyword layer: half the time
+_new = tuple.__new__  # a named tuple built without its keyword layer, in half the time
 _PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
@@ -62,17 +62,17 @@ def likeness_of(event: bytes, read: TemplateMatch) -> ChunkTemplate | None:
     if begin < len(_KEY) or end < begin:
         return None
     tail = len(event) - len(read.usage) - len(_END)
-    if begin + tail - end > LIMIT_BYTES:  # it would be held for as long as its stream lasts
+    if begin + tail - end > LIMIT_BYTES:  # the template is kept as long as the stream lasts
         return None
     found = ChunkTemplate(event[:begin], event[end:tail])
     return found if found.middle.endswith(_USAGE) and found.match_event(event) == read else None
 
 
-# Where the words of a chunk begin, in any of the places that are read.
+# The beginning of a chunk's text, in any of the members that are read.
 _WORDS = re.compile(rb'"(?:content|reasoning_content|reasoning|text)": ?"(?!")')
-_PADDING = re.compile(rb'"obfuscation": ?"')  # OpenAI's, which evens out the sizes of events
+_PADDING = re.compile(rb'"obfuscation": ?"')  # OpenAI's padding, which hides the sizes of texts
 _PROBE = b"a word of the frame alone"
-_TRIES = 4  # chunks in turn that are like none before: then all are read in full
+_TRIES = 4  # chunks in a row without a match; then all are fully read
 
 
 class WordFrame(NamedTuple):

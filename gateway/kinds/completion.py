@@ -45,7 +45,7 @@ from router.request_kinds import RequestKind
 from router.types import Feature
 
 DEFAULT_MAX_TOKENS = 16  # OpenAI's documented default of completions
-_COMPLETION = RequestKind.COMPLETION  # a plain name: asking the enumeration costs ten times as much
+_COMPLETION = RequestKind.COMPLETION  # a plain name: accessing the enum costs ten times as much
 
 
 def read_completion(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:

@@ -13,7 +13,7 @@ class ContentFindings(msgspec.Struct, frozen=True):
     found: tuple[tuple[str, int], ...] = ()
     actions: tuple[str, ...] = ()
     kept_for: str = ""
-    terms: ContentTerms = ()  # of the policy that it was inspected under
+    terms: ContentTerms = ()  # of the policy under which it was inspected
 
     @property
     def is_clean(self) -> bool:

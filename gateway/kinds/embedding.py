@@ -51,7 +51,7 @@ from ledger.unit_usage import tokens_of_embedding
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 
-INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
+INPUTS_LIMIT = 2048  # OpenAI's limit, by its reference of `/v1/embeddings` (2026-11)
 
 
 def read_embedding(members: Members, *, session: str | None) -> InferenceRequest:
@@ -107,7 +107,7 @@ def _media_of(members: Members) -> InputMedia:
         if name in members and bytes(members[name]) not in _NOTHING:
             found = found.add(InputMedia(FETCHED, 1))
     text = bytes(members["input"])
-    if b":" in text or b"/" in text or b"\\" in text:  # a list of token ids has none of them
+    if b":" in text or b"/" in text or b"\\" in text:  # token ids have none of these characters
         given: Any = msgspec.json.decode(text)
         found = found.add(media_of_inputs(given if isinstance(given, list) else [given]))
     return found
@@ -162,7 +162,7 @@ SPEC: Final = RequestKindSpec(
     units=None,
     relay=chat_relay,
     read_answer=None,
-    answer_has_text=False,  # reading the numbers took 23 ms of the loop's time
+    answer_has_text=False,  # parsing the numbers took 23 ms of the event loop
     generated=False,
     ranked=False,
     prefix_member=None,

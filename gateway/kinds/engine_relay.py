@@ -9,7 +9,7 @@ from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_
 from gateway.kinds.relay import ByteRelay
 from gateway.kinds.stream_usage import check_usage
 
-PLAIN_CHUNK_BYTES = 2048  # a longer one is looked through for words and usage in odd places
+PLAIN_CHUNK_BYTES = 2048  # longer chunks are searched for text and usage in unknown members
 
 
 class EventRelay(ByteRelay):
@@ -31,7 +31,7 @@ class EventRelay(ByteRelay):
         """
         super().__init__(hide_usage, choices=choices, keep_running=keep_running)
         self._n = max(1, n)
-        self._like: ChunkTemplate | None = None  # the last chunk that was read in full
+        self._like: ChunkTemplate | None = None  # template of the last chunk that was fully read
         self._running: dict[int, bytes] = {}
 
     def feed(self, chunk: bytes) -> bytes:
@@ -49,7 +49,7 @@ class EventRelay(ByteRelay):
 
     @property
     def counts(self) -> tuple[int, int] | None:
-        if self._choices == 1 and not self.usage_final and self._running:  # of every chunk
+        if self._choices == 1 and not self.usage_final and self._running:  # every chunk has it
             return read_counts(self._running[0]) or super().counts
         return super().counts
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.http.body import Members, holds
 
-# Vendors' members of a request for files, pictures and films; sound of an answer is `audio`.
+# Vendors' members for files, pictures and films; `audio` is about the answer.
 _NAMES: Final = frozenset((
     "attachments", "audio_urls", "audios", "file", "file_id", "file_ids", "file_url", "file_urls",
     "files", "image", "image_data", "image_url", "image_urls", "images", "media", "multimodal_data",

@@ -14,8 +14,8 @@ from gateway.http.body import Members, decode_member
 from gateway.kinds.prompt_parts import once
 
 _TOOLS = ("tools", "functions")
-# OpenAI's, xAI's, OpenRouter's, Groq's, DashScope's, Qianfan's, Cohere's, Anthropic's and Azure's,
-# and words that several use. An empty object is a search with its defaults.
+# Of OpenAI, xAI, OpenRouter, Groq, DashScope, Qianfan, Cohere, Anthropic and Azure, and names
+# that several vendors use. An empty object is a search with its defaults.
 SEARCHES = (
     "web_search_options", "search_parameters", "plugins", "compound_custom", "enable_search",
     "web_search", "connectors", "data_sources", "mcp_servers", "search_options", "container",
@@ -29,13 +29,13 @@ SEARCHES = (
 _NOTHING = (b"null", b"false", b"[]", b"0", b'""')
 _ABSENT = msgspec.Raw(b"null")
 _LOOKED_AT = frozenset((*_TOOLS, *SEARCHES))
-# Members that say themselves that they are off: Qianfan's and xAI's. Others ignore such words.
+# Members with a switch of their own: Qianfan's and xAI's. Others ignore such values.
 _OFF: dict[str, tuple[str, object]] = {
     "web_search": ("enable", False),
     "search_parameters": ("mode", "off"),
 }
-_ON_THE_CLIENT = frozenset({"function", "custom"})  # what runs where the answer is read
-# Gemini's, which are named by a member, whatever stands beside it.
+_ON_THE_CLIENT = frozenset({"function", "custom"})  # tools that the client runs
+# Gemini's tools, named by a member, whatever the others are.
 _NAMED_BY_MEMBER = frozenset((
     "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval",
     "enterpriseWebSearch", "enterprise_web_search", "googleMaps", "google_maps", "urlContext",
@@ -106,7 +106,7 @@ def _kinds(tools: msgspec.Raw) -> set[str]:
             return {tool.type for tool in plain}
     try:
         given = json.loads(bytes(tools), object_pairs_hook=once)
-    except (ValueError, RecursionError):  # a name stands there twice: which counts is unknown
+    except (ValueError, RecursionError):  # a member repeats: which one counts is unknown
         return {_UNREADABLE}
     each = given if isinstance(given, list) else [given]
     return {_kind(item) for item in each if isinstance(item, dict)}
@@ -122,7 +122,7 @@ def _stand_once(tools: msgspec.Raw) -> bool:
     kept = sum(
         len(name) + len(memoryview(value)) for tool in members for name, value in tool.items()
     )
-    # Quotes and colon of each name, commas between members and between tools, brackets of both.
+    # Quotes and colon of each name, commas between members and tools, brackets of both.
     compact = kept + 4 * names - len(members) + 2 * len(members) + len(members) - 1 + 2
     spaced = compact + 2 * names - len(members) + len(members) - 1
     return len(memoryview(tools)) in (compact, spaced)
@@ -133,7 +133,7 @@ def _kind(tool: dict[str, Any]) -> str:
     named = next((name for name in tool if name in _NAMED_BY_MEMBER), None)
     if named is not None:
         return named
-    # Servers in Go read a name in any case.
+    # Servers in Go accept names in any case.
     if any(name not in _JUDGED and name.casefold() in _JUDGED for name in tool):
         return _UNREADABLE
     kind = str(tool.get("type") or "function")

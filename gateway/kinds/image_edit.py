@@ -36,13 +36,13 @@ from router.request_kinds import RequestKind
 from router.types import Feature
 
 IMAGES_MOST: Final = 16  # OpenAI's own limit (2026-11)
-# Bytes of text that a picture counts as, beside what a picture is held at (`picture_tokens`):
+# Bytes of text that a picture counts as, in addition to its tokens (`picture_tokens`):
 # gpt-image-1 reads at most 6,240 tokens more than its tiles with `input_fidelity: high`.
 IMAGE_BYTES: Final = 8_192
 _IMAGE, _MASK, _DONE = "image", "mask", "image_edit.completed"
 _SENT: Final = frozenset((_IMAGE, f"{_IMAGE}[]", _MASK))
 _FEATURES: Final = frozenset((Feature.IMAGES,))
-# Pictures by another name, or by an address, which a target may read in their place.
+# Pictures under other names, or at URLs, which a target may read instead.
 _ELSEWHERE: Final = frozenset((
     "file", "file_id", "file_ids", "files", "image_file", "image_url", "image_urls", "images",
     "init_image", "input_image", "input_images", "input_reference", "mask_url", "reference_images",
@@ -171,6 +171,6 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/images",
-    otel_operation="image_edit",  # the conventions have no word for it
+    otel_operation="image_edit",  # the conventions have no name for it
     catalog=CatalogFacts("image_edit", takes="image", gives="image"),
 )

@@ -53,19 +53,19 @@ from router.request_kinds import RequestKind
 from router.types import RoutingRequest
 
 PICTURES_MOST: Final = 10  # OpenAI's own limit (2026-11)
-PARTIAL_MOST, PARTIAL_TOKENS = 3, 256  # of each picture; OpenAI counts 100 tokens for one
-# Tokens of a picture by quality, estimated and at most: OpenAI's prices of a picture over those of
-# a token, gpt-image-1 to gpt-image-2.5, with room (LiteLLM's map of 2026-10). Up to 1.6 megapixels
-# no picture has more than 7,033, up to 8.3 none more than 13,367.
+PARTIAL_MOST, PARTIAL_TOKENS = 3, 256  # per picture; OpenAI counts 100 tokens for one
+# Tokens of a picture by quality, estimate and maximum: OpenAI's prices of a picture over those of
+# a token, gpt-image-1 to gpt-image-2.5, with a margin (LiteLLM's map of 2026-10). Up to 1.6
+# megapixels no picture has more than 7,033, up to 8.3 none more than 13,367.
 _TOKENS: Final = {"low": (400, 1_024), "medium": (1_600, 4_096)}
 USUAL_TOKENS, SMALL_TOKENS, LARGE_TOKENS = 4_200, 8_192, 16_384
 SMALL_PIXELS: Final = 1_600_000
-TEXT_TOKENS: Final = 1_024  # of thoughts and words beside the pictures
+TEXT_TOKENS: Final = 1_024  # for thoughts and text besides the pictures
 _END: Final = "completed"
 _DONE: Final = f"image_generation.{_END}"
 _GROWTH: Final = 4 / 3  # pictures of one answer differ by less in their tokens
 _MADE: Final = ReachableMedia(audio_input=False, audio_output=False)
-# A picture to begin with, in words of vendors: each is read at a price that no hold has.
+# Vendors' members for an input picture: each is charged at a price that no hold covers.
 _PICTURES_IN: Final = frozenset((
     "image", "image_url", "image_urls", "images", "init_image", "input_image", "input_images",
     "input_reference", "mask", "mask_url", "reference_images",
@@ -205,7 +205,7 @@ class PictureRelay(TypedRelay):
     def __init__(self, pictures: int, done: str = _DONE) -> None:
         super().__init__(done, choices=pictures)
         self._form: dict[str, str] = {}
-        self._figures: list[bytes] = []  # of pictures that each tell one
+        self._figures: list[bytes] = []  # of single pictures
         self._made = self._lost = self._parts = 0
         part = done.removesuffix(_END) + "partial_"
         self._one_made, self._one_failed = part + "succeeded", part + "failed"
@@ -232,7 +232,7 @@ class PictureRelay(TypedRelay):
             self._told.end(is_whole=False)
         elif event.type == self._done:
             if self._parts and event.b64_json is NULL and event.url is NULL:
-                self._finished.update(range(self._choices))  # it is the end of all
+                self._finished.update(range(self._choices))  # the end of all pictures
             else:
                 self._made += 1
                 if (raw := usage_bytes(event.usage)) is None:
@@ -336,6 +336,6 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/images",
-    otel_operation="image_generation",  # the conventions have no word for it
+    otel_operation="image_generation",  # the conventions have no name for it
     catalog=CatalogFacts("image_generation", gives="image", price="picture_pusd"),
 )

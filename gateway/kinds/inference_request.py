@@ -36,40 +36,40 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     features: frozenset[Feature]
     session: str | None
     members: Members
-    # From another dialect: what stands in for `members` at targets that take marks of what to
-    # cache. Its limit has each target's own name, because the client named none of chat's.
+    # From another dialect: replaces `members` at targets that accept cache marks. The limit has the
+    # target's own name, because the client used none of chat's names.
     translated: Members | None = None
-    form: FormRequest | None = None  # in place of `members`, where a file is asked about
-    extent: RequestUnits | None = None  # of kinds that have no conversation
-    media_parts: int = 0  # pictures and films, or more: texts may look like them
-    has_sound: bool = False  # in the prompt, or asked for as output
+    form: FormRequest | None = None  # in place of `members`, for requests with a file
+    extent: RequestUnits | None = None  # of kinds without a conversation
+    media_parts: int = 0  # upper bound of pictures and films, as texts may look like them
+    has_sound: bool = False  # in the prompt, or requested as output
     text_prompt: bool = False  # no part of the prompt can be sound
-    files: int = 0  # that the target opens, or more; sounds that are not decoded are among them
-    without_pictures: bool = False  # `modalities` name none
-    sound_tokens: int = 0  # of sounds in a conversation that are not in `prompt_bytes`
+    files: int = 0  # upper bound of files that the target opens, including undecoded sounds
+    without_pictures: bool = False  # `modalities` do not include pictures
+    sound_tokens: int = 0  # tokens of sounds in a conversation that are not in `prompt_bytes`
     sound_tokens_bound: int = 0
     pictures: tuple[PictureSize, ...] = ()  # of known size, among `media_parts`
-    picture_bytes: int = 0  # of `prompt_bytes`: data of pictures, of known size or not
-    seldom_read_bytes: int = 0  # that few targets read as a part of the prompt, or write into it
-    unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
-    ignored: tuple[str, ...] = ()  # members that were sent, and that no target gets
-    late_instructions: bool = False  # may stand behind the first message
-    plain_turns: bool = False  # `messages` are texts with a role and a name: nothing is marked
-    template_arguments: bool = False  # are among `members`, for targets that take them
-    residency: Residency = Residency.ANY  # of what the prompt is made of: stored answers
-    # What else a target must offer, each with the place in the client's body that asks for it.
+    picture_bytes: int = 0  # part of `prompt_bytes`: data of pictures, of known size or not
+    seldom_read_bytes: int = 0  # that few targets read in the prompt or write into it
+    unread_pictures: int = 0  # pictures of unknown size whose data are in `picture_bytes`
+    ignored: tuple[str, ...] = ()  # members that were sent and reach no target
+    late_instructions: bool = False  # an instruction may follow the first message
+    plain_turns: bool = False  # `messages` are texts with role and name, without marks
+    template_arguments: bool = False  # in `members`, for targets that accept them
+    residency: Residency = Residency.ANY  # of the stored answers in the prompt
+    # Further features that a target needs, each with its place in the client's body.
     asked_by: Mapping[Feature, str] = msgspec.field(default_factory=dict)
-    # The same without media of earlier turns, where no target can serve all of it.
+    # The request without media of earlier turns, if no target can serve all of it.
     instead: "InferenceRequest | None" = None
-    native: NativeRequest | None = None  # for targets that speak its client's dialect
-    searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
-    content: ContentFindings | None = None  # what detectors found; None: it was not inspected
-    # The same without its oldest turns, by at least so many bytes, where no context holds it.
+    native: NativeRequest | None = None  # for targets with the client's dialect
+    searches_limit: int = 0  # searches that the target may make; 0: no stated limit
+    content: ContentFindings | None = None  # findings of detectors; None: not inspected
+    # The request without its oldest turns, at least that many bytes, if no context holds it.
     shorten: "Callable[[int], InferenceRequest | None] | None" = None
-    # What of it is stored with its answer, in its client's words; masked with all else. None:
-    # what may be stored is not known.
+    # Members stored with the answer, as the client wrote them, and masked like the rest. None: what
+    # may be stored is unknown.
     kept: Members | None = msgspec.field(default_factory=dict)
-    # No other service tier may serve it: another dialect's word, which is not among `members`.
+    # Only the standard tier may serve it: another dialect's value, which is not in `members`.
     standard_tier: bool = False
 
     def with_ignored(self, names: tuple[str, ...]) -> "InferenceRequest":

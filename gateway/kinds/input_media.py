@@ -25,16 +25,16 @@ class InputMedia(NamedTuple):
 
 
 NO_MEDIA: Final = InputMedia(_NO_FEATURES, 0)
-# Vendors' members for a file: Cohere's, Voyage's, Jina's, Bedrock's.
+# File members of Cohere, Voyage, Jina and Bedrock.
 MEDIA_MEMBERS: Final = frozenset((
     "audio", "content", "contents", "file", "files", "image", "images", "inputImage", "inputs",
     "media", "video", "videos",
 ))  # fmt: skip
-# Members of an input that is an object; its text has other names.
+# Members of an input object; its text has other names.
 _OBJECT_MEMBERS: Final = MEDIA_MEMBERS | {
     "audio_url", "document", "file_id", "file_url", "image_url", "pdf", "video_url",
 }  # fmt: skip
-# A file's text, or its address at a store: no model reads one as words.
+# A file's data, or its address in a store: no model reads these as text.
 _DATA: Final = re.compile(r"data:[^,\s]*;base64,", re.IGNORECASE)
 _KEPT: Final = re.compile(r"(?:(?!https?:)[a-z][a-z0-9+.-]*://|files/)\S+\Z", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://\S+\Z", re.IGNORECASE)

@@ -23,9 +23,9 @@ from ledger.prices.book import Price
 from ledger.usage_figures import BESIDE, UsageContradiction, UsageError
 from router.types import RoutingRequest
 
-TOO_SHORT = 2  # times a stated length that a sound may have: some leave silence out
-SIGN_CHARACTERS = 16  # that a vendor may count as one: an emoji of a family has 7
-PICTURE_TOKENS_LEAST = 16  # of one that was made; the smallest that a vendor lists has 100
+TOO_SHORT = 2  # factor below a known duration that is allowed, as some leave silence out
+SIGN_CHARACTERS = 16  # that a vendor may count as one: a family emoji has 7
+PICTURE_TOKENS_LEAST = 16  # per generated picture; the smallest that a vendor lists has 100
 
 
 class SentRequest(NamedTuple):
@@ -63,8 +63,8 @@ def usage_of(
     if counted is not None and sent is not None:
         partial = outcome.usage_behind and not outcome.is_whole
         if partial or (outcome.is_given_up and not outcome.usage_final):
-            counted = None  # of the beginning: what was made of the rest is not told
-        elif outcome.usage_behind:  # more came behind it: that is no contradiction
+            counted = None  # partial usage: the rest is not reported
+        elif outcome.usage_behind:  # more came after it, which is no contradiction
             counted, lags = _most_of(counted, units.estimate(request, said)), True
         elif (
             _is_too_short(counted, units, request)
@@ -112,7 +112,7 @@ def _is_too_low(
         return True
     heard_ms = guess.audio_ms
     if counted.audio_ms or not prompt or not heard_ms:
-        return False  # no sound, or one that is counted by its length
+        return False  # no sound, or one counted by its duration
     if units.exact(request) and prompt * AUDIO_MS_PER_TOKEN_MOST < heard_ms:
         return True
     return said_bytes > LONGEST_TOKEN_BYTES * counted.output
@@ -126,7 +126,7 @@ def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
     if counted.searches or counted.audio_ms:
         return False
     if not counted.prompt and (counted.characters or counted.pictures):
-        return False  # charged by these
+        return False  # charged in these units
     return counted.prompt < least_prompt_tokens(sent.members, sent.context, counted.prompt + 1)
 
 
@@ -168,7 +168,7 @@ def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCount
     except UsageContradiction as error:
         return error.most, True
     except UsageError:
-        return None, False  # implausible usage is not money: `basis` and the flag show it
+        return None, False  # implausible usage is not booked: `basis` and the flag show it
 
 
 def _charged_counts(tokens: TokenCounts, price: Price) -> tuple[int, ...]:

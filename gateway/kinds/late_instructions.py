@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.http.body import encode_raw
 
-_ROLES: Final = ("system", "developer")  # no set: a role may be a list, which has no hash
+_ROLES: Final = ("system", "developer")  # no set: a role may be an unhashable list
 _RESULTS: Final = ("tool", "function")
 _SEPARATOR: Final = "\n\n"
 
@@ -46,11 +46,11 @@ def move_instructions(messages: bytes) -> msgspec.Raw | None:
 
 def _moved(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
-    waiting: list[Any] = []  # contents for the next turn of the user
+    waiting: list[Any] = []  # contents for the next user turn
     for message in given:
         role = message.get("role")
         if role in _ROLES:
-            if told and _leads(told[-1]):  # nobody has spoken yet, or the user was last
+            if told and _leads(told[-1]):  # the user, or no one, was last
                 told[-1] = _with(told[-1], [told[-1]["content"], message["content"]])
             elif told:
                 waiting.append(message["content"])
@@ -59,7 +59,7 @@ def _moved(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         if role == "user":
             told.append(_with(message, [*waiting, message["content"]]))
-        elif role in _RESULTS:  # stay beside their call
+        elif role in _RESULTS:  # results stay next to their call
             told.append(message)
             continue
         else:

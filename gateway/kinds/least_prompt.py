@@ -22,16 +22,16 @@ _SIDES: Final = ("text_1", "text_2", "queries", "items", "data_1", "data_2")  # 
 _PAIRED: Final = frozenset(("query", "queries", "text_1", "data_1"))
 _PROMPTS: Final = frozenset(("messages", "prompt", "input", "query"))
 _READ: Final = frozenset((*_PROMPTS, *_LISTS, *_SIDES, "tools", "functions"))
-# How vendors name that a prompt may be cut to a context: OpenRouter's `transforms` and plugins,
-# Cohere's, vLLM's and TEI's truncation, Anthropic's edits of a context.
+# Vendors' members that let a prompt be cut to a context: OpenRouter's `transforms` and plugins,
+# truncation of Cohere, vLLM and TEI, Anthropic's context edits.
 _SHORTENS: Final = re.compile(
     rb"trunc|transforms|middle.?out|compress|context_management|plugins|max_input|num_ctx",
     re.IGNORECASE,
 )
-# Tokens that a model of embeddings or rankings reads of a text at least, of what it cuts: half of
-# the shortest context of any (128: paraphrase-multilingual-MiniLM-L12-v2), for a query beside it.
+# Tokens that a model of embeddings or rankings reads at least of a text that it cuts: half of the
+# shortest context (128: paraphrase-multilingual-MiniLM-L12-v2), as a query may take the rest.
 LEAST_READ: Final = 64
-# Of encoded text: quotes, and what blanks are made of.
+# In encoded text: quotes, and bytes of which blanks consist.
 _MAY_BE_BLANKS: Final = b' "\\fnrt' + bytes(range(0x80, 0x100))
 LONGEST_ESCAPE: Final = 6  # bytes of JSON for one byte of text
 MOST_TOKENS: Final = 2**53  # of any prompt
@@ -72,7 +72,7 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
     # A ranking's document shares its context with the query, which has at most half of it.
     pairs = context is not None and not _PAIRED.isdisjoint(members)
     each = LEAST_READ if context is None else context // 2 if pairs else context
-    # Beside a prompt of another kind they are a vendor's members, which nobody has to read.
+    # With a prompt of another kind these are a vendor's members, which a target may ignore.
     sides = () if not _PROMPTS.isdisjoint(members) else _SIDES
     for name in (*_LISTS, *sides):
         if name in members:
@@ -167,7 +167,7 @@ def _id_counts(raw: bytes) -> list[int]:
 def _text_sizes(raw: bytes) -> list[int]:
     """Return the bytes of each text of a member, a text or a list; objects do not count."""
     if b'"' not in raw:
-        return []  # numbers of tokens, perhaps very many: `_id_counts`
+        return []  # token ids, perhaps very many: `_id_counts`
     try:
         value = _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -22,10 +22,10 @@ _JUDGED: Final = {name.casefold(): name for name in sorted(_NAMES)}
 def refuse_other_spellings(members: Mapping[str, Any]) -> None:
     """Raise `RequestError` for a name that differs only in case from one that is checked."""
     names = "".join(members)
-    if names.isascii() and names.islower():  # of almost every request
+    if names.isascii() and names.islower():  # almost every request
         return
     for name in members:
-        usual = _JUDGED.get(name.casefold(), name)  # as Go compares: the sign of Kelvin is a k
+        usual = _JUDGED.get(name.casefold(), name)  # Go's comparison: the Kelvin sign equals k
         if usual != name and name not in _NAMES:
             raise RequestError(
                 "bad_request", f"`{name}` is written `{usual}`: send that.", param=name

@@ -33,7 +33,7 @@ from ledger.unit_usage import tokens_of_reranking
 from router.request_kinds import RequestKind
 from router.types import Feature, RoutingRequest
 
-DEFAULT_MODEL: Final = "omni-moderation-latest"  # OpenAI's own, where a request names none
+DEFAULT_MODEL: Final = "omni-moderation-latest"  # OpenAI's default, if a request names none
 INPUTS_LIMIT = 2048
 
 
@@ -65,7 +65,7 @@ def read_moderation(members: Members, body: IncomingBody) -> InferenceRequest:
         session=body.session,
         members=members,
         media_parts=pictures,
-        files=pictures,  # of any size: held at a context
+        files=pictures,  # of any size: held at a whole context
     )
 
 
@@ -141,7 +141,7 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/moderations",
-    otel_operation="moderation",  # the conventions have no word for it
+    otel_operation="moderation",  # the conventions have no name for it
     openinference_kind="GUARDRAIL",
     catalog=CatalogFacts("moderation"),
 )

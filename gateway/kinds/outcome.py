@@ -11,7 +11,7 @@ from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Status
 
 CLIENT_LEFT = 499  # the status that proxies log for a client that closed its connection
-REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
+REFUSED = "refused"  # the target's own 4xx: the client's fault
 _SILENCES = frozenset({HeadTimeout.kind, IdleTimeout.kind})
 
 
@@ -76,7 +76,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         return replace(self, status="client_gone", http_status=CLIENT_LEFT, read_on=True)
 
     def __repr__(self) -> str:
-        return f"Outcome({self.status!r}, {self.http_status})"  # an answer is nobody's to show
+        return f"Outcome({self.status!r}, {self.http_status})"  # an answer must not be in logs
 
     @classmethod
     def cut(

@@ -21,19 +21,19 @@ from ledger.prices.rates import TEXT_ALONE
 from router.prompts import RequestUnits
 from router.types import RoutingRequest
 
-PAIRS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
-# Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is
-# several of them (its pricing page, 2026-11). A query takes at most half of that.
+PAIRS_LIMIT = 10_000  # highest limit of any provider: Cohere's (2026-11)
+# Cohere: up to 100 documents are one search. A document of more than 500 tokens with its query
+# counts as several (its pricing page, 2026-11). A query takes at most half of that.
 SEARCH_DOCUMENTS = 100
 CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
-MARK_BYTES = 3  # the quotes and comma of a text: more than the marks that a model sets between two
-# How an encoded input begins that may be a file; escapes may stand for any of it.
+MARK_BYTES = 3  # a text's quotes and comma: more than a model's separators
+# The beginning of an encoded input that may be a file; escapes may replace any of it.
 _MAY_BE_FILE: Final = re.compile(
     rb'\A\s*(?:\{|"\s*(?:data:|[a-z][a-z0-9+.-]*://|files/)|"[^"\\]{0,16}\\)', re.IGNORECASE
 )
-# `media_parts` counts these.
+# Counted by `media_parts`.
 _COUNTED: Final = frozenset(("image_url", "video_url", "audio_url", "input_audio"))
-_TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
+_TEXTS: Final = (b'"', b"[", b"{")  # the beginnings of values that may hold text
 
 
 def extent_of_pairs(query: int, sizes: Sequence[int]) -> RequestUnits:

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-# Text that nobody closes goes on to the end: a search that fails there would begin again at each
-# of its quotes, and take a time that grows with the square.
+# An unclosed text matches up to the end. Otherwise a failing search would restart at each of its
+# quotes, in quadratic time.
 TEXT: Final = rb'"(?:[^"\\]|\\(?s:.))*+(?:"|\\?\Z)'
 _VALUE = re.compile(rb'"(?:pattern|regex|whitespace_pattern)"\s*+:\s*+(' + TEXT + rb")")
 _GRAMMAR = re.compile(rb'"grammar"\s*+:\s*+(' + TEXT + rb")")
@@ -27,7 +27,7 @@ _MARK = re.compile(
 _REPEAT = re.compile(r"\{\s*+(\d*+)\s*+,?\s*+(\d*+)\s*+\}")
 _GROUP = re.compile(r"[)}][?*+]*+\s*+\{")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*+("?)')
-_DIGITS, _NO_END = 9, 10**9  # of a number that anybody means; what a longer one counts as
+_DIGITS, _NO_END = 9, 10**9  # digits of a sensible number; a longer one counts as the second value
 
 
 def patterns(text: bytes) -> Iterator[str]:
@@ -60,7 +60,7 @@ def decode_text(text: bytes) -> str:
     """Return the text of a JSON string that was cut out of a valid document."""
     try:
         return msgspec.json.decode(text, type=str)
-    except msgspec.MsgspecError:  # no text after all: a name's end may be another's beginning
+    except msgspec.MsgspecError:  # no text after all: the end of a name looked like its beginning
         return text.decode(errors="replace")
 
 

@@ -25,7 +25,7 @@ _COUNTS: Final = frozenset((
     "maximages", "niter", "num", "numimages", "numimagesperprompt", "numoutputs",
     "numberofimages", "numberofresults", "samplecount", "samples", "sequentialimagegeneration",
 ))  # fmt: skip
-# What a picture's form is called beside `size` and `quality`: which of them counts is unknown.
+# Other members for a picture's form; which one counts is unknown.
 _FORMS: Final = frozenset((
     "aspectratio", "height", "imagequality", "imageresolution", "imagesize", "megapixels",
     "outputresolution", "outputsize", "resolution", "width",
@@ -39,7 +39,7 @@ def refuse_other_counts(members: Iterable[tuple[str, bytes]]) -> None:
         try:
             value = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            value = raw.decode(errors="replace")  # a field of a form is a text
+            value = raw.decode(errors="replace")  # a form field is text
         opened: list[tuple[str, Any]] = [(_spelled(name), value)]
         while opened:
             word, inner = opened.pop()

@@ -11,9 +11,9 @@ limited (`StepLimit`); beyond that no size is known.
 import re
 from typing import Final, NamedTuple
 
-PIXELS_LIMIT: Final = 2**28  # decoders refuse what is larger (Pillow: 179 million pixels)
+PIXELS_LIMIT: Final = 2**28  # decoders refuse larger pictures (Pillow: 179 million pixels)
 STEPS: Final = 65_536  # blocks of all pictures: a GIF of 16 MB has as many
-PICTURES: Final = 8  # in one file: phones leave a preview or two behind
+PICTURES: Final = 8  # in one file: phones append a preview or two
 
 
 class Pixels(NamedTuple):
@@ -38,12 +38,12 @@ class StepLimit:
             raise IndexError
 
 
-# From a scan's data on, a marker is what is neither a stuffed byte, a restart nor a fill byte. A
-# fill byte begins no match and nothing repeats: each place is looked at once.
+# After a scan begins, a marker is neither a stuffed byte, a restart nor a fill byte. A fill byte
+# begins no match and nothing repeats: each position is read once.
 _MARKER: Final = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")
 _FRAMES: Final = frozenset((*range(0xC0, 0xD0),)) - {0xC4, 0xC8, 0xCC}
 _EOI, _SOS = 0xD9, 0xDA
-# A second start, a height that comes later or is expanded, what has no length, and fill.
+# A second start, a height that comes later or is expanded, segments without length, and fill.
 _FORBIDDEN: Final = frozenset((*range(0xC0), *range(0xD0, 0xD9), 0xDC, 0xDE, 0xDF, 0xFF))
 _JPEG: Final = b"\xff\xd8\xff"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -70,7 +70,7 @@ def read_sizes(data: bytes, steps: StepLimit) -> tuple[Pixels, ...]:
                 return ()
             sizes.append(behind.pixels)
             place = behind.end
-    except IndexError:  # it ends within a block, or has too many
+    except IndexError:  # the file ends within a block, or has too many
         return ()
     if any(min(size) < 1 or size.width * size.height > PIXELS_LIMIT for size in sizes):
         return ()

@@ -15,20 +15,20 @@ _FORMATS: Final = frozenset((
     "jp2", "jpe", "jpeg", "jpg", "jxl", "pjpeg", "png", "tif", "tiff", "vnd.microsoft.icon", "webp",
     "x-icon", "x-ms-bmp", "x-png",
 ))  # fmt: skip
-# Without a format, or with any: Qwen's own examples have `data:image;base64,`.
+# Without a format, or with any: Qwen's examples have `data:image;base64,`.
 _DATA: Final = re.compile(r"data:image(?:/([a-z0-9.+*-]+))?;base64,", re.IGNORECASE)
 _SIGNS: Final = (
     b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM", b"II*\0", b"MM\0*",
     b"\xff\x0a", b"\0\0\0\x0cJXL ", b"\0\0\0\x0cjP  ", b"\0\0\1\0",
 )  # fmt: skip
-# Boxes of HEIC and AVIF; a film's file has the same box with another word.
+# Brands of HEIC and AVIF; a film has the same box with another brand.
 _BRANDS: Final = frozenset((
     b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1", b"avif", b"avis",
 ))  # fmt: skip
 _SIGN_CHARACTERS: Final = 32  # of Base64: 24 bytes
 _BLANKS: Final = re.compile(r"\s+")
 _ENDINGS: Final = re.compile(r"\.([a-z0-9]+)")
-# Films, sounds, and what targets open as documents.
+# Films, sounds, and files that targets open as documents.
 _OTHER_ENDINGS: Final = frozenset((
     "3g2", "3gp", "3gpp", "aac", "ac3", "aif", "aiff", "amr", "asf", "avi", "caf", "csv", "doc",
     "docm", "docx", "eml", "epub", "f4v", "flac", "flv", "gz", "htm", "html", "json", "log", "m2ts",
@@ -43,7 +43,7 @@ _FILM_HOSTS: Final = re.compile(
     r"|tiktok\.com|bilibili\.com|twitch\.tv|drive\.google\.com|docs\.google\.com)\.?",
     re.IGNORECASE,
 )
-_KEPT_FILES: Final = re.compile(r"/files/", re.IGNORECASE)  # Gemini's, of any kind
+_KEPT_FILES: Final = re.compile(r"/files/", re.IGNORECASE)  # Gemini's files, of any kind
 _KEEPERS: Final = re.compile(r"(?:.*\.)?googleapis\.com\.?", re.IGNORECASE)
 _STATED: Final = ("format", "mime_type", "mimeType", "content_type", "contentType", "media_type")
 _OF_FILMS: Final = ("video_metadata", "videoMetadata", "fps", "start_offset", "end_offset")
@@ -55,7 +55,7 @@ def is_picture(source: str) -> bool:
     """Return whether a URL or data are a picture's; data may lack the `data:` prefix."""
     if (data := _DATA.match(source)) is not None:
         word = (data[1] or "*").lower()
-        # A second colon would be an address to some: LiteLLM looks for `gs://` anywhere.
+        # A second colon may be read as a URL: LiteLLM searches for `gs://` anywhere.
         one_address = source.count(":") == 1
         return one_address and (word == "*" or word in _FORMATS) and _begins(source, data.end())
     if source[:8].lower().startswith(("http://", "https://")):

@@ -22,31 +22,31 @@ _NEVER_READ = frozenset((
     "stream_options", "structural_tag", "structured_outputs", "temperature", "tool_choice",
     "top_k", "top_logprobs", "top_p", "user", "verbosity",
 ))  # fmt: skip
-# With these alone, a target reads the text that it was sent: tools are their descriptions.
+# With only these members, a target reads the text that it was sent; tools are descriptions.
 TEXT_MEMBERS = _NEVER_READ | frozenset((
     "cache_salt", "documents", "functions", "input", "messages", "priority", "prompt", "query",
     "reasoning", "thinking", "tools", "top_n",
 ))  # fmt: skip
 
-# These never stand in a prompt, however long they are; an engine works through them otherwise.
+# Never part of a prompt, whatever their length; an engine processes them in another way.
 _NOT_WRITTEN = frozenset((
     "allowed_token_ids", "bad_words", "logit_bias", "metadata", "prompt_cache_key",
     "safety_identifier", "stop", "stop_token_ids", "user",
 ))  # fmt: skip
-# Most requests have some of these: a name, a number or a word is never long.
+# Most requests have some of these, and they are never long.
 _SHORT = frozenset((
     "frequency_penalty", "max_completion_tokens", "max_tokens", "model", "n", "presence_penalty",
     "seed", "stream", "stream_options", "temperature", "top_k", "top_p",
 ))  # fmt: skip
 _SELDOM_READ = _NEVER_READ - _NOT_WRITTEN - _SHORT
-_TEXTS = frozenset(("input", "prompt", "query"))  # all others a target reads as JSON
-LONG_BYTES: Final = 256  # of a member that says how to answer; a schema or a list of tools has more
+_TEXTS = frozenset(("input", "prompt", "query"))  # a target reads all others as JSON
+LONG_BYTES: Final = 256  # of a member about the answer; schemas and lists of tools are longer
 
 
 def prompt_bytes(members: Members) -> int:
     """Return the bytes of the conversation and of every member that may be in the prompt."""
     found = 0
-    for name, value in members.items():  # with each request: a generator takes twice as long
+    for name, value in members.items():  # for every request: a generator takes twice as long
         if name not in _NEVER_READ:
             found += len(memoryview(value))
     return found

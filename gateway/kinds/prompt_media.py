@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-_LARGE_TOKENS: Final = 1_600  # of what a vendor scales down
+_LARGE_TOKENS: Final = 1_600  # of pictures that a vendor scales down
 
 
 class PictureSize(NamedTuple):

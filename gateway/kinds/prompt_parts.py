@@ -33,7 +33,7 @@ class NamePattern:
         self._hint = hint.encode()
         self._plain = re.compile(f'{member}"(?:{plain})"{behind}'.encode())
         self._spelling = f'{spelled_member}"(?:{spelled})"{behind}'.encode()
-        self._spelled: re.Pattern[bytes] | None = None  # few prompts need it: a start does not
+        self._spelled: re.Pattern[bytes] | None = None  # compiled if needed, which is rare
 
     def count(self, text: bytes) -> int:
         if holds(text, _ESCAPED):
@@ -65,8 +65,8 @@ class PromptParts(NamedTuple):
 
 
 _SOUND: Final = NamePattern("audio", ("input_audio", "audio_url"))
-# What was said before stands in a conversation as `audio` with its id, and how long it is nobody
-# tells; vLLM writes `null` there. Others send a sound of their own under that name.
+# An earlier spoken answer is in a conversation as `audio` with its id, and its duration is
+# unknown; vLLM writes `null` there. Others send a sound of their own under that name.
 _SAID: Final = NamePattern("audio", ("audio",), behind=r"\s*+:\s*+(?!null)")
 _HEARD: Final = NamePattern("audio", ("audio",), of="type")
 _GIVEN: Final = r"\s*+:\s*+(?!null|\"\"|\[\s*+\]|\{\s*+\})"
@@ -76,8 +76,8 @@ _FILES: Final = NamePattern(
     behind=_GIVEN,
 )
 _DOCUMENTS: Final = NamePattern("document", ("document_url",), behind=r"\s*+:")
-# Films, and files of any kind, in the words of other vendors; a document's text may stand in it. A
-# list of pictures (Ollama's) is of any length.
+# Films and files of any kind, in formats of other vendors; a document may have text. A list of
+# pictures (Ollama's) may have any length.
 _FILMS: Final = NamePattern('"', ("video", "media", "pdf"), of="type")
 _FILM: Final = NamePattern("video", ("video", "video_url", "input_video"), behind=_GIVEN)
 _INLINE: Final = NamePattern("inline", ("inlineData", "inline_data"), behind=_GIVEN)
@@ -87,15 +87,13 @@ _BARE: Final = NamePattern("document", ("document",), behind=_GIVEN)
 _DOCUMENT: Final = NamePattern("document", ("document",), of="type")
 _SOURCE: Final = NamePattern('"', ("url", "base64", "file"), of="type")
 _PICTURES: Final = NamePattern("image", ("image", "image_base64", "image_file"), of="type")
-# DashScope's and Bedrock's, which have no type.
+# Formats of DashScope and Bedrock, without a type.
 _PICTURE: Final = NamePattern("image", ("image",), behind=_GIVEN)
 _PREFIX: Final = NamePattern("prefix", ("prefix",), behind=r"\s*+:\s*+true")
 
 
 LONG_BYTES: Final = 512  # longer than each name in escapes
-_FOLLOWS: Final = (
-    b" \t\r\n\v\f:"  # what a string's value, or the white space before it, begins with
-)
+_FOLLOWS: Final = b" \t\r\n\v\f:"  # the first byte after a string that is a name
 _CUT: Final = b"a long string"
 
 NO_PARTS: Final = PromptParts(sound=False, files=0, pictures=0)

@@ -33,7 +33,7 @@ from gateway.kinds.chunk_template import WordFrames, is_plain
 from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, trailing_usage
 
 __all__ = ["ByteRelay", "parse_answer"]
-WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # behind the event that ends the answer
+WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # after the event that ends the answer
 
 _Spans = list[tuple[int, int]]
 
@@ -60,24 +60,24 @@ class ByteRelay:
         """
         self.complete = False
         self.content_events = 0
-        self.error: BackendError | None = None  # what broke it, behind what was good
+        self.error: BackendError | None = None  # the error that broke it, after the good events
         self.finish_reason: str | None = None
         self.first_content = False
-        self.said_bytes = 0  # of certain text in what came: tokens are estimated from it
-        self.shown = False  # a picture came, whose tokens no text tells
-        self.spoken = False  # so did sound
+        self.said_bytes = 0  # certain text received, from which tokens are estimated
+        self.shown = False  # a picture came, whose tokens do not follow from text
+        self.spoken = False  # a sound came
         self.tier: str | None = None
-        self.unnamed_bytes = 0  # of words in members that have no name here
-        self._beside_bytes = 0  # of what may be text, beside what certainly is
+        self.unnamed_bytes = 0  # text in unknown members
+        self._beside_bytes = 0  # possible text besides the certain text
         self._choices = choices
-        self._ending_bytes = 0  # of the event that ends it
+        self._ending_bytes = 0  # size of the event that ends the answer
         self._failed: set[int] = set()  # choices that ended in an error
         self._finished: set[int] = set()
         self._frames = WordFrames()
         self._hide_usage = hide_usage
         self._keep_running = keep_running
         self._splitter = EventSplitter()
-        self._spoke = False  # a choice was there, with words or without
+        self._spoke = False  # a choice came, with or without text
         self._started = False
         self._told = StreamUsage(choices)
         self._withheld = bytearray()
@@ -163,7 +163,7 @@ class ByteRelay:
             self._trail(self._splitter.feed(piece))
 
     def _trail(self, events: Iterable[bytes]) -> None:
-        if self.error is None or self.content_events:  # else nothing is owed
+        if self.error is None or self.content_events:  # otherwise nothing is charged
             for raw in trailing_usage(events):
                 self._told.take(raw, final=True)
 
@@ -171,7 +171,7 @@ class ByteRelay:
         """Check the answer at the upstream's end. Raises `BackendError` if it is not whole."""
         if self.error is not None:
             raise self.error
-        rest = bytes(self._splitter.rest)  # an event whose empty line never came
+        rest = bytes(self._splitter.rest)  # an event without its empty line
         if not self.is_ended:
             if len(rest) <= WITHHELD_LIMIT_BYTES and error_in_events(rest) is not None:
                 raise self._reported_error(rest)
@@ -235,7 +235,7 @@ class ByteRelay:
     def _chunk(self, payload: bytes) -> Chunk:
         chunk = read_chunk(payload)
         if chunk is None:
-            if error_in(payload) is not None:  # Google sends a list of one
+            if error_in(payload) is not None:  # Google sends a list with one error
                 raise self._reported_error(payload)
             raise self._broken_error("an event is not a JSON object", payload)
         return chunk
@@ -311,7 +311,7 @@ class ByteRelay:
             return
         text, (certain, most), words = unnamed_words(value)
         self.unnamed_bytes += words
-        least = 0 if said else certain  # thoughts have several names
+        least = 0 if said else certain  # thoughts have several names, and would count twice
         self.said_bytes += least
         self._beside_bytes += most - least
         if text and not said:

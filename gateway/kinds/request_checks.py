@@ -18,9 +18,9 @@ from gateway.kinds.prompt_parts import NamePattern, once
 from gateway.kinds.request_size import SHAPES
 
 STOPS = 64  # texts; OpenAI takes 4, as vLLM does by default
-STOP_CHARACTERS = 1024  # of one: an engine holds back as many of an answer
-IDS = 1024  # vLLM's own limit of what may be said, and of biases
-WORDS = 128  # vLLM's own limits, too
+STOP_CHARACTERS = 1024  # per text: an engine holds back as much of an answer
+IDS = 1024  # vLLM's limit of allowed tokens and of biases
+WORDS = 128  # vLLM's limits, too
 PATTERN_TOKENS = 128
 
 _LISTS: Final[Mapping[str, int]] = {
@@ -33,8 +33,8 @@ _LISTS: Final[Mapping[str, int]] = {
 }
 _ELSEWHERE = "Name the one that shall answer in `model`."
 _ADAPTER = "adapters are models of the configuration. " + _ELSEWHERE
-# A target's own words for `max_tokens` and `n`, and what holds them: llama.cpp's, Ollama's, Hugging
-# Face's, Gemini's, Bedrock's. LiteLLM hands on what it does not know.
+# Other names of `max_tokens` and `n`, and objects with them: of llama.cpp, Ollama, Hugging Face,
+# Gemini and Bedrock. LiteLLM passes unknown members on.
 _LIMITS = (
     "n_predict", "num_predict", "max_new_tokens", "max_output_tokens", "maxOutputTokens",
     "maxTokens", "max_tokens_to_sample", "maxTokenCount", "max_gen_len", "generation_config",
@@ -47,14 +47,14 @@ CHOICES = (
     "n_cmpl", "num_return_sequences", "num_generations", "candidate_count", "candidateCount",
     "candidatecount", "numResults", "num_results", "num_choices", "num_samples", "num_beams",
 )  # fmt: skip
-# Other words for a dearer service: Bedrock's, and Anthropic's for speed and for a place.
+# Other members for dearer services: Bedrock's, and Anthropic's for speed and region.
 _SERVICES = ("serviceTier", "performanceConfig", "performance_config", "speed", "inference_geo")
-# What holds others' limits, choices and kinds of output is looked into.
+# Objects with other limits, choices or output media are searched.
 _KEPT_INSIDE = (
     "n", "best_of", "max_tokens", "max_completion_tokens", "modalities", "response_modalities",
     "responseModalities",
 )  # fmt: skip
-# What changes the answer is not taken out unseen.
+# These change the answer, so they are refused instead of removed.
 REFUSED: Final[Mapping[str, str]] = {
     "use_beam_search": "each beam is a new request to an engine at every token. "
     "Ask for several answers with `n`.",
@@ -72,14 +72,14 @@ REFUSED: Final[Mapping[str, str]] = {
 _DETECTION, _STOP, _MANAGED = "repetition_detection", "stop", "context_management"
 _LOOKED_AT = frozenset((*REFUSED, *_LISTS, _DETECTION, _STOP, _MANAGED))
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
-# What comes by itself: one answer, and the usual service at the usual place.
+# Defaults: one answer, and the standard service in the standard region.
 _ONE = (*CHOICES, "n", "best_of")
 _USUAL: Final = frozenset(("standard", "default", "global"))
-# A schema's own names, of members of an answer, are no words to a target.
+# Names within a schema are members of an answer, and no options of a target.
 _SCHEMAS: Final = frozenset(("properties", "patternProperties", "$defs", "definitions"))
 
 
-# Judged elsewhere: shapes of answers, and what is a text of the prompt.
+# Checked elsewhere: formats of answers, and texts of the prompt.
 _NOT_OPENED = TEXT_MEMBERS | {
     *SHAPES, "prediction", "audio", "web_search_options", "search_parameters",
 }  # fmt: skip
@@ -164,7 +164,7 @@ def _holds_limit(text: bytes) -> bool:
     """
     try:
         opened = [json.loads(text, object_pairs_hook=once)]
-    except (ValueError, RecursionError):  # a name that is there twice: which counts is unknown
+    except (ValueError, RecursionError):  # a name repeats: which one counts is unknown
         return True
     while opened:
         value = opened.pop()
@@ -187,7 +187,7 @@ def _is_usual(members: Members, name: str) -> bool:
     if name not in _SERVICES:
         return False
     asked: Any = decode_member(members, name, Any)
-    said = asked.values() if isinstance(asked, dict) else (asked,)  # Bedrock's are objects
+    said = asked.values() if isinstance(asked, dict) else (asked,)  # Bedrock's values are objects
     return all(word is None or (isinstance(word, str) and word in _USUAL) for word in said)
 
 

@@ -24,17 +24,17 @@ from gateway.kinds.patterns import (
     strip_quoted,
 )
 
-SCHEMA_BYTES = 256 * 1024  # of all tools together, too: coding agents send some 100 KB
-SCHEMA_LEVELS = 64  # of JSON: a property lies two below its object
+SCHEMA_BYTES = 256 * 1024  # also of all tools together: coding agents send about 100 KB
+SCHEMA_LEVELS = 64  # of JSON: a property is two levels below its object
 PATTERN_BYTES = 512
-REPEATED = 1000  # in a pattern's `{m,n}`, which becomes as many states
-GROUPS_BYTES = 8 * 1024  # of patterns whose repeats multiply, in all: reading them takes time
-ALTERNATIVES = 20  # per token; vLLM's own limit and OpenAI's (2026-11)
+REPEATED = 1000  # repeats in a pattern's `{m,n}`, which becomes as many states
+GROUPS_BYTES = 8 * 1024  # of all patterns with nested repeats: reading them takes time
+ALTERNATIVES = 20  # per token; the limit of vLLM and of OpenAI (2026-11)
 MEDIA_PARTS = 64
-WITHIN = 2  # a structural tag is a text, and has schemas that may be texts
+WITHIN = 2  # a structural tag is a text with schemas, which may be texts
 
-# Members that hold schemas, patterns or grammars: OpenAI's, vLLM's of now and before, SGLang's
-# and llama.cpp's.
+# Members with schemas, patterns or grammars: of OpenAI, current and earlier vLLM, SGLang and
+# llama.cpp.
 SHAPES = (
     "response_format", "tools", "functions", "structured_outputs", "guided_json", "guided_regex",
     "guided_grammar", "guided_choice", "guided_whitespace_pattern", "structural_tag", "json_schema",
@@ -45,13 +45,13 @@ _GRAMMARS = frozenset({"guided_grammar", "ebnf", "grammar"})
 _ALTERNATIVES = ("top_logprobs", "logprobs")
 _LOOKED_AT = frozenset((*SHAPES, *_ALTERNATIVES))
 _OPENS = re.compile(TEXT + rb"|[{}\[\]]")
-# A part's kind, or, as vLLM takes it without one, the member that has its medium.
+# A part's type, or, as vLLM accepts it without one, the member with its medium.
 _KIND = re.compile(
     rb'"type"\s*+:\s*+"(?:image_url|input_image|image|video_url|audio_url|input_audio)"'
 )
 _MEDIUM = re.compile(rb'"(?:image_url|video_url|audio_url|input_audio)"\s*+:')
-# Of vLLM's parts. What has a `uuid` is found again by it in caches that all tenants share, also by
-# who never sent it; what is embedded already would be unpacked as a tensor.
+# Of vLLM's parts. A `uuid` finds media in caches that all tenants share, also for a client that
+# never sent them; embeddings would be unpacked as a tensor.
 _INSIDE = re.compile(
     rb'"(uuid|image_pil|(?:image|audio|video|prompt)_embeds)"\s*+:'
     rb'|"type"\s*+:\s*+"(image_pil|(?:image|audio|video|prompt)_embeds)"'
@@ -61,7 +61,7 @@ _ANY_CASE = re.compile(
     rb'|document_url)"\s*+:',
     re.IGNORECASE,
 )
-_NAMED = re.compile(rb'_(?:url|audio|embeds|pil)"')  # in one of them is all of these
+_NAMED = re.compile(rb'_(?:url|audio|embeds|pil)"')  # each name above has one of these endings
 _HINT, _ESCAPED = b'"type"', b"\\u00"
 
 
@@ -159,7 +159,7 @@ def refuse_inside(prompt: bytes, param: str) -> None:
 
 def _check_media(prompt: bytes) -> None:
     if prompt.find(b"[", 1) < 0 and prompt.count(b"{") <= MEDIA_PARTS:
-        return  # parts are objects in a list of their own, of which a long text has none
+        return  # parts are objects in an inner list, which plain text lacks
     prompt = spell_out(prompt)
     _refuse_spellings(prompt)
     if _NAMED.search(prompt) is not None:

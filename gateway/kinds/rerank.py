@@ -133,7 +133,7 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page=None,
-    otel_operation="rerank",  # the conventions have no word for it
+    otel_operation="rerank",  # the conventions have no name for it
     openinference_kind="RERANKER",
     catalog=CatalogFacts("rerank"),
 )

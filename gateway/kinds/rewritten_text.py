@@ -19,7 +19,7 @@ import msgspec
 from gateway.http.body import holds
 from gateway.kinds.request_size import spell_out
 
-# Blocks that have characters which a normaliser makes longer; a test looks at all of Unicode.
+# Blocks with characters that a normaliser makes longer; a test checks all of Unicode.
 _BLOCKS: Final = (
     (0xA0, 0x3400), (0xA690, 0xAC00), (0xF900, 0x1_0000), (0x1_0780, 0x1_07C0),
     (0x1_1080, 0x1_1A00), (0x1_6D60, 0x1_6D80), (0x1_CC00, 0x1_CD00), (0x1_D000, 0x1_D800),
@@ -28,17 +28,17 @@ _BLOCKS: Final = (
 _LEVELS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in _LEVELS)
 _EXPONENT: Final = re.compile(rb"[0-9][eE]")
-_EXPONENT_CHARACTERS: Final = 18  # more: of 1e20 as JavaScript writes it; Python writes 1e15 out
-# Bytes more as an escape: \u and four digits, twice of a character beyond the first plane. Python's
-# default escapes all that is not ASCII, Jinja's the marks of HTML.
-_LEADS: Final = {  # of characters in UTF-8, by how many bytes an escape has more
+_EXPONENT_CHARACTERS: Final = 18  # added to 1e20 in JavaScript; Python writes 1e15 in full
+# Bytes added by an escape: \u and four digits, twice for characters beyond the first plane.
+# Python escapes all non-ASCII by default, Jinja the special characters of HTML.
+_LEADS: Final = {  # lead bytes of UTF-8, by the bytes that an escape adds
     4: bytes(range(0xC2, 0xE0)), 3: bytes(range(0xE0, 0xF0)), 8: bytes(range(0xF0, 0xF5)),
 }  # fmt: skip
 _HTML_MARKS: Final = (b"<", b">", b"&", b"'")
 _ESCAPED_HTML: Final = 5
 _ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*"|[\[{])', re.DOTALL)
-_LINE_TOKENS: Final = 2  # a line's end, and a row of blanks that is begun
-# Four blanks a level; the longest row of them that Llama's first vocabulary has is 16.
+_LINE_TOKENS: Final = 2  # the end of a line, and the beginning of a run of blanks
+# Four blanks per level; the longest run in Llama's first vocabulary has 16.
 _LEVELS_PER_TOKEN: Final = 4
 
 
@@ -97,7 +97,7 @@ def redumped_arguments(messages: bytes) -> int:
     found = 0
     for match in _ARGUMENTS.finditer(spell_out(messages)):
         given = match[1]
-        if not given.startswith(b'"'):  # an object, which no API has there: all may be in it
+        if not given.startswith(b'"'):  # an object, which no API defines: any part may be rewritten
             return redumped_tokens(messages)
         try:
             text: Any = msgspec.json.decode(given, type=str)

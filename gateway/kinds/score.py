@@ -38,7 +38,7 @@ from ledger.unit_usage import tokens_of_reranking
 from router.request_kinds import RequestKind
 from router.types import Feature
 
-# vLLM takes the first pair that is whole, in this order (vllm 0.32, pooling/score/protocol.py).
+# vLLM takes the first complete pair in this order (vllm 0.32, pooling/score/protocol.py).
 NAMES: Final = (
     ("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2"),
 )  # fmt: skip
@@ -176,7 +176,7 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page=None,
-    otel_operation="score",  # the conventions have no word for it
+    otel_operation="score",  # the conventions have no name for it
     openinference_kind="RERANKER",
     catalog=CatalogFacts("rerank"),
 )

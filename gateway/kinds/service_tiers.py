@@ -13,19 +13,19 @@ from ledger.prices.rates import STANDARD
 from router.request_kinds import DECODED_KINDS
 from router.types import RoutingRequest
 
-# What an answer names where it is served as usual, by speed and by place.
+# Values of an answer in the standard service, for speed and region.
 _USUAL: Final = frozenset(("", "standard", "default", "global", "not_available"))
 TIER_MEMBER: Final = "service_tier"
-TIER_LIMIT: Final = 32  # characters of a tier's word that are kept
+TIER_LIMIT: Final = 32  # characters kept of a tier's name
 
 
-# The word for the standard tier in chat, by who serves it: a project may have another default.
+# The standard tier's name in chat, by API, as a project may have another default.
 _STANDARD_WORDS: Final = {
     "azure": "default",
     "groq": "on_demand",
     "openai": "default",
 }
-MESSAGES_WORD: Final = "default"  # of chat, for a target that gets it as Messages
+MESSAGES_WORD: Final = "default"  # in chat, for a target that gets it as Messages
 
 
 def standard_word(api: str | None, *, messages: bool) -> str | None:

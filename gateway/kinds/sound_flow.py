@@ -9,8 +9,8 @@ from typing import Final
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.relay import ByteRelay
 
-TOKENS_PER_S: Final = 25  # Gemini's speech; OpenAI's has 21 (its prices of a token and a minute)
-# Bytes of a second: 24 kHz of 16 bits, and the lowest usual rates of the encoded formats.
+TOKENS_PER_S: Final = 25  # Gemini's speech; OpenAI's has 21 (its prices per token and per minute)
+# Bytes per second: 24 kHz of 16 bits, and the lowest usual rates of the encoded formats.
 BYTES_PER_S: Final = {"pcm": 48_000, "wav": 48_000, "flac": 16_000, "aac": 6_000, "opus": 3_000}
 LEAST_BYTES_PER_S: Final = 8_000  # MP3 of 64 kbit/s
 

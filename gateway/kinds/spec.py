@@ -51,7 +51,7 @@ class KindUnits:
     bound_pusd: Callable[[Price, RoutingRequest, int], int]  # with at most so many tokens of output
     exact: Callable[[RoutingRequest], bool]  # whether the estimate is what the target counts, too
     engine_work: bool = True
-    # The tier of a price that such a request is charged in, by what an answer's usage says.
+    # The tier of a price in which the request is charged, by the answer's usage.
     tier: Callable[[PriceTerms, RoutingRequest, Mapping[str, Any]], str] | None = None
 
     def tier_of(
@@ -98,30 +98,30 @@ class RequestKindSpec:
 
     kind: RequestKind
     paths: Mapping[str, KindPath]
-    # What an answer used, from the target's own usage; raises `UsageError` for what cannot be.
+    # Tokens of an answer, from the target's usage; raises `UsageError` if impossible.
     usage: Callable[[Mapping[str, Any]], TokenCounts]
-    units: KindUnits | None  # None: tokens alone
+    units: KindUnits | None  # None: only tokens
     relay: Callable[[InferenceRequest, bool], ByteRelay]  # of a stream; True: from an own engine
-    # Usage of an answer in one piece, by its media type; None: as a chat completion's.
+    # Usage of an answer in one piece, by its media type; None: that of a chat completion.
     read_answer: Callable[[bytes, str], AnswerUsage] | None
     answer_has_text: bool  # an answer without usage is estimated from its text
-    generated: bool  # written token by token: the head of an unstreamed answer comes with its end
+    generated: bool  # generated token by token: the head of an unstreamed answer comes with its end
     ranked: bool  # its input counts as `ranked` in the metrics
-    prefix_member: str | None  # whose beginning an engine may have in its prefix cache
-    media_member: str  # where pictures and sound of the request are
-    shorten: tuple[str, str] | None  # the member to make smaller, and the advice; None: as chat's
-    equal_answers: EqualAnswers  # whether equal requests may be given one answer
-    sampled: bool  # its answers may be compared with a baseline, to find drift
-    batched: bool  # files of the Batch API may ask for it
+    prefix_member: str | None  # the member whose prefix an engine may have cached
+    media_member: str  # the member with pictures and sound
+    shorten: tuple[str, str] | None  # the member to make smaller, and the advice; None: chat's
+    equal_answers: EqualAnswers  # whether equal requests may share an answer
+    sampled: bool  # its answers may be compared with a baseline, to detect drift
+    batched: bool  # allowed in files of the Batch API
     usage_page: str | None  # the page of OpenAI's usage API that counts it
     otel_operation: str  # `gen_ai.operation.name`
     catalog: CatalogFacts
-    # Completes a request by what only its file's content tells; None: nothing is to be decoded.
+    # Completes a request from its file's content; None: nothing is decoded.
     measure: Callable[[InferenceRequest, SoundLengths], Awaitable[InferenceRequest]] | None = None
-    # The relay of an answer that is a file's bytes and flows to the client; None: no answer is.
+    # The relay of an answer that is a file, sent while it is generated; None: there is none.
     flow: Callable[[InferenceRequest], ByteRelay] | None = None
-    # An answer in one piece as the events of the stream that was asked for; None: it stays whole.
+    # Converts an answer in one piece to the requested stream's events; None: it stays whole.
     as_events: Callable[[bytes], bytes] | None = None
-    # Completes an answer in one piece without usage by what it is booked with; None: as it came.
+    # Adds booked usage to an answer in one piece without usage; None: it stays unchanged.
     tell_usage: Callable[[bytes, TokenCounts], bytes] | None = None
     openinference_kind: str = "LLM"  # `openinference.span.kind`

@@ -33,10 +33,10 @@ from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.types import RoutingRequest
 
-CHARACTERS_MOST: Final = 100_000  # above every provider's own limit (2026-11)
-SLOWEST, FASTEST = 0.25, 4.0  # `speed`, as OpenAI takes it
-# Speech is some 15 characters a second; a number or a sign may be several words, and the voice may
-# be told to speak slowly.
+CHARACTERS_MOST: Final = 100_000  # above every provider's limit (2026-11)
+SLOWEST, FASTEST = 0.25, 4.0  # range of OpenAI's `speed`
+# Speech is about 15 characters a second; a number or a sign may be several words, and the voice
+# may be instructed to speak slowly.
 MS_PER_CHARACTER, MS_PER_CHARACTER_MOST = 70, 1_000
 PAUSE_MS_MOST = 10_000
 TOKENS_PER_S_MOST: Final = 50
@@ -199,6 +199,6 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page="/usage/audio_speeches",
-    otel_operation="speech",  # the conventions have no word for it
+    otel_operation="speech",  # the conventions have no name for it
     catalog=CatalogFacts("audio_speech", gives="audio", price="character_pusd"),
 )

@@ -13,7 +13,7 @@ from backends.sse import data_spans, join_data
 from backends.usage_bytes import UNREADABLE_USAGE, decode_told, decode_usage, read_counts
 from backends.usage_places import may_tell_more, sum_choices, usage_in
 
-# Names of counts in the usage of one answer, in all spellings of vendors.
+# Names of counts in an answer's usage, in all vendors' spellings.
 _PROMPT: Final = re.compile(
     rb'"(?:prompt|input)_?tokens"|"(?:prompt|input)TokenCount"', re.IGNORECASE
 )
@@ -21,9 +21,9 @@ _OUTPUT: Final = re.compile(rb'"(?:completion|output|candidates)_?token', re.IGN
 _IS_NEWER: Final = re.compile(
     r"total|completion|output|candidates|thought|reasoning", re.IGNORECASE
 )
-EARLIER_LIMIT = 3  # figures that are kept beside the last, of a stream whose figures grow
-STANDS_FROM = 2  # figures that did not grow although words came before them
-UNLIKE_LIMIT = 8  # of one where each has more of something than all others
+EARLIER_LIMIT = 3  # figures kept besides the last, for a stream whose figures grow
+STANDS_FROM = 2  # figures that did not grow with the text before them
+UNLIKE_LIMIT = 8  # of figures of which each has some larger count
 _DEEPEST = 8
 USAGE_LIMIT_BYTES = 64 * 1024
 
@@ -48,8 +48,8 @@ class StreamUsage:
         self.behind = False
         self.raw: bytes | None = None
         self._choices = choices
-        self._grown = self._stood = 0  # figures behind words that count more, or no more, output
-        self._inside: dict[int, bytes] = {}  # what choices tell of themselves
+        self._grown = self._stood = 0  # figures after text with more output, and without more
+        self._inside: dict[int, bytes] = {}  # figures within choices
 
     @property
     def last(self) -> dict[str, Any] | None:

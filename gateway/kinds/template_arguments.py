@@ -12,9 +12,9 @@ from gateway.http.body import Members, decode_member
 
 TEMPLATE_ARGUMENTS: Final = "chat_template_kwargs"
 ARGUMENTS_LIMIT: Final = 16
-TEXT_LIMIT: Final = 256  # characters: words for a choice, no conversation
+TEXT_LIMIT: Final = 256  # characters: enough for an option, too few for a conversation
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-# Of `apply_chat_template` and of what templates themselves read.
+# Of `apply_chat_template`, and names that templates read.
 _TAKEN: Final = frozenset((
     "add_generation_prompt", "add_special_tokens", "chat_template", "continue_final_message",
     "conversation", "custom_tools", "documents", "functions", "max_length", "messages", "padding",

@@ -15,7 +15,7 @@ from gateway.kinds import hosted_tools
 from router.types import Feature
 
 MODEL_LIMIT = 256  # characters
-MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers overflow records
+MAX_TOKENS_LIMIT = 2**31 - 1  # above every context; larger numbers overflow records
 NO_FEATURES: frozenset[Feature] = frozenset()
 _PROMPT_MEMBERS = ("messages", "prompt", "input")
 _CONTINUES = ("previous_response_id", "conversation", "cached_content", "cachedContent")
@@ -23,14 +23,14 @@ _OTHERS = {
     prompt: frozenset((*_PROMPT_MEMBERS, *_CONTINUES)) - {prompt} for prompt in _PROMPT_MEMBERS
 }
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
-_FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
+_FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # first item: decoding a long list twice is slow
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
 _MEDIA_PARTS = (
     b'"image_url"', b'"input_image"', b'"video_url"', b'"audio_url"', b'"input_audio"',
 )  # fmt: skip
 _MEDIA_HINTS = (b'_url"', b'"input_')
-_BACKSLASH, _UNDERSCORE = b"\\_"  # as numbers: bytes are first taken for one, and fail as such
-# An address that is no data of its own: behind `url` itself or a part's short form.
+_BACKSLASH, _UNDERSCORE = b"\\_"  # as numbers: faster in a search than bytes
+# A URL that is no data, in `url` or in a part's short form.
 _ADDRESS = re.compile(rb'"(?:url|image_url|video_url|audio_url)"\s*:\s*"(?!data:)', re.IGNORECASE)
 
 
@@ -183,11 +183,11 @@ def media_features(prompt: bytes) -> frozenset[Feature]:
 
     An own engine stands within the network, so fetching needs a feature of its own.
     """
-    # Looking for one byte takes a twentieth of looking for several.
-    if _BACKSLASH in prompt and holds(prompt, b"\\u00"):  # in names, too: written again, none is
+    # A search for one byte takes a twentieth of one for several.
+    if _BACKSLASH in prompt and holds(prompt, b"\\u00"):  # in names, too; encoding removes escapes
         with suppress(msgspec.MsgspecError, RecursionError):
             prompt = encode(msgspec.json.decode(prompt))
-    url, sent = _MEDIA_HINTS  # one of them is in each
+    url, sent = _MEDIA_HINTS  # each part's name has one of them
     if _UNDERSCORE not in prompt or not (holds(prompt, url) or holds(prompt, sent)):
         return NO_FEATURES
     if not any(holds(prompt, part) for part in _MEDIA_PARTS):

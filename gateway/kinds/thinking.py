@@ -5,13 +5,13 @@ from typing import Final
 
 from gateway.http.body import Members
 
-# OpenAI's, OpenRouter's, Anthropic's, DashScope's, Ollama's and Google's.
+# Members of OpenAI, OpenRouter, Anthropic, DashScope, Ollama and Google.
 _MEMBERS: Final = frozenset((
     "reasoning_effort", "reasoning", "thinking", "thinking_budget", "enable_thinking", "think",
     "thinking_config", "thinkingConfig",
 ))  # fmt: skip
-# Whether thoughts are shown, and where: the model thinks all the same. OpenRouter's and vLLM's,
-# Groq's and Cerebras', MiniMax', SGLang's.
+# Members for showing thoughts, which the model makes in any case: of OpenRouter and vLLM, Groq
+# and Cerebras, MiniMax, SGLang.
 _SHOWN: Final = frozenset((
     "include_reasoning", "reasoning_format", "reasoning_split", "separate_reasoning",
     "stream_reasoning",

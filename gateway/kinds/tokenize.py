@@ -169,6 +169,6 @@ SPEC: Final = RequestKindSpec(
     equal_answers=EqualAnswers.NEVER,
     batched=False,
     usage_page=None,
-    otel_operation="tokenize",  # the conventions have no word for it
+    otel_operation="tokenize",  # the conventions have no name for it
     catalog=CatalogFacts(None),
 )

@@ -34,7 +34,7 @@ class TranscriptRelay(ByteRelay):
 
     __slots__ = ()
 
-    last_word = b""  # the event that says the whole text
+    last_word = b""  # the event with the whole text
 
     def __init__(self) -> None:
         super().__init__(hide_usage=False)
@@ -56,7 +56,7 @@ class TranscriptRelay(ByteRelay):
             if told is None:
                 self._told.pass_words()
         elif found.type == _DONE:
-            if isinstance(found.text, str):  # all of it: some say nothing before
+            if isinstance(found.text, str):  # the whole text, as some send no deltas
                 self.said_bytes = max(self.said_bytes, text_bytes(found.text))
             self._told.end()
             self._withholding = True

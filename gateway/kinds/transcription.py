@@ -38,10 +38,10 @@ from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.types import RoutingRequest
 
-# Speech is some four tokens a second; Whisper writes at most 448 in half a minute.
+# Speech is about four tokens a second; Whisper writes at most 448 in half a minute.
 SPOKEN_TOKENS_PER_S = 20
-# Sound by another name than `file`, which a target may write down in its place: Groq's, Mistral's
-# and others'.
+# Sound under other names than `file`, which a target may transcribe instead: those of Groq,
+# Mistral and others.
 _ELSEWHERE = frozenset((
     "audio", "audio_base64", "audio_file", "audio_url", "file_id", "file_ids", "file_uri",
     "file_url", "files", "input_audio", "media_url", "uri", "url",
@@ -218,6 +218,6 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page="/usage/audio_transcriptions",
     measure=measure,
-    otel_operation="transcription",  # the conventions have no word for it
+    otel_operation="transcription",  # the conventions have no name for it
     catalog=CatalogFacts("audio_transcription", takes="audio", gives="text", price="second_pusd"),
 )

@@ -29,7 +29,7 @@ class ActivePolicies:
         self.settings = settings
         self.version = version
         self.number = number
-        self.overrides: tuple[Override, ...] = ()  # what operators hold over it
+        self.overrides: tuple[Override, ...] = ()  # overrides by operators
         self._made: list[Callable[[], Callable[[], None]]] = []
 
     def hold(self, make: Callable[[Settings, str], T]) -> PolicyDerived[T]:

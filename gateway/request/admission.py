@@ -81,7 +81,7 @@ class BudgetAdmission:
             held = await self.desk.hold(attempt_id, scopes, bound_pusd)
         except BrokerUnavailable as error:
             raise _unchecked() from error
-        if isinstance(held, BudgetRefusal):  # others of these may have less
+        if isinstance(held, BudgetRefusal):  # other scopes may have less headroom
             left_pusd = self.desk.remaining_pusd(scopes)
             if left_pusd is not None and left_pusd < held.unspent_pusd:
                 return replace(held, unspent_pusd=left_pusd)

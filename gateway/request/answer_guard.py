@@ -23,7 +23,7 @@ HELD_BYTES: Final = 16 * 1024 * 1024
 _DATA: Final = b"data:"
 _DONE: Final = b"[DONE]"
 _EVENTS: Final = b"text/event-stream"
-_FIELDS: Final = (_DATA, b"event:", b"id:", b"retry:", b":")  # what a line of a stream begins with
+_FIELDS: Final = (_DATA, b"event:", b"id:", b"retry:", b":")  # beginnings of a stream's lines
 _NUMBERS: Final = ("index", "output_index", "content_index", "summary_index")
 _UNREADABLE: Final = "The answer is withheld: no guardrail can read it."
 
@@ -180,5 +180,5 @@ def _add_texts(said: dict[tuple[Any, ...], list[str]], value: Any, place: tuple[
             _add_texts(said, inner, (*place, number))
     elif (digits := digits_of(value)) is not None:
         known = said.setdefault(place, [])
-        if known[-1:] != [digits]:  # the time of each event is one
+        if known[-1:] != [digits]:  # the same timestamp in each event counts once
             known.append(digits)

@@ -19,7 +19,7 @@ from router.stages import StageCause, is_due
 from router.types import Feature, Verdict
 
 _NO_CAUSE: frozenset[StageCause] = frozenset()
-TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
+TELL_S = 0.04  # between two load updates of one stream; chunks come faster
 
 
 class CandidateQueue:
@@ -104,20 +104,20 @@ class Attempt:
     relay: EventRelay | ByteRelay | None = None
     opened_us: int | None = None
     settled: bool = False
-    told_s: float = 0.0  # when the board heard of it last, and of how many events
+    told_s: float = 0.0  # time and event count of the last load update
     told_events: int = 0
     tries: CandidateQueue | None = None
-    story: RequestTrace | None = None  # of its request, where somebody follows it
+    story: RequestTrace | None = None  # trace of the request, if it is observed
     waited_s: float = 0.0
-    tokens: int = 0  # once it is settled: all that it took
-    booked: TokenCounts | None = None  # the same by kind, as the ledger has it
-    record: AttemptSettled | None = None  # that it was settled by
-    transmission: Transmission | None = None  # of its call, once its backend is asked
-    spill_reason: str | None = None  # why no own engine serves it, as its record says
-    stated_cost: str | None = None  # in dollars, by a header of the answer
-    prefill: PrefillLeg | None = None  # where another engine reads its prompt
-    freeing: tuple[str, bytes] | None = None  # path and body that KV of its prompt is freed with
-    asked_s: float = 0.0  # when its own target was asked
+    tokens: int = 0  # all tokens, once settled
+    booked: TokenCounts | None = None  # the tokens by kind, as in the ledger
+    record: AttemptSettled | None = None  # the settle record
+    transmission: Transmission | None = None  # of the upstream call, once it is made
+    spill_reason: str | None = None  # why no own engine serves it, as recorded
+    stated_cost: str | None = None  # in dollars, from a header of the answer
+    prefill: PrefillLeg | None = None  # if another engine reads its prompt
+    freeing: tuple[str, bytes] | None = None  # path and body to free the prompt's KV with
+    asked_s: float = 0.0  # when its own target was called
     id: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -17,8 +17,8 @@ from gateway.request.attempt import Attempt
 
 READ_S = 30.0
 READS_LIMIT = 64  # at once in a worker
-# Of an answer in one piece: its usage may stand anywhere in it. A stream keeps no text at all.
-# Each may have so much; beyond it, as pictures are, all of a worker share what there is.
+# Limit for an answer in one piece, whose usage may stand anywhere. A stream keeps no text.
+# Beyond this limit, as with pictures, all reads of a worker share `SHARED_LIMIT_BYTES`.
 WHOLE_LIMIT_BYTES = 1024 * 1024
 SHARED_LIMIT_BYTES = 128 * 1024 * 1024
 
@@ -47,7 +47,7 @@ class BackgroundReads:
         shared_bytes: int = SHARED_LIMIT_BYTES,
     ) -> None:
         self.limit, self.read_s, self.shared_bytes = limit, read_s, shared_bytes
-        self._reading: dict[BackgroundRead, None] = {}  # the oldest first
+        self._reading: dict[BackgroundRead, None] = {}  # oldest first
 
     @property
     def open(self) -> int:
@@ -102,7 +102,7 @@ class BackgroundRead:
     ) -> None:
         self._reads, self._response = reads, response
         self._timer: asyncio.TimerHandle | None = None
-        self.beyond = 0  # bytes that it keeps beyond what each may have
+        self.beyond = 0  # bytes kept above its own limit
         self.team = attempt.plan.identity.team_id
         self.held_pusd = attempt.step.frozen.candidate.bound_pusd or 0
 

@@ -91,7 +91,7 @@ def api_usage(
     unseen = unseen_output(attempt, outcome, known, now_s, is_told=is_told)
     if not unseen and found is not None and _is_whole(found.tokens.output, attempt, outcome):
         return _reported(found, attempt, outcome, ratio, known)
-    # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
+    # A running figure may be partial; a final or unreadable one is the target's claim.
     disputed = bool(outcome.usage) and (
         found is None
         or outcome.usage_final
@@ -131,7 +131,7 @@ def _reported(
         plausible = within
     else:
         if is_kept_back(found, attempt, outcome, known):
-            # What an error took the place of was written, and kept back.
+            # An error replaced text that was generated and withheld.
             if outcome.error is None and can_think(attempt, known):
                 tokens = count_thoughts(tokens, found.usage, bounds.choices, said)
             return BookedUsage(tokens, basis, False)
@@ -159,7 +159,7 @@ def _estimated(
     is_bound = bool(unseen) and output + unseen >= most
     beyond = max(0, most - output) if is_bound else int(unseen)
     if is_bound and Feature.HOSTED_TOOLS in attempt.plan.request.features:
-        told = None  # their results are prompts, too
+        told = None  # tool results are prompts, too
     thought = thought_tokens(attempt, beyond)
     prompt = told
     if prompt is None:

@@ -58,15 +58,15 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     cost_pusd: int | None
     tier: str | None = None
     unknown_tier: bool = False  # the price does not list it: booked at standard rates
-    disputed: bool = False  # the target reported what cannot be
-    claimed_pusd: int | None = None  # by the target's own figures, where they are above the hold
-    partly_read: bool = False  # the target's usage has counts that nobody here knows
-    overrun: LimitOverrun | None = None  # output beyond what was held for, where it teaches
-    partly_priced: bool = False  # it may have been charged what its price does not say
-    unseen: bool = False  # what was made of it is not known, and its bound is booked
-    plausible_pusd: int | None = None  # of what is claimed beyond the cost: it can have been made
-    prompt_overrun: PromptOverrun | None = None  # a prompt beyond what was stated, where it teaches
-    legs: tuple[AttemptLeg, ...] = ()  # where two engines took part
+    disputed: bool = False  # the target reported impossible figures
+    claimed_pusd: int | None = None  # cost of the target's own figures, if above the hold
+    partly_read: bool = False  # the target's usage has unknown counts
+    overrun: LimitOverrun | None = None  # output above the hold, if something is learned from it
+    partly_priced: bool = False  # a charge may apply that the price does not state
+    unseen: bool = False  # output is unknown, and the hold's bound is booked
+    plausible_pusd: int | None = None  # possible part of the claim above the cost
+    prompt_overrun: PromptOverrun | None = None  # prompt above its bound, if it is learned from
+    legs: tuple[AttemptLeg, ...] = ()  # if two engines took part
 
 
 def charge(
@@ -134,7 +134,7 @@ def _of_own(
     engine, units = attempt.step.frozen.candidate.engine, KINDS[attempt.plan.request.kind].units
     if engine is None or engine.step is None or not (units is None or units.engine_work):
         return AttemptCharge(tokens, basis, 0, _own_cost_of(attempt, 0), disputed=disputed)
-    # Sound is read at the rate that its engine was measured with; what it says is in that rate.
+    # Sound is charged at the rate measured for its engine, which includes its text.
     heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
     said = 0 if heard else tokens.output
     engine_s = engine_time_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
@@ -198,7 +198,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
         tier = None if tier == STANDARD else tier
     if price is None:
         return AttemptCharge(used.tokens, used.basis, 0, None, tier, disputed=used.disputed)
-    if used.tokens == NO_TOKENS and not outcome.billable:  # no fee either: no request was taken
+    if used.tokens == NO_TOKENS and not outcome.billable:  # no request was accepted
         return AttemptCharge(used.tokens, used.basis, 0, 0, tier, disputed=used.disputed)
     held_pusd = frozen.candidate.bound_pusd or 0
     terms = BillTerms(
@@ -230,7 +230,7 @@ def _is_partly_priced(
         if charged_terms(unread, words):
             return True
     if tokens.searches and not (price.terms.search_pusd or price.terms.complete):
-        return KINDS[request.kind].units is None  # what a ranking counts so is its own price
+        return KINDS[request.kind].units is None  # searches of a ranking are its own price
     rates, has_text = price.terms.rates, KINDS[request.kind].answer_has_text
     as_text = has_text and not tokens.audio_output and rates.audio_output != rates.output
     if as_text and (outcome.spoken or (outcome.answer is not None and has_sound(outcome.answer))):

@@ -15,9 +15,9 @@ from gateway.http.forms import open_form, with_model_field
 from gateway.kinds import KIND_PATHS
 from gateway.request.dialects.translated_paths import SPOKEN
 
-DEPLOYMENT: Final = "breakeven.deployment"  # in the scope of a request: the model of its path
+DEPLOYMENT: Final = "breakeven.deployment"  # in the request's scope: the model of its path
 _VERSION: Final = "/v1"
-# The first parts of paths below `/v1` that clients ask for without it.
+# First path segments below `/v1` that clients request without it.
 _BARE: Final = frozenset((
     "audio", "batches", "chat", "completions", "conversations", "embeddings", "files", "images",
     "messages", "models", "moderations", "responses",
@@ -72,7 +72,7 @@ def with_model(text: bytes, media: str | None, model: str) -> bytes:
     try:
         members = _decode_raw(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return text  # whoever reads it next says what is wrong
+        return text  # the reader of the body reports the error
     named, asked = members.get("model"), encode_raw(model)
     if named is None:
         opening = _OBJECT.match(text)
@@ -82,5 +82,5 @@ def with_model(text: bytes, media: str | None, model: str) -> bytes:
         return b'{"model":' + bytes(asked) + comma + text[opening.end() - len(opening[1]) :]
     if bytes(named) == bytes(asked):
         return text
-    decode_members(text)  # raises for a name that stands twice: one of both would be lost here
+    decode_members(text)  # raises for a repeated name: one of the two would be lost here
     return encode({**members, "model": asked})

@@ -24,10 +24,10 @@ JSON: Header = (b"content-type", b"application/json")
 STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 STREAM_HEAD = (STREAM, NO_CACHE)
-KEEP_ALIVE_S = 4.0  # of silence; with the sweeper's looks no client waits 5 s for a byte
+KEEP_ALIVE_S = 4.0  # of silence; with the sweeper's interval no client waits 5 s for a byte
 CLIENT_GONE = "client_gone"
 CANCELLED = "cancelled"  # a background response, by its client
-BY_CLIENT = frozenset((CLIENT_GONE, CANCELLED))  # any other ending was our own doing
+BY_CLIENT = frozenset((CLIENT_GONE, CANCELLED))  # any other reason is the gateway's
 
 
 class TargetChoice(Protocol):
@@ -45,7 +45,7 @@ class ClientResponse:
     limits.
     """
 
-    ping = b": keep-alive\n\n"  # tells a client that a silent stream goes on
+    ping = b": keep-alive\n\n"  # keep-alive comment of a silent stream
 
     __slots__ = (
         "_clock",
@@ -92,7 +92,7 @@ class ClientResponse:
     ) -> None:
         self._send = send
         self._connection = self._line = connection
-        self._left: int | None = None  # bytes that its client had not taken at the last look
+        self._left: int | None = None  # bytes that the client had not taken at the last check
         self._clock = clock
         self.task = task
         self.request_id = request_id
@@ -100,23 +100,23 @@ class ClientResponse:
         self.sending_since: float | None = None
         self.started = False
         self.finished = False
-        self.is_file = False  # no stream of events: an error has no form in it
-        self.keeps_alive = False  # whether its client waits for a stream
-        self.opened_early = False  # whether the head left before the answer began
-        self.sent = self._noticed = 0  # parts, and how many of them the last look saw
+        self.is_file = False  # a sound file, which has no form for an error
+        self.keeps_alive = False  # whether the client waits for a stream
+        self.opened_early = False  # whether the head was sent before the answer began
+        self.sent = self._noticed = 0  # parts sent, and the number at the last check
         self._quiet_since_s = self.opened_s
         self._pinging: asyncio.Task[None] | None = None
         self.use: RateLimitUse | None = None
-        self.total_s: float | None = None  # that its model gives it, where that is stated
-        self.status: int | None = None  # as it was told
-        self.attempt: Attempt | None = None  # the one that answers, or was the last to try
-        self.cache_use: CacheUse | None = None  # what it asks of the response cache
-        self.on_masked: Callable[[InferenceRequest], None] | None = None  # of who stores it
-        self.story: RequestTrace | None = None  # of who follows it, if anybody does
+        self.total_s: float | None = None  # total time of the model, if stated
+        self.status: int | None = None  # as sent
+        self.attempt: Attempt | None = None  # the attempt that answers, or the last one
+        self.cache_use: CacheUse | None = None  # use of the response cache
+        self.on_masked: Callable[[InferenceRequest], None] | None = None  # by the keeper
+        self.story: RequestTrace | None = None  # trace, if the request is observed
         self.ended_by: str | None = None  # of `BY_CLIENT`, "client_stall", "total", "drain"
         self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen
         self.on_leave: Callable[[], bool] | None = None  # whether the task goes on without it
-        self.keeps: Callable[[int], bool] | None = None  # what is read then, of so many bytes
+        self.keeps: Callable[[int], bool] | None = None  # whether so many bytes are kept then
 
     def end(self, why: str) -> None:
         """End the request from outside its task, unless it is finished; the first reason stands.

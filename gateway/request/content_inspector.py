@@ -82,7 +82,7 @@ class ContentInspector:
             inspection.add(await inspection.reader.read(asked))
         except RequestError:
             raise
-        except Exception as error:  # noqa: BLE001  (a defect must not let anything leave)
+        except Exception as error:  # noqa: BLE001  (a defect must not let content out)
             self._note_failure(inspection, "detectors", error)
         inspection.refuse_found()
         await self._mask(inspection)
@@ -138,12 +138,12 @@ class ContentInspector:
             inspection.add({hook.name: answer.count})
             if answer.texts is None or answer.texts == texts:
                 if (hook.name, _MASK) in inspection.terms and answer.count:
-                    inspection.keep(hook.name)  # it found something, and says no mask
+                    inspection.keep(hook.name)  # it has a finding but no mask
             else:
                 inspection.rewrite(reader, _others(texts, answer.texts))
         except HookFailure as error:
             self._note_failure(inspection, hook.name, error)
-        except RequestError as error:  # what it wrote is no request any more
+        except RequestError as error:  # its rewrite is no valid request
             self._note_failure(inspection, hook.name, error)
 
 
@@ -233,7 +233,7 @@ class _Inspection:
         made = replace(self.asked, content=findings, residency=residency)
         if made.instead is None and made.shorten is None:
             return made
-        if self._masked:  # less of it would be less of what was sent, unmasked
+        if self._masked:  # lesser forms were made from the unmasked request
             return replace(made, instead=None, shorten=None)
         return _bind_less(made, findings, residency)
 

@@ -10,14 +10,14 @@ import msgspec
 from router.snapshot_codec import SnapshotParts, encode
 from router.types import ApiState, Candidate, EngineState, Policy, RoutingRequest
 
-INPUTS_LIMIT_BYTES = 4096  # of many candidates, or crowded engines, none are kept
-KEPT = 4096  # clients name models of providers, and with them candidates
+INPUTS_LIMIT_BYTES = 4096  # above it, as for many candidates, inputs are not stored
+KEPT = 4096  # clients name models of providers, and so create candidates
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 _Parts = tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]
-# A target's features, kinds and state as the last candidate of its name had them, and their bytes.
+# A target's features, kinds and state at the last use of its name, with their encoded bytes.
 _Written = tuple[frozenset[str], frozenset[str], EngineState | ApiState | None, _Parts]
 
 

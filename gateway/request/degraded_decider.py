@@ -16,7 +16,7 @@ from router.decide import decide
 from router.static_order import static_order
 from router.types import Candidate, Decision, Policy, RoutingRequest, TargetHealth
 
-SILENT_S = 1.0  # four words missed; stale metrics must come to it before the order changes
+SILENT_S = 1.0  # four missed updates; metrics must also be stale for the order to change
 LOG_S = 60.0
 TELEMETRY, DECISION = "telemetry", "decision"
 _UNKNOWN = TargetHealth.UNKNOWN
@@ -35,7 +35,7 @@ class DegradedDecider:
         self._board, self._metrics, self._decide = board, metrics, decide
         self._told_s: dict[str, float] = {}
         for cause in (TELEMETRY, DECISION):
-            metrics.count_static_decision(cause, 0)  # the first one is to be seen
+            metrics.count_static_decision(cause, 0)  # makes the series visible from the start
 
     def decide(
         self, request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate], now_s: float
@@ -49,7 +49,7 @@ class DegradedDecider:
             return static_order(request, policy, candidates, "telemetry is silent"), True
         try:
             return self._decide(request, policy, candidates), False
-        except Exception as error:  # noqa: BLE001  (whatever is wrong with it, requests go on)
+        except Exception as error:  # noqa: BLE001  (requests go on after any defect here)
             name = type(error).__name__
             self._alarm(DECISION, f"deciding failed: {name}: {error}", now_s, error)
             return static_order(request, policy, candidates, f"deciding failed: {name}"), True

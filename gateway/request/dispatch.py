@@ -95,12 +95,12 @@ class Dispatcher(StagePlanner):
     retries: RetryBudget = field(default_factory=RetryBudget)
     silences: SilentEngineDetector
     deadlines: Deadlines
-    whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
-    drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
-    sounds: SoundLengths  # what decodes sound, before a request is planned
-    observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
-    left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
-    frees: set[asyncio.Task[None]] = field(default_factory=set)  # of KV that nobody will fetch
+    whole: Deadlines  # for an answer in one piece, whose head comes when it is complete
+    drawing: SampleSink | None  # `None`: no answered request is sampled
+    sounds: SoundLengths  # decodes sound before a request is planned
+    observer: TraceObserver | None = None  # `None`: no tracing
+    left: BackgroundReads = field(default_factory=BackgroundReads)  # of disconnected clients
+    frees: set[asyncio.Task[None]] = field(default_factory=set)  # of KV without a reader
 
     @property
     def reader(self) -> PromptReader:
@@ -109,7 +109,7 @@ class Dispatcher(StagePlanner):
 
     async def aclose(self) -> None:
         """Cancel the freeing of KV, and close the dispatcher's parts."""
-        for task in tuple(self.frees):  # their leases end by themselves
+        for task in tuple(self.frees):  # their leases end without it
             task.cancel()
         await asyncio.gather(*self.frees, return_exceptions=True)
         for part in (self.submissions, self.sounds, self.inspector):
@@ -160,7 +160,7 @@ class Dispatcher(StagePlanner):
             refusal = after_earlier(told, refusal, tries.plan.decision.verdicts)
             tries.record_cause(cause_of_error(error), name)
             if isinstance(error, DispatchSuperseded):
-                continue  # nothing failed: it was sent to the wrong place
+                continue  # no failure: it was sent to the wrong target
             if may_be_the_fetch(attempt, error):
                 tries.retry_straight(verdict)
             failing.append(attempt.step.frozen.target)
@@ -169,7 +169,7 @@ class Dispatcher(StagePlanner):
             if ends and not self.go_on(tries, asked, identity, reply):
                 break
         assert refusal is not None, "a plan without steps was refused when it was made"
-        # A retry may come to who was not asked.
+        # A retry may reach a target that was not tried.
         refusal.retry = refusal.retry if tries.next() is None else None
         raise refusal if number else self._refuse_attempts(tries, refusal, short)
 
@@ -219,7 +219,7 @@ class Dispatcher(StagePlanner):
         """Return the attempt in the journal, with holds and reserved load, or the refusal."""
         attempt_id = f"{plan.request_id}.{number}"
         target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
-        # The promise is made before anything is awaited: no other request may see the room twice.
+        # The load is reserved before any await, so that no other request sees the same capacity.
         now_s = self.clock.now_s()
         flight, passage = self.flights.reserve(plan, step, now_s), None
         leg = None if step.verdict.prefill is None else self.reader.reserve(plan, step, now_s)
@@ -241,7 +241,7 @@ class Dispatcher(StagePlanner):
                 prefill=leg,
             )
             self._open_record(attempt, opened_us)
-            flight = passage = leg = None  # they land with the attempt
+            flight = passage = leg = None  # the attempt releases them
         finally:
             for promise in (flight, passage, leg):
                 if promise is not None:
@@ -264,7 +264,7 @@ class Dispatcher(StagePlanner):
         """Make one try. Return the failure if another candidate may be tried, else answer."""
         exchange: Exchange | None = None
         reply.keeps_alive = attempt.plan.asked.stream and attempt.plan.asked.form is None
-        goes_on = attempt.goes_on  # an API: no silence of it is watched for
+        goes_on = attempt.goes_on  # an API, whose silence is not watched
         allow, watch = self.left.allow, self.silences.watch_attempt
         try:
             with allow(reply, attempt) if goes_on else watch(attempt, reply.task):
@@ -272,7 +272,7 @@ class Dispatcher(StagePlanner):
                     exchange = await self._open(attempt)
                     await self.delivery.answer(attempt, exchange, reply)
                 except RequestDeclined as error:
-                    # What this target's API has no form for, another one's may have.
+                    # Another target's API may have a form for what this one lacks.
                     goes_on = attempt.leads_on(StageCause.ANY) and self.retries.allowed
                     final = error.sent or not goes_on
                     await self.delivery.decline(attempt, error, reply, final=final)
@@ -281,7 +281,7 @@ class Dispatcher(StagePlanner):
             return await self._handle_failure(attempt, error, reply)
         except JournalError as error:
             if reply.started:
-                raise  # the answer stays without its end, as it stays without its row
+                raise  # without a row, the answer stays without its end
             reply.charged = True
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error
         except asyncio.CancelledError:
@@ -304,7 +304,7 @@ class Dispatcher(StagePlanner):
         try:
             try:
                 await self._read_prompt(attempt)
-            except BaseException:  # it is left, or something is wrong: nothing may stay open
+            except BaseException:  # cancelled or defective: the record must not stay open
                 self.metering.settle_later(attempt, cancelled(attempt, reply.ended_by))
                 if attempt.flight is not None:
                     attempt.flight.release()
@@ -334,8 +334,8 @@ class Dispatcher(StagePlanner):
         if attempt.story is not None:
             headers |= attempt.story.on_dispatched(attempt.id, attempt.number, plan, attempt.step)
         asked, form = plan.asked, plan.asked.form
-        # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
-        # So may speech and pictures, which have an extent.
+        # A target may answer in one piece despite the request for a stream: whisper-1 has none.
+        # So may targets of speech and pictures, which have an extent.
         streamed = asked.stream and asked.extent is None
         media = None if form is None else form.content_type
         whole = not asked.stream and KINDS[asked.kind].generated
@@ -386,14 +386,14 @@ class Dispatcher(StagePlanner):
                 self.experience.record_retry_after(target.row, error.retry_after_s)
         status, http_status = status_of(error)
         outcome = AttemptOutcome.failed(attempt.relay, error, status, http_status)
-        if attempt.goes_on and reply.ended_by is not None:  # nobody waits for another target
-            if isinstance(error, HeadTimeout | IdleTimeout):  # we stop reading: it is no failure
+        if attempt.goes_on and reply.ended_by is not None:  # no client waits for another target
+            if isinstance(error, HeadTimeout | IdleTimeout):  # not the target's failure
                 outcome = cancelled(attempt, CLIENT_GONE)
             self.metering.settle_later(attempt, outcome)
             return None
         if not reply.started:
             self.metering.settle_later(attempt, outcome)
-            return error  # no byte has left: another target may still answer
+            return error  # no byte was sent: another target may still answer
         await self.metering.settle(attempt, outcome)
         told, reply.broken = upstream_failure(error, target.name), True
         await reply.tell_broken(error_event(told.message, told.row.type, told.row.code))

@@ -16,7 +16,7 @@ from gateway.request.silent_engine import FirstTokenWait
 from gateway.table_layout import LoadCell
 from router.recheck import PeerLoad, is_still_first
 
-LOOK_S = 0.05  # how long news takes in the middle: a tick of the host that tells, one of ours
+LOOK_S = 0.05  # usual delay of news: a tick of the sending host, and one of this host
 
 
 class DispatchRecheck:
@@ -28,7 +28,7 @@ class DispatchRecheck:
     def schedule_recheck(self, wait: FirstTokenWait) -> None:
         """Schedule the second decision of a request that is dispatched now."""
         attempt = wait.attempt
-        # Only a first try is one: the next candidates are those of the same decision.
+        # Only for the first try: later candidates come from the same decision.
         if attempt.number > 1 or attempt.last or attempt.plan.changed or not self._peers.hosts:
             return
         known = self._peers.hosts, self._others(attempt.step.frozen.target.row)
@@ -36,7 +36,7 @@ class DispatchRecheck:
 
     def _recheck_wait(self, wait: FirstTokenWait, hosts: int, known: PeerLoad) -> None:
         attempt = wait.attempt
-        # `tries` are gone once an answer begins. Of a host not heard before all it has is no news.
+        # `tries` is None once an answer begins. All load of a newly seen host is no news.
         if not (wait.waits and wait.counts) or attempt.tries is None or self._peers.hosts != hosts:
             return
         missed = self._others(attempt.step.frozen.target.row).beyond(known)

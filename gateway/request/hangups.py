@@ -21,7 +21,7 @@ from ledger.prices.rates import is_unlisted
 from router.target_output import RATE_LIMIT_PER_S, TargetOutput
 from router.types import Feature
 
-MARGIN = 2.0  # the rates that are seen include the prompt's time, and networks
+MARGIN = 2.0  # observed rates include the prompt's time and the network's
 NOTHING = 0.0
 _TOOLS = frozenset(("tools", "functions"))
 
@@ -79,8 +79,8 @@ def _untold_output(
 ) -> float:
     """Return the unreported output of a finished or broken answer."""
     if attempt.searches and outcome.billable and not outcome.is_told_failure:
-        return math.inf  # what it searched, and read of that
-    if outcome.is_whole:  # it is at its end: nothing goes on
+        return math.inf  # searches, and the results that were read
+    if outcome.is_whole:  # the answer has ended, so nothing goes on
         thinks = can_think(attempt, known)
         return _of_thinker(attempt, known, now_s, stops=True) if thinks else NOTHING
     failed = not outcome.billable or outcome.is_told_failure

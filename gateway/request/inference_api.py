@@ -44,16 +44,16 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
 
-LATE_CHECK_S = 0.5  # from one look for late answers to the next
-SLOWEST_BYTES_PER_S = 16 * 1024  # of a body; the request's time as a whole is bounded, too
-LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
-LARGE_SPOKEN_BYTES = 16 * 1024  # so does translating
+LATE_CHECK_S = 0.5  # interval of checks for late answers
+SLOWEST_BYTES_PER_S = 16 * 1024  # of a body; the request's total time is bounded, too
+LARGE_BYTES = 256 * 1024  # reading more would delay streams
+LARGE_SPOKEN_BYTES = 16 * 1024  # translating more would, too
 HOT = frozenset((*KIND_PATHS, *SPOKEN))
 _CHAT_READER = KIND_PATHS[CHAT_PATH]  # other dialects send JSON, too
-_STORE = Feature.STORE  # a plain name: asking an enumeration for a member costs ten times as much
-STORAGE = "breakeven.storage"  # in the scope of a request: what its connection remembers
+_STORE = Feature.STORE  # a plain name: accessing an enum member costs ten times as much
+STORAGE = "breakeven.storage"  # in the request's scope: storage of its connection
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
-COUNTED: Header = (b"x-breakeven-tokens", b"counted")  # by the target that is named beside it
+COUNTED: Header = (b"x-breakeven-tokens", b"counted")  # by the target in `x-breakeven-backend`
 BACKEND = b"x-breakeven-backend"
 COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
 
@@ -79,10 +79,10 @@ class InferenceApi:
         clock: Clock,
         new_id: Callable[[], str],
     ) -> None:
-        # Of answers that clients may go on with; nothing is stored until another one is given.
+        # Storage of answers that clients may continue; replaced if answers are stored.
         self.storage: ResponseStorage = NoStoredResponses(unasked=False)
         self.background: BackgroundResponses | None = None
-        self.passes_whole = False  # whether targets speak a dialect that clients do
+        self.passes_whole = False  # whether targets share a dialect with clients
         self._dispatcher = dispatcher
         self._keys = keys
         self._metrics = metrics
@@ -137,7 +137,7 @@ class InferenceApi:
                 reply.ended_by = "drain"
             task.uncancel()
             await send_ending(reply, connection, self._server.timeouts.client_stall_s)
-        except Exception:  # the outermost handler: one defect must not take the worker along
+        except Exception:  # the outermost handler: a defect must not end the worker
             log.exception("request %s failed", reply.request_id)
             if not reply.started:
                 await refuse(reply, RequestError("internal", "The gateway failed; it is logged."))
@@ -179,7 +179,7 @@ class InferenceApi:
             self._end_late(limits, self._clock.now_s())
 
     def _end_late(self, limits: TimeoutsSection, now: float) -> None:
-        for reply in tuple(self._open):  # a name in the sweeper would hold the last one on
+        for reply in tuple(self._open):  # a variable of the sweeper would keep the last one
             if reply.is_stalled(now, limits.client_stall_s):
                 reply.end("client_stall")
             elif now - reply.opened_s > (reply.total_s or limits.total_s):
@@ -250,7 +250,7 @@ class InferenceApi:
             return
         background = self.background if reply.keeper and reply.keeper.background else None
         if reply.voice is not None and (asked.stream or background is not None):
-            # 404 for a model that is not there: also before a background answer is promised.
+            # 404 for a missing model, before a background answer is promised, too.
             reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
                 asked, identity, self._clock
             )
@@ -272,12 +272,12 @@ class InferenceApi:
         It counts as a request in rate limits: a target is called with the gateway's key.
         """
         plans, limits = self._dispatcher.plans.value, self._dispatcher.limits
-        tokens = plans.prompt_tokens(asked, identity, self._clock)  # 404: no such model
+        tokens = plans.prompt_tokens(asked, identity, self._clock)  # 404 for a missing model
         if limits is not None:
             reply.use = await limits.count(identity, asked.model, 0)
             if reply.use is not None and reply.use.counted.over is not None:
                 raise rate_error(reply.use.counted.over)
-        if plans.inspects:  # it goes where an answer would come from
+        if plans.inspects:  # the target is chosen as for an answer
             asked = await self._dispatcher.inspect(asked, identity, reply)
         counted = await count_at_target(plans, asked, identity, reply.request_id, self._clock)
         if counted is None:
@@ -325,7 +325,7 @@ class InferenceApi:
         if fields.media is not None:
             _check_media_type(path, fields.media)
         text = None if connection is None else connection.take_body()
-        if text is None:  # usually all of it is here, and nothing needs a deadline
+        if text is None:  # usually the whole body is here, and no deadline is needed
             text = await self._receive_body(receive, limit)
         if len(text) > limit:
             raise _too_large(limit)

@@ -24,18 +24,18 @@ from router.types import Feature
 
 _MEDIA: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 _HOSTED: Final = Feature.HOSTED_TOOLS
-# Plain words: a member of an enumeration takes as long to hash as all else here.
+# Plain strings: hashing an enum member takes as long as everything else here.
 _USAGE, LATENCY = Estimator.BYTES_PER_TOKEN.value, Estimator.API_LATENCY.value
 _OVERRUN, _UNSEEN = Estimator.OUTPUT_OVERRUN.value, Estimator.UNSEEN_OUTPUT.value
 _PROMPT_OVERRUN, _CACHED = Estimator.PROMPT_OVERRUN.value, Estimator.CACHED_SHARE.value
-# A part of a message says what it is; inside of a text its quotes would be escaped.
+# The type of a message part; within a text its quotes would be escaped.
 _PART: Final = re.compile(rb'"type"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _TEXT_PARTS: Final = frozenset((
     b"custom", b"ephemeral", b"function", b"input_text", b"output_text", b"refusal", b"text",
     b"thinking",
 ))  # fmt: skip
 _TEXTS: Final = ("prompt", "input", "query", "documents")
-_BEGINNING: Final = 64  # bytes of a text or a list that tell what it holds
+_BEGINNING: Final = 64  # bytes of a text or a list that show what it holds
 
 
 class EstimateLearner:
@@ -155,7 +155,7 @@ def not_text(asked: InferenceRequest, tokens: TokenCounts) -> Objection | None:
     members = asked.members
     units = tokens.audio_ms or tokens.searches or tokens.characters or tokens.pictures
     if asked.form is not None or units:
-        return Objection.KIND  # charged by other units: its tokens are an estimate, if anything
+        return Objection.KIND  # charged in other units: tokens are an estimate at most
     if tokens.audio_input or (asked.features and not asked.features.isdisjoint(_MEDIA)):
         return Objection.MEDIA
     if asked.features and _HOSTED in asked.features:
@@ -175,7 +175,7 @@ def _not_said(messages: bytes) -> Objection | None:
     """
     if messages.find(b"[", 1) < 0:
         return None
-    messages = spell_out(messages)  # a kind may be written in escapes, and means the same
+    messages = spell_out(messages)  # a name may be written in escapes
     if b'"type"' not in messages:
         return None
     return None if _TEXT_PARTS.issuperset(_PART.findall(messages)) else Objection.MEDIA

@@ -22,9 +22,9 @@ from router.kv_peak import kv_rounded
 from router.request_kinds import KIND_TRAITS
 from router.types import EngineState, Slo, StepModel, Verdict
 
-PIECE_S = 0.5  # of a stream that runs: an engine that slows down is seen before its answers end
-COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
-# Plain numbers: adding them costs half of adding members of an enumeration.
+PIECE_S = 0.5  # interval in a stream: a slowing engine is seen before its answers end
+COUNT_LIMIT = 2**31  # tokens; larger sums are not exact in a cell, and no engine holds them
+# Plain integers: adding enum members costs twice as much.
 _HELD, _FINAL = int(SequenceCell.HELD_TOKENS), int(SequenceCell.FINAL_TOKENS)
 _HEARD, _PACE = int(SequenceCell.HEARD_S), int(SequenceCell.TOKENS_PER_S)
 _SEQUENCES, _CONTEXT = int(LoadCell.SEQUENCES), int(LoadCell.CONTEXT_TOKENS)
@@ -46,7 +46,7 @@ class LoadTracker:
         self._board = board
         self._worker = worker
         self._prefixes = prefixes
-        self._places: dict[int, list[int]] = {}  # free ones, by engine
+        self._places: dict[int, list[int]] = {}  # free cells, by engine
         self._tightest: dict[int, TightestTpot] = {}
 
     def reserve(
@@ -59,12 +59,12 @@ class LoadTracker:
             return None
         prompt, output, slo = request.prompt_tokens, None, plan.policy.slo
         decoded = KIND_TRAITS[request.kind].decoded
-        if plan.asked.stream and request.n == 1 and decoded:  # followed
+        if plan.asked.stream and request.n == 1 and decoded:  # its sequence is followed
             longest = max_kv_tokens(work_of(request, plan.policy), verdict.candidate)
             output = longest - prompt
         promise = ReservedLoad(
             prompt * plan.asked.n,
-            verdict.kv_promise_tokens,  # whoever is tried was forecast
+            verdict.kv_promise_tokens,  # a candidate in the order always has a forecast
             request.n,
             output,
             state.kv_block_tokens,
@@ -178,14 +178,14 @@ class LoadReservation:
 
         The cell is returned to `places` on release.
         """
-        self.prefix: tuple[PrefixIndex, Sequence[int]] | None = None  # what it is known by there
+        self.prefix: tuple[PrefixIndex, Sequence[int]] | None = None  # index, marks of its prefix
         self._board = board
         self._engine = engine
         self._row = row = board.load_row(worker, engine)
         self._promise = promise
         self._kv = float(promise.kv_tokens)
         self._context = 0
-        self._start: tuple[float, ...] | None = None  # when, and the engine's sums by then
+        self._start: tuple[float, ...] | None = None  # time, and the engine's sums at that time
         self._landed = self._is_kept = False
         self._heard_s = promise.sent_s
         cells = board.cells
@@ -205,8 +205,8 @@ class LoadReservation:
         self._place: int | None = None
         self._place_row = 0
         self._final = 0
-        self._first: tuple[float, int] | None = None  # when the engine counted first, and what
-        self._felt_s = self._felt_steps = 0.0  # since then, and told to the step feedback
+        self._first: tuple[float, int] | None = None  # time and output of the engine's first count
+        self._felt_s = self._felt_steps = 0.0  # since then, already fed to the feedback
         if promise.output_tokens is not None:
             self._final = promise.prompt_tokens + promise.output_tokens
             if places:

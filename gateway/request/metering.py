@@ -122,7 +122,7 @@ class UsageMeter:
         )
         if short is not None:
             record = _with_shortfall(record, short)
-        with suppress(JournalError):  # a refusal stands without its note, where notes have no room
+        with suppress(JournalError):  # a refusal stands without a record if the journal is full
             self._journal.append(record)
 
     def _settled_record(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
@@ -139,7 +139,7 @@ class UsageMeter:
         opened_us = attempt.opened_us
         record = AttemptSettled(
             attempt_id=attempt.id,
-            # Whoever sets the wall clock meanwhile does not make it end before it began.
+            # Add the monotonic duration: the wall clock may be set back while a request runs.
             settled_us=self._clock.wall_us() if opened_us is None else opened_us + duration_us,
             status=outcome.status,
             http_status=outcome.http_status,

@@ -22,7 +22,7 @@ from router.types import Feature
 
 _MILLION = 10**6
 _DECODED = frozenset((RequestKind.CHAT, RequestKind.COMPLETION))
-# As LiteLLM's map names each price of a token.
+# Names of token prices in LiteLLM's map.
 _LITELLM_COSTS = {kind.price: kind.map_terms[0] for kind in PER_TOKEN if kind.map_terms}
 _UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
 
@@ -81,7 +81,7 @@ class ModelCatalog:
         seen: set[tuple[str | None, str]] = set()
         for target in self._fleet.targets(resolved, model):
             place = (target.pool, target.upstream_model if target.own else target.name)
-            if place not in seen and (target.own or not inside):  # one of replicas stands for all
+            if place not in seen and (target.own or not inside):  # one replica is listed for all
                 seen.add(place)
                 yield target
 
@@ -94,7 +94,7 @@ class ModelCatalog:
             "kinds": sorted({kind for line in lines for kind in line["kinds"]}),
             "context_tokens": _largest(line["context_tokens"] for line in lines),
             "max_output_tokens": _largest(line["max_output_tokens"] for line in lines),
-            "prices": priced[0] if same else None,  # where APIs differ: see each target
+            "prices": priced[0] if same else None,  # if APIs differ, see each target
             "modalities": _modalities(targets),
             "features": sorted({str(word) for target in targets for word in _features(target)}),
             "targets": lines,
@@ -141,7 +141,7 @@ class ModelCatalog:
         if quote is not None:
             for kind, pusd in _rates(quote).items():
                 if kind in _LITELLM_COSTS:
-                    info[_LITELLM_COSTS[kind]] = pusd / 10**18  # of a million tokens
+                    info[_LITELLM_COSTS[kind]] = pusd / 10**18  # per million tokens
         return {
             "model_name": name,
             "litellm_params": {"model": name},

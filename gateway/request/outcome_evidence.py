@@ -16,7 +16,7 @@ from gateway.request.request_counters import HangupEnd
 from ledger.journals.records import AttemptSettled, Status
 
 RESTARTING = 503
-# What a client is told whose request was ended, where it can be told anything.
+# HTTP statuses of requests that were ended, where one can be sent.
 TOLD = {
     **dict.fromkeys((*BY_CLIENT, "client_stall"), CLIENT_LEFT), "total": 504, "drain": RESTARTING
 }  # fmt: skip
@@ -44,10 +44,10 @@ def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
     if outcome.status == "finished" or outcome.error in _OF_THE_REQUEST:
         return True
     if outcome.error in (FirstTokenTimeout.kind, DispatchSuperseded.kind):
-        return None  # whoever found it silent told the board; to be asked twice is no failure
+        return None  # the detector updated the load table; a recheck is no failure
     limited = outcome.error == UpstreamOverloaded.kind and outcome.http_status == LIMITED
     if limited and attempt.step.frozen.target.shares_row:
-        return None  # it is about its model alone: `model_backoff` was told
+        return None  # only its model is limited: `model_backoff` was updated
     if outcome.error is not None:
         return False
     return True if attempt.first_token_s is not None else None

@@ -74,10 +74,10 @@ class RoutingPlan(msgspec.Struct, frozen=True):
     decision_blob: bytes
     terms: PolicyTerms
     states: SnapshotStates
-    shadow: Decision | None = None  # of the policy that only watches
-    changed: bool = False  # what `decide` was given does not tell what was done
-    line_s: float = 0.0  # how long the request stood in line for its place
-    earlier: tuple[Decision, ...] = ()  # of the stages before, where the model has several
+    shadow: Decision | None = None  # of a shadow policy
+    changed: bool = False  # the inputs of `decide` do not explain the plan
+    line_s: float = 0.0  # how long the request waited in the admission queue
+    earlier: tuple[Decision, ...] = ()  # of earlier stages, if the model has several
 
     @property
     def identity(self) -> Identity:
@@ -237,7 +237,7 @@ class RoutePlanner:
         *,
         picture_tokens: int,
     ) -> None:
-        self.inspects = False  # until a rule is known that says something of content
+        self.inspects = False  # until a rule for content is known
         self._version = policy_version
         self._routes = routes
         self._candidates = candidates

@@ -19,8 +19,8 @@ class LegEnd(StrEnum):
     """The end of an engine's part in an attempt; stored in the ledger."""
 
     DONE = "done"
-    FAILED = "failed"  # the engine did not do it
-    LEFT = "left"  # it was given up: a hang-up, a deadline
+    FAILED = "failed"  # the engine failed
+    LEFT = "left"  # abandoned after a disconnect or a deadline
 
 
 @dataclass(slots=True)
@@ -38,8 +38,8 @@ class PrefillLeg:
     flight: LoadReservation | None
     began_s: float
     ended_s: float | None = None
-    read_s: float | None = None  # when the first word came from elsewhere: the KV was fetched
-    prompt_tokens: int | None = None  # as the engine counted
+    read_s: float | None = None  # first token of the answering engine: the KV was fetched
+    prompt_tokens: int | None = None  # counted by the engine
     params: Mapping[str, Any] | None = None
     sent: bool = False
     handed: bool = False
@@ -90,7 +90,7 @@ class PrefillLeg:
         if self.flight is None or not self.is_read:
             self.release()
             return False
-        if self.handed and not failed:  # it was hung up on, and frees what it was to fetch
+        if self.handed and not failed:  # the client left, and the answering engine frees the KV
             self.release()
             return False
         self._later = asyncio.get_running_loop().call_later(self.target.lease_s, self.release)

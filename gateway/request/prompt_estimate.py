@@ -16,12 +16,12 @@ def estimate_prompt(
 
     `stated` is the configured maximum of tokens per picture.
     """
-    # The data of pictures are no text, whatever is known of their size.
+    # Picture data are no text, whether or not their size is known.
     estimate, bound = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)
-    # An address has hardly any bytes, nor has a plain picture.
+    # A URL has hardly any bytes, nor has a plain picture.
     bound += asked.media_parts * stated + asked.sound_tokens_bound + asked.seldom_read_bytes
     if asked.files:
-        bound = max(bound, CONTEXT_UNSTATED)  # each target has its own (`prompt_bound`)
+        bound = max(bound, CONTEXT_UNSTATED)  # each target has its own bound (`prompt_bound`)
     if asked.picture_bytes:
         estimate += likely_tokens(asked.pictures, asked.unread_pictures, stated)
     estimate += asked.sound_tokens

@@ -30,7 +30,7 @@ def prompt_overrun_of(
     if billed <= prompt_bound(request, prompt):
         return None
     text, _ = ratio.estimate(attempt.plan.learning_key, asked.prompt_bytes - asked.picture_bytes)
-    # Of a list each text may fill a context.
+    # Each text of a list may fill a context.
     is_one = most_read(request, 1) == 1
     context = billed if is_one and _fills_context(prompt, billed) else 0
     overrun = _parts_overrun(prompt, tokens, min(text, prompt.text))

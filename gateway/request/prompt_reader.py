@@ -41,7 +41,7 @@ _ASKED: Mapping[str, Any] = {
     "do_remote_decode": True, "do_remote_prefill": False, "remote_engine_id": None,
     "remote_block_ids": None, "remote_host": None, "remote_port": None,
 }  # fmt: skip
-# Members that say how long an answer is, or how it comes.
+# Members for the length or form of an answer.
 _LENGTHS = ("max_completion_tokens", "min_tokens", "stream_options")
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.encode

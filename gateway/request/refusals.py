@@ -35,7 +35,7 @@ SHOWN_TARGETS = 5  # in a message; `breakeven policy explain` shows all
 _MEND = "This cannot pass by itself: name another model, and tell the gateway's operator"
 _BASE_URL = "that its `base_url` (or `endpoints`) in the gateway's configuration is wrong."
 _FULL, _AWAY = with_outlook(Outlook.FULL), with_outlook(Outlook.AWAY)
-_ASKED_BY = {  # the member that asks for a feature
+_ASKED_BY = {  # the member that requests a feature
     Feature.TOOLS: "tools",
     Feature.JSON_SCHEMA: "response_format",
     Feature.LOGPROBS: "logprobs",
@@ -46,7 +46,7 @@ _ASKED_BY = {  # the member that asks for a feature
 }
 
 
-_PARTS = {  # of a member that cannot be left out: what asks for the feature, and the way round
+_PARTS = {  # what needs the feature, and the advice, for a member that cannot be left out
     Feature.IMAGES: ("pictures or sound", "Leave them out"),
     Feature.FILES: ("documents", "Send their text"),
     Feature.MEDIA_URLS: (
@@ -67,7 +67,7 @@ class Failure(NamedTuple):
     cure: str = ""
 
 
-FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alone, for no secret
+FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; only static texts, without secrets
     "unreachable": Failure("could not be reached", "not reachable"),
     "overloaded": Failure("is overloaded", "overloaded"),
     "refused_credentials": Failure(
@@ -100,7 +100,7 @@ FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alon
     "upstream_broken": Failure("broke off its answer", "it broke off its answer"),
     "bad_answer": Failure("sent an answer that cannot be read", "its answer cannot be read"),
 }
-_OF_THE_REQUEST = {  # kinds of our own table, by `BackendError.kind`
+_OF_THE_REQUEST = {  # kinds of `gateway.errors`, by `BackendError.kind`
     RequestDeclined.kind: "bad_request",
     ContextTooLong.kind: "context",
     ContentFiltered.kind: "content_filter",
@@ -108,9 +108,9 @@ _OF_THE_REQUEST = {  # kinds of our own table, by `BackendError.kind`
 _UNNAMED = Failure("failed", "failed")
 
 
-# Budgets of which a key may know how much is left; of others it is told whether anything is.
+# Budgets whose headroom a key may know; of others only whether there is any.
 _TOLD = frozenset(prefixes(lambda kind: kind.told_to is not BudgetReader.NOBODY))
-HELD_RETRY_S = 1.0  # what is held is mostly held for seconds
+HELD_RETRY_S = 1.0  # most holds last seconds
 
 
 class BudgetShortfall(NamedTuple):
@@ -237,7 +237,7 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
     )
     native = plan.asked.native
     if Feature.MESSAGES in missing and native is not None and native.refusal is not None:
-        return native.refusal  # in chat's words of the member that has no form there
+        return native.refusal  # chat's error, naming the member without a form there
     names = sorted({_requesting_member(feature, plan) for feature in missing})
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
     verb, what, way = "offers", f"what {fields} asks for", f"Leave {fields} out"
@@ -256,7 +256,7 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
 def _requesting_member(feature: Feature, plan: RoutingPlan) -> str:
     if feature in plan.asked.asked_by:
         return plan.asked.asked_by[feature]
-    if feature is Feature.HOSTED_TOOLS:  # by one of several
+    if feature is Feature.HOSTED_TOOLS:  # by one of several members
         return hosted_tools.requesting_member(plan.asked.members) or _ASKED_BY[feature]
     return _ASKED_BY.get(feature) or KINDS[plan.request.kind].media_member
 

@@ -34,10 +34,10 @@ from ledger.usage_figures import UsageContradiction, UsageError
 from router.target_output import TargetOutput
 from router.types import Feature, RoutingRequest
 
-# A target reads more of these than their bytes in the request.
+# For these a target reads more than their bytes in the request.
 _READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
-# Above the tokens of any text of words: of figures that do not grow while an answer does, a lower
-# one is of its chunk alone.
+# Longer than tokens of ordinary text: among figures that do not grow with the answer, a lower
+# one is of its chunk only.
 USUAL_TOKEN_BYTES = 16
 
 
@@ -87,7 +87,7 @@ def _best_reading(
         return last
     earlier = [_reading(attempt, outcome, usage) for usage in outcome.earlier_usage]
     told = [reading for reading in (*earlier, last) if reading is not None]
-    # One that is too low is of the beginning: it says the prompt all the same.
+    # A figure that is too low is of the beginning, but its prompt is valid.
     possible = [
         reading for reading in told if not _is_beyond_text(reading, attempt, outcome, known)
     ]
@@ -145,7 +145,7 @@ def _reading(
         reading = _judged(error.most, attempt, outcome, usage)
         return reading._replace(disputed=True, contradicts=not reading.disputed)
     except UsageError:
-        return None  # implausible usage is not money: `basis` and the flag show it
+        return None  # implausible usage is not booked: `basis` and the flag show it
     reading = _judged(tokens, attempt, outcome, usage)
     if reading.disputed and (other := other_reading(usage)) is not None:
         second = _judged(other, attempt, outcome, usage)
@@ -158,11 +158,11 @@ def _judged(
 ) -> UsageReading:
     """Return the figures checked against what was sent and what was held."""
     if tokens.audio_output and not _has_sound(attempt, outcome):
-        tokens = replace(tokens, audio_output=0)  # nobody asked for it, and none came
+        tokens = replace(tokens, audio_output=0)  # not requested, and none came
     bounds, asked = bounds_of(attempt), attempt.plan.asked
     basis: Basis = "reported" if outcome.usage_final else "continuous"
     prompt = tokens.prompt
-    # The second look is for few: most prompts are not even near it with all that stands beside.
+    # The exact check is rare: most prompts have many more tokens, with everything around them.
     too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt and not attempt.own
     least = least_prompt_tokens(asked.members, context_of(attempt), prompt + 1) if too_low else 0
     if prompt < least:
@@ -212,7 +212,7 @@ def find_contradiction(
     most_bytes = longest * found.tokens.output
     if said > most_bytes and said - _repeated_bytes(attempt) > most_bytes:
         return Contradiction.TOO_LOW
-    # Without a forecast in the request nothing of one can have been rejected.
+    # Without a prediction in the request, none can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
     is_of_all = outcome.usage_final or outcome.is_whole
     if is_of_all and not shown and is_too_high(found.tokens, usage, choices, most):

@@ -32,7 +32,7 @@ class AttemptSums:
 
     attempts: int = 0
     input: int = 0
-    ranked: int = 0  # input tokens of rerankings: documents are no prompts
+    ranked: int = 0  # input tokens of rerankings, whose documents are no prompts
     cached: int = 0
     output: int = 0
     cost_pusd: int = 0

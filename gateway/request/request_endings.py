@@ -16,7 +16,7 @@ _ENDINGS: Final = {
     "total": ("timeout", "The request took too long."),
     "drain": ("unavailable", "The gateway is restarting."),
 }
-_BODY_UNREAD: Final = 408  # what follows on the connection is no request
+_BODY_UNREAD: Final = 408  # the unread body follows on the connection
 
 
 async def send_ending(
@@ -40,7 +40,7 @@ async def send_ending(
             if connection is not None:
                 connection.abort()
     elif connection is not None:
-        connection.abort()  # closing would wait for a client that takes nothing
+        connection.abort()  # closing would wait for a client that reads nothing
 
 
 def error_headers(error: RequestError) -> list[Header]:

@@ -14,7 +14,7 @@ from gateway.kinds.text_members import stream_options
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from router.types import RoutingRequest
 
-# OpenAI's reasoning models refuse the older name; most others know no other.
+# OpenAI's reasoning models refuse the older name; most others only know that.
 CAP_NAMES = {"openai": NEWER_LIMIT}
 _TRUE = encode_raw(True)
 _LIMITS = (OLDER_LIMIT, NEWER_LIMIT)
@@ -68,7 +68,7 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
                 tells_users=target.tells_users,
             )
         if asked.max_tokens is None and frozen.candidate.output_cap is None and frozen.limits:
-            # Messages need a limit: the one that the bound was made with.
+            # Messages require a limit: the one of the bound.
             longest = frozen.limits.max_output_tokens(plan.request.prompt_tokens)
             asked = replace(asked, max_tokens=longest)
     if target.takes_marks:
@@ -86,7 +86,7 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
         asked,
         upstream_model=target.upstream_model,
         own=target.own,
-        # Where money is limited, an open-ended request gets the limit its hold was sized for.
+        # With a budget, an open-ended request gets the limit for which its hold was sized.
         max_tokens_cap=step.frozen.candidate.output_cap,
         salt=plan.route.salt if target.own and target.accepts_salt else None,
         cap_name=CAP_NAMES.get(target.api or "", OLDER_LIMIT),
@@ -135,7 +135,7 @@ def body_for(
     if max_tokens_cap is not None:
         members[cap_name] = encode_raw(max_tokens_cap)
     elif asked.max_tokens and not is_limited:
-        members["max_tokens"] = encode_raw(asked.max_tokens)  # of a kind that has a default
+        members["max_tokens"] = encode_raw(asked.max_tokens)  # a kind with a default
     if salt is not None:
         members["cache_salt"] = encode_raw(salt)
     return encode(members)

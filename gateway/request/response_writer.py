@@ -104,7 +104,7 @@ class ResponseWriter:
                     attempt.start_answer()
                 await reply.body(stream.held, more=True)
             if stream.error is not None:
-                if relay.error is not None and relay.content_events:  # it has begun to work
+                if relay.error is not None and relay.content_events:  # output was generated
                     await drain_exchange(exchange, relay.take_trailing)
                 raise stream.error
             if relay.complete:  # an upstream that stays open after `[DONE]` may add its usage
@@ -182,7 +182,7 @@ class ResponseWriter:
             return
         cost = await self._metering.settle(attempt, outcome)
         content_type = JSON
-        if media in TEXTS:  # of these words alone: a browser must not run what a target sends
+        if media in TEXTS:  # only these types: a browser must not run what a target sends
             content_type = (b"content-type", media.encode() + b"; charset=utf-8")
         asked = attempt.plan.asked
         as_events = KINDS[asked.kind].as_events if asked.stream else None
@@ -215,7 +215,7 @@ class ResponseWriter:
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, status, secrets)
         headers = _headers(attempt, JSON, fault_header(ErrorFault.REQUEST))
-        if status in OUR_ACCOUNT:  # a filter's: the caller's own key is right
+        if status in OUR_ACCOUNT:  # from a filter: the client's key is valid
             status = 400
         await reply.send_whole(status, headers, told)
 
@@ -223,9 +223,9 @@ class ResponseWriter:
 def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError | None:
     """Return the failure in a 4xx that another target may answer or the operator can fix."""
     content = is_content_refusal(body)
-    filtered = status == FORBIDDEN and content  # else it says that our key may not
+    filtered = status == FORBIDDEN and content  # otherwise the gateway's key has no permission
     if (status in OUR_ACCOUNT and not filtered) or (status == 400 and is_about_account(body)):
-        # Its body may quote our credentials.
+        # Its body may quote the gateway's credentials.
         return UpstreamRejected("the target refused our credentials", status=status)
     if status in NO_PATH and not is_about_model(body):
         return WrongAddress("the target has no such path", status=status)
@@ -285,8 +285,8 @@ class StreamSink:
         self._reply = reply
         self._now_s = now_s
         self._first_s = first_s
-        # Until a word is there a content filter may end the answer, or a prompt's KV be found gone
-        # behind the answer's role, and another target begin it.
+        # Before the first content, a content filter may end the answer, or the prompt's KV turn out
+        # to be gone after the answer's role. Then another target can still begin.
         self._keeps = attempt.prefill is not None or attempt.leads_to_stage(
             StageCause.CONTENT_POLICY
         )
@@ -306,7 +306,7 @@ class StreamSink:
         if self._keeps:
             out = self._keep(out)
         self.held = reply.push(out) if out and reply.ended_by is None else b""
-        self.error = relay.error  # no further piece may ever come to tell it
+        self.error = relay.error  # there may be no further piece to report it
         return not self.held and not relay.complete and self.error is None
 
     def _keep(self, out: bytes) -> bytes:

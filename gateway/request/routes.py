@@ -29,7 +29,7 @@ from router.stages import StageCause
 from router.types import Residency
 
 _FIRST = frozenset({StageCause.ANY})
-ROUTES_LIMIT = 4096  # the one remembered first is forgotten first; clients choose model names
+ROUTES_LIMIT = 4096  # the oldest is dropped first; clients choose model names
 
 
 class RouteDeadlines(NamedTuple):
@@ -56,17 +56,17 @@ class RouteContext:
     compare_with: tuple[str, ...]
     is_sticky: bool
     chain: PolicyChain
-    targets: tuple[Target, ...]  # all that the model has
+    targets: tuple[Target, ...]  # all targets of the stage
     rooms: BudgetHeadroom
     residency: Residency
     learning_key: tuple[str, str]
     salt: str | None  # isolates the tenant's prefix cache on own engines
-    stage: int = 1  # of the model's targets; the next says when it is asked
+    stage: int = 1  # of the model's targets; `after` says when it is due
     after: frozenset[StageCause] = _FIRST
-    later: tuple["RouteContext", ...] = ()  # the stages behind it
-    valued_by: tuple[str, ...] = ()  # prices of the APIs that a request goes to from here
-    deadlines: RouteDeadlines | None = None  # of its model, where it states any
-    retirement: ModelRetirement | None = None  # of the name that was asked for
+    later: tuple["RouteContext", ...] = ()  # the later stages
+    valued_by: tuple[str, ...] = ()  # prices of the APIs of later stages
+    deadlines: RouteDeadlines | None = None  # of the model, if it states any
+    retirement: ModelRetirement | None = None  # of the requested name
 
     @property
     def is_staged(self) -> bool:
@@ -88,7 +88,7 @@ class RouteCache:
         self._fleet = fleet
         self._admission = admission
         self._rules = RuleSet(settings)
-        self._known: dict[tuple[str, str], RouteContext] = {}  # by model as asked for, and key
+        self._known: dict[tuple[str, str], RouteContext] = {}  # by requested model and key
 
     def find(self, asked: str, identity: Identity, clock: Clock | None = None) -> RouteContext:
         """Return the first stage of the model that a key requests.

@@ -22,16 +22,16 @@ from gateway.request.attempt import Attempt
 from gateway.table_layout import LoadCell
 from router.stages import StageCause
 
-PATIENCE_S = 1.0  # beyond so many times what the forecast says
+PATIENCE_S = 1.0  # added to a multiple of the forecast
 FORECASTS = 3.0
-UNFORECAST_S = 10.0  # where there is no step model to say anything by
-LONGEST_TOKENS = 4096  # of an answer in one piece whose client set no limit
+UNFORECAST_S = 10.0  # without a step model
+LONGEST_TOKENS = 4096  # of an answer in one piece without a client's limit
 LOOK_S = 0.1
-IDLE_LOOKS = 20  # that find nobody who waits; then the next wait begins the looks again
-LATE_S = 0.5  # a look that comes so late says that this process stood still: the sockets go first
+IDLE_LOOKS = 20  # checks without a waiting request, before checking pauses
+LATE_S = 0.5  # a check this late means that the process was stopped: sockets are read first
 ASK_AGAIN_S, ASK_AGAIN_LIMIT_S = 1.0, 8.0
 
-# Plain numbers: members of an enumeration cost time as indices.
+# Plain integers: enum members are slow as indices.
 _HEARD, _SILENT, _ASK_AT = int(LoadCell.HEARD_S), int(LoadCell.SILENT_S), int(LoadCell.ASK_AT_S)
 
 
@@ -106,7 +106,7 @@ class SilentEngineDetector:
         self._board, self._worker, self._clock, self._sent = board, worker, clock, sent
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()
-        self._begun: asyncio.Event | None = None  # while nobody waits and nothing is looked at
+        self._begun: asyncio.Event | None = None  # set while checking is paused
 
     def watch_attempt(
         self, attempt: Attempt, task: asyncio.Task[Any]
@@ -142,7 +142,7 @@ class SilentEngineDetector:
             await self._begun.wait()
         finally:
             self._begun = None
-            self._looked_s = self._clock.now_s()  # it slept, and did not stand still
+            self._looked_s = self._clock.now_s()  # it was paused, not stopped
 
     def check_engines(self) -> None:
         now_s = self._clock.now_s()

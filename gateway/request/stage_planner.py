@@ -45,16 +45,16 @@ from router.types import InfeasibleAction
 class StagePlanner:
     """The planner of the stages of one worker's requests."""
 
-    plans: PolicyDerived[PlannerProtocol]  # those under the policies in force
+    plans: PolicyDerived[PlannerProtocol]  # under the policies in force
     admission: BudgetAdmission
     metering: UsageMeter
     sessions: SessionAffinity
     clock: Clock
     waiting: AdmissionQueue
-    limits: RateLimiter | None  # `None`: nothing limits the rate of what is dispatched
-    demanded: DemandCounter | None  # `None`: what is dispatched is no demand that moves a price
-    inspector: ContentInspector | None = None  # `None`: what a policy would look for stays inside
-    cache: ResponseCache | None = None  # `None`: every answer is made anew
+    limits: RateLimiter | None  # `None`: no rate limits
+    demanded: DemandCounter | None  # `None`: requests do not count as demand
+    inspector: ContentInspector | None = None  # `None`: content that a policy restricts is kept
+    cache: ResponseCache | None = None  # `None`: no response cache
 
     async def inspect(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
@@ -252,11 +252,11 @@ class StagePlanner:
     ) -> RoutingPlan:
         begun_s = 0.0 if reply.story is None else self.clock.now_s()
         make, id_, sticky = self.plans.value.plan, reply.request_id, self.sessions.target
-        if turn is None:  # nearly always
+        if turn is None:  # the usual case
             plan = make(id_, asked, identity, clock=self.clock, sticky=sticky)
         else:
             plan = make(id_, asked, identity, clock=self.clock, sticky=sticky, turn=turn)
-        # Nothing is cut off for a stage while a later one may take the whole.
+        # Nothing is cut while a later stage may take the whole request.
         cuts = not plan.route.later or (turn is not None and turn.is_final)
         while (less := ask_less(plan, cuts=cuts)) is not None:
             plan = make(id_, less, identity, clock=self.clock, sticky=sticky, turn=turn)

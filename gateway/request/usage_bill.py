@@ -17,7 +17,7 @@ from ledger.prices.book import Price, dearest_usage, tier_cost_pusd
 from ledger.prices.rates import ReachableMedia
 from ledger.stated_costs import stated_claim_pusd
 
-_PARTS = 2**20  # how finely what nothing else fits is cut
+_PARTS = 2**20  # resolution of the cut, where nothing else fits
 
 
 class HeldUsage(Protocol):
@@ -83,7 +83,7 @@ def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBil
     tokens, basis, disputed, price = used.tokens, used.basis, used.disputed, terms.price
     tier = terms.tier
     if used.unseen:
-        # It may have been of any kind and tier: its hold is made of the dearest.
+        # The usage may be of any kind and tier: the hold covers the dearest.
         told = used.is_prompt_told
         tokens, tier = dearest_usage(tokens, price, held.media, tier=tier, is_prompt_told=told)
     elif tier is None:
@@ -96,7 +96,7 @@ def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBil
         stated = stated_claim_pusd(terms.usage or {}, most, header=terms.stated_cost) or 0
     told_tokens, cut = used.plausible or tokens, None
     searches = price.terms.searches_limit
-    if 0 < searches < tokens.searches:  # more than its price states
+    if 0 < searches < tokens.searches:  # more than the price states
         tokens, basis = msgspec.structs.replace(tokens, searches=searches), "bound"
         cost = tier_cost_pusd(tokens, price, tier)[0]
     if terms.held_pusd and cost > terms.held_pusd:
@@ -110,7 +110,7 @@ def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBil
     plausible = plausible_pusd(
         held.plausible(told_tokens), price, tier, booked_pusd=cost, claimed_pusd=claimed
     )
-    # A stated cost has what nobody counts in it: as much as was held for can be true.
+    # A stated cost includes what is not counted: as much as was held is plausible.
     plausible = max(plausible, min(stated, terms.held_pusd) - cost)
     return UsageBill(tokens, basis, cost, tier, listed, disputed, claimed, plausible, cut)
 

@@ -16,9 +16,9 @@ from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from ledger.journals.records import TokenCounts
 from ledger.journals.token_kinds import PROMPT_KINDS
 
-UNSEEN_TOKENS = 64  # of a choice: marks of turns, calls and ends, which are no text
-TEMPLATE_TOKENS = 2048  # what a target may put around a prompt
-CONTEXT_TOKENS = 10_000_000  # more than any model takes (2026-11)
+UNSEEN_TOKENS = 64  # per choice: marks of turns, calls and ends, which are no text
+TEMPLATE_TOKENS = 2048  # that a target may add to a prompt
+CONTEXT_TOKENS = 10_000_000  # above any model's (2026-11)
 _NO_PROMPT = {kind.field: 0 for kind in PROMPT_KINDS}
 
 

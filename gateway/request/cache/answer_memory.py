@@ -12,15 +12,15 @@ import struct
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-ANSWERS_FD: Final = "BREAKEVEN_ANSWERS_FD"  # the variable with the number of its descriptor
+ANSWERS_FD: Final = "BREAKEVEN_ANSWERS_FD"  # environment variable with the descriptor's number
 DIGEST_BYTES: Final = 32
 CHECK_BYTES: Final = 16
 _SLOT: Final = struct.Struct(f"<{DIGEST_BYTES}sQQQ")  # digest, place, length, stored_us
-_CURSOR: Final = struct.Struct("<Q")  # bytes that the writer has ever used
+_CURSOR: Final = struct.Struct("<Q")  # total bytes that the writer has used
 _HEAD_BYTES: Final = 64
-WAYS: Final = 4  # slots among which a digest may lie
+WAYS: Final = 4  # slots that may hold a digest
 _BUCKET_BYTES: Final = WAYS * _SLOT.size
-_ENTRY_BYTES: Final = 2048  # of a usual answer: what the index is sized by
+_ENTRY_BYTES: Final = 2048  # of a typical answer; determines the size of the index
 _PAGE: Final = mmap.PAGESIZE
 
 
@@ -91,9 +91,9 @@ class AnswerMemory:
         if length > ring:
             return False
         (cursor,) = _CURSOR.unpack_from(self._map, self._own)
-        if cursor % ring + length > ring:  # no entry lies around the end
+        if cursor % ring + length > ring:  # no entry wraps around the end
             cursor += ring - cursor % ring
-        # Before its bytes change: whoever reads what lay there sees that it is gone.
+        # Before the bytes change, so that readers of the old entry see that it is gone.
         _CURSOR.pack_into(self._map, self._own, cursor + length)
         begin = self._ring(self._own) + cursor % ring
         self._map[begin : begin + length] = _check(digest, stored_us, data) + data
@@ -134,7 +134,7 @@ class AnswerMemory:
         copied = self._map[begin : begin + length]
         (cursor,) = _CURSOR.unpack_from(self._map, start)
         if cursor > place + ring:
-            return None  # its bytes are another entry's by now
+            return None  # its bytes are overwritten by another entry
         data = copied[CHECK_BYTES:]
         if copied[:CHECK_BYTES] != _check(digest, stored_us, data):
             return None

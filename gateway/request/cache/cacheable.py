@@ -28,12 +28,12 @@ from router.policy import tighten
 from router.reasons import Reason
 from router.types import Feature, Residency
 
-ANY = b"any"  # of `x-breakeven-cache`: one answer is as good as another
-# Of the same header: neither read nor stored; `bypass` is what answers say of that.
+ANY = b"any"  # of `x-breakeven-cache`: any answer will do
+# Of the same header: no reads and no stores; answers then have `bypass`.
 OFF = frozenset((b"off", b"bypass", b"no-store"))
 ANEW = b"no-cache"
 WORDS = frozenset((ANY, ANEW, *OFF))
-BODY_LIMIT_BYTES = 256 * 1024  # naming a longer one would hold up streams
+BODY_LIMIT_BYTES = 256 * 1024  # hashing a longer one would delay streams
 _NEVER = frozenset(
     {
         Feature.TOOLS,
@@ -137,7 +137,7 @@ def is_deterministic(members: Members) -> bool:
 def _is_number(text: bytes) -> bool:
     try:
         number = msgspec.json.decode(text)
-    except msgspec.ValidationError:  # JSON's numbers have no limits, those here have
+    except msgspec.ValidationError:  # JSON numbers are unbounded, msgspec's are not
         return False
     return isinstance(number, int | float) and not isinstance(number, bool)
 
@@ -168,7 +168,7 @@ def answer_name(
         asked.path,
         asked.told,
     )
-    name = sha256(_encode(scope))  # whose length is told by itself
+    name = sha256(_encode(scope))  # its own encoding delimits it
     name.update(asked.text)
     return name.digest()
 
@@ -183,7 +183,7 @@ def is_keepable(attempt: Attempt, record: AttemptSettled, asked: InferenceReques
     plan = attempt.plan
     always = KINDS[asked.kind].equal_answers is EqualAnswers.ALWAYS
     ends_itself = always or record.finish_reason == _STOPPED
-    if record.finish_reason == _CUT and asked.max_tokens is not None:  # as its client asked
+    if record.finish_reason == _CUT and asked.max_tokens is not None:  # as the client requested
         ends_itself = attempt.step.frozen.candidate.output_cap is None
     return (
         ends_itself

@@ -44,7 +44,7 @@ MISS: Header = (SAYS, b"miss")
 BYPASS: Header = (SAYS, b"bypass")
 COST = b"x-breakeven-cost-usd"
 FREE: Header = (COST, b"0.000000000000")
-# Of an answer that is kept: those of its request are another's when it is sent again.
+# Headers stored with an answer; the others belong to one request.
 _KEPT = frozenset(
     (b"content-type", b"cache-control", b"x-breakeven-backend", b"x-breakeven-policy",
      b"x-breakeven-decision", b"x-breakeven-ignored")
@@ -129,7 +129,7 @@ class ResponseCache:
             reply.use = await limits.count(identity, found.route.model, 0)
             if reply.use is not None and reply.use.counted.over is not None:
                 reply.use = None
-                return False  # it is refused where it would be planned, with its reason
+                return False  # planning refuses it, with the reason
         await self.send(use, found, identity, reply)
         return True
 
@@ -306,7 +306,7 @@ class _AnswerCapture:
 
     def _take(self, head: tuple[Header, ...], message: MutableMapping[str, Any]) -> None:
         part, reply = message.get("body", b""), self._reply
-        if part != reply.ping:  # a sign of life is no part of the answer
+        if part != reply.ping:  # a keep-alive is no part of the answer
             self._parts.append(part)
             self._size += len(part)
         if self._size > self._cache.answer_bytes:

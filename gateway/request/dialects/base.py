@@ -11,7 +11,7 @@ from gateway.kinds.native_request import NativeRequest
 from gateway.request.dialects.response_encoder import ResponseEncoder
 from router.types import Feature
 
-# An answer; how many tokens a request has; or the conversation made short.
+# An answer, the number of tokens of a request, or a shortened conversation.
 Purpose = Literal["answer", "count", "compaction"]
 
 

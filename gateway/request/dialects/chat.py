@@ -14,7 +14,7 @@ from ledger.journals.records import TokenCounts
 from ledger.usage import tokens_from_usage
 from ledger.usage_figures import UsageContradiction, UsageError
 
-INLINE = "data:"  # how addresses begin that hold the data themselves
+INLINE = "data:"  # prefix of URLs that contain the data
 Kind = Literal["text", "reasoning", "refusal", "call", "picture"]
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -76,7 +76,7 @@ def _calls(said: dict[str, Any]) -> Iterator[ContentPiece]:
         yield from (
             _call(call, place) for place, call in enumerate(calls) if isinstance(call, dict)
         )
-    elif isinstance(old, dict):  # as old servers answer, also to `tools`
+    elif isinstance(old, dict):  # old servers answer so, also to `tools`
         piece = _call({"function": old}, 0)
         if piece.name or piece.text:
             yield piece
@@ -147,7 +147,7 @@ def _call(call: dict[str, Any], place: int) -> ContentPiece:
     function, index = call.get("function"), call.get("index")
     function = function if isinstance(function, dict) else {}
     arguments = function.get("arguments")
-    if isinstance(arguments, dict):  # as TGI gives them
+    if isinstance(arguments, dict):  # as in TGI's answers
         arguments = msgspec.json.encode(arguments).decode()
     return ContentPiece(
         "call",

@@ -14,7 +14,7 @@ from gateway.request.dialects.fields import mapping, optional_text, text, unsupp
 
 Arguments = Mapping[str, Any]
 CUSTOM: Final = "custom"
-INPUT: Final = "input"  # the one argument of a custom tool as a function
+INPUT: Final = "input"  # the only argument of a custom tool as a function
 SCREEN: Final = ("display_width", "display_height")  # of a computer, in pixels
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}

@@ -19,29 +19,29 @@ from gateway.request.dialects.responses import ResponsesDialect
 from gateway.request.dialects.responses_encoder import ResponsesEncoder, usage
 from router.types import Feature
 
-KEPT_BYTES: Final = 64 * 1024  # of the user's messages that stay as they are, the last ones
+KEPT_BYTES: Final = 64 * 1024  # of the user's last messages, which stay unchanged
 INSTRUCTION: Final = (
     "Write a summary of this conversation for another assistant that continues it without having "
     "seen it. Keep the goals, constraints and preferences of the user, decisions and their "
     "reasons, results of tools, names of files and identifiers, and what remains to be done. "
     "Answer with the summary alone."
 )
-# Members of a chat that a summary does without, once they were read as those of any answer are.
+# Chat members that a summary does not need; they are read before as for any answer.
 _LEFT_OUT: Final = frozenset(
     {
         "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
         "response_format", "verbosity", "logprobs", "top_logprobs",
     }
 )  # fmt: skip
-# What a Responses request may say beside its conversation, and no summary has a use for.
+# Members of a Responses request that a summary does not use.
 _UNUSED: Final = (
     "background", "include", "metadata", "parallel_tool_calls", "store", "stream", "text",
     "tool_choice", "tools", "top_logprobs",
 )  # fmt: skip
 _UNSAID: Final = frozenset((b"null", b"false", b"[]", b"{}", b"0"))
-# How a message begins that stands for an earlier compaction, whose words the new one has.
+# First line of a message that replaces an earlier compaction; the new one includes it.
 PREFACE: Final = "Summary of the conversation so far:\n\n"
-SUMMARY_MARK: Final = {"created_by": "compaction"}  # of such a message: a user may write alike
+SUMMARY_MARK: Final = {"created_by": "compaction"}  # marks such a message; a user may write alike
 Voice = Callable[[str, int], ResponseEncoder]
 
 

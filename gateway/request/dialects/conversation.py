@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 Message = dict[str, Any]
 Medium = Literal["file", "image"]
 MARK = "cache_control"
-# Of a part while the conversation is built: a medium, and whether it is this medium or its note.
+# Internal member of a part: its medium, and whether it is the medium or its note.
 _OF: Final = "_of"
 
 
@@ -32,7 +32,7 @@ class ConversationBuilder:
 
     def __init__(self) -> None:
         self._turns: list[_Turn] = []
-        self._shown: list[Message] = []  # images of results, which have to stand together
+        self._shown: list[Message] = []  # images of results, sent together
 
     @property
     def has_turns(self) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-DEEPEST: Final = 4  # of outcomes in outcomes; the API has two
-_LINES: Final = ("filename", "title", "url", "text", "logs", "message")  # texts of an outcome
+DEEPEST: Final = 4  # levels of nested results; the API has two
+_LINES: Final = ("filename", "title", "url", "text", "logs", "message")  # text members of a result
 
 
 class HostedTool(NamedTuple):
@@ -30,7 +30,7 @@ _CALLS: Final[Mapping[str, HostedTool]] = {
     "mcp_call": HostedTool("", "arguments", ("output", "error")),
     "mcp_approval_request": HostedTool("", "arguments"),
 }
-# Says nothing to another service: what a server of tools offers.
+# No content for another service: the tool list of a server.
 UNSAID: Final = frozenset(("mcp_list_tools",))
 HOSTED: Final = _CALLS.keys() | UNSAID
 _EVERYWHERE: Final = frozenset(("type", "id", "status", "name"))

@@ -73,7 +73,7 @@ _KNOWN = _READ | _ADVICE | _REFUSED.keys() | _REFUSED_BY_CHAT.keys()
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _STANDARD_ONLY: Final = "standard_only"
 _MARKED = frozenset(("cache_control", "messages", "system", "tools"))
-_HERE = {  # what chat's errors name, by its name here
+_HERE = {  # names in chat's errors, and here
     "stop": "stop_sequences",
     "response_format": "output_config.format",
 }
@@ -133,7 +133,7 @@ class MessagesDialect:
         if searches_tools(given, found.added):
             left.add("tools.tool_search_tool")
         standard = not self._counts and _is_standard(members)
-        if standard:  # the target's own tier is left out; it is named where no word says so
+        if standard:  # the target's own tier is left out; it is listed where it has no name
             left.discard(TIER_MEMBER)
         asked = DecodedRequest(
             heard, _voice, session, ignored=tuple(sorted(left)), standard_tier=standard
@@ -275,7 +275,7 @@ def _check_advice(members: Members) -> None:
     )
     for where, edit in iterate_objects(management.get("edits") or [], "context_management.edits"):
         kind = text(edit.get("type"), f"{where}.type")
-        if not kind.startswith("clear_"):  # those only save tokens
+        if not kind.startswith("clear_"):  # clearing only saves tokens
             raise unsupported(where, f"`{kind}` is not done here. Leave it out.")
 
 
@@ -296,7 +296,7 @@ def _tools(members: Members, tools: Sequence[MessagesTool]) -> Members:
             raise invalid_error("tool_choice.type", "must be `auto`, `any`, `tool` or `none`.")
         if chosen.get("disable_parallel_tool_use") is True:
             found["parallel_tool_calls"] = False
-        if not tools:  # there is nothing to choose from, and chat refuses to choose
+        if not tools:  # chat refuses a choice without tools
             found.clear()
     return {name: encode_raw(value) for name, value in found.items()}
 

@@ -33,7 +33,7 @@ from gateway.request.dialects.fields import (
 )
 
 Block = Mapping[str, Any]
-DEEPEST: Final = 8  # of blocks in blocks; the API has three
+DEEPEST: Final = 8  # nested blocks; the API has three levels
 _PDF: Final = "application/pdf"
 _EVERYWHERE: Final = frozenset(("type", "cache_control"))
 
@@ -71,7 +71,7 @@ class BlockReader:
             for name, value in block.items()
             if name not in _EVERYWHERE and name not in form.members and _says_something(value)
         }
-        last = len(told) - (2 if told and is_note(told[-1]) else 1)  # a medium and its note are one
+        last = len(told) - (2 if told and is_note(told[-1]) else 1)  # a medium with its note is one
         return [*told[:last], *(with_cache_mark(part, block) for part in told[last:])]
 
     def leave_out(
@@ -244,7 +244,7 @@ def _found(
     return told
 
 
-# Members of an outcome that are text, and those that its own service alone can read.
+# Text members of a result, and those that only Anthropic's service can read.
 _LINES: Final = ("error_message", "title", "url", "text", "stdout", "stderr")
 _SEALED: Final = ("encrypted_content", "encrypted_stdout", "file_id")
 _INSIDE: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
@@ -307,10 +307,10 @@ _FORMS: Final[Mapping[str, _BlockForm]] = {
         ),
         _OUTCOME,
     ),
-    # Where it does not stand for all before it (`messages_input`), it is a text.
+    # A compaction that does not replace all earlier turns (`messages_input`) becomes a text.
     "compaction": _form(_outcome, "content", "encrypted_content", "signature", "tool_changes"),
     "container_upload": _form(_kept_elsewhere, "file_id"),
-    # Their members are of the service alone.
+    # Their members are only for Anthropic's service.
     "thinking": _form(_unsaid, "thinking", "signature"),
     "redacted_thinking": _form(_unsaid, "data"),
     "fallback": _form(_unsaid, "from", "to", "trigger"),

@@ -28,10 +28,10 @@ _REASONS = {
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
-# Endings that only Anthropic's models have, as their provider told them.
+# Stop reasons that only Anthropic's models have, as their provider reports them.
 _NATIVE = frozenset(("compaction", "model_context_window_exceeded", "pause_turn", "refusal"))
 _TIERS = {"default": "standard", "standard": "standard", "priority": "priority", "batch": "batch"}
-_TYPES = {  # of statuses, in the words that Anthropic's SDK knows (anthropic 2.11.0)
+_TYPES = {  # by HTTP status, as Anthropic's SDK names them (anthropic 2.11.0)
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",
@@ -57,9 +57,9 @@ _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 class MessagesEncoder(ResponseEncoder):
     def __init__(self, request_id: str) -> None:
         super().__init__(request_id)
-        self._native = False  # whether the target's own events are told
-        self._document: Any = None  # of an answer in one piece that is told as it came
-        self._refusal: list[str] = []  # in the model's words, where it says that these are one
+        self._native = False  # whether the target's own events are sent
+        self._document: Any = None  # of an answer in one piece that is sent unchanged
+        self._refusal: list[str] = []  # text that the model marks as a refusal
 
     def feed(self, data: bytes) -> bytes:
         """Return the events of these bytes; the target's own whole events, if they carry any."""
@@ -106,7 +106,7 @@ class MessagesEncoder(ResponseEncoder):
         yield self._of(block, "content_block_stop")
 
     def on_finish(self) -> Iterator[bytes]:
-        if self._native:  # the target has told its end itself
+        if self._native:  # the target has sent the end itself
             return
         told = {"type": "message_delta", "delta": self._ending(), "usage": self._usage()}
         yield event("message_delta", told)

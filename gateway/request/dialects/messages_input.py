@@ -31,8 +31,8 @@ from gateway.request.dialects.fields import (
 from gateway.request.dialects.messages_blocks import BlockReader, tool_result_parts
 from gateway.request.dialects.messages_tools import runs_at_service
 
-# Claude Code's accounting line for Anthropic's service: no instruction for a model, and its hash
-# would part prompts in the prefix cache that are alike else.
+# Claude Code's accounting line for Anthropic's service: it is no instruction, and its hash
+# would separate otherwise equal prompts in the prefix cache.
 ATTRIBUTION = "x-anthropic-billing-header:"
 _INSTRUCTIONS = ("text", "tool_addition", "tool_removal")
 
@@ -115,11 +115,11 @@ def _user(found: MessagesConversation, content: Any, place: str) -> None:
         found.turns.add_user(text_part(content))
         return
     is_new, blocks = found.reader.newest, list(iterate_objects(content, place))
-    texts = sum(block.get("type") == "text" for _, block in blocks)  # that follow
+    texts = sum(block.get("type") == "text" for _, block in blocks)  # texts that follow
     for where, block in blocks:
         kind = type_of(block, where)
         texts -= kind == "text"
-        # Clients put the user's next words into the same turn, so two texts tell of a refusal.
+        # Clients append the user's next message to a refused turn: two texts are a sign of that.
         found.reader.newest = is_new and texts < 2
         if kind == "tool_result":
             call_id = text(block.get("tool_use_id"), f"{where}.tool_use_id")
@@ -217,7 +217,7 @@ def _tool_change(found: MessagesConversation, block: Mapping[str, Any], place: s
     elif form == "tool_reference":
         name = text(tool.get("name"), f"{where}.name")
         (found.removed.add if kind == "tool_removal" else found.removed.discard)(name)
-    else:  # of tool servers, whose tools nobody here offers
+    else:  # tools of tool servers, which the gateway does not offer
         found.left_out.add(f"messages.{kind}")
     return True
 

@@ -24,7 +24,7 @@ from ledger.journals.token_kinds import SEARCHES_LIMIT
 from ledger.prices.modellimits import CONTEXT_UNSTATED
 from router.types import Feature
 
-# Members of the provider's own account, its faster mode with its own price, and its own records.
+# Members of the provider's own account, of its faster mode with its own price, and its records.
 _WITHHELD: Final = ("diagnostics", "speed", "user_profile_id", "workspace_id")
 _SERVICES: Final = ("mcp_servers", "container")
 _NEVER_READ: Final = frozenset((
@@ -33,7 +33,7 @@ _NEVER_READ: Final = frozenset((
 ))  # fmt: skip
 _EMPTY: Final = (b"null", b"[]", b"{}", b"false")
 _DATA: Final = re.compile(rb'"[A-Za-z0-9+/=]{512,}"')  # of a picture or a document
-_DATA_BYTES: Final = 6400  # that such data count as in an estimate
+_DATA_BYTES: Final = 6400  # bytes that such data count as in an estimate
 _WEB_SEARCH: Final = re.compile(r"web_search_[0-9]{8}")
 _WEB_FETCH: Final = re.compile(r"web_fetch_[0-9]{8}")
 _LIMIT: Final = "max_uses"
@@ -68,7 +68,7 @@ def _as_judged(value: msgspec.Raw) -> msgspec.Raw:
     if text[:1] not in (b"{", b"["):
         return value
     read = encode_raw(msgspec.json.decode(text))
-    if bytes(read) == text:  # as many clients write it, so each name stands once
+    if bytes(read) == text:  # compact JSON, as many clients write it, so each name occurs once
         return value
     try:
         json.loads(text, object_pairs_hook=once)
@@ -118,7 +118,7 @@ def with_native(asked: InferenceRequest, native: NativeRequest | None) -> Infere
         )  # fmt: skip
     more = max(0, sum(map(len, read)) - asked.prompt_bytes)
     if any(b'"document"' in value and _FETCHED.search(value) for value in read):
-        more += CONTEXT_UNSTATED  # how long what the target fetches is nobody knows here
+        more += CONTEXT_UNSTATED  # the length of fetched content is unknown
     return replace(asked, native=native, seldom_read_bytes=asked.seldom_read_bytes + more)
 
 
@@ -135,7 +135,7 @@ def _features(members: Members) -> dict[Feature, str]:
     management: dict[str, Any] = decode_member(members, "context_management", dict[str, Any], {})
     edits = management.get("edits")
     if not all(str(_type_of(edit)).startswith("clear_") for edit in edits or ()):
-        return {Feature.HOSTED_TOOLS: "context_management"}  # it reads and writes once more
+        return {Feature.HOSTED_TOOLS: "context_management"}  # it reads and writes again
     return {}
 
 
@@ -158,7 +158,7 @@ def stated_searches(members: Members) -> int:
             continue
         kind, most = str(tool.get("type")), tool.get(_LIMIT)
         if _WEB_FETCH.fullmatch(kind):
-            continue  # without a fee, and no search
+            continue  # no fee, and no search
         spellings = [name for name in tool if name.casefold() == _LIMIT]
         is_search = _WEB_SEARCH.fullmatch(kind) is not None
         if not is_search or spellings != [_LIMIT] or type(most) is not int or most < 1:
@@ -180,7 +180,7 @@ def _names_kept_things(members: Members) -> bool:
     if isinstance(container, str) or (isinstance(container, dict) and container.get("id")):
         return True
     given = bytes(members.get("messages", b""))
-    if b"\\u00" in given:  # in names, too: written again, none is
+    if b"\\u00" in given:  # in names, too; encoding it again removes escapes
         given = encode(msgspec.json.decode(given))
     return b'"file_id"' in given and _holds_file(msgspec.json.decode(given))
 

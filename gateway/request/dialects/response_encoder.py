@@ -28,8 +28,8 @@ from gateway.request.dialects.chat import (
 )
 from ledger.journals.records import TokenCounts
 
-STRING_BYTES = 64  # that a short one takes beside its characters
-# The text that ended an answer, as vLLM, SGLang and llama.cpp name it.
+STRING_BYTES = 64  # overhead of a short string, besides its characters
+# The text that ended an answer, in the members of vLLM, SGLang and llama.cpp.
 _STOP_MEMBERS: Final = ("stop_reason", "matched_stop", "stopping_word")
 
 encode = msgspec.json.encode
@@ -47,7 +47,7 @@ class ContentBlock:
         self.name = piece.name
         self.parts: list[str] = []
         self.citations: list[UrlCitation] = []
-        self.logprobs: list[dict[str, Any]] = []  # of a text's tokens, where the dialect tells them
+        self.logprobs: list[dict[str, Any]] = []  # of a text's tokens, where the dialect has them
         self.closed = False
 
     @property
@@ -75,19 +75,19 @@ class ResponseEncoder(ABC):
         self.model = ""
         self.tier: str | None = None
         self.finish: str | None = None
-        self.stop: str | None = None  # which of the stop texts ended it, where the target says so
-        self.native: str | None = None  # why it ended in its provider's words
-        self.details: dict[str, Any] | None = None  # what a provider says of a refusal
-        self.booked: TokenCounts | None = None  # what the ledger has, once it is there
+        self.stop: str | None = None  # the stop text that ended it, if the target reports it
+        self.native: str | None = None  # the provider's own reason for the end
+        self.details: dict[str, Any] | None = None  # the provider's details of a refusal
+        self.booked: TokenCounts | None = None  # the ledger's tokens, once known
         self._reported = TokenCounts()
-        self.prompt_estimate = 0  # what a stream may begin with, before anything is counted
+        self.prompt_estimate = 0  # for the start of a stream, before anything is counted
         self.blocks: list[ContentBlock] = []
         self._calls: dict[int, ContentBlock] = {}
-        self._nameless: dict[int, ContentPiece] = {}  # what came of calls before their names
+        self._nameless: dict[int, ContentPiece] = {}  # pieces of calls received before their names
         self._splitter = EventSplitter()
         self._halves = HalfJoiner()
         self.held_bytes = 0
-        self.elapsed_s = 0  # from the request to the end of its answer
+        self.elapsed_s = 0  # seconds from the request to the end of its answer
         self._begun = False
         self._over = False
 
@@ -135,7 +135,7 @@ class ResponseEncoder(ABC):
         """Return the answer as far as it came before a failure, where the dialect has a form."""
         return None
 
-    def note_events(self) -> None:  # noqa: B027  (of most dialects none is told once more)
+    def note_events(self) -> None:  # noqa: B027  (most dialects have no replay)
         """Record from now on into which pieces the answer is cut, for a replay."""
 
     @property
@@ -144,8 +144,7 @@ class ResponseEncoder(ABC):
         return ()
 
     def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
-        """Mark the answer as not stored, for its last event, where the dialect has a member for it.
-        """
+        """Mark the answer as not stored, for its last event, where the dialect reports that."""
 
     def repeat(self, members: Members) -> None:  # noqa: B027  (as above)
         """Repeat these members of the request in the answer, in place of those that were sent."""
@@ -198,7 +197,7 @@ class ResponseEncoder(ABC):
     def observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
         """Record what a chunk or whole answer has besides contents; return its choice."""
         model, tier, usage = chunk.get("model"), chunk.get("service_tier"), chunk.get("usage")
-        if isinstance(model, str) and model:  # Azure's first chunk names none
+        if isinstance(model, str) and model:  # Azure's first chunk has an empty name
             self.model = model
         if isinstance(tier, str):
             self.tier = tier
@@ -297,7 +296,7 @@ class ResponseEncoder(ABC):
             block.closed = True
             yield from self.on_block_stop(block)
 
-    # -- what a dialect says ------------------------------------------------------------------
+    # -- parts of a dialect -------------------------------------------------------------------
 
     def told_as(self, piece: ContentPiece) -> ContentPiece:
         """Return the piece in a form that the dialect has."""

@@ -66,8 +66,8 @@ _OPENED: Final = ("reasoning", "stream_options", "text")
 _STYLE: Final = frozenset(("effort", "format", "verbosity"))
 _NOTHING: Final = (b"null", b"[]", b"{}")
 _LIKELY: Final = "message.output_text.logprobs"  # in `include`
-_MOST_LIKELY: Final = 20  # tokens for one place, as OpenAI documents it
-_HERE = {  # what chat's errors name, by its name here
+_MOST_LIKELY: Final = 20  # alternatives per token, as OpenAI documents it
+_HERE = {  # names in chat's errors, and here
     "messages": "input",
     "max_tokens": "max_output_tokens",
     "max_completion_tokens": "max_output_tokens",
@@ -77,9 +77,9 @@ _HERE = {  # what chat's errors name, by its name here
 }
 
 
-# A place in chat's messages: its numbers are others than those of the items.
+# A place in chat's messages, whose numbers differ from those of the items.
 _PLACE: Final = re.compile(r"`messages[\[.][^`]*`")
-OLDEST: Final = "input.oldest"  # in `x-breakeven-ignored`: turns that `truncation` left out
+OLDEST: Final = "input.oldest"  # in `x-breakeven-ignored`: turns that `truncation` dropped
 
 
 class ResponsesDialect:
@@ -105,7 +105,7 @@ class ResponsesDialect:
 
     def decode_request(self, members: Members) -> DecodedRequest:
         refuse_members(members, _REFUSED)
-        metadata_of({"metadata": decode_whole_member(members, "metadata")})  # the answer repeats it
+        metadata_of({"metadata": decode_whole_member(members, "metadata")})  # it is repeated
         left_out = _READ | _ADVICE | _REFUSED.keys()
         heard = {name: value for name, value in members.items() if name not in left_out}
         instructions = optional_text(decode_whole_member(members, "instructions"), "instructions")
@@ -139,7 +139,7 @@ class ResponsesDialect:
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
     ) -> bytes:
         """Return the error of a chat answer with this dialect's member names, as JSON."""
-        del status, request_id  # told by the answer's head
+        del status, request_id  # in the answer's head
         if not of_chat:
             return body
         error = dict(msgspec.json.decode(body).get("error") or {})

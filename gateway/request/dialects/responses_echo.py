@@ -14,7 +14,7 @@ _ECHOED = (
     "previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
     "store", "temperature", "tool_choice", "top_logprobs", "top_p", "truncation", "user",
 )  # fmt: skip
-# What its client words itself; `metadata` goes to no target, and is repeated as it was sent.
+# Members worded by the client; `metadata` goes to no target, and is repeated as it was sent.
 WORDED: Final = ("instructions", "prompt_cache_key", "safety_identifier", "text", "tools", "user")
 _TOOL_DEFAULTS: Final = {"description": None, "parameters": None, "strict": False}
 
@@ -35,7 +35,7 @@ def echo_of(members: Members) -> dict[str, Any]:
         if isinstance(shape, dict) and shape.get("type") == "json_schema":
             shape = {"description": None, "strict": False, **shape}
         echo["text"] = {**config, "format": shape}
-    # Not decoded once more: empty lists in a schema take twenty times their bytes.
+    # Not fully decoded: empty lists in a schema take twenty times their bytes in memory.
     tools = decode_member(members, "tools", list[dict[str, msgspec.Raw]])
     if tools is not None:
         echo["tools"] = [

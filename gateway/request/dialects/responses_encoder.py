@@ -75,11 +75,11 @@ class ResponsesEncoder(ResponseEncoder):
         self._created_s = created_s
         self._echo = dict(echo)
         self._tools = tools or {}
-        self._inputs: dict[int, JsonTextReader] = {}  # of calls of custom tools, by their block
-        self._likely: list[dict[str, Any]] = []  # tokens whose text has not come yet
+        self._inputs: dict[int, JsonTextReader] = {}  # readers of custom tools' calls, by block
+        self._likely: list[dict[str, Any]] = []  # tokens whose text has not arrived yet
         self._number = 0
         self._noted: list[list[Any]] | None = None
-        self._failure: str | None = None  # why it failed, until that is told
+        self._failure: str | None = None  # failure that is still to be sent
         self._name = request_id.removeprefix("req_")
 
     def note_events(self) -> None:
@@ -258,7 +258,7 @@ class ResponsesEncoder(ResponseEncoder):
     def _take_logprobs(self, block: ContentBlock, text: str) -> dict[str, Any]:
         """Return the log probabilities of a text's delta; other blocks have none."""
         if block.kind != "text":
-            if self._begun:  # of a whole answer all are told at once
+            if self._begun:  # a whole answer has all of them at once
                 self._likely.clear()
             return {}
         told, self._likely = self._likely, []

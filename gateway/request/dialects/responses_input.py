@@ -35,13 +35,13 @@ from gateway.request.dialects.responses_tools import flat_name
 
 _NO_FORM = "chat completions have no form for it. Leave it out."
 _TEXTS = ("input_text", "output_text", "text")
-# How the parts that are left out are named in `x-breakeven-ignored`.
+# Names in `x-breakeven-ignored` of parts that are left out.
 NAMES: Final[Mapping[str, str]] = {"input_image": "input.image", "input_file": "input.file"}
-# What a model thought, and items that bring tools, say nothing in chat.
+# Earlier reasoning and items with tools have no content in chat.
 _SILENT = frozenset(("reasoning", "additional_tools"))
-# Items of a model whose types do not say that they are calls.
+# Items of a model whose types do not end in `_call`.
 _MODELS: Final = frozenset(("reasoning", "compaction", "mcp_list_tools", "mcp_approval_request"))
-# Members of items and parts that chat has a form for, or that say nothing to a model.
+# Members of items and parts that have a form in chat, or no content for a model.
 _TOLD: Final = frozenset((
     "type", "id", "status", "role", "content", "call_id", "name", "namespace", "arguments",
     "input", "output", "action", "actions", "operation", "execution", "tools", "text", "refusal",
@@ -193,7 +193,7 @@ def _message(found: ResponsesConversation, item: Mapping[str, Any], place: str) 
         found.turns.add_assistant([text_part(told)], [])
     elif role in ("system", "developer") and not found.turns.has_turns:
         found.turns.add_instruction(text_part(told))
-    elif role in ("system", "developer"):  # many chat templates take none in mid-conversation
+    elif role in ("system", "developer"):  # many chat templates accept none within the conversation
         found.turns.add_user(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
     else:
         raise invalid_error(
@@ -206,10 +206,10 @@ def _content(found: ResponsesConversation, content: Any, place: str) -> list[Mes
         return [text_part(content)]
     told = []
     is_new, parts = found.newest, list(iterate_objects(content, place))
-    texts = sum(part.get("type") in _TEXTS for _, part in parts)  # that follow
+    texts = sum(part.get("type") in _TEXTS for _, part in parts)  # texts that follow
     for where, part in parts:
         texts -= part.get("type") in _TEXTS
-        found.newest = is_new and texts < 2  # another text: the user's words after a refusal
+        found.newest = is_new and texts < 2  # another text follows: this part was refused before
         told += found.noted([_part(found, part, where)], where)
     return told
 

@@ -12,7 +12,7 @@ from gateway.request.dialects.response_encoder import event
 
 PICTURE: Final = "image_generation_call"
 _TEXTS: Final = {"output_text": "text", "refusal": "refusal", "reasoning_text": "text"}
-# The member that grows, and the event that tells it, by the type of an item without parts.
+# The growing member and its event, by type of an item without parts.
 _GROWING: Final = {
     "function_call": ("arguments", "function_call_arguments"),
     "custom_tool_call": ("input", "custom_tool_call_input"),
@@ -65,7 +65,7 @@ def _as_told(
         text, start = members.get("delta", ""), 0
         for size in sizes:
             piece = {"delta": text[start : start + size]}
-            # How likely the tokens of each piece were is told with the whole text.
+            # Log probabilities of all pieces are sent with the whole text.
             likely: dict[str, Any] = {"logprobs": []} if "logprobs" in members else {}
             yield name, {**members, **likely, **piece}
             start += size

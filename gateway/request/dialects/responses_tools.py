@@ -22,14 +22,14 @@ from gateway.request.dialects.fields import (
     unsupported,
 )
 
-SEARCH: Final = "web_search"  # `web_search_preview`, and with the day it came
+SEARCH: Final = "web_search"  # also `web_search_preview`, and names with a date
 FUNCTION, NAMESPACE = "function", "namespace"
-_BRINGING: Final = ("additional_tools", "tool_search_output")  # items that bring tools
+_BRINGING: Final = ("additional_tools", "tool_search_output")  # items with tools
 _READ: Final = frozenset((
     "type", "name", "description", "parameters", "strict", "format", "execution", *SCREEN,
 ))  # fmt: skip
 _SPACE: Final = frozenset(("type", "name", "tools"))
-_LOCAL: Final = {"type": "local"}  # where a shell runs: at the client, as every tool here
+_LOCAL: Final = {"type": "local"}  # a shell runs at the client, as every tool here
 _OWN: Final = frozenset((FUNCTION, NAMESPACE, CUSTOM, *CLIENT_TOOLS))
 
 
@@ -94,7 +94,7 @@ def declared_tools(members: Members, items: Any) -> DeclaredTools:
 
 def tool_members(members: Members, tools: Sequence[DeclaredTool]) -> Members:
     """Return chat's `tools` and `tool_choice`."""
-    if not tools:  # there is nothing to choose from, and chat refuses to choose
+    if not tools:  # chat refuses a choice without tools
         return {}
     choice = decode_whole_member(members, "tool_choice")
     offered = list(tools)
@@ -212,6 +212,6 @@ def _chosen_name(tools: Sequence[DeclaredTool], choice: Mapping[str, Any], place
     for tool in tools:
         if tool.origin.name == name and (space is None or tool.origin.namespace == space):
             return str(tool.function["name"])
-    if kind == FUNCTION:  # the target says what it thinks of a name that is not there
+    if kind == FUNCTION:  # the target reports an unknown name
         return flat_name(space, str(name))
     raise invalid_error(place, f"`{name}` is none of the tools that are offered.")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-ENTRY_BYTES: Final = 128  # that a token with its probability takes in an event, roughly
+ENTRY_BYTES: Final = 128  # rough size of a token with its probability in an event
 
 
 def token_logprobs(choice: Mapping[str, Any]) -> list[dict[str, Any]]:

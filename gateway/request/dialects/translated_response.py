@@ -33,7 +33,7 @@ from gateway.request.dialects.responses_echo import WORDED
 from ledger.journals.records import TokenCounts
 from router.types import Residency
 
-HELD_LIMIT_BYTES = 64 * 1024 * 1024  # as of an answer in one piece
+HELD_LIMIT_BYTES = 64 * 1024 * 1024  # as for an answer in one piece
 NOT_STORED = b"x-breakeven-not-stored"
 
 
@@ -86,12 +86,12 @@ class TranslatedResponse(ClientResponse):
         connection: RequestConnection | None = None,
     ) -> None:
         super().__init__(send, request_id=request_id, clock=clock, task=task, connection=connection)
-        self._connection = None  # nothing goes a shorter way: it is to be translated
+        self._connection = None  # every part must be translated
         self._dialect = dialect
         self.ping = dialect.ping
         self.passes_whole = False
         self.asked_in_headers: Mapping[str, str] = {}
-        self._of_chat = False  # until it is a chat request, what is wrong has its names here
+        self._of_chat = False  # before decoding, errors use the dialect's names
         self.voice: ResponseEncoder | None = None
         self.keeper: AnswerKeeper | None = None
         self.storage: ConnectionStorage | None = None
@@ -188,7 +188,7 @@ class TranslatedResponse(ClientResponse):
         data = voice.end_blocks()
         document = voice.failed_document() if voice.failed else voice.document()
         if voice.failed and self.ended_by == CANCELLED:
-            document = None  # whoever cancelled it stores that
+            document = None  # the cancelling request stores that
         if self.keeper is not None and document is not None:
             kept, self.kept = await self.keeper.keep(document, self.residency), True
             if kept.refusal is not None:

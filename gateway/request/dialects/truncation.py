@@ -14,7 +14,7 @@ import msgspec
 from gateway.request.dialects.conversation import Message
 
 LEFT_OUT: Final = "[Earlier parts of this conversation were left out: they exceed the context.]"
-LEAST_SHARE: Final = 16  # of what can be dropped goes at once: even a long one ends in few steps
+LEAST_SHARE: Final = 16  # share of droppable bytes dropped at once, which limits the steps
 _NOTE: Final[Message] = {"role": "user", "content": LEFT_OUT}
 
 

@@ -30,11 +30,11 @@ from gateway.request.idempotency.response_replay import (
 from ledger.idempotency import IdempotencyRecord, claim_key, free_key
 from ledger.identity.tokens import PEPPER_FILE
 
-NAME_LIMIT = 255  # characters, as Stripe has it
-REFUSED = 400  # a status that is none of an answer
+NAME_LIMIT = 255  # characters, as at Stripe
+REFUSED = 400  # lowest status that is no answer
 WAIT_S = 5.0
-KEEP_WAIT_S = 2.0  # an answer that is whole waits no longer for being kept
-THREADS = {"sqlite": 1, "postgresql": 4}  # SQLite has one writer: more would only wait in turns
+KEEP_WAIT_S = 2.0  # a whole answer waits no longer for being stored
+THREADS = {"sqlite": 1, "postgresql": 4}  # SQLite has one writer, so more threads would only wait
 NEVER_KEPT = "which is in work or was answered; its answer is not sent twice"
 NOT_KEPT = "which is in work, or whose answer was not kept"
 _HOUR_US = 3_600_000_000
@@ -97,12 +97,12 @@ class IdempotencyStore:
 
         def passing(send: Send) -> Send:
             async def sending(message: MutableMapping[str, Any]) -> None:
-                # A target's own refusal: who has heard of it may ask anew at once.
+                # A target's own refusal: its client may retry at once.
                 if answering and not reply.charged and message.get("status", 0) >= REFUSED:
                     await self._free_key(taken.mine)
                 if answering and not reply.broken and hearing is not None:
                     whole = hearing.receive_message(message)
-                    if whole is not None:  # kept before its end is seen
+                    if whole is not None:  # stored before its end is sent
                         await self._keep(taken, whole)
                 await send(message)
 

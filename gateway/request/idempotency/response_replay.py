@@ -18,12 +18,12 @@ from gateway.http.connection import Header
 from ledger.idempotency import IdempotencyRecord
 from ledger.stored_responses import find_response, store_response, stored_bytes
 
-SECRET_CHARACTERS = 32  # at least: nobody shall guess it from a stolen database
-HEARD_LIMIT_BYTES = 64 * 1024 * 1024  # of all answers that a worker listens to at once
-COUNT_US = 10_000_000  # what others keep is counted this often
+SECRET_CHARACTERS = 32  # minimum, against guessing it from a stolen database
+HEARD_LIMIT_BYTES = 64 * 1024 * 1024  # of all answers that a worker captures at once
+COUNT_US = 10_000_000  # interval of counting what other workers store
 FAILED = 400
 REPLAYED: Header = (b"idempotent-replayed", b"true")
-COST = b"x-breakeven-cost-usd"  # a sum over answers stays what was charged
+COST = b"x-breakeven-cost-usd"  # removed, so that sums over answers are what was charged
 _HOUR_US = 3_600_000_000
 
 log = logging.getLogger("breakeven.keptanswers")
@@ -57,7 +57,7 @@ class ResponseReplayStore:
         self._total = 0
         self._counted_us: int | None = None
         self._full = False
-        self.heard = 0  # bytes of answers that are under way
+        self.heard = 0  # bytes of answers being captured
 
     def listen(self) -> "ResponseCapture":
         return ResponseCapture(self, self._bounds.max_bytes)

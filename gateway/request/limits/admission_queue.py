@@ -17,9 +17,9 @@ from gateway.request.request_counters import QueueCounters
 from router.fairshare import FairQueue, QueuedRequest
 
 POLL_S = 0.02
-TENANTS = 4  # that may ask in turn when there is no room for the one before
-PACE_S = 5.0  # of what was served lately
-PACE_LEAST = 8  # fewer tell nothing
+TENANTS = 4  # that may plan in turn when there is no capacity for the one before
+PACE_S = 5.0  # window of recently served requests
+PACE_LEAST = 8  # minimum for an estimate
 PACE_MOST = 4096
 RETRY_S = 1.0
 
@@ -130,7 +130,7 @@ class AdmissionQueue:
                 sum(len(each_queue.line) for each_queue in self._queues.values())
             )
         if ended == "drained" or (ended == "late" and plan.decision.order):
-            raise QueueFull(RETRY_S, hopeless=ended == "late")  # others were there before
+            raise QueueFull(RETRY_S, hopeless=ended == "late")  # earlier requests wait
         return plan
 
     def _admit(self, queue: PoolQueue, ticket: Ticket, now_s: float) -> None:
@@ -164,7 +164,7 @@ class AdmissionQueue:
             try:
                 async with asyncio.timeout(pause_s):
                     await ticket.what.wait()
-                asks = True  # its turn came, or it was passed on
+                asks = True  # its turn came, or was passed on
             except TimeoutError:
                 asks = queue.is_next(ticket)
         return "drained", plan

@@ -28,8 +28,8 @@ from gateway.runtime import Runtime
 from ledger.budgets.scopes import request_scopes
 from ledger.identity.keys import Identity
 
-REMEMBERED = 4096  # keys and models whose accounts are known
-TRIES = 8  # others of this host may take what was got for one
+REMEMBERED = 4096  # keys and models with cached accounts
+TRIES = 8  # other workers of this host may take a share first
 _RETRY_S = 1.0
 
 
@@ -115,7 +115,7 @@ class RateLimiter:
 
     def _accounts(self, identity: Identity, model: str) -> tuple[RateLimitAccount, ...]:
         known = self._known.get((identity.key_id, model))
-        if known is None or known[0] is not identity:  # it may be of another team by now
+        if known is None or known[0] is not identity:  # the key may belong to another team now
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             known = identity, tuple(self._accounts_of(identity, model))

@@ -22,15 +22,15 @@ from gateway.fleet.mapped_file import allocate_blocks
 
 RATES_FILE = "rates.parts"  # in the run directory
 MINUTE_S = 60
-RING = MINUTE_S + 1  # the second that has begun, and a whole minute before it
+RING = MINUTE_S + 1  # the current second, and a whole minute before it
 ROWS = 1 << 13  # accounts in one minute, about; of a kilobyte each, once used
-MADE_UP_ROWS = 1 << 11  # behind them, for names that clients make up: they fill nobody else's
+MADE_UP_ROWS = 1 << 11  # separate rows for names that clients make up, which so fill no others
 _FIRST_MADE_UP, _EVERY_ROW = ROWS, ROWS + MADE_UP_ROWS
-PROBES = 256  # rows that are looked at for one account
-ELSEWHERE_S = 5  # until what other hosts have left may have come here
+PROBES = 256  # rows searched for one account
+ELSEWHERE_S = 5  # until freed room of other hosts may be available here
 _NAME, _SECOND, _HEAD = 0, 1, 10
-_TOTALS, _RINGS = (2, 3), (_HEAD, _HEAD + RING)  # of requests, of tokens; as are the next three
-_PARTS, _KEPT, _LIMITS = (4, 5), (6, 7), (8, 9)  # of its host, and of which limits these are
+_TOTALS, _RINGS = (2, 3), (_HEAD, _HEAD + RING)  # of requests, of tokens; so are the next three
+_PARTS, _KEPT, _LIMITS = (4, 5), (6, 7), (8, 9)  # of its host, and the limits that they belong to
 _WIDTH = _HEAD + 2 * RING
 _FILE_ID, _LEASE_MS, _KEPT_MS, _BOOT, _AHEAD_S, _LATEST, _HEADER = 0, 1, 2, 3, 4, 5, 8
 _CELL_BYTES = 8
@@ -116,7 +116,7 @@ class RateWindowTable:
             latest, cells = self._all[_LATEST], self._all
             if cells[_BOOT] == this_boot and int(now_s) + cells[_AHEAD_S] >= latest:
                 return
-            cells[_LEASE_MS] = cells[_KEPT_MS] = 0  # by a clock that began anew
+            cells[_LEASE_MS] = cells[_KEPT_MS] = 0  # set by a clock that has restarted
             cells[_AHEAD_S] = max(wall_s, latest) - int(now_s)
             cells[_BOOT] = this_boot
 
@@ -160,7 +160,7 @@ class RateWindowTable:
                 row = self._row(name, now)
                 self._add(row, 1, at, more)
 
-    # -- parts, which one process of the host sets ---------------------------------------------
+    # -- parts, set by one process of the host -------------------------------------------------
 
     def file_id(self) -> str:
         """Return the id of this file; another file has counted nothing."""
@@ -219,7 +219,7 @@ class RateWindowTable:
         if limit is None or self._shared is None:
             return limit
         if self._cells[row + _LIMITS[kind]] != limit:
-            return 0  # of a configuration before: nobody knows what that left for others
+            return 0  # from an earlier configuration: room of other hosts is unknown
         now_ms = self._shared() * 1000
         if now_ms < self._all[_LEASE_MS]:
             return min(limit, self._cells[row + _PARTS[kind]])

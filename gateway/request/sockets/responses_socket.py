@@ -17,7 +17,7 @@ from gateway.http.socket_protocol import CLOSE_S, DRAIN, SOCKET, SocketLine
 from gateway.request.inference_api import Message, Receive, SendMessage
 from gateway.request.sockets.socket_turn import SocketTurn, refusal_event
 
-WAITING: Final = 8  # messages that wait while an answer is made
+WAITING: Final = 8  # messages queued during an answer
 NORMAL, GOING_AWAY, BROKEN_RULE, FAILED, RESTART = 1000, 1001, 1008, 1011, 1012
 
 log = logging.getLogger("breakeven.socket")
@@ -53,7 +53,7 @@ class ResponsesSocket:
         self._waiting: deque[str | bytes] = deque()
         self._news = asyncio.Event()
         self._cut = asyncio.Event()
-        self._answering: asyncio.Task[None] | None = None  # of one message
+        self._answering: asyncio.Task[None] | None = None  # of the current message
         self._end: SocketEnd | None = None
         self._gone = False
 
@@ -63,7 +63,7 @@ class ResponsesSocket:
         reading = asyncio.create_task(self._read_all(receive))
         try:
             await asyncio.wait({reading, closing}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:  # the server's time to drain is over
+        except asyncio.CancelledError:  # the server's drain time is over
             task = asyncio.current_task()
             assert task is not None
             task.uncancel()
@@ -76,7 +76,7 @@ class ResponsesSocket:
             self.cut(SocketEnd(NORMAL, "the client left"))
         reading.cancel()
         await asyncio.gather(reading, closing, return_exceptions=True)
-        if self._answering is not None:  # some targets are read on without the client
+        if self._answering is not None:  # some answers are read on without the client
             await asyncio.wait({self._answering})
 
     async def _read_all(self, receive: Receive) -> None:
@@ -131,7 +131,7 @@ class ResponsesSocket:
                 await self._deliver(
                     {"type": "websocket.close", "code": end.code, "reason": end.reason}
                 )
-        except TimeoutError:  # it reads nothing
+        except TimeoutError:  # the client reads nothing
             if self.line is not None:
                 self.line.abort()
 
@@ -144,7 +144,7 @@ class ResponsesSocket:
             return
         try:
             await self._send(message)
-        except OSError:  # as servers say that the client is gone
+        except OSError:  # servers report a disconnect so
             self._gone = True
 
     def end(self, end: SocketEnd) -> None:

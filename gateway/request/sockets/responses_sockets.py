@@ -31,7 +31,7 @@ from gateway.request.sockets.socket_turn import (
     refusal_event,
 )
 
-LOOK_S: Final = 0.5  # from one look at keys and times to the next
+LOOK_S: Final = 0.5  # interval of checks of keys and times
 
 
 def is_socket_path(path: str) -> bool:
@@ -64,7 +64,7 @@ class ResponsesSockets:
         hot = self._hot()
         request_id = hot.new_id()
         REQUEST.set(request_id)
-        await receive()  # what opens it
+        await receive()  # the opening message
         try:
             token = await self._admit(scope)
         except RequestError as error:
@@ -111,7 +111,7 @@ class ResponsesSockets:
         await hot(scope, _receive_nothing, turn.send)
         socket.turn = None
         if turn.failed and self._memory.find(socket, asked.previous) is not None:
-            self._memory.forget(socket)  # whoever goes on from it sends the whole again
+            self._memory.forget(socket)  # the next turn must send the whole conversation
 
     async def watch(self) -> None:
         """Run until cancelled: end sockets that are idle, old or without a valid key."""
@@ -134,7 +134,7 @@ class ResponsesSockets:
         try:
             await authenticate(self._keys, token, now_us=self._clock.wall_us(), scope=INFERENCE)
         except RequestError as error:
-            if error.row.status < 500:  # with the ledger away a key that was good goes on
+            if error.row.status < 500:  # while the ledger is unavailable, a valid key stays valid
                 for socket in sockets:
                     socket.cut(SocketEnd(BROKEN_RULE, "the key ended", error))
 

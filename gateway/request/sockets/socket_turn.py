@@ -21,7 +21,7 @@ from gateway.request.request_endings import error_headers
 
 RESPONSES_PATH: Final = "/v1/responses"
 CREATE: Final = "response.create"
-# Of the handshake's headers: what was about it alone, and what a body of its own has.
+# Handshake headers that belong to the handshake, or describe a body.
 _LEFT_OUT: Final = frozenset(
     (b"connection", b"upgrade", b"expect", b"idempotency-key", b"origin", b"transfer-encoding",
      b"content-type", b"content-length", b"content-encoding", b"accept-encoding")
@@ -98,7 +98,7 @@ class SocketTurn:
             "extensions": {CONNECTION: self}, **more,
         }  # fmt: skip
 
-    # -- what a request asks of its connection ------------------------------------------------
+    # -- the connection of a request -----------------------------------------------------------
 
     def abort(self) -> None:
         if self._line is not None:
@@ -121,7 +121,7 @@ class SocketTurn:
 
     def push(self, part: bytes) -> bool:
         del part
-        return False  # each part is to be read
+        return False  # every part must be read
 
     def unsent(self) -> int:
         return 0 if self._line is None else self._line.unsent()
@@ -130,7 +130,7 @@ class SocketTurn:
         del status, headers, data
         return False
 
-    # -- what becomes of its answer -----------------------------------------------------------
+    # -- the answer ----------------------------------------------------------------------------
 
     def hang_up(self) -> None:
         """End the request as if its client had disconnected."""
@@ -158,7 +158,7 @@ class SocketTurn:
     async def _tell(self, payload: bytes) -> None:
         kind = msgspec.json.decode(payload, type=_EventType).type
         if kind == _ERROR:
-            return  # `response.failed` follows it, and one event ends a turn
+            return  # `response.failed` follows, and one event ends a turn
         self.failed = self.failed or kind == _FAILED
         if not self._told_headers:
             self._told_headers = True

@@ -20,14 +20,14 @@ from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_keeper import LEASE_US
 
-LOOK_S: Final = 1.0  # from one look for responses that shall end to the next
+LOOK_S: Final = 1.0  # interval of checks for responses to end
 RETRY_S: Final = 1.0
-RETRIES: Final = 300  # of an answer that nobody waits for, while the database is away
+RETRIES: Final = 300  # of storing an answer while the database is unavailable
 AWAY: Final = "unavailable"
 ENDED: Final = "The gateway's worker ended before the answer was made."
 TOO_LATE: Final = "The request took too long."
-# The code of a failure in a response, by the type of the error that a client would have got. Others
-# may pass by themselves.
+# Codes of a failed response, by error type. Other failures may be
+# temporary.
 _FAILED: Final = "server_error"
 _CODES: Final = {
     "invalid_request_error": "invalid_prompt",
@@ -77,7 +77,7 @@ class BackgroundResponses:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await started.wait()  # from here on it has the answer's voice and keeper
+        await started.wait()  # from here on the task has the answer's encoder and keeper
         await reply.send_whole(200, [JSON], encode(queued))
 
     async def watch(self) -> None:
@@ -99,7 +99,7 @@ class BackgroundResponses:
         try:
             ended = await self._store.renew_leases(list(self._made), lease_us=lease_us)
         except RequestError:
-            return  # it goes on: the database may be back before the lease ends
+            return  # generation continues: the database may return before the lease ends
         for name in ended & self._made.keys():
             self._made[name].end(CANCELLED)
 
@@ -118,7 +118,7 @@ class BackgroundResponses:
         try:
             await self._make(reply, keeper, dispatch)
         except RequestError:
-            pass  # its row says so
+            pass  # its row has the error
         except asyncio.CancelledError:
             if reply.ended_by is None:
                 raise

@@ -28,9 +28,9 @@ from router.policy import tighten
 from router.types import Residency
 
 PAGE: Final = 100
-OUTPUT: Final = b"call_output"  # in the name of every item that a call came to
+OUTPUT: Final = b"call_output"  # in the type of every call output
 _ENDED: Final = {"failed": "failed", "cancelled": "was cancelled"}
-_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")  # types may have no hash
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")  # types may be unhashable
 REFERENCES_LIMIT: Final = 1_000
 NOT_STORED = "answers are not kept here. Send `store: false` and the whole conversation in `input`."
 NOT_IN_BATCHES = "a batch keeps no answers. Leave it out; send the whole conversation in `input`."
@@ -97,7 +97,7 @@ class RequestContinuation:
             members["input"] = encode_raw([*asked.earlier, *own])
         if len(bytes(members.get("input", b""))) > self._limit_bytes:
             raise too_long_error(self._limit_bytes)
-        if b'"compaction' in bytes(members.get("input", b"")):  # or by its other name
+        if b'"compaction' in bytes(members.get("input", b"")):  # or `compaction_summary`
             await self._open_compactions(asked, members, team_id)
         if stores:
             members["store"] = encode_raw(asked.stores)
@@ -182,7 +182,7 @@ class RequestContinuation:
                 )
             _tighten(asked, found.get(name) or found[response_of(name) or ""])
         sizes = {name: len(msgspec.json.encode(known[name])) for name in ids}
-        # An item may be named as often as a body has room for its name.
+        # An item may be referenced as often as a body has room for its id.
         if sum(sizes[item["id"]] for item in items if is_reference(item)) > self._limit_bytes:
             raise too_long_error(self._limit_bytes)
         return [known[item["id"]] if is_reference(item) else item for item in items]

@@ -40,10 +40,10 @@ from ledger.stored_objects import (
 FILE = "stored.sqlite3"
 ID_CHARACTERS = 256
 WAIT_S = 5.0
-STORE_WAIT_S = 2.0  # an answer that is whole waits no longer for being stored
-LOG_WAIT_MS = 250  # stores wait as long while the log is cut
+STORE_WAIT_S = 2.0  # a whole answer waits no longer for being stored
+LOG_WAIT_MS = 250  # stores wait as long while the log is truncated
 THREADS = {"sqlite": 2, "postgresql": 4}
-AT_ONCE_BYTES = 64 * 1024 * 1024  # of the objects that one request goes on from
+AT_ONCE_BYTES = 64 * 1024 * 1024  # of the objects that one request continues
 _DAY_US = 86_400 * 1_000_000
 T = TypeVar("T")
 
@@ -209,7 +209,7 @@ class ObjectStore:
         engine = make_engine(sqlite_url(path), keep_open=True)
         event.listen(engine, "connect", _overwrite_deleted)
         tables = [StoredObjectRow.__table__, StoredBytesRow.__table__]
-        with engine.begin() as connection:  # of several workers one makes them
+        with engine.begin() as connection:  # the first of several workers creates them
             LedgerBase.metadata.create_all(connection, tables=tables)
         return engine
 

@@ -22,7 +22,7 @@ _CANCELLED: Final[dict[str, Any]] = {
     "status": CANCELLED, "output": [], "usage": None, "error": None, "completed_at": None,
     "incomplete_details": None,
 }  # fmt: skip
-LEASE_US: Final = 30_000_000  # a worker that says nothing for so long is gone
+LEASE_US: Final = 30_000_000  # a worker without renewal for so long is gone
 
 
 class ResponseKeeper:
@@ -36,8 +36,8 @@ class ResponseKeeper:
         self._team_id = team_id
         self._name = request_id.removeprefix("req_")
         self._created_us = store.wall_us()
-        self._begun = False  # whether a row says that the answer is made
-        self.told: Sequence[Sequence[Any]] = ()  # events of a stream, as `note_event` has them
+        self._begun = False  # whether an unfinished row is stored
+        self.told: Sequence[Sequence[Any]] = ()  # events of a stream, as recorded by `note_event`
         self._withholds = False  # until detectors have read the request
 
     @property
@@ -97,7 +97,7 @@ class ResponseKeeper:
                 lease_us=lease_us,
             )
         ]
-        # Whoever failed or cancelled a turn asks it again.
+        # A failed or cancelled turn is requested again.
         is_turn = not unfinished and response["status"] not in (FAILED, CANCELLED)
         if self._asked.conversation is not None and is_turn:
             own = await asyncio.to_thread(self._own_items, raw)
@@ -109,7 +109,7 @@ class ResponseKeeper:
         conversation, begun = self._asked.conversation, self._begun
         refusal = await self._store.store(documents, renews=conversation, replaces=begun)
         self._begun = begun or (unfinished and refusal is None)
-        if refusal == CANCELLED:  # before its maker heard of that
+        if refusal == CANCELLED:  # before its worker noticed the cancellation
             self.told = ()
             return await self.store({**response, **_CANCELLED}, residency)
         return refusal
