@@ -1,4 +1,4 @@
-"""Embeddings: one input or a list, each read by itself and answered at once."""
+"""Embeddings: one input or a list, each read separately and answered at once."""
 
 from typing import Any, Final
 

@@ -25,7 +25,7 @@ class EventRelay(ByteRelay):
     def __init__(
         self, hide_usage: bool, *, choices: int = 1, n: int = 1, keep_running: bool = False
     ) -> None:
-        """Set up; `n` is the number of choices per prompt.
+        """Create the relay; `n` is the number of choices per prompt.
 
         `keep_running`: the client requested running usage.
         """

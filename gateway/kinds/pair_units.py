@@ -1,6 +1,6 @@
 """Units of kinds that read texts in pairs: a query with each document, or pairs to score.
 
-Targets charge for tokens or for searches, and every pair is read by itself.
+Targets charge for tokens or for searches, and every pair is read separately.
 """
 
 import re

@@ -28,7 +28,7 @@ class PromptMedia(NamedTuple):
     `text_bound` is the maximum of prompt tokens without the pictures' data, and includes `sounds`,
     the maximum for sounds of known duration. `stated` is the configured number of tokens per
     picture. `predicted` is the tokens of the prediction: rejected ones are charged as output of
-    each choice. `apart`: each file is read by itself, like the inputs of a list.
+    each choice. `apart`: each file is read separately, like the inputs of a list.
     """
 
     text_bound: int

@@ -54,7 +54,7 @@ class ByteRelay:
     last_word = b"data: [DONE]\n\n"
 
     def __init__(self, hide_usage: bool, *, choices: int = 1, keep_running: bool = False) -> None:
-        """Set up; `choices` is the number of choices in the answer (`n` x prompts).
+        """Create the relay; `choices` is the number of choices in the answer (`n` x prompts).
 
         `keep_running`: the client requested running usage.
         """

@@ -151,7 +151,7 @@ def _check_alternatives(name: str, count: int) -> None:
 
 
 def refuse_inside(prompt: bytes, param: str) -> None:
-    """Raise `RequestError` for parts that refer to stored or embedded media, in `param`."""
+    """Raise `RequestError` for parts with a `uuid` or embeddings; `param` is their member."""
     prompt = spell_out(prompt)
     if _NAMED.search(prompt) is not None:
         _refuse_inside(prompt, param)

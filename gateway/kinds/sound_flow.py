@@ -33,7 +33,7 @@ class SoundFlow(ByteRelay):
     last_word = b""
 
     def __init__(self, form: str) -> None:
-        """Set up; `form` is the requested format."""
+        """Create the relay; `form` is the requested format."""
         super().__init__(hide_usage=False)
         self._bytes_per_s = bytes_per_s(form)
         self._last = b""

@@ -42,7 +42,7 @@ class StreamUsage:
     __slots__ = ("_choices", "_grown", "_inside", "_stood", "behind", "earlier", "final", "raw")
 
     def __init__(self, choices: int) -> None:
-        """Set up; `choices` is the number of choices in the answer."""
+        """Create an empty usage; `choices` is the number of choices in the answer."""
         self.earlier: tuple[bytes, ...] = ()
         self.final = False
         self.behind = False

@@ -44,7 +44,7 @@ class TypedRelay(ByteRelay):
     last_word = b""  # the event that ends it
 
     def __init__(self, done: str, *, choices: int = 1, sound_bytes_per_s: int = 0) -> None:
-        """Set up; `sound_bytes_per_s` is the rate of sound in the events, 0 without sound."""
+        """Create the relay; `sound_bytes_per_s` is the rate of sound in the events, or 0."""
         super().__init__(hide_usage=False, choices=choices)
         self._done = done
         self._sound_bytes, self._sound_bytes_per_s = 0, sound_bytes_per_s

@@ -79,7 +79,11 @@ class BackgroundReads:
         self._reading.pop(read, None)
 
     def _displaced_by(self, read: "BackgroundRead") -> "BackgroundRead | None":
-        """Return the read that gives way: the smallest hold of the largest team, or none."""
+        """Return the read that gives way to `read`, or none.
+
+        It is the smallest hold of the largest team, if that has at least two more reads, else a
+        smaller hold of the same team.
+        """
         places = Counter(each.team for each in self._reading)
         ours = places[read.team]
         richest = max(places, key=places.__getitem__, default=read.team)

@@ -31,7 +31,7 @@ BY_CLIENT = frozenset((CLIENT_GONE, CANCELLED))  # any other reason is the gatew
 
 
 class TargetChoice(Protocol):
-    """How a target was chosen, as stored answers need it; implemented by `RoutingPlan`."""
+    """The choice of a target, as stored answers need it; implemented by `RoutingPlan`."""
 
     @property
     def residency(self) -> Residency: ...
@@ -111,7 +111,7 @@ class ClientResponse:
         self.status: int | None = None  # as sent
         self.attempt: Attempt | None = None  # the attempt that answers, or the last one
         self.cache_use: CacheUse | None = None  # use of the response cache
-        self.on_masked: Callable[[InferenceRequest], None] | None = None  # by the keeper
+        self.on_masked: Callable[[InferenceRequest], None] | None = None  # set by the keeper
         self.story: RequestTrace | None = None  # trace, if the request is observed
         self.ended_by: str | None = None  # of `BY_CLIENT`, "client_stall", "total", "drain"
         self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen

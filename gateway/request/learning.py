@@ -115,7 +115,10 @@ class EstimateLearner:
             forecast.caches.record_read(target, prefix, rule, read_s)
 
     def learn_elsewhere(self, attempt: Attempt, *, reported: bool) -> None:
-        """Record that comparators would have cached a prompt that own engines may serve."""
+        """Record in the cache forecast that comparators would have read the prompt, too.
+
+        This applies to prompts that own engines may serve.
+        """
         forecast, plan, first_s = self._learned.cached, attempt.plan, attempt.first_token_s
         if forecast is None or plan.best_own is None:
             return

@@ -52,5 +52,5 @@ def prompt_media(
 
 
 def _reads_apart(asked: InferenceRequest) -> bool:
-    """Return whether each input is read by itself, as in a list; a conversation is one prompt."""
+    """Return whether each input is read separately, as in a list; a chat is one prompt."""
     return not KINDS[asked.kind].generated

@@ -75,7 +75,7 @@ async def refuse(
 
 
 def waits_to_send(scope: MutableMapping[str, Any]) -> bool:
-    """Return whether the client sends its body on request only (`Expect`).
+    """Return whether the client sends its body only on request (header "Expect").
 
     A refusal before that must end the connection.
     """

@@ -94,7 +94,7 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
 
 
 def attempt_route(asked: InferenceRequest, target: Target) -> tuple[str, Mapping[str, str]]:
-    """Return the path below a target's base URL, and the headers that the client's API needs."""
+    """Return the path below a target's base URL, and the client's headers for its API."""
     if target.speaks_messages and asked.native is not None:
         return MESSAGES_PATH, asked.native.headers
     return asked.path, {}

@@ -55,7 +55,10 @@ CONTENT = b"x-breakeven-content"
 
 class ResponseWriter:
     def __init__(self, metering: UsageMeter, clock: Clock, *, first_s: float = math.inf) -> None:
-        """Set up; `first_s` bounds the wait for the first token of a stream that sends bytes."""
+        """Create the writer; `first_s` limits the wait for the first token of a stream.
+
+        It applies to streams that send other bytes, such as comments, in the meantime.
+        """
         self._metering = metering
         self._first_s = first_s
         self._clock = clock
@@ -277,7 +280,7 @@ class StreamSink:
         now_s: Callable[[], float],
         first_s: float,
     ) -> None:
-        """Set up; `first_s` is that of `ResponseWriter`."""
+        """Create the sink; `first_s` is that of `ResponseWriter`."""
         self.error: BackendError | None = None
         self.held = b""
         self._attempt = attempt

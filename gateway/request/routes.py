@@ -82,7 +82,7 @@ class RouteCache:
         admission: BudgetAdmission,
         overrides: Sequence[Override] = (),
     ) -> None:
-        """Set up; `overrides` are the active ones. A change of them needs a new cache."""
+        """Create the cache for the active `overrides`; a change of them needs a new cache."""
         self._settings = settings
         self._overrides = overrides
         self._fleet = fleet

@@ -102,7 +102,7 @@ class SilentEngineDetector:
         clock: Clock,
         sent: Callable[[FirstTokenWait], None] | None = None,
     ) -> None:
-        """Set up; `sent` is called for each wait, if other hosts use the engines, too."""
+        """Create the detector; `sent` is called for each wait, if other hosts use the engines."""
         self._board, self._worker, self._clock, self._sent = board, worker, clock, sent
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()

@@ -64,7 +64,7 @@ def check_words(headers: Iterable[Header]) -> None:
 
 
 def directives_of(headers: Iterable[Header]) -> CacheDirectives:
-    """Return the directives of `Cache-Control` (RFC 9111), `Pragma` and `x-breakeven-cache`.
+    """Return the directives of `Cache-Control` (RFC 9111), Pragma and `x-breakeven-cache`.
 
     `no-cache`: the answer is generated and stored; `no-store`: generated and not stored. Pragma's
     `no-cache` counts only without `Cache-Control` (RFC 9111, section 5.4).

@@ -67,7 +67,7 @@ class ResponsesEncoder(ResponseEncoder):
         echo: Mapping[str, Any],
         tools: Mapping[str, CalledTool] | None = None,
     ) -> None:
-        """Set up; `echo` has the members of the request that the answer repeats.
+        """Create the encoder; `echo` has the members of the request that the answer repeats.
 
         `tools` has the client's names of the functions that chat got.
         """

@@ -76,7 +76,7 @@ class IdempotencyStore:
         wall_us: Callable[[], int],
         kept: ResponseReplayStore | None = None,
     ) -> None:
-        """Set up; `kept` is the store of answers to replay, if any."""
+        """Create the store; `kept` is the store of answers to replay, if any."""
         self._open_engine = open_engine
         self._pepper_path = state_dir / PEPPER_FILE
         self._kept_us = round(hours * _HOUR_US)

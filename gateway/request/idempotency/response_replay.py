@@ -73,7 +73,7 @@ class ResponseReplayStore:
             store_response(engine, asking, sealed, expires_us=expires_us)
 
     def find(self, engine: Engine, first: IdempotencyRecord) -> StoredResponse | None:
-        """Return the answer of an earlier request; None if it was not kept or cannot be opened."""
+        """Return the answer of an earlier request; None if it is not stored or not decryptable."""
         sealed = find_response(engine, first, now_us=self._wall_us())
         plain = None if sealed is None else self._cipher.open(sealed, _owner(first))
         return None if plain is None else msgspec.msgpack.decode(plain, type=StoredResponse)

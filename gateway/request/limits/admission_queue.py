@@ -28,7 +28,7 @@ Ticket = QueuedRequest[asyncio.Event]
 
 
 class QueueFull(Exception):
-    """The queue has no place, or waiting cannot help; retry after `wait_s` seconds."""
+    """The error for a queue without a place or a chance; retry after `wait_s` seconds."""
 
     def __init__(self, wait_s: float, *, hopeless: bool) -> None:
         super().__init__(wait_s)

@@ -163,7 +163,7 @@ class RateWindowTable:
     # -- parts, set by one process of the host -------------------------------------------------
 
     def file_id(self) -> str:
-        """Return the id of this file; another file has counted nothing."""
+        """Return the id of this file; another file has no counts yet."""
         with self._lock_file():
             if not self._all[_FILE_ID]:
                 self._all[_FILE_ID] = int.from_bytes(os.urandom(7), "little") | 1
@@ -289,7 +289,7 @@ class RateWindowTable:
         cells[row + _SECOND] = second
 
     def _add(self, row: int, kind: int, second: int, count: int) -> None:
-        """Add to a total and its second; after a kill between both too much is counted."""
+        """Add to a total and to its second; a kill in between counts too much."""
         cells = (row + _TOTALS[kind], row + _RINGS[kind] + second % RING)
         for cell in cells if count > 0 else reversed(cells):
             self._cells[cell] += count

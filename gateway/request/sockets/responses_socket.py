@@ -41,7 +41,7 @@ class ResponsesSocket:
     def __init__(
         self, scope: Message, send: SendMessage, token: str, clock: Clock, serve: ServeTurn
     ) -> None:
-        """Set up; `serve` answers a message."""
+        """Create the socket; `serve` is called to answer each message."""
         self.scope = scope
         self.token = token
         self.turn: SocketTurn | None = None

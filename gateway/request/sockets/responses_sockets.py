@@ -46,7 +46,7 @@ class ResponsesSockets:
     def __init__(
         self, hot: Callable[[], InferenceApi], keys: KeyLookup, server: ServerSection, clock: Clock
     ) -> None:
-        """Set up; `hot` returns the API that serves the turns."""
+        """Create the set of sockets; `hot` returns the API that serves the turns."""
         self._hot = hot
         self._keys = keys
         self._server = server

@@ -91,7 +91,7 @@ class SocketStorage:
         *,
         warms_up: bool = False,
     ) -> None:
-        """Set up; `limit_bytes` is the maximum size of a whole conversation."""
+        """Create the storage; `limit_bytes` is the maximum size of a whole conversation."""
         self._memory = memory
         self._socket = socket
         self._behind = behind
@@ -147,7 +147,7 @@ class SocketKeeper:
         residency: Residency,
         items: list[msgspec.Raw],
     ) -> None:
-        """Set up; `items` are the input with everything before it."""
+        """Create the keeper; `items` are the input with everything before it."""
         self._memory = memory
         self._socket = socket
         self._inner = inner

@@ -139,7 +139,7 @@ class SocketTurn:
             self._on_gone()
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Take a message of the request's answer."""
+        """Send a message of the request's answer as events."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             self._headers = _told_headers(message["headers"])
@@ -182,7 +182,7 @@ class _EventType(msgspec.Struct):
 
 
 def error_event(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> str:
-    """Return an error's body as an event."""
+    """Return an error body as an `error` event."""
     try:
         error = msgspec.json.decode(body)["error"]
     except (msgspec.MsgspecError, KeyError, TypeError):

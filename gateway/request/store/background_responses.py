@@ -44,7 +44,7 @@ class BackgroundResponses:
     """The background responses of one worker."""
 
     def __init__(self, store: ObjectStore, most: int, open_replies: set[ClientResponse]) -> None:
-        """Set up; `open_replies` are the responses that the worker counts and sweeps."""
+        """Create it; `open_replies` is the set of responses that the worker counts and sweeps."""
         self._store = store
         self._most = most
         self._open = open_replies

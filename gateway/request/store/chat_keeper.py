@@ -35,7 +35,7 @@ class ChatKeeper:
     def __init__(
         self, store: ObjectStore, asked: InferenceRequest, reply: ClientResponse, team_id: str
     ) -> None:
-        """Set up. Raises `RequestError` for metadata that cannot be stored."""
+        """Create the keeper. Raises `RequestError` for metadata that cannot be stored."""
         raw = bytes(asked.members.get("metadata", b"null"))
         self._metadata = metadata_of({"metadata": msgspec.json.decode(raw)})
         self._store = store

@@ -69,7 +69,7 @@ class RequestContinuation:
     """An expander of requests: puts what they refer to into `input`."""
 
     def __init__(self, store: ObjectStore, limit_bytes: int) -> None:
-        """Set up; `limit_bytes` is the maximum size of the whole `input`."""
+        """Create the expander; `limit_bytes` is the maximum size of the whole `input`."""
         self._store = store
         self._limit_bytes = limit_bytes
 

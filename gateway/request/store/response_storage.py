@@ -36,7 +36,7 @@ class StoredResponses:
     """Storage where answers are stored."""
 
     def __init__(self, store: ObjectStore, limit_bytes: int) -> None:
-        """Set up; `limit_bytes` is the maximum size of a whole conversation."""
+        """Create the storage; `limit_bytes` is the maximum size of a whole conversation."""
         self._store = store
         self._continuation = RequestContinuation(store, limit_bytes)
 
