@@ -196,7 +196,7 @@ class Dispatcher(StagePlanner):
     def _discount_failures(
         self, identity: Identity, failing: list[Target], answering: Target
     ) -> None:
-        """Discount failures of replicas whose pool then answered: the request was not the cause."""
+        """Stop suspecting the key for failures of a replica if another of its pool answered."""
         for target in failing:
             if target.own and target.pool == answering.pool:
                 self.experience.discount_failures(target.row, identity.key_id)
