@@ -2,7 +2,7 @@
 
 Brokers read a budget's own row, which changes with the configuration. `declare` adds a version in
 the same transaction, so that a later edit of the row can be detected: versions are part of the
-audit registers, and `verify` compares each budget with its newest version.
+audit log, and `verify` compares each budget with its newest version.
 """
 
 from collections.abc import Generator
