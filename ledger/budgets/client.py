@@ -30,7 +30,7 @@ _US_PER_S = 1_000_000
 
 
 class BrokerUnavailable(Exception):
-    """The broker cannot tell whether a budget has room: answer 503, not 429."""
+    """The broker does not know whether a budget has room: answer 503, not 429."""
 
 
 @dataclass(slots=True)

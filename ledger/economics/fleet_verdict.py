@@ -36,9 +36,10 @@ class VerdictAction(StrEnum):
 class VerdictOption:
     """A number of engines and its cost per month; `None` is unknown, never zero.
 
-    `gpus` is the number for people. `total_pusd` leaves unknown ops out. `pro_rata_pusd` is the
-    total if all movable classes leave in proportion. `reserved` are units of API capacity that are
-    cheaper than single tokens: `api_pusd` includes their rent and the overflow.
+    `gpus` counts GPUs, or engines on a shared machine. `total_pusd` leaves unknown ops out.
+    `pro_rata_pusd` is the total if all movable classes leave in proportion. `reserved` are units of
+    API capacity that are cheaper than single tokens: `api_pusd` includes their rent and the
+    overflow.
     """
 
     engines: int

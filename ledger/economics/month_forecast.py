@@ -19,9 +19,9 @@ QUANTILE = 1.55  # of the scaled error: nine of ten months end inside
 USUAL_NOISE, USUAL_DAYS = 0.12, 6.0  # prior: typical noise of a day, counted as six days
 TREND_DAYS = 14  # each weekday twice: with fewer days, weekdays look like a trend
 STEEPEST = 0.006  # of a day's cost, per day: the usual maximum of spending trends
-DOUBT = 2.0  # standard errors of the slope that reduce a trend
+DOUBT = 2.0  # a trend is reduced by this times the squared relative error of its slope
 MOST_ALIKE = 0.75
-ALIKE = 2.0  # days of a week are high or low together: factor on the variance of their sum
+ALIKE = 2.0  # days of a week are high or low together: minimum factor on their sum's variance
 
 
 @dataclass(frozen=True, slots=True)

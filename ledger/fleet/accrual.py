@@ -130,7 +130,10 @@ def hours_of(from_us: int, until_us: int) -> Iterator[tuple[int, int]]:
 
 
 def midnight_us(day: date | None, *, days: int = 0) -> int | None:
-    """Return UTC midnight of `day` plus `days`, in microseconds; `None` for no day."""
+    """Return UTC midnight of `day` plus `days`, in microseconds; `None` for no day.
+
+    The 31 December 9999 means no end.
+    """
     if day is None:
         return None
     moment = datetime(day.year, day.month, day.day, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Invoice files of providers and clouds, parsed to plain lines; accepted or refused as a whole.
+"""Invoice files of providers and clouds, parsed to lines and refused as a whole if faulty.
 
 The formats are `openai`, `csv` and `focus`: see the files of `formats`. Dates may have any form
 that `ledger.instants` reads; days are UTC. All faults are reported at once, with their lines.

@@ -157,7 +157,8 @@ def _off(place: Place, value: int, known: _KnownPrices) -> tuple[str, str] | Non
 def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
     """Return the unit that a factor suggests, or `None`.
 
-    With `exact`, the factor must be near the unit's. A range of all models allows any smaller one.
+    With `exact`, the factor must be near the unit's. Otherwise the next larger unit's factor
+    counts.
     """
     for factor, unit in _OTHER_UNITS.get(place[2], TOKEN.mistaken):
         if ratio <= (factor * NEAR if exact else factor) and (not exact or ratio * NEAR >= factor):

@@ -1,4 +1,4 @@
-"""Price files: negotiated rates, simulated providers, and names missing in the bundled map.
+"""Price files: negotiated rates, simulated providers, and names that the map lacks.
 
 Files are strict YAML. Decimal numbers are exact (0.15 is 15/100, not the nearest binary float). A
 file overrides the bundled map, and a later file an earlier one, for the names that it prices:

@@ -1,6 +1,6 @@
 """The published rules of providers' prompt caches: minimum length, step and lifetime.
 
-A rule says which prefixes may be cached. Whether a prefix is cached is learned from usage
+A rule states which prefixes may be cached. Whether a prefix is cached is learned from usage
 (`router.cached_share`), starting from zero, unless the provider promises it.
 """
 
