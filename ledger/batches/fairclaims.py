@@ -100,7 +100,8 @@ def _with_lines(wanted: ClaimFilter) -> Select[str, str, int]:
     waits = exists().where(here, *wanted.conditions(whole=True))
     if wanted.ends_by_us is not None:
         kept = exists().where(here, *wanted.conditions(whole=False))
-        waits = case((BatchRow.expires_us <= wanted.ends_by_us, waits), else_=kept)  # runs only one
+        # CASE evaluates only one of the two subqueries.
+        waits = case((BatchRow.expires_us <= wanted.ends_by_us, waits), else_=kept)
     query = select(BatchRow.id, BatchRow.team_id, BatchRow.expires_us)
     return query.where(*open_batch_conditions(wanted.now_us), waits).order_by(BatchRow.id)
 

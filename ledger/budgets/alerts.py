@@ -26,7 +26,7 @@ from ledger.orm.budgets import BudgetAlertRow, BudgetWindowRow
 US_PER_S = 1_000_000
 LEASE_US = 30 * US_PER_S  # the time to send an alert, and the first wait after a failure
 WAIT_LIMIT_US = 3600 * US_PER_S
-VALUES_TOLD = 5  # of one tag, in one window, at one threshold
+VALUES_TOLD = 5  # alerts for values of one tag, per window and threshold
 TOLD_FOR_US = 48 * 3600 * US_PER_S  # older alerts are not sent
 
 

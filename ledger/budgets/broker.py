@@ -37,7 +37,7 @@ RECALL_S = 0.05
 LEFT_AFTER_S, LEFT_TRIES = 0.5, 2  # other hosts check as often, and return idle money
 _NOBODY: frozenset[str] = frozenset()
 GOODBYE_S = 1.0  # time for workers to read the last messages
-TOLD_AT_ONCE = 20_000  # accounts in one message, far below a frame's limit
+TOLD_AT_ONCE = 20_000  # accounts per message, far below the limit of a frame
 
 
 @dataclass(eq=False, slots=True)
@@ -307,7 +307,8 @@ class BudgetBroker:
             self._start(self._borrow(again, after_s=LEFT_AFTER_S))
             return
         short = self._short(queue)
-        # A tag value whose window was not made because another budget refused is not the reason.
+        # Prefer an account with a window: a tag value without one may lack it only because another
+        # budget of its hold refused.
         account = next((each for each in short if each in self._book.standings), short[0])
         standing = self._book.standings.get(account, NO_ROOM)
         room = max(0, self._book.remaining_pusd(account)) + max(0, standing.remaining_pusd)

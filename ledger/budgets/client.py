@@ -25,7 +25,7 @@ ANSWER_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 10.0
 RETRY_S = 0.05
 TURN_S = 3600  # windows are checked again after this time, even if none ended
-SCOPES_LIMIT = 4096  # sets of scopes whose budgets are remembered
+SCOPES_LIMIT = 4096  # sets of scopes whose budgets are cached
 _US_PER_S = 1_000_000
 
 

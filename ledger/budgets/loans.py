@@ -13,7 +13,7 @@ from ledger.budgets.escrow import GrantPool, is_sliced, loan_pusd
 from ledger.budgets.grants import AccountBalance, BudgetAccount
 
 # Holders other than journals. Names of journals contain neither character.
-GONE = ""  # what ended workers spent
+GONE = ""  # spending of ended workers
 UNKNOWN = "?"  # grants from before a restart that no worker has declared
 
 

@@ -40,7 +40,7 @@ class CountedAttempts:
     `names` are further names in the database beside the scope's own: keys, or snapshots of a model.
     """
 
-    rows: Any  # attempts, or a join of them: what a SELECT may be from
+    rows: Any  # attempts, or a join of them: the FROM clause
     account: ColumnElement[str]
     where: ColumnElement[bool]
     names: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from ledger.budgets.windows import Period, window_at
 from ledger.journals.records import AttemptOpened, Hold
 from ledger.orm.budgets import NO_HOST, BudgetVersionRow, BudgetWindowRow, GrantRow
 
-NAMES_LIMIT = 4096  # sets of scopes whose budgets are remembered
+NAMES_LIMIT = 4096  # sets of scopes whose budgets are cached
 _US = 1_000_000
 _NEWEST = select(func.max(BudgetVersionRow.seq))
 _SINCE = select(BudgetVersionRow.budget_id, func.max(BudgetVersionRow.recorded_us)).group_by(

@@ -54,7 +54,7 @@ def _demand(
     windows: list[tuple[tuple[Fraction, ...], tuple[Fraction, ...], int]],
     places: list[int],
 ) -> TargetDemand:
-    paid = {}  # pico-USD a token, of what is bought today
+    paid = {}  # pico-USD per token bought today, by class
     for place in places:
         bought = sum(window.bought[place] * window.times for window in curve.windows)
         paid[place] = Fraction(curve.bought_pusd[place], bought) if bought else Fraction(0)

@@ -52,7 +52,7 @@ class StepCost:
     other_pusd: Exact
     spares: int  # redundancy: paid for, adds no capacity
     capacity_per_minute: Exact  # tokens of one GPU inside the SLO
-    api: UnitPrice  # what an overflowing token costs
+    api: UnitPrice  # price of an overflowing token
     load: LoadCurve
 
     def fixed_pusd(self, gpus: int) -> Exact:

@@ -78,7 +78,7 @@ class PricedUsage:
 
     pusd: Mapping[str, int]
     unpriced: tuple[str, ...]
-    other_tier: tuple[str, ...]  # priced at standard rates: their tier has none
+    other_tier: tuple[str, ...]  # names priced at standard rates, because their tier has none
 
 
 def parse_usage(data: bytes, name: str) -> UsageFile:

@@ -82,5 +82,5 @@ def _mac(key: bytes, asked: VouchedRequest, *parts: str) -> str:
 def _name(said: str) -> str | None:
     try:
         return base64.urlsafe_b64decode(said + "=" * (-len(said) % 4)).decode() or None
-    except (binascii.Error, UnicodeDecodeError) as error:  # who has the key does not write so
+    except (binascii.Error, UnicodeDecodeError) as error:  # never written by a holder of the key
         raise InvalidVoucher("its name cannot be read") from error

@@ -20,7 +20,7 @@ from ledger.invoices.invoice_entries import invoice_of, is_added
 from ledger.orm.books import PostingRow
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 
-SPREADS = "focus"  # the format whose charges may be for several days
+SPREADS = "focus"  # the format with charges for several days
 
 
 def read_bills(

@@ -72,7 +72,7 @@ class FleetInstanceRow(LedgerBase):
     asked_us: Stored[int] = define_column(BigInteger)
     seen_us: Stored[int | None] = define_column(BigInteger)
     ready_us: Stored[int | None] = define_column(BigInteger)
-    stop_us: Stored[int | None] = define_column(BigInteger)  # asked to drain
+    stop_us: Stored[int | None] = define_column(BigInteger)  # requested to drain
     told_us: Stored[int | None] = define_column(BigInteger)  # its actuator was told to stop it
     gone_us: Stored[int | None] = define_column(BigInteger)
 

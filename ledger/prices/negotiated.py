@@ -210,7 +210,7 @@ def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDra
 
 def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
     kinds = dict(base.kinds)
-    if base.beside.keys() - _NO_PRICES:  # priced by something else than tokens
+    if base.beside.keys() - _NO_PRICES:  # priced by another unit than tokens
         kinds = {"input": kinds.get("audio_input", 0), "output": 0, **kinds}
     if not any(kinds.values()) and not any(
         amount for field, amount in base.beside.items() if field != "searches_limit"
@@ -220,7 +220,7 @@ def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
         )
     rates = {row.tier: overlay_rates(kinds, row.kinds) for row in others if not row.above}
     schedules = [
-        # A tier's threshold leaves open what the tier's own row states.
+        # Kinds that a tier's threshold omits take the tier's own row.
         TierRates(*_order_of(row), rates_from(overlay_rates(rates.get(row.tier, kinds), row.kinds)))
         for row in sorted(others, key=_order_of)
     ]

@@ -50,7 +50,7 @@ class PriceQuote:
         self.limits = limits
         self._picture_rule = picture_rule_of(price)
         self._model = _model_of(price)
-        self.context_tokens = 0 if limits is None else limits.stated_context  # 0: nobody states it
+        self.context_tokens = 0 if limits is None else limits.stated_context  # 0: unknown
         self.unread = unread
         self._unread: dict[frozenset[str], tuple[str, ...]] = {}
         terms, rates = price.terms, price.terms.rates

@@ -115,7 +115,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     effective_until_us: int | None = None
     rank: int = 0  # 0: bundled; files override it in the order they are configured
     source: str | None = None  # address or contract behind the number
-    source_date: str | None = None  # ISO day on which the source said so
+    source_date: str | None = None  # ISO day on which the source stated the price
     retired_on: str | None = None  # ISO day on which the provider stops serving the model
     simulated: bool = False
     withdrawn: bool = False

@@ -22,7 +22,7 @@ class FeeTrigger(StrEnum):
 
     ANY = "any"
     MEDIA = "images"  # pictures, sound, video
-    SOUND = "sound"  # counted in usage; what is read of it from a cache is inside any bound
+    SOUND = "sound"  # counted in usage; bounds already cover cached sound
     HOSTED_TOOLS = "hosted_tools"  # searches and tools that the provider runs
     LIMIT = "limit"
     OPTION = "option"  # a member of the provider's own, such as a faster mode
@@ -30,7 +30,7 @@ class FeeTrigger(StrEnum):
 
 
 SEARCH_FEE = "search_context_cost_per_query"
-# A model that searches for every request, whose list has no price of a search.
+# For a model that searches on every request and whose price list has no search price.
 SEARCH_OF_EVERY_REQUEST = "search_of_every_request"
 MOST_SEARCHES = "max_searches"  # the maximum per request, for a model that makes many searches
 # Names that a price per search covers for a request with a limited number of searches.
