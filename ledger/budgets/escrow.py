@@ -1,10 +1,10 @@
 """Hard budgets without a shared counter: limits are split into grants, grants into holds.
 
 A granter (the ledger for a host, a host for its workers) owns a `GrantPool` per scope and window; a
-holder owns a `Slice` of it. The invariants are `sum of grants <= limit` and, per slice, `granted =
-spent + held + free`, so no interleaving of holders can overspend. If little is left, the owner
-lends exactly one hold at a time: otherwise small idle slices would cause refusals that the budget
-could still pay. A slice belongs to one window, and a hold settles in its own window.
+holder owns a `Slice` of it. The invariants are `sum of grants <= limit` and, per slice,
+`granted = spent + held + free`, so no interleaving of holders can overspend. If little is left, the
+owner lends exactly one hold at a time: otherwise small idle slices would cause refusals that the
+budget could still pay. A slice belongs to one window, and a hold settles in its own window.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Usage exports of providers, for those who have no traffic in this ledger.
 
 * OpenAI: its dashboard's export (CSV) and its API's answers (`/usage/completions`, JSON). Buckets
-have `start_time`, `end_time`, `model` and tokens; `input_tokens` includes cached ones. * Anthropic:
-its console's export (CSV, by day) and its usage report's answers (JSON). * Our own `breakeven
-ledger export` (CSV): one row per attempt.
+  have `start_time`, `end_time`, `model` and tokens; `input_tokens` includes cached ones.
+* Anthropic: its console's export (CSV, by day) and its usage report's answers (JSON).
+* Our own `breakeven ledger export` (CSV): one row per attempt.
 
 All faults are reported at once. A bucket hides the busy minutes inside it, so `finest_us` states
 the narrowest bucket.

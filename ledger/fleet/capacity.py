@@ -3,9 +3,10 @@
 `n` sequences run in a steady state, and every step decodes `n` tokens. A running sequence is
 weighted by its output length, so for requests with prompt `p`, cached part `c` and output `o`:
 
-* context of a running sequence, tokens:  `E[o*(p + o/2)] / E[o]` * KV cache that it holds at its
-end:      `E[o*(p + o)] / E[o]` * prefill for each decoded token:         `E[p - c] / E[o]` *
-`step_s = a + n*(b + c*context + d*prefill)`, and the rate is `n / step_s` output tokens/s
+* context of a running sequence, tokens:  `E[o*(p + o/2)] / E[o]`
+* KV cache that it holds at its end:      `E[o*(p + o)] / E[o]`
+* prefill for each decoded token:         `E[p - c] / E[o]`
+* `step_s = a + n*(b + c*context + d*prefill)`, and the rate is `n / step_s` output tokens/s
 
 `n` is the largest number whose step keeps TPOT and that fits the KV cache and the batch limit.
 Requests without output (embeddings) take `t0 + d*p` seconds each. Error against the simulated

@@ -13,9 +13,9 @@
 Names are compared without case (`strauß` is not `strauss`); a full name takes precedence over a
 pattern. A changed file is read again, so a removed person loses access at the next read. A file
 that cannot be read gives nobody access. `[oidc]` states which claim names a person, for dashboard
-and gateway; `[auth]` and `[proxy]` are the dashboard's sign-ins. On a machine with one user, `here
-= "ada@example.com"` at the top replaces them: a dashboard that listens only on this machine treats
-every visitor as that person.
+and gateway; `[auth]` and `[proxy]` are the dashboard's sign-ins. On a machine with one user,
+`here = "ada@example.com"` at the top replaces them: a dashboard that listens only on this machine
+treats every visitor as that person.
 """
 
 import tomllib
