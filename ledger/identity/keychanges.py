@@ -199,7 +199,7 @@ def known_keys(
     after: KnownKey | None = None,
     most: int | None = None,
 ) -> list[KnownKey]:
-    """Return keys in order of creation: of one team, at most `most`, from `after` on."""
+    """Return keys in order of creation: of one team, at most `most`, those after `after`."""
     query = _SELECT.order_by(KeyRow.created_us, KeyRow.id).limit(most)
     if team is not None:
         query = query.where(KeyRow.team_id == team)

@@ -1,13 +1,13 @@
 """Conversion of one row of LiteLLM's price map to `PriceTerms`, exact or refused.
 
 Amounts are USD per token and must be whole pico-USD. Float noise of the map
-(1.6000000000000000001e-06) is rounded half-even. Any other amount that is inexact, incomplete or
-not above zero is refused, because zero may mean a missing price (a zero for caching counts as
-unlisted, so cached tokens and cache writes cost what input costs). A kind that a schedule omits
-takes the standard rate above the same threshold, then the rate of the schedule below; a stated
-output price also covers reasoning. A tier's discount also applies above a threshold and to one-hour
-cache writes: discounts stack (ai.google.dev/gemini-api/docs/pricing;
-platform.claude.com/docs/en/about-claude/pricing).
+(1.6000000000000000001e-06) is rounded half-even. Other inexact, incomplete or non-positive amounts
+are refused, because zero may mean a missing price (a zero for caching counts as unlisted: cached
+tokens and cache writes cost what input costs). A kind that a schedule omits takes the standard rate
+above the same threshold, then the rate of the schedule below; an output price also covers
+reasoning. A tier's discount also applies above a threshold and to one-hour cache writes (discounts
+stack: ai.google.dev/gemini-api/ docs/pricing, platform.claude.com/docs/en/about-claude/pricing).
+See `other_charges` for charges left out.
 """
 
 import re

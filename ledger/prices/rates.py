@@ -77,7 +77,7 @@ class TierRates(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
-    """All that decides a cost: standard `rates`, and `schedules` that differ from them.
+    """The terms that decide a cost: standard `rates`, and `schedules` that differ from them.
 
     `inclusive`: a prompt of exactly `above_tokens` pays the higher rates. `uplift_ppm`: a regional
     surcharge on the whole request, rounded half-even once. `unread`: names of charges that the
