@@ -6,7 +6,7 @@ are refused, because zero may mean a missing price (a zero for caching counts as
 tokens and cache writes cost what input costs). A kind that a schedule omits takes the standard rate
 above the same threshold, then the rate of the schedule below; an output price also covers
 reasoning. A tier's discount also applies above a threshold and to one-hour cache writes (discounts
-stack: ai.google.dev/gemini-api/ docs/pricing, platform.claude.com/docs/en/about-claude/pricing).
+stack: ai.google.dev/gemini-api/docs/pricing, platform.claude.com/docs/en/about-claude/pricing).
 See `other_charges` for charges left out.
 """
 
