@@ -1,1 +1,1 @@
-"""Batches and their files: kept, claimed fairly, answered once."""
+"""Batches and their files: stored, claimed in fair order, answered once."""

@@ -1,7 +1,8 @@
-"""The fair order of batch lines: the team with the fewest in work first, its oldest first.
+"""The fair order of batch lines: the team with the fewest running lines first.
 
-One after the other in age, a batch of fifty thousand lines would keep every other team waiting for
-a day. Each batch is asked by the index that its lines lie in, so what waits behind costs nothing.
+A team's oldest lines come first. In plain order of age, a batch of fifty thousand lines would keep
+every other team waiting for a day. Each batch is queried by the index of its lines, so lines that
+wait behind cost nothing.
 """
 
 import heapq
@@ -18,9 +19,10 @@ WAITING, RUNNING, OUT, DONE = "waiting", "running", "out", "done"
 
 
 def fair_shares(places: int, in_work: Mapping[str, int]) -> dict[str, int]:
-    """Return the places of each team, as equal as possible.
+    """Return the number of places for each team, as equal as possible.
 
-    `in_work` is what each has already; of two that are equal the one named first comes first.
+    `in_work` is what each team already has. Between equal teams, the first one in `in_work` comes
+    first.
     """
     heap = [(count, place, team) for place, (team, count) in enumerate(in_work.items())]
     heapq.heapify(heap)
@@ -34,24 +36,28 @@ def fair_shares(places: int, in_work: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFilter:
-    """Which waiting lines. `ends_by_us`: only those whose batch ends by then, and `kept` ones."""
+    """The waiting lines to claim.
+
+    With `ends_by_us`, only lines whose batch ends by then, and `kept` lines, which no provider
+    batch takes.
+    """
 
     model: str
     now_us: int
     ends_by_us: int | None = None
 
     def conditions(self, *, whole: bool) -> list[ColumnElement[bool]]:
-        """`whole`: of all lines of a batch; else of those that no provider's batch takes."""
+        """Return the SQL conditions for a batch's lines: all of them, or only `kept` ones."""
         due = BatchLineRow.next_us <= self.now_us
         if whole:
             return [BatchLineRow.state == WAITING, BatchLineRow.model == self.model, due]
-        # Expressions: only the index of such lines is small, and only it shall be walked.
+        # Expressions on other columns, so that only the small index of such lines is used.
         of_model = BatchLineRow.model + "" == self.model
         return [BatchLineRow.kept & due, BatchLineRow.state + "" == WAITING, of_model]
 
 
 def fair_rows(connection: Connection, wanted: ClaimFilter, limit: int) -> Iterator[Any]:
-    """Waiting lines; the caller moves each on before it asks for the next ones."""
+    """Yield waiting lines. The caller must claim each one before it takes the next."""
     batches: dict[str, list[tuple[str, bool]]] = {}
     for batch_id, team, ends_us in connection.execute(_with_lines(wanted)):
         whole = wanted.ends_by_us is None or ends_us <= wanted.ends_by_us
@@ -76,25 +82,26 @@ def fair_rows(connection: Connection, wanted: ClaimFilter, limit: int) -> Iterat
 
 
 def open_batch_conditions(now_us: int) -> list[Any]:
-    """Conditions on a batch whose lines may be worked on."""
+    """Return the SQL conditions for a batch whose lines may run."""
     return [BatchRow.status == "in_progress", BatchRow.expires_us > now_us]
 
 
 def claimed_columns() -> Select[Any]:
-    """Return the columns of a claim."""
+    """Return a SELECT of the columns of a claim."""
     columns = BatchLineRow.__table__.columns
     batch = (BatchRow.endpoint, BatchRow.key_id, BatchRow.expires_us, BatchRow.tags)
     return select(*columns, *batch).join(BatchRow, BatchRow.id == BatchLineRow.batch_id)
 
 
 def _with_lines(wanted: ClaimFilter) -> Select[str, str, int]:
-    """(batch, team, end) of what has a line to give, the oldest first."""
+    """Select (batch, team, end) of batches with waiting lines, oldest first."""
     waits: ColumnElement[bool]
     here = BatchLineRow.batch_id == BatchRow.id
     waits = exists().where(here, *wanted.conditions(whole=True))
     if wanted.ends_by_us is not None:
         kept = exists().where(here, *wanted.conditions(whole=False))
-        waits = case((BatchRow.expires_us <= wanted.ends_by_us, waits), else_=kept)  # one is asked
+        # CASE evaluates only one of the two subqueries.
+        waits = case((BatchRow.expires_us <= wanted.ends_by_us, waits), else_=kept)
     query = select(BatchRow.id, BatchRow.team_id, BatchRow.expires_us)
     return query.where(*open_batch_conditions(wanted.now_us), waits).order_by(BatchRow.id)
 

@@ -1,7 +1,7 @@
-"""Clients' files in the database: written chunk by chunk, read chunk by chunk, gone when due.
+"""Clients' files in the database: written and read in chunks, deleted when they expire.
 
-Each call is one small transaction, so that neither a long upload nor a long download holds up
-whoever else writes. A file is seen once it is whole, and by its team alone.
+Each call is one small transaction, so that long uploads and downloads do not block other writers. A
+file is visible once it is complete, and only to its team.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from ledger.orm.batches import FileChunkRow, FileRow
 
 CHUNK_BYTES = 1024 * 1024
 UPLOADING, PROCESSED = "uploading", "processed"
-ABANDONED_US = 3600 * 1_000_000  # nobody writes a file for an hour
-SWEPT = 16  # files in one transaction
+ABANDONED_US = 3600 * 1_000_000  # incomplete files older than an hour are deleted
+SWEPT = 16  # maximum files deleted by one call
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """`bytes` counts what has arrived until the file is whole."""
+    """A file's row. `bytes` counts what has arrived until the file is complete."""
 
     id: str
     team_id: str
@@ -38,11 +38,11 @@ _COLUMNS = [getattr(FileRow, name) for name in FileRecord.__dataclass_fields__]
 
 
 class SweptError(Exception):
-    """The file was abandoned for too long, and is gone while more of it came."""
+    """The file was deleted as abandoned before this part of it arrived."""
 
 
 class FileStore:
-    """Blocks while the database answers: call it from a thread."""
+    """Clients' files in the database. Calls block: use a thread."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -53,9 +53,9 @@ class FileStore:
     def append(
         self, file_id: str, number: int, data: bytes, *, team_limit_bytes: int | None = None
     ) -> bool:
-        """Chunks are numbered from 0, without gaps; False: the team has no room for this one.
+        """Append a chunk, numbered from 0 without gaps. Return whether the team has room for it.
 
-        Raises `SweptError` where the file is gone.
+        Raises `SweptError` if the file is gone.
         """
         with self._engine.begin() as connection:
             team = select(FileRow.team_id).where(FileRow.id == file_id)
@@ -75,7 +75,7 @@ class FileStore:
             return True
 
     def finish(self, whole: FileRecord) -> bool:
-        """From here on it is seen, as it is told here; False when it was swept meanwhile."""
+        """Make the file visible with these values. Return `False` if it was deleted before."""
         with self._engine.begin() as connection:
             return _mark_processed(connection, whole)
 
@@ -84,8 +84,9 @@ class FileStore:
     ) -> IdempotencyRecord | None:
         """Finish a file and claim its `Idempotency-Key`, which then names the file.
 
-        Who that was, `asking` itself if nobody; in one transaction, so that no key ever stands for
-        a file that was not whole. `None` when it was swept, and for a key that was just freed.
+        Returns the request that owns the key: `asking` if the key was free. Both happen in one
+        transaction, so that no key names an incomplete file. `None` if the file was deleted, or the
+        key was just freed.
         """
         with self._engine.connect() as connection, connection.begin() as transaction:
             first = try_claim(connection, asking, now_us=whole.created_us, expires_us=until_us)
@@ -99,7 +100,7 @@ class FileStore:
             drop_file(connection, file_id)
 
     def find(self, file_id: str, team_id: str) -> FileRecord | None:
-        """A whole file of this team."""
+        """Return a complete file of this team, or `None`."""
         query = select(*_COLUMNS).where(
             FileRow.id == file_id, FileRow.team_id == team_id, FileRow.status == PROCESSED
         )
@@ -115,7 +116,7 @@ class FileStore:
         limit: int,
         newest_first: bool,
     ) -> list[FileRecord]:
-        """At most `limit` whole files behind the one called `after`."""
+        """Return at most `limit` complete files that follow the file `after`."""
         query = select(*_COLUMNS).where(FileRow.team_id == team_id, FileRow.status == PROCESSED)
         if purpose is not None:
             query = query.where(FileRow.purpose == purpose)
@@ -125,7 +126,7 @@ class FileStore:
         return [FileRecord(*row) for row in read_rows(self._engine, query)]
 
     def stored_bytes(self, team_id: str) -> int:
-        """With what is arriving."""
+        """Return the bytes of a team's files, including those that are arriving."""
         return int(read_value(self._engine, _stored_bytes_query(team_id)) or 0)
 
     def chunk(self, file_id: str, number: int) -> bytes | None:
@@ -135,14 +136,14 @@ class FileStore:
         return read_value(self._engine, query)
 
     def chunks(self, file_id: str) -> Iterator[bytes]:
-        """All of it, a transaction a chunk."""
+        """Yield the file's chunks, each read in its own transaction."""
         number = 0
         while (data := self.chunk(file_id, number)) is not None:
             yield data
             number += 1
 
     def sweep(self, now_us: int) -> int:
-        """Delete what is due and what nobody goes on writing; how many files that were."""
+        """Delete expired and abandoned files, at most `SWEPT`. Return their number."""
         due = (FileRow.expires_us <= now_us) | (
             (FileRow.status == UPLOADING) & (FileRow.created_us <= now_us - ABANDONED_US)
         )
@@ -165,7 +166,7 @@ def drop_file(connection: Connection, file_id: str) -> None:
 
 
 def lock_team(connection: Connection, team_id: str) -> None:
-    """Until the transaction ends, nobody else adds to what this team keeps.
+    """Lock the team's stored files until the transaction ends, against concurrent additions.
 
     SQLite has one writer at a time anyway.
     """

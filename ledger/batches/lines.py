@@ -1,8 +1,8 @@
-"""The lines of batches: each taken by one runner at a time, each answered exactly once.
+"""The lines of batches: each held by one runner at a time, each answered exactly once.
 
-A runner claims lines under a lease that it renews; a claim counts the line's tries in the same
-transaction, so that every try has a number of its own. An answer is stored only by who still holds
-the claim it was made under. Lines of a runner that died are claimed again when its lease is over.
+A runner claims lines under a lease that it renews. A claim counts the line's tries in the same
+transaction, so that every try has its own number. An answer is stored only if its claim is still
+held. Lines of a dead runner are claimed again when its lease has ended.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ from ledger.batches.fairclaims import (
 from ledger.database import read_rows, read_value, reading, write_alone
 from ledger.orm.batches import BatchLineRow, BatchRow
 
-READ = 50  # rows of one look at answers
+READ = 50  # rows of one query for answers
 
 
 @dataclass(frozen=True, slots=True)
 class NewLine:
-    """`number` is the line's in the input file, from 1; `body` is the request as JSON."""
+    """A line to add. `number` is its line in the input file, from 1; `body` is JSON."""
 
     number: int
     custom_id: str
@@ -39,7 +39,7 @@ class NewLine:
 
 @dataclass(frozen=True, slots=True)
 class LineClaim:
-    """One line in this runner's hands: its `sent`-th try."""
+    """A line that this runner holds, for its `sent`-th try."""
 
     batch_id: str
     number: int
@@ -59,14 +59,17 @@ class LineClaim:
 
 
 class LineStore:
-    """Blocks while the database answers: call it from a thread. `owner` names one runner's life."""
+    """Batch lines in the database. Calls block: use a thread.
+
+    `owner` identifies one life of a runner.
+    """
 
     def __init__(self, engine: Engine, owner: str) -> None:
         self._engine = engine
         self._owner = owner
 
     def add(self, batch_id: str, lines: Sequence[NewLine], *, kept: bool = False) -> None:
-        """`kept`: no provider's batch takes them."""
+        """Add lines. No provider batch takes `kept` lines."""
         rows = [
             {
                 "batch_id": batch_id, "number": line.number, "custom_id": line.custom_id,
@@ -83,7 +86,7 @@ class LineStore:
         write_alone(self._engine, delete(BatchLineRow).where(BatchLineRow.batch_id == batch_id))
 
     def models(self) -> list[str]:
-        """The models of lines that are not done."""
+        """Return the models of lines that are waiting or running, sorted."""
         query = (
             select(BatchLineRow.model).where(BatchLineRow.state.in_((WAITING, RUNNING))).distinct()
         )
@@ -93,10 +96,11 @@ class LineStore:
     def claim(
         self, model: str, limit: int, *, now_us: int, until_us: int, ends_by_us: int | None = None
     ) -> list[LineClaim]:
-        """Lines of a model that nobody has, up to `limit`, and each one's next try.
+        """Claim up to `limit` free lines of a model, each for its next try.
 
-        The teams have equally many in work, as far as each has lines; of one team's the oldest
-        come first. `ends_by_us`: of the others, those that a provider's batch may take are left.
+        Teams get equal numbers of running lines, as far as they have lines; a team's oldest lines
+        come first. With `ends_by_us`, lines of later batches that a provider batch may take are
+        left.
         """
         claims: list[LineClaim] = []
         with self._engine.begin() as connection:
@@ -110,7 +114,7 @@ class LineStore:
             wanted = ClaimFilter(model, now_us, ends_by_us)
             for row in fair_rows(connection, wanted, limit):
                 claim_row(row)
-            if len(claims) < limit:  # apart: each walks the index in its order
+            if len(claims) < limit:  # a separate query: each follows the index order
                 for row in connection.execute(
                     _abandoned_lines(model, now_us, limit - len(claims))
                 ).all():
@@ -120,7 +124,7 @@ class LineStore:
     def claim_onward(
         self, batch_id: str, model: str, limit: int, *, now_us: int, until_us: int
     ) -> list[LineClaim]:
-        """Lines of one batch that a provider's batch may take: those last in its own order."""
+        """Claim lines of one batch for a provider batch, from the end of the file."""
         query = (
             claimed_columns()
             .where(
@@ -144,7 +148,7 @@ class LineStore:
         return [_claim(row) for row in rows]
 
     def waiting_counts(self, model: str) -> dict[str, int]:
-        """Lines of a model that wait, by batch; also those whose time has not come."""
+        """Return the number of waiting lines of a model by batch, including delayed ones."""
         query = (
             select(BatchLineRow.batch_id, func.count())
             .where(BatchLineRow.state == WAITING, BatchLineRow.model == model)
@@ -153,14 +157,14 @@ class LineStore:
         return {row[0]: row[1] for row in read_rows(self._engine, query)}
 
     def runners(self, model: str) -> int:
-        """Return the number of runners with lines of a model in work."""
+        """Return the number of runners that hold lines of a model."""
         query = select(func.count(BatchLineRow.owner.distinct())).where(
             BatchLineRow.state == RUNNING, BatchLineRow.model == model
         )
         return int(read_value(self._engine, query) or 0)
 
     def renew(self, claims: Sequence[LineClaim], *, until_us: int) -> list[LineClaim]:
-        """Those that are lost: another runner has them, or had."""
+        """Renew the leases. Return the claims that are lost to another runner."""
         with self._engine.begin() as connection:
             return [
                 claim
@@ -169,7 +173,7 @@ class LineStore:
             ]
 
     def answer(self, claim: LineClaim, line: bytes, *, ok: bool) -> bool:
-        """The line is done; False when the claim was lost: then another's answer counts."""
+        """Store a line's answer. Return `False` if the claim was lost, so another one counts."""
         done = self._mine(claim).values(state=DONE, ok=ok, answer=line, owner=None)
         counted = {"completed": BatchRow.completed + 1} if ok else {"failed": BatchRow.failed + 1}
         with self._engine.begin() as connection:
@@ -182,9 +186,9 @@ class LineStore:
     def put_back(
         self, claim: LineClaim, *, next_us: int = 0, failed: bool = False, kept: bool = False
     ) -> None:
-        """Return a line to the queue until `next_us`; `failed` counts a try with a known reason.
+        """Return a line to the queue until `next_us`.
 
-        `kept`: no provider's batch takes it.
+        `failed` counts the try as a failure. No provider batch takes a `kept` line.
         """
         values: dict[str, Any] = {"state": WAITING, "owner": None, "next_us": next_us}
         if kept:
@@ -194,14 +198,14 @@ class LineStore:
         write_alone(self._engine, self._mine(claim).values(**values))
 
     def release(self) -> None:
-        """Everything in this owner's hands is free again."""
+        """Release all lines that this owner holds."""
         left = update(BatchLineRow).where(
             BatchLineRow.state == RUNNING, BatchLineRow.owner == self._owner
         )
         write_alone(self._engine, left.values(state=WAITING, owner=None))
 
     def take_over(self, seat: str) -> None:
-        """Free what an earlier life of this seat (`SEAT/life`) left: that life is over."""
+        """Release what an earlier life of this seat held. Owners are `SEAT/life`."""
         left = (
             update(BatchLineRow)
             .where(
@@ -223,10 +227,10 @@ class LineStore:
             connection.execute(left)
             connection.execute(leases)
 
-    # -- for who writes the output files ------------------------------------------------------
+    # -- for the runner that writes the output files ------------------------------------------
 
     def running(self, batch_id: str, now_us: int) -> int:
-        """Lines that a living runner has in hand."""
+        """Return the number of lines held by live runners."""
         query = select(func.count()).where(
             BatchLineRow.batch_id == batch_id,
             BatchLineRow.state == RUNNING,
@@ -235,14 +239,14 @@ class LineStore:
         return int(read_value(self._engine, query) or 0)
 
     def out(self, batch_id: str) -> int:
-        """Lines that are at a provider, as its batch."""
+        """Return the number of lines that are in provider batches."""
         query = select(func.count()).where(
             BatchLineRow.batch_id == batch_id, BatchLineRow.state == OUT
         )
         return int(read_value(self._engine, query) or 0)
 
     def undone(self, batch_id: str, limit: int) -> list[tuple[int, str]]:
-        """(number, custom id) of lines without an answer."""
+        """Return (number, custom id) of lines without an answer."""
         query = (
             select(BatchLineRow.number, BatchLineRow.custom_id)
             .where(BatchLineRow.batch_id == batch_id, BatchLineRow.state != DONE)
@@ -252,7 +256,7 @@ class LineStore:
         return [(number, custom_id) for number, custom_id in read_rows(self._engine, query)]
 
     def close(self, batch_id: str, answers: Sequence[tuple[int, bytes]]) -> None:
-        """End lines that nobody will answer any more, each with its line of the error file."""
+        """End lines that will not be answered, each with its line of the error file."""
         with self._engine.begin() as connection:
             for number, line in answers:
                 ending = _line(batch_id, number).where(BatchLineRow.state != DONE)
@@ -263,7 +267,7 @@ class LineStore:
                     connection.execute(counting.values(failed=BatchRow.failed + 1, unanswered=more))
 
     def answers(self, batch_id: str, *, ok: bool) -> Iterator[bytes]:
-        """The lines of one output file, in the order of the input."""
+        """Yield the lines of one output file, in input order."""
         last = 0
         while True:
             query = (
@@ -293,7 +297,7 @@ class LineStore:
 
 
 def _abandoned_lines(model: str, now_us: int, limit: int) -> Any:
-    """Lines of batches that go on, whose runner's lease is over."""
+    """Select lines of open batches whose runner's lease has ended."""
     return (
         claimed_columns()
         .where(

@@ -1,12 +1,12 @@
-"""Batches at providers: from lines that were given away to lines answered.
+"""Batches at providers, from lines that were sent to lines that are answered.
 
     collecting -> ready -> uploading -> uploaded -> creating -> sent -> booking -> done
                      `---------------------------------`-> returning ------------^
 
-Opening an attempt, its holds and the line's going out are one transaction; so are its settle, the
-line's answer and the holds' end. `uploading` and `creating` say that something may have reached
-the provider; whoever finds them looks there first. Every change of state asks for the lease in the
-same statement.
+One transaction opens an attempt, its holds and marks the line as out. One transaction settles it,
+answers the line and ends the holds. In `uploading` and `creating`, something may have reached the
+provider, so a runner that finds them checks there first. Every change of state checks the lease in
+the same statement.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from ledger.prices.rates import WITHOUT_SOUND, ReachableMedia
 from ledger.writing.fold import JournalItem
 from ledger.writing.repository import JournalMove, LedgerRepository
 
-READ = 50  # rows of one look at lines
+READ = 50  # rows of one query for lines
 _STANDING = JournalMove(AT_PROVIDERS, AT_PROVIDERS, JournalOffset(), JournalOffset())
 
 
@@ -48,7 +48,7 @@ class ProviderBatchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRecord:
-    """One batch at a provider; `why` says how it ended there."""
+    """One batch at a provider. `why` is how it ended there."""
 
     id: str
     batch_id: str
@@ -71,18 +71,18 @@ class OutgoingRecord:
 
     @property
     def target(self) -> str:
-        """The target that does its lines."""
+        """Return the target that runs its lines."""
         return f"{self.provider}/{self.upstream_model}"
 
 
 class LineTerms(msgspec.Struct, frozen=True):
-    """The terms by which a line is charged and compared, frozen when it was sent.
+    """The terms for a line's charge and comparison, frozen when it was sent.
 
-    `most`: output tokens of all choices that its bound is made of; `told`: whether the provider
-    was told that limit; `compared`: price versions. `allowance`: what of `most` is beside the limit
-    of each choice; `thinks`: whether the model may think unseen, as any may of which nobody said;
-    `media`: kinds beside text that it can be charged for. `context`: the stated context of the
-    model in tokens, 0 where nobody states it. `ignored`: names of what the provider was not sent.
+    `most`: maximum output tokens of all choices, for the bound. `told`: the provider got that
+    limit. `compared`: price versions. `allowance`: the part of `most` on top of the choices'
+    limits. `thinks`: the model may produce hidden reasoning (true if unknown). `media`: kinds other
+    than text that may be charged. `context`: the model's context in tokens, 0 if unknown.
+    `ignored`: names not sent.
     """
 
     n: int
@@ -99,7 +99,7 @@ class LineTerms(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LeavingLine:
-    """A claimed line with what was planned for it; `scopes` are what its attempt counts on."""
+    """A claimed line with its plan. `scopes` are those that its attempt counts on."""
 
     claim: LineClaim
     opened: AttemptOpened
@@ -110,7 +110,7 @@ class LeavingLine:
 
 @dataclass(frozen=True, slots=True)
 class AttemptOpening:
-    """The opening of an attempt that is not settled."""
+    """The opening of an attempt."""
 
     opened_us: int
     price_version: int | None
@@ -120,7 +120,7 @@ class AttemptOpening:
 
 @dataclass(frozen=True, slots=True)
 class OutLine:
-    """One line as the provider has it."""
+    """One line as sent to the provider."""
 
     number: int
     attempt_id: str
@@ -133,9 +133,9 @@ class OutLine:
 
 @dataclass(frozen=True, slots=True)
 class LineEnd:
-    """The end of a line there. Without an `answer` it waits again, from `next_us` on.
+    """The end of a line at a provider. Without an `answer` it waits again until `next_us`.
 
-    `kept`: it goes to no provider's batch again; `failed` counts the try against it.
+    `kept`: no provider batch takes it again. `failed`: the try counts as a failure.
     """
 
     line: OutLine
@@ -149,7 +149,7 @@ class LineEnd:
 
 @dataclass(frozen=True, slots=True)
 class LeavingResult:
-    """The result for lines that were to leave: `broke` ones found no room in a budget."""
+    """The lines that were sent, and the `broke` ones that had no room in a budget."""
 
     gone: tuple[LeavingLine, ...] = ()
     broke: tuple[LeavingLine, ...] = ()
@@ -161,7 +161,7 @@ _LINE = [getattr(ProviderLineRow, name) for name in OutLine.__dataclass_fields__
 
 @dataclass(slots=True)
 class OutgoingStore:
-    """Blocks while the database answers: call it from a thread. `owner` names a runner's life."""
+    """Provider batches in the database. Calls block: use a thread. `owner` is a runner's life."""
 
     engine: Engine
     owner: str
@@ -177,7 +177,7 @@ class OutgoingStore:
     def send_lines(
         self, outgoing_id: str, leaving: Sequence[LeavingLine], *, at_us: int
     ) -> LeavingResult:
-        """Claimed lines go out: their attempts are open and held, in one transaction."""
+        """Mark claimed lines as out, with open attempts and holds, in one transaction."""
         if not leaving:
             return LeavingResult()
         lines = budgets(self.engine)
@@ -220,7 +220,7 @@ class OutgoingStore:
         return None if row is None else OutgoingRecord(*row)
 
     def lease(self, outgoing_id: str, *, now_us: int, until_us: int) -> bool:
-        """The lease on its next step, or its renewal; False while another has it."""
+        """Take or renew the lease on the next step. Return `False` if another runner has it."""
         change = (
             update(ProviderBatchRow)
             .where(
@@ -232,7 +232,7 @@ class OutgoingStore:
         return write_alone(self.engine, change) == 1
 
     def take_over(self, seat: str) -> None:
-        """Free what an earlier life of this seat (`SEAT/life`) had in work."""
+        """Release what an earlier life of this seat (`SEAT/life`) held."""
         free = (
             update(ProviderBatchRow)
             .where(
@@ -244,7 +244,7 @@ class OutgoingStore:
         write_alone(self.engine, free)
 
     def move(self, outgoing_id: str, since: ProviderBatchState, **values: Any) -> bool:
-        """Change one that is in this state and in this owner's hands."""
+        """Change a batch that is in this state and held by this owner. Return whether it was."""
         change = (
             update(ProviderBatchRow)
             .where(
@@ -257,7 +257,7 @@ class OutgoingStore:
         return write_alone(self.engine, change) == 1
 
     def lines(self, outgoing_id: str) -> Iterator[OutLine]:
-        """Those whose attempts are open, in the order of the client's file."""
+        """Yield the lines with open attempts, in the order of the client's file."""
         last = 0
         while True:
             query = (
@@ -285,9 +285,9 @@ class OutgoingStore:
         return None if row is None else _line_of(row)
 
     def find_openings(self, attempts: Sequence[str]) -> dict[str, AttemptOpening]:
-        """Return what the books say of these attempts since they were opened.
+        """Return the openings of these attempts that the database has.
 
-        A provider may call one by any name: PostgreSQL refuses to look for a zero character.
+        Names come from the provider: PostgreSQL refuses to search for a NUL character.
         """
         columns = [getattr(AttemptRow, name) for name in AttemptOpening.__dataclass_fields__]
         query = select(AttemptRow.attempt_id, *columns).where(
@@ -296,9 +296,9 @@ class OutgoingStore:
         return {row[0]: AttemptOpening(*row[1:]) for row in read_rows(self.engine, query)}
 
     def settle_lines(self, record: OutgoingRecord, ended: Sequence[LineEnd], *, at_us: int) -> int:
-        """Settle attempts and answer their lines, all at once; how many lines were answered.
+        """Settle attempts and answer their lines in one transaction. Return the number answered.
 
-        What was booked before changes nothing, and a line that is in other hands by now is left.
+        Attempts that are settled already change nothing. A line held elsewhere by now is left.
         """
         with self.engine.begin() as connection:
             new = [end for end in ended if self._forget(connection, record.id, end.line)]
@@ -317,7 +317,7 @@ class OutgoingStore:
             return sum(self._answer(connection, record.batch_id, end) for end in new)
 
     def _answer(self, connection: Connection, batch_id: str, line_end: LineEnd) -> bool:
-        """Whether the line was answered: it must be out under this very try."""
+        """Store the line's end, if it is out under this try. Return whether it was answered."""
         values: dict[str, Any] = {"state": WAITING, "owner": None, "next_us": line_end.next_us}
         if line_end.answer is not None:
             values = {"state": DONE, "owner": None, "ok": line_end.ok, "answer": line_end.answer}

@@ -1,11 +1,11 @@
-"""Batches in the database: made by clients, carried by runners from one status to the next.
+"""Batches in the database: created by clients, moved by runners from status to status.
 
     validating -> in_progress -> finalizing -> completed | expired
         |             |  `-> cancelling -> finalizing -> cancelled
         `-> failed    (cancelling also straight from validating)
 
-A runner that validates or writes a batch holds its lease; every change it makes asks for that lease
-in the same statement, so that one who lost it changes nothing.
+A runner that validates or writes a batch holds its lease. Every change checks the lease in the same
+statement, so a runner that lost it changes nothing.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,12 @@ CANCELLABLE = (VALIDATING, IN_PROGRESS)
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """`labels` is the client's `metadata`; `completed` and `failed` count lines out of `total`.
+    """A batch, and the counts of its lines.
 
-    `usage` adds up what its answers say they used: `None` until it ends, or where one says nothing.
-    `unanswered` counts those of `failed` that ended without an answer: None in rows of before.
-    `tags`: those that its lines name, as `x-breakeven-tags` has them.
+    `labels` is the client's `metadata`. `completed` and `failed` are out of `total`. `usage` is the
+    sum of its answers' usage: `None` until it ends, or if an answer states none. `unanswered` is
+    the part of `failed` that ended without an answer, `None` in old rows. `tags` are those of its
+    lines, in the form of `x-breakeven-tags`.
     """
 
     id: str
@@ -67,13 +68,13 @@ _LISTED = [null().label("errors") if named.name == "errors" else named for named
 
 
 class BatchStore:
-    """Blocks while the database answers: call it from a thread."""
+    """Batches in the database. Calls block: use a thread."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def create(self, record: BatchRecord, *, most: int | None = None) -> bool:
-        """False: the team has `most` batches that are not finished. One that is there stays."""
+        """Add a batch, unless the team has `most` unfinished ones. Return whether it exists."""
         there = select(BatchRow.id).where(BatchRow.id == record.id)
         opened = select(func.count()).where(
             BatchRow.team_id == record.team_id, BatchRow.status.in_(OPEN)
@@ -102,10 +103,10 @@ class BatchStore:
         before: str | None = None,
         limit: int,
     ) -> list[BatchRecord]:
-        """At most `limit` of a team's batches whose ids begin so, the newest first.
+        """Return at most `limit` of a team's batches with this id prefix, newest first.
 
-        Behind the one called `after`, or next before the one called `before`. Without their
-        `errors`: those are `find`'s.
+        They follow the batch `after`, or come directly before the batch `before`. Their `errors`
+        are left out; `find` returns them.
         """
         query = select(*_LISTED).where(
             BatchRow.team_id == team_id, BatchRow.id.startswith(prefix, autoescape=True)
@@ -120,7 +121,7 @@ class BatchStore:
         return found if before is None else found[::-1]
 
     def cancel(self, batch_id: str, team_id: str, now_us: int) -> bool:
-        """False when it is not there or past cancelling; what runs is ended by the runners."""
+        """Cancel a batch, whose lines the runners end. Return `False` if it cannot be cancelled."""
         change = (
             update(BatchRow)
             .where(
@@ -133,9 +134,9 @@ class BatchStore:
         return write_alone(self._engine, change) == 1
 
     def delete_file(self, file_id: str, team_id: str) -> str | None:
-        """Returns the batch that is about to read this file, which then stays, or `None`.
+        """Delete a file, unless a batch is about to read it. Return that batch's id, or `None`.
 
-        Once a batch has read its file, it has lines of its own.
+        Once a batch has read its file, it has its own lines.
         """
         about = (
             select(BatchRow.id)
@@ -150,7 +151,7 @@ class BatchStore:
             return reader
 
     def delete(self, batch_id: str, team_id: str) -> None:
-        """Delete a batch that has ended, and its files; one that is not there stays away."""
+        """Delete an ended batch and its files, if it exists."""
         ours = (BatchRow.id == batch_id, BatchRow.team_id == team_id, BatchRow.status.not_in(OPEN))
         named = (BatchRow.input_file_id, BatchRow.output_file_id, BatchRow.error_file_id)
         with self._engine.begin() as connection:
@@ -161,22 +162,22 @@ class BatchStore:
             connection.execute(delete(BatchRow).where(*ours))
 
     def unfinished(self) -> list[BatchRecord]:
-        """Everything that a runner has to look at, the oldest first."""
+        """Return the batches that runners must work on, oldest first."""
         query = select(*_COLUMNS).where(BatchRow.status.in_(OPEN)).order_by(BatchRow.id)
         return [BatchRecord(*row) for row in read_rows(self._engine, query)]
 
     def any_due(self, now_us: int) -> bool:
-        """Whether a runner has anything to do: open batches, some at providers, due files."""
+        """Return whether a runner has work: open batches, provider batches or expired files."""
         with reading(self._engine) as connection:
             due = select(FileRow.id).where(FileRow.expires_us <= now_us).limit(1)
             opened = select(BatchRow.id).where(BatchRow.status.in_(OPEN)).limit(1)
             out = select(ProviderBatchRow.id).where(ProviderBatchRow.state != "done").limit(1)
             return any(connection.execute(item).first() is not None for item in (opened, out, due))
 
-    # -- for who holds the lease --------------------------------------------------------------
+    # -- for the holder of the lease ----------------------------------------------------------
 
     def lease(self, batch_id: str, owner: str, *, now_us: int, until_us: int) -> bool:
-        """The lease on validating or writing it, or its renewal; False while another has it."""
+        """Take or renew the lease on a batch. Return `False` if another runner has it."""
         change = (
             update(BatchRow)
             .where(
@@ -187,14 +188,17 @@ class BatchStore:
         return write_alone(self._engine, change) == 1
 
     def move(self, batch_id: str, owner: str, since: Sequence[str], **values: Any) -> bool:
-        """Change a batch that is in one of these statuses and in this owner's hands."""
+        """Change a batch that has one of these statuses and this owner. Return whether it had."""
         with self._engine.begin() as connection:
             return _move_batch(connection, batch_id, owner, since, values)
 
     def end(
         self, batch_id: str, owner: str, files: Sequence[tuple[str, int]], **values: Any
     ) -> bool:
-        """The last move: the output files (id, size) are seen with it, and the lines are gone."""
+        """End a batch: publish the output files (id, size) and delete the lines.
+
+        Returns `False` if the lease was lost.
+        """
         with self._engine.begin() as connection:
             if not _move_batch(connection, batch_id, owner, (FINALIZING,), values):
                 return False
@@ -205,7 +209,7 @@ class BatchStore:
             return True
 
     def counts(self, batch_id: str) -> dict[bool | None, int]:
-        """Lines by whether they went well (`None`: not done)."""
+        """Return the number of lines by success; `None` is not done."""
         query = (
             select(BatchLineRow.ok, func.count())
             .where(BatchLineRow.batch_id == batch_id)

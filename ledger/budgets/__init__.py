@@ -1,1 +1,1 @@
-"""Hard and soft limits: windows, holds, grants to hosts, and the desk that lends to workers."""
+"""Hard and soft budgets: windows, holds, grants to hosts, and the broker for workers."""

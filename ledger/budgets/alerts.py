@@ -1,12 +1,12 @@
-"""Thresholds of budgets that were reached: each is noted once a window, and told until it is heard.
+"""Budget thresholds that were reached: recorded once per window, sent until delivered.
 
-Any host may look. Who notes a threshold first is decided by the table's key; who tells it, by a
-lease that ends: a teller that dies is followed by another one, so a message may come twice (it has
-an id), and never not at all. Clients name the values of a tag: the first few that reach a threshold
-are told, then once that there are more, of their default.
+Any host may check. The table's key decides which host records a threshold. A lease decides which
+host sends the alert, and another host takes over when the lease ends. So an alert may arrive twice
+(it has an id), but is not lost. Clients choose the values of a tag: the first five values that
+reach a threshold get alerts, then the tag's default gets one alert that there are more.
 
-A jump past several thresholds is told once, by the highest (`highest_reached`). A budget that was
-ended in the meantime is not told of.
+If spending passes several thresholds at once, only the highest is sent (`highest_reached`). A
+retired budget gets no alerts.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,15 +24,15 @@ from ledger.money import PPM
 from ledger.orm.budgets import BudgetAlertRow, BudgetWindowRow
 
 US_PER_S = 1_000_000
-LEASE_US = 30 * US_PER_S  # a teller's time, and the first wait after a failure
+LEASE_US = 30 * US_PER_S  # the time to send an alert, and the first wait after a failure
 WAIT_LIMIT_US = 3600 * US_PER_S
-VALUES_TOLD = 5  # of one tag, in one window, at one threshold
-TOLD_FOR_US = 48 * 3600 * US_PER_S  # then it is old news
+VALUES_TOLD = 5  # alerts for values of one tag, per window and threshold
+TOLD_FOR_US = 48 * 3600 * US_PER_S  # older alerts are not sent
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One threshold (parts per million of the limit) of one budget in one window."""
+    """One threshold (parts per million of the limit) that one budget reached in one window."""
 
     budget_id: str
     scope: str
@@ -41,7 +41,7 @@ class Alert:
     window_end: int
     threshold_ppm: int
     limit_pusd: int
-    spent_pusd: int  # and claimed by providers, when it was noted
+    spent_pusd: int  # spent and claimed by providers, when the alert was recorded
     hard: bool
     reached_us: int
     tries: int = 0
@@ -54,9 +54,10 @@ class Alert:
 def record_alerts(
     engine: Engine, thresholds: Mapping[str, Sequence[int]], *, at_us: int
 ) -> tuple[Alert, ...]:
-    """Note what was reached since the last look, in this window or the one before it.
+    """Record thresholds reached in the current window or the previous one.
 
-    `thresholds`: parts per million of the limit, by budget. Returns what this call noted.
+    `thresholds` are parts per million of the limit, by budget. Returns the alerts that this call
+    recorded.
     """
     with reading(engine) as connection:
         found = _reached_alerts(connection, thresholds, at_us)
@@ -77,7 +78,7 @@ def record_alerts(
 
 
 def claim_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
-    """Those that nobody has heard yet and nobody is telling; they are the caller's for a while."""
+    """Claim the alerts that are due and not delivered. The claim is a lease that ends."""
     with reading(engine) as connection:
         waiting = _waiting_alerts(connection, at_us)
     taken = []
@@ -95,10 +96,10 @@ def claim_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
 
 
 def highest_reached(found: Sequence[Alert]) -> list[tuple[Alert, list[Alert]]]:
-    """Return each alert to tell, with lower thresholds of its budget and window that it stands for.
+    """Return each alert to send, with the lower thresholds of its budget and window.
 
-    A jump past several thresholds would tell one sentence several times. What is told of a tag's
-    default names its threshold, so that stays apart.
+    One alert covers all thresholds that were passed at once. The alert of a tag's default names its
+    threshold, so each of its thresholds is sent.
     """
     told: dict[tuple[str, int, int], list[Alert]] = {}
     for alert in found:
@@ -112,7 +113,7 @@ def highest_reached(found: Sequence[Alert]) -> list[tuple[Alert, list[Alert]]]:
 
 
 def mark_delivered(engine: Engine, alert: Alert, *, at_us: int) -> None:
-    """Somebody heard it: it is not told again."""
+    """Mark an alert as delivered, so that it is not sent again."""
     write_alone(engine, _update_of(alert).values(told_us=at_us))
 
 
@@ -144,7 +145,7 @@ def _reached_of(
     if is_default(bound.scope):
         mine = is_bound_by(table.budget_id, bound.id)
         noted = is_bound_by(BudgetAlertRow.budget_id, bound.id)
-    # Claims narrow a budget as what is spent does: at its limit requests are refused by both.
+    # Claims reduce a budget just as spending does: requests are refused at the limit of the sum.
     query = select(table.budget_id, table.window, table.spent_pusd, table.claimed_pusd).where(
         mine, table.window.in_(list(ends))
     )
@@ -161,7 +162,7 @@ def _reached_of(
             bound.limit_pusd, booked + claimed, bound.hard, at_us,
         )
         for account, window, booked, claimed in connection.execute(query).all()
-        if budgets.of(account) == bound  # else it has one of its own
+        if budgets.of(account) == bound  # otherwise the account has a budget of its own
         for ppm in steps
         if (booked + claimed) * PPM >= ppm * bound.limit_pusd
         and (account, window, ppm) not in before
@@ -172,7 +173,7 @@ def _reached_of(
 def _first_values(
     found: Sequence[Alert], bound: BudgetLine, before: Collection[tuple[str, int, int]]
 ) -> Iterator[Alert]:
-    """Yield those that spent most, as many as are told, and the default's where there are more."""
+    """Yield the values that spent most, up to `VALUES_TOLD`, and the default for the rest."""
     by_threshold: dict[tuple[int, int], list[Alert]] = {}
     for alert in sorted(found, key=lambda alert: (-alert.spent_pusd, alert.budget_id)):
         by_threshold.setdefault((alert.window, alert.threshold_ppm), []).append(alert)

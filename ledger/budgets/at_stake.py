@@ -1,8 +1,8 @@
-"""The most that missing rows of a journal can have cost: what its worker was lent. Pure.
+"""Upper bound on the cost of missing journal rows: the money lent to the worker.
 
-A worker holds what an attempt may cost on every hard budget of its scopes before it is dispatched.
-A budget on the scope `global` therefore bounds all that a worker can have spent. Other budgets
-bound the attempts of their scope alone, and a worker may have served others.
+A worker holds an attempt's maximum cost on every hard budget of its scopes before dispatch. A
+budget on the scope `global` therefore limits everything that a worker can have spent. Other budgets
+limit only the attempts of their scope. This module does no I/O.
 """
 
 from collections import Counter
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from ledger.budgets.grants import BudgetAccount
 from ledger.journals.findings import LackingBound
 
-GLOBAL = "global@"  # how the ids of the house's own budgets begin
+GLOBAL = "global@"  # prefix of the ids of budgets on everything
 
 
 def lacking_bound(at_stake: Mapping[BudgetAccount, int]) -> LackingBound:
-    """Return the bound for a worker that was lent so much, by account, beyond what is booked."""
+    """Return the bound for a worker, from the money lent beyond booked spending, by account."""
     lent: Counter[str] = Counter()
     for account, pusd in at_stake.items():
         lent[account.budget_id] += max(0, pusd)

@@ -1,11 +1,11 @@
-"""Spending before a budget's declaration in its window: exact, from the attempts.
+"""Spending before a budget was declared, counted exactly from the attempts of its window.
 
-A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
-nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
-sum of its holds as ever. No host was granted that money: it stands as the grant of `NO_HOST`, or
-hosts could spend it once more. What hosts hold idle beyond the limit their desks give back.
-An attempt under way is owed at its bound until it ends (`under_way`). A default's accounts are
-filled together: their number makes the statements longer to run, and no more of them.
+When a budget is new, returns or changes its calendar, attempts of the window have no hold on it.
+Each gets a row in `holds`, ended and marked `booked`, so that the window still equals the sum of
+its holds. That money was granted to no host: it becomes the grant of `NO_HOST`, so that hosts
+cannot spend it again. Brokers give back grants beyond the limit that lie idle. An open attempt
+counts at its bound until it ends (`under_way`). All accounts of a default are filled by the same
+statements, so their number does not change the number of statements.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -54,11 +54,11 @@ from ledger.upserts import insert_of
 
 @dataclass(frozen=True, slots=True)
 class BudgetSweep:
-    """A budget's window to be filled: of one scope, or of all accounts that a default binds.
+    """A budget's window to fill: of one scope, or of all accounts that a default binds.
 
-    `line` is the budget's, or the default's (`user:*`, `tag:run=*`); `own` are the accounts of a
-    default that have a budget of their own. `moved`: the calendar changed, and what was held in its
-    other windows belongs to this one.
+    `line` is the budget or the default (`user:*`, `tag:run=*`). `own` are accounts of a default
+    with a budget of their own. `moved`: the calendar changed, so holds in other windows move to
+    this one.
     """
 
     line: BudgetLine
@@ -67,7 +67,7 @@ class BudgetSweep:
     moved: bool = False
 
     def is_of(self, column: Stored[str]) -> ColumnElement[bool]:
-        """Return the condition that a column with a budget's id names one of the accounts."""
+        """Return the SQL condition that a column of budget ids names one of the accounts."""
         if not is_default(self.line.scope):
             return column == self.line.id
         bound = is_bound_by(column, self.line.id)
@@ -75,9 +75,10 @@ class BudgetSweep:
 
 
 class CountedBefore(NamedTuple):
-    """Attempts up to the number `until` have their holds, but for those that could still change.
+    """Result of the first count: attempts up to the number `until` have their holds.
 
-    `values` are the default's values of a tag with their teams, and `changing` are ids.
+    The exceptions are `changing`, the ids of attempts that could still change. `values` are the
+    values of a default's tag, with their teams.
     """
 
     names: tuple[str, ...]
@@ -91,10 +92,10 @@ Counted = Mapping[str, Sequence[CountedBefore]]
 
 
 def count_ended(connection: Connection, sweeps: Collection[BudgetSweep]) -> Counted:
-    """Give ended attempts the holds that they miss, while money goes on moving.
+    """Add missing holds of ended attempts while requests go on.
 
-    Nobody sees these holds before the transaction ends, and nobody else makes them: an attempt
-    gets its holds with its row. Whatever may change meanwhile is left to `backfill`.
+    The holds are invisible until the transaction commits, and no other code adds them: an attempt
+    gets its holds with its row. `backfill` handles everything that may change in the meantime.
     """
     if not sweeps:
         return {}
@@ -114,7 +115,7 @@ def _count_part(
 ) -> CountedBefore:
     may_change = or_(AttemptRow.settled_us.is_(None), AttemptRow.status == LOST)
     known = and_(part.where, AttemptRow.seq <= until)
-    # Asked first: what ends between the two statements is counted by both, and not by none.
+    # Queried first: an attempt that ends between the two statements is in both, not in neither.
     ids = select(AttemptRow.attempt_id).select_from(part.rows).where(known, may_change)
     changing = sorted({*connection.execute(ids).scalars()})
     _add_missed(connection, window, replace(part, where=and_(known, not_(may_change))))
@@ -122,7 +123,7 @@ def _count_part(
 
 
 def backfill(connection: Connection, sweep: BudgetSweep, counted: Counted | None = None) -> None:
-    """Fill the windows of a sweep, while no money moves; `counted`: what has its holds already."""
+    """Fill the windows of a sweep while spending is locked. `counted` already has its holds."""
     before = (counted or {}).get(sweep.line.id, ())
     values = _values(connection, sweep, before[0] if before else None)
     for number, part in enumerate(_parts(connection, sweep, values)):
@@ -130,7 +131,7 @@ def backfill(connection: Connection, sweep: BudgetSweep, counted: Counted | None
             _move_holds(connection, sweep, part)
         known = before[number] if number < len(before) else None
         if known is None or known.names != part.names:
-            _add_missed(connection, sweep.window, part)  # a key or a model came into it since
+            _add_missed(connection, sweep.window, part)  # a key or model was added in between
         else:
             since = replace(part, where=and_(part.where, AttemptRow.seq > known.until))
             _add_missed(connection, sweep.window, since)
@@ -148,7 +149,7 @@ def backfill(connection: Connection, sweep: BudgetSweep, counted: Counted | None
 def _values(
     connection: Connection, sweep: BudgetSweep, before: CountedBefore | None = None
 ) -> dict[str, str]:
-    """Return the values of a tag that a default counts: of `before`, and what came since."""
+    """Return the values of a tag that a default counts: earlier ones and new ones."""
     name = valued_tag(sweep.line.scope)
     if name is None:
         return {}
@@ -191,8 +192,8 @@ def _move_holds(connection: Connection, sweep: BudgetSweep, part: CountedAttempt
 def _add_missed(connection: Connection, window: CalendarWindow, opened: CountedAttempts) -> None:
     """Add a booked hold for each ended attempt that has none on its account.
 
-    What is there already is found by its key. An anti-join in its place is quadratic where the
-    planner takes the table for empty: it reads again and again what the statement itself adds.
+    The primary key finds existing holds. An anti-join would be quadratic if the planner assumes an
+    empty table: the join reads the rows that the statement itself adds.
     """
     ended = (
         select(
@@ -221,7 +222,10 @@ _HOLD = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pu
 def _add_open(
     connection: Connection, window: CalendarWindow, opened: CountedAttempts, *, hard: bool
 ) -> None:
-    """An attempt under way has its hold, of a hard budget its bound, which no host was granted."""
+    """Add a hold for each open attempt.
+
+    On a hard budget the hold is the attempt's bound, granted to no host.
+    """
     under_way = and_(opened.where, AttemptRow.settled_us.is_(None))
     open_holds = (
         select(
@@ -253,7 +257,7 @@ def _add_open(
     )
     values = {"state": BOOKED, "amount_pusd": bound.scalar_subquery()}
     connection.execute(update(HoldRow).where(counted_only).values(**values))
-    # A lost one, whose end may still be found, corrects what is booked of it.
+    # The end of a lost attempt may still be found; it then corrects the booked amount.
     lost = select(AttemptRow.attempt_id, opened.account).select_from(opened.rows)
     found = connection.execute(lost.where(opened.where, AttemptRow.flag == LOST)).all()
     counted_lost = and_(
@@ -264,7 +268,7 @@ def _add_open(
         HoldRow.amount_pusd == 0,
     )
     ended = {"state": BOOKED, "amount_pusd": HoldRow.actual_pusd}
-    if found:  # each by its key: the planner reads all holds where it joins them
+    if found:  # one by one: with a join the planner reads all holds
         keys = [{"of_attempt": attempt, "of_budget": account} for attempt, account in found]
         connection.execute(update(HoldRow).where(counted_lost).values(**ended), keys)
 
@@ -272,7 +276,7 @@ def _add_open(
 def _move(
     connection: Connection, mine: AccountFilter, window: CalendarWindow, opened: CountedAttempts
 ) -> list[tuple[str, int]]:
-    """Ended holds of the window's attempts come to it; returns the windows that they left."""
+    """Move ended holds of the window's attempts to it. Return the windows that they left."""
     ended = and_(opened.where, AttemptRow.cost_pusd.is_not(None))
     elsewhere = and_(
         mine(HoldRow.budget_id),
@@ -293,9 +297,9 @@ def _move(
 def _move_open(
     connection: Connection, mine: AccountFilter, window: CalendarWindow, opened: CountedAttempts
 ) -> None:
-    """Holds of the window's attempts under way come to it as if they held nothing yet.
+    """Move holds of open attempts to the window, with an amount of zero.
 
-    What stood behind no host in their own windows stands there no more.
+    Amounts granted to no host in the old windows are subtracted there.
     """
     attempts = select(AttemptRow.attempt_id).select_from(opened.rows)
     elsewhere = and_(

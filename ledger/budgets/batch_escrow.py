@@ -1,9 +1,9 @@
-"""Money under attempts that are out at providers for hours: held in the database itself.
+"""Holds of attempts that are out at providers for hours, kept in the database.
 
-Workers hold out of what their host's desk lent them, and lose it when they die. What is out at a
-provider as a batch outlives every process, so it is held by a holder of its own, `AT_PROVIDERS`,
-which has a grant like a host's: exactly what its attempts have spent and may still spend. All
-hosts share it; a grant changes in the transaction that opens or settles its attempts.
+Workers hold money that their host's broker lent them, and lose it when they die. A batch at a
+provider outlives every process, so its holds belong to a holder of their own, `AT_PROVIDERS`. That
+holder has a grant like a host: exactly what its attempts have spent and may still spend. All hosts
+share it. The grant changes in the transaction that opens or settles the attempts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ AT_PROVIDERS = "at-providers"  # the holder, and the journal that its attempts n
 
 @dataclass(slots=True)
 class BatchEscrow:
-    """The rest of the budgets of a few attempts, locked while they are opened."""
+    """The remaining budgets of a few attempts, locked while the attempts are opened."""
 
     connection: Connection
     budgets: Sequence[BudgetLine]
@@ -41,10 +41,10 @@ class BatchEscrow:
     _held: dict[BudgetAccount, int] = field(default_factory=dict)
 
     def lock(self, holds: Iterable[tuple[Sequence[str], int]]) -> None:
-        """Look at every hard budget of these holds, in the order in which books are written.
+        """Lock every hard budget of these holds, in the order that all code uses.
 
-        A hold is the scopes of an attempt and its bound. A new value of a tag is made for none that
-        another budget refuses.
+        A hold is an attempt's scopes and its bound. A window for a new tag value is only made for
+        holds that no other budget refuses.
         """
         serialize_declarations(self.connection, shared=True)  # before any window is locked
         wanted = [
@@ -73,7 +73,7 @@ class BatchEscrow:
             self._stand[account] = lock_balance(self.connection, AT_PROVIDERS, account, team)
 
     def hold(self, scopes: Iterable[str], bound_pusd: int) -> tuple[Hold, ...] | None:
-        """The holds of one attempt, or `None` when a budget has no room; `lock` came before."""
+        """Return the holds of one attempt, or `None` if a budget has no room. Call `lock` first."""
         holds = []
         for budget_id, line in self._bind(scopes):
             account = self._account(budget_id, line)
@@ -87,7 +87,7 @@ class BatchEscrow:
         return tuple(holds)
 
     def close(self) -> None:
-        """Raise the grants by what is held."""
+        """Raise the grants by the amounts held."""
         for account, pusd in sorted(self._held.items()):
             if pusd:
                 regrant(self.connection, AT_PROVIDERS, account, self._stand[account], pusd)
@@ -108,7 +108,7 @@ class BatchEscrow:
 
 
 def held_amounts(connection: Connection, attempts: Sequence[str]) -> dict[BudgetAccount, int]:
-    """Return what attempts still hold of hard budgets; call it before they are settled."""
+    """Return the amounts that attempts hold on hard budgets. Call this before settling them."""
     found: dict[BudgetAccount, int] = {}
     for some in in_groups(attempts):
         query = select(HoldRow.budget_id, HoldRow.window, HoldRow.amount_pusd).where(
@@ -126,7 +126,7 @@ def release_grants(
     held_pusd: Mapping[BudgetAccount, int],
     spent_pusd: Mapping[BudgetAccount, int],
 ) -> None:
-    """After the settles are written: the grants cover what was spent, and no hold that ended."""
+    """Lower the grants by ended holds after the settles are written; spending stays granted."""
     for account in sorted(held_pusd, key=BudgetAccount.lock_order):
         amount = held_pusd[account]
         found = lock_balance(connection, AT_PROVIDERS, account)

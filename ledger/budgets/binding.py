@@ -1,10 +1,10 @@
-"""Which budget binds a name: its own, or the default of its kind.
+"""The budgets that bind a name: its own, or the default of its kind.
 
-A budget on `user:*` (or `team:*`, `key:*`) is a default: every user without a budget of their own
-for that period has one like it, counted apart; on `tag:run=*` every value of that tag has, up to
-`VALUES_MOST` in one window, since clients name the values. It has no rows of its own: the account
-is the name's (`user:ann@month`), the limit and the calendar are the default's, so that another
-limit is one row, and a budget of one's own goes on with what its window has seen.
+A budget on `user:*` (or `team:*`, `key:*`) is a default: every user without an own budget for that
+period has an equal one, counted separately. A budget on `tag:run=*` applies to every value of that
+tag, up to `VALUES_MOST` per window, because clients choose the values. These budgets have no rows:
+the account is the name's (`user:ann@month`), limit and calendar are the default's. So a new limit
+is one row, and a budget of its own keeps what its window has counted.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from ledger.budgets.scopes import EACH, EACH_KINDS, VALUE_KINDS, valued_tag
 from ledger.orm.base import Stored
 from ledger.orm.budgets import BudgetRow
 
-VALUES_MOST: Final = 10_000  # of one tag, that have a budget in one window
+VALUES_MOST: Final = 10_000  # values of one tag with a budget in one window
 
 
 class _Line(Protocol):
@@ -31,7 +31,7 @@ Line = TypeVar("Line", bound=_Line)
 
 
 class BudgetLine(NamedTuple):
-    """The terms of one budget. `retired_us`: it binds nobody since."""
+    """The terms of one budget. A budget with `retired_us` binds nothing from then on."""
 
     id: str
     scope: str
@@ -43,7 +43,7 @@ class BudgetLine(NamedTuple):
 
 
 def wildcard_of(scope: str) -> str | None:
-    """`user:*` for `user:ann`; None for what no default is made of, and for a default."""
+    """Return `user:*` for `user:ann`, `None` for a default or a scope without defaults."""
     kind, colon, name = scope.partition(":")
     if kind in VALUE_KINDS:
         tag, equals, value = name.partition("=")
@@ -52,7 +52,7 @@ def wildcard_of(scope: str) -> str | None:
 
 
 def default_of(budget_id: str) -> str | None:
-    """`user:*@month` for `user:ann@month`; a name may hold `@` and `:`."""
+    """Return `user:*@month` for `user:ann@month`. A name may contain `@` and `:`."""
     scope, _, period = budget_id.rpartition("@")
     each = wildcard_of(scope)
     return None if each is None else budget_key(each, period)
@@ -68,10 +68,10 @@ def is_default(scope: str) -> bool:
 
 
 def is_bound_by(column: Stored[str], default_id: str) -> ColumnElement[bool]:
-    """Say in SQL that a column names the default's own id, or an account that it may bind."""
+    """Return the SQL condition that a column names the default's id or an account it may bind."""
     scope, _, period = default_id.rpartition("@")
     begin = scope.removesuffix(EACH)
-    # LIKE takes `_` for any character, and SQLite's a capital letter for a small one.
+    # In LIKE, `_` matches any character, and SQLite ignores case.
     whole = func.substr(column, 1, len(begin)) == begin
     return and_(column.like(f"{begin}%@{period}"), whole)
 
@@ -79,7 +79,7 @@ def is_bound_by(column: Stored[str], default_id: str) -> ColumnElement[bool]:
 def binding(
     by_scope: Mapping[str, Sequence[Line]], scopes: Iterable[str]
 ) -> Iterator[tuple[str, Line]]:
-    """Every budget that these scopes fall under, with the account it is counted on."""
+    """Yield every budget that binds these scopes, with the account that it is counted on."""
     for scope in dict.fromkeys(scopes):
         own = by_scope.get(scope, ())
         yield from ((line.id, line) for line in own)
@@ -95,7 +95,7 @@ _LINES = select(*[getattr(BudgetRow, name) for name in BudgetLine._fields])
 
 
 class BoundBudgets:
-    """The budgets that bind accounts, as the database has them: all, or those of some accounts."""
+    """The budgets in the database that bind accounts: all budgets, or those of some accounts."""
 
     def __init__(self, connection: Connection, accounts: Collection[str] | None = None) -> None:
         query = _LINES
@@ -105,7 +105,7 @@ class BoundBudgets:
         self._all = {row[0]: BudgetLine(*row) for row in connection.execute(query)}
 
     def of(self, account: str) -> BudgetLine | None:
-        """The one in force; else what was last."""
+        """Return the budget in force for an account, or the last one before."""
         own = self._all.get(account)
         if own is not None and own.retired_us is None:
             return own
@@ -115,7 +115,7 @@ class BoundBudgets:
         return own
 
     def is_own(self, account: str) -> bool:
-        """Return whether a budget of the account's own is in force."""
+        """Return whether the account has a budget of its own in force."""
         own = self._all.get(account)
         return own is not None and own.retired_us is None
 

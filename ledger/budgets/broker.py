@@ -1,13 +1,12 @@
-"""The budget desk of a host, inside the ledger writer: lends the host's grants to its workers.
+"""The budget broker of a host, in the ledger writer: lends the host's grants to workers.
 
-Requests are answered in their order, so that small scopes are admitted serially; those that come
-while the desk works are its next round, which costs what one request does, however many they are.
-When a grant is used up it is raised in the database; when the limit leaves no more, idle money is
-called back from workers, once and for at most 50 ms, before anything is refused. Where other hosts
-or workers that have not answered may have left what would do, a request waits until they have seen
-that somebody is short, and asks again; what a silent worker may have left is unknown, not nothing.
-What is lent counts as spent until it comes back or the books say otherwise, so no order of
-crashes can lend the same money twice.
+Requests are answered in order, so small scopes are admitted one at a time. Requests that arrive
+while the broker works form the next round, which costs as much as one request. If a grant is used
+up, the broker raises it in the database. If the limit allows no more, it recalls idle money from
+workers, once and for at most 50 ms, before it refuses. If other hosts or silent workers may return
+enough, the request waits until they have noticed the shortage, then tries again. Money that a
+silent worker may return is unknown, not zero. Lent money counts as spent until it returns or the
+database has the spending, so crashes in any order cannot lend the same money twice.
 """
 
 import asyncio
@@ -35,15 +34,15 @@ from ledger.budgets.window_retention import LONGEST_S
 from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
-LEFT_AFTER_S, LEFT_TRIES = 0.5, 2  # other hosts look for news as often, and leave what lies idle
+LEFT_AFTER_S, LEFT_TRIES = 0.5, 2  # other hosts check as often, and return idle money
 _NOBODY: frozenset[str] = frozenset()
-GOODBYE_S = 1.0  # for what was told last to be read
-TOLD_AT_ONCE = 20_000  # accounts in one message, far below a frame's limit
+GOODBYE_S = 1.0  # time for workers to read the last messages
+TOLD_AT_ONCE = 20_000  # accounts per message, far below the limit of a frame
 
 
 @dataclass(eq=False, slots=True)
 class _Worker:
-    """One connection."""
+    """The connection of one worker."""
 
     writer: asyncio.StreamWriter
     journal: str = GONE
@@ -51,11 +50,11 @@ class _Worker:
 
 @dataclass(frozen=True, slots=True)
 class _LoanQueue:
-    """A worker that wants a loan: `asks` are of `borrow`, by account."""
+    """A worker's request for a loan, waiting for its answer."""
 
     worker: _Worker
     borrow: wire.LoanRequest
-    tries: int = LEFT_TRIES  # how often it may still wait for what other hosts leave
+    tries: int = LEFT_TRIES  # how often it may still wait for money of other hosts
 
     @property
     def amounts(self) -> dict[BudgetAccount, int]:
@@ -72,23 +71,23 @@ class BudgetBroker:
         self._engine, self._host, self._socket = engine, host, socket
         self._book = LoanBook()
         self._workers: set[_Worker] = set()
-        self._buried: set[str] = set()  # a name is one process's, and never comes back
+        self._buried: set[str] = set()  # closed journals: a name is never used again
         self._one_at_a_time = asyncio.Lock()
         self._asking: list[_LoanQueue] = []
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
         self._recall_number = 0
-        self._lines: tuple[wire.BudgetTerms, ...] | None = None  # not read yet: never told as none
+        self._lines: tuple[wire.BudgetTerms, ...] | None = None  # None until read: not sent then
         self._news: SpentByWindow = ()
-        self._known: frozenset[tuple[str, int, str]] = frozenset()  # the same, to look up
+        self._known: frozenset[tuple[str, int, str]] = frozenset()  # `_news` as a set
         self._serving: set[asyncio.Task[None]] = set()
-        self._borrowing: set[asyncio.Task[None]] = set()  # also for workers that hung up
+        self._borrowing: set[asyncio.Task[None]] = set()  # also for workers that disconnected
         self._server: asyncio.Server | None = None
 
     def restore(self, journals: Iterable[str]) -> None:
-        """Read the grants, of which nobody yet says how much is lent.
+        """Read the grants from the database after a start.
 
-        Until every journal's owner has said so, or is known to be gone, none of that money is
-        lent again: only what the database adds.
+        None of that money is lent again until every journal's owner has declared its loans or is
+        known to be gone. Until then only new grants are lent.
         """
         known = list(journals)
         found = standings(self._engine, self._host)
@@ -110,7 +109,7 @@ class BudgetBroker:
         ending = [*self._serving, *self._borrowing]
         if ending:
             await asyncio.wait(ending, timeout=GOODBYE_S)
-        for worker in self._workers:  # it stands still and reads nothing: nobody waits for that
+        for worker in self._workers:  # a stopped worker that reads nothing is not waited for
             worker.writer.transport.abort()
         await asyncio.gather(*ending, return_exceptions=True)
         if self._server is not None:
@@ -118,11 +117,11 @@ class BudgetBroker:
         self._socket.unlink(missing_ok=True)
 
     def apply_spent(self, spent: Mapping[tuple[str, str, int], int]) -> None:
-        """Apply spending that the ledger counted, in pico-USD by (journal, budget, window)."""
+        """Apply spending that the ledger booked, in pico-USD by (journal, budget, window)."""
         self._book.apply_spent(spent)
 
     def close_journal(self, journal: str) -> None:
-        """Its worker is gone and all of it is in the books: what it still said is void."""
+        """Close a journal whose worker has ended and whose records are all booked."""
         self._book.close_journal(journal)
         self._buried.add(journal)
         for worker in tuple(self._workers):
@@ -130,11 +129,11 @@ class BudgetBroker:
                 self._hang_up(worker)
 
     def read_snapshot(self, at_us: int | None = None) -> BudgetSnapshot:
-        """Read what `refresh` and `share` need, as `read_budgets` does; blocks."""
+        """Read the data for `refresh` and `share` with `read_budgets`. Blocks."""
         return read_budgets(self._engine, self._host, at_us)
 
     def refresh(self, seen: BudgetSnapshot) -> None:
-        """Tell workers what changed: budgets, limits and spending."""
+        """Send workers the changes of budgets, limits and spending."""
         if seen.at_us is not None:
             self._book.forget_ended(seen.at_us // 10**6 - LONGEST_S)
         moved = tuple(amount for amount in seen.spent if amount not in self._known)
@@ -145,9 +144,9 @@ class BudgetBroker:
                 self._send_updates(worker, moved, lines)
 
     async def share(self, seen: BudgetSnapshot) -> None:
-        """Leave other hosts what lies idle here, once that is more than is left for everyone.
+        """Give idle money back for other hosts, if more is idle here than is left to grant.
 
-        Below a limit that was lowered nothing lies idle, other hosts or not.
+        Money above a lowered limit is given back even without other hosts.
         """
         for account in seen.accounts_to_share():
             standing = seen.standings[account]
@@ -163,7 +162,7 @@ class BudgetBroker:
                     self._book.set_grant(account, after)
 
     def lent_pusd(self, account: BudgetAccount) -> int:
-        """Return pico-USD lent to this host's workers and not counted as spent."""
+        """Return pico-USD lent to this host's workers and not yet booked as spent."""
         return self._book.lent_pusd(account)
 
     def at_stake(self, journal: str) -> dict[BudgetAccount, int]:
@@ -184,7 +183,7 @@ class BudgetBroker:
 
     def _receive(self, worker: _Worker, request: wire.Request) -> None:
         if worker not in self._workers:
-            return  # buried, while this lay in the socket: its money is free already
+            return  # its journal was closed while this message waited: its money is free already
         if isinstance(request, wire.ClientHello):
             self._declare(worker, request)
         elif isinstance(request, wire.LoanReturn):
@@ -220,7 +219,7 @@ class BudgetBroker:
             self._book.record_return(worker.journal, BudgetAccount(*return_.key), return_.pusd)
 
     async def _borrow(self, queue: _LoanQueue, *, after_s: float = 0.0) -> None:
-        """Borrow for a queue; the first call that finds the desk free answers all that waited."""
+        """Answer a loan request. The first call that gets the lock answers all waiting requests."""
         if after_s:
             await asyncio.sleep(after_s)
         self._asking.append(queue)
@@ -249,7 +248,7 @@ class BudgetBroker:
                 self._send(queue.worker, answer)
 
     async def _lend(self, asking: Sequence[_LoanQueue]) -> list[_LoanQueue]:
-        """In the order in which they came; returns those for whom there is no room."""
+        """Lend to the requests in order. Return those without room."""
         await self._raise_grants(asking)
         waiting = []
         for queue in asking:
@@ -261,7 +260,7 @@ class BudgetBroker:
 
     def _answer_loan(self, queue: _LoanQueue) -> wire.Answer:
         worker, borrow = queue.worker, queue.borrow
-        if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
+        if worker not in self._workers:  # disconnected in the meantime: nobody would have the loan
             return wire.LoanRefusal(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
         loans, small = [], []
         for account, asked in queue.amounts.items():
@@ -279,17 +278,17 @@ class BudgetBroker:
         return wire.Loan(borrow.number, tuple(loans), tuple(small))
 
     def _short(self, queue: _LoanQueue) -> list[BudgetAccount]:
-        """Return the accounts that lack room for the amounts of a queue."""
+        """Return the accounts that lack money for the request."""
         room = self._book.remaining_pusd
         return [account for account, asked in queue.amounts.items() if asked > room(account)]
 
     def _may_fit(
         self, queue: _LoanQueue, *, silent: frozenset[str] = _NOBODY, with_others: bool = False
     ) -> bool:
-        """Whether the limits, as the database has just told them, leave room for it alone.
+        """Return whether the limits last read leave room for this request alone.
 
-        `silent`: and with what these journals may give back. `with_others`: and with what other
-        hosts were granted and did not spend.
+        `silent`: also count money that these journals may return. `with_others`: also count unspent
+        grants of other hosts.
         """
         for account in self._short(queue):
             standing = self._book.standings.get(account)
@@ -302,13 +301,14 @@ class BudgetBroker:
         return True
 
     def _refuse(self, queue: _LoanQueue, silent: frozenset[str]) -> None:
-        """Refuse it, unless other hosts or silent workers may leave what it misses."""
+        """Refuse a request, or retry it if other hosts or silent workers may return enough."""
         if queue.tries and self._may_fit(queue, silent=silent, with_others=True):
             again = replace(queue, tries=queue.tries - 1)
             self._start(self._borrow(again, after_s=LEFT_AFTER_S))
             return
         short = self._short(queue)
-        # A value that was made for no hold since another budget is in the way refuses nothing.
+        # Prefer an account with a window: a tag value without one may lack it only because another
+        # budget of its hold refused.
         account = next((each for each in short if each in self._book.standings), short[0])
         standing = self._book.standings.get(account, NO_ROOM)
         room = max(0, self._book.remaining_pusd(account)) + max(0, standing.remaining_pusd)
@@ -323,9 +323,9 @@ class BudgetBroker:
         self._send(queue.worker, refusal)
 
     async def _raise_grants(self, asking: Sequence[_LoanQueue]) -> None:
-        """Raise grants where the host is short of what is asked, all in one transaction.
+        """Raise all grants that are too small for the requests, in one transaction.
 
-        New values of tags come after the rest: none is made for a hold that is refused already.
+        New tag values come last, so that none is made for a hold that is already refused.
         """
         new = {at for queue in asking for at in queue.amounts if is_new_value(self._book, at)}
         await self._grow(
@@ -346,9 +346,9 @@ class BudgetBroker:
                 self._book.set_grant(account, standing)
 
     async def _recall(self, accounts: list[BudgetAccount]) -> frozenset[str]:
-        """Call idle money back from every worker and wait, at most `RECALL_S`.
+        """Recall idle money from every worker and wait at most `RECALL_S`.
 
-        Returns the journals of those that have not answered by then.
+        Returns the journals of workers that have not answered by then.
         """
         if not self._workers:
             return _NOBODY
@@ -380,7 +380,7 @@ class BudgetBroker:
     def _send_updates(
         self, worker: _Worker, spent: SpentByWindow, lines: tuple[wire.BudgetTerms, ...] | None
     ) -> None:
-        """The spending before the budgets: whoever knows these knows what is left of them."""
+        """Send spending first, then budgets: a worker that knows a budget knows its spending."""
         whole = len(spent) - len(spent) % TOLD_AT_ONCE
         for start in range(0, whole, TOLD_AT_ONCE):
             self._send(worker, wire.BudgetUpdate(spent[start : start + TOLD_AT_ONCE]))

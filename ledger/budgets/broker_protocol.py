@@ -1,11 +1,8 @@
-"""Messages between workers and the budget desk over a Unix socket.
+"""Messages between workers and the budget broker over a Unix socket.
 
-Frames are a length and msgpack. A worker asks (`LoanRequest`), returns (`LoanReturn`) and, after
-every
-connection, states its slices (`ClientHello`), so that a desk that restarted knows what is lent.
-The desk
-answers (`Loan` or `LoanRefusal`), calls money back (`LoanRecall`) and tells budgets and spending
-(`BudgetUpdate`).
+A frame is a length and msgpack. A worker sends `LoanRequest`, `LoanReturn` and, after every
+connection, `ClientHello` with its slices, so that a restarted broker knows what is lent. The broker
+sends `Loan` or `LoanRefusal`, `LoanRecall` and `BudgetUpdate`.
 """
 
 import asyncio
@@ -21,7 +18,7 @@ AccountKey = tuple[str, int]  # budget id, window start
 
 
 class BudgetTerms(msgspec.Struct, frozen=True, array_like=True):
-    """A budget in force."""
+    """The terms of a budget in force."""
 
     id: str
     scope: str
@@ -32,7 +29,7 @@ class BudgetTerms(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AccountAmount(msgspec.Struct, frozen=True, array_like=True):
-    """Money on one account; decimal text, because sums may exceed 64 bits."""
+    """Money on one account. Decimal text, because sums may exceed 64 bits."""
 
     budget_id: str
     window: int
@@ -52,7 +49,7 @@ def amount(key: AccountKey, pusd: int) -> AccountAmount:
 
 
 class ClientHello(msgspec.Struct, frozen=True, tag="hello"):
-    """First message of a worker: its name, its journal, and all that was ever lent to it."""
+    """First message of a worker: its name, its journal, and everything lent to it so far."""
 
     worker: str
     journal: str
@@ -60,9 +57,9 @@ class ClientHello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class LoanRequest(msgspec.Struct, frozen=True, tag="borrow"):
-    """All of `asks` or none; `returns` is free money given back in the same breath.
+    """Request for all of `asks` or nothing. `returns` is free money given back at once.
 
-    `team`: whose request it is.
+    `team` is the team of the request that needs the money.
     """
 
     number: int
@@ -73,14 +70,17 @@ class LoanRequest(msgspec.Struct, frozen=True, tag="borrow"):
 
 
 class LoanReturn(msgspec.Struct, frozen=True, tag="return"):
-    """Free money given back; `recall` is the number of the call it answers, if any."""
+    """Free money given back. `recall` is the number of the recall that it answers, if any."""
 
     returns: tuple[AccountAmount, ...]
     recall: int | None = None
 
 
 class Loan(msgspec.Struct, frozen=True, tag="lent"):
-    """`small`: give the rest back at once when a hold ends, others may need it."""
+    """Money lent to a worker.
+
+    If a hold on an account in `small` ends, the worker returns the rest at once for others.
+    """
 
     number: int
     loans: tuple[AccountAmount, ...]
@@ -88,9 +88,9 @@ class Loan(msgspec.Struct, frozen=True, tag="lent"):
 
 
 class LoanRefusal(msgspec.Struct, frozen=True, tag="refused"):
-    """Refusal of a loan; `away`: the desk could not tell whether there is room.
+    """Refusal of a loan. `away`: the broker could not find out whether there is room.
 
-    `unspent_pusd`: what the limit leaves beside spending and claims, holds not counted.
+    `unspent_pusd` is the limit minus spending and claims; holds are not subtracted.
     """
 
     number: int
@@ -107,9 +107,10 @@ class LoanRecall(msgspec.Struct, frozen=True, tag="recall"):
 
 
 class BudgetUpdate(msgspec.Struct, frozen=True, tag="news"):
-    """`spent` is by account of this moment's windows, open claims included.
+    """New spending and budgets, for all workers.
 
-    `lines` is told only when budgets changed.
+    `spent` is by account of the current windows, open claims included. `lines` is sent only after a
+    change of budgets.
     """
 
     spent: tuple[tuple[str, int, str], ...] = ()
@@ -129,7 +130,7 @@ def frame(message: msgspec.Struct) -> bytes:
 
 
 async def payloads(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Frames until the other side is gone; a frame beyond the limit ends it too."""
+    """Yield frames until the other side disconnects or sends a frame above the limit."""
     while True:
         try:
             (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))

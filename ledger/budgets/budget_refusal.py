@@ -1,14 +1,14 @@
-"""A hold that no budget has room for, as it is told to who asked."""
+"""The refusal of a hold: the budget without room, as the client gets it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetRefusal:
-    """The budget that has no room, and its window; money is in pico-USD, times in microseconds.
+    """A budget without room, and its window. Money in pico-USD, times in microseconds.
 
-    `unspent_pusd` is what it has not spent: holds are not counted, neither those of requests that
-    were under way when it was declared.
+    `unspent_pusd` is the limit minus spending: holds are not subtracted, including those of
+    requests that were open when the budget was declared.
     """
 
     scope: str
@@ -19,5 +19,5 @@ class BudgetRefusal:
     unspent_pusd: int = 0
 
     def is_for_holds(self, bound_pusd: int) -> bool:
-        """Return whether only holds are in the way of such a bound: most end within seconds."""
+        """Return whether only holds prevent this bound. Most holds end within seconds."""
         return bound_pusd <= self.unspent_pusd

@@ -1,4 +1,4 @@
-"""Reads all budgets at one moment, as a host's desk and its workers follow them."""
+"""A snapshot of all budgets, as brokers and workers follow them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ SpentByWindow = tuple[tuple[str, int, str], ...]  # budget, window, pUSD as deci
 
 @dataclass(frozen=True, slots=True)
 class BudgetSnapshot:
-    """The database's budgets: lines, use (spent and claimed) by window, this host's idle grants.
+    """Budgets of the database: lines, spending and claims by window, this host's idle grants.
 
-    `calendars` are those of the lines, each a period and a time zone. `at_us`: when it was read;
-    None where it has the windows of all times.
+    `calendars` are the (period, time zone) pairs of the lines. `at_us` is the time of reading,
+    `None` if the windows of all times were read.
     """
 
     lines: tuple[wire.BudgetTerms, ...]
@@ -34,11 +34,11 @@ class BudgetSnapshot:
     at_us: int | None = field(default=None, compare=False)
 
     def starts(self, at_us: int) -> set[int]:
-        """Return where the windows begin that count at a moment."""
+        """Return the starts of the windows that count at a time."""
         return starts_around(self.calendars, at_us // 10**6)
 
     def accounts_to_share(self) -> list[BudgetAccount]:
-        """Return those that other hosts spend from, and those whose limit is below their use."""
+        """Return accounts with grants of other hosts, or with more use than the limit."""
         return [
             account
             for account, standing in self.standings.items()
@@ -47,9 +47,9 @@ class BudgetSnapshot:
 
 
 def read_budgets(engine: Engine, host: str, at_us: int | None = None) -> BudgetSnapshot:
-    """Read the budgets in force and this host's part in them.
+    """Read the budgets in force and this host's part of them.
 
-    `at_us`: of the windows of that moment; None: of all that ever were.
+    With `at_us`, only windows of that time are read; without it, all windows.
     """
     found = budgets(engine)
     calendars = frozenset((line.period, line.timezone) for line in found)

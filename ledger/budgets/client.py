@@ -1,9 +1,9 @@
-"""A worker's side of the budget desk: holds out of borrowed slices, mostly without waiting.
+"""A worker's side of the budget broker: holds from borrowed slices, mostly without a wait.
 
-`hold` takes an attempt's bound on every hard budget it falls under, or on none. While the slices
-suffice nothing is awaited and nobody is asked; otherwise the desk lends, or refuses after it has
-called idle money back. `release` ends the holds at their true cost. Soft budgets are counted at
-settle and hold nothing. If the desk is away, slices are used up; beyond: `BrokerUnavailable`.
+`hold` reserves an attempt's bound on every hard budget that binds it, or on none. If the slices
+suffice, nothing is awaited. Otherwise the broker lends, or refuses after recalling idle money.
+`release` ends the holds at the actual cost. Soft budgets are counted at settle and hold nothing. If
+the broker is away, the slices are used up; after that `hold` raises `BrokerUnavailable`.
 """
 
 import asyncio
@@ -24,23 +24,23 @@ from ledger.unixsocket import short_path
 ANSWER_TIMEOUT_S = 5.0
 CONNECT_TIMEOUT_S = 10.0
 RETRY_S = 0.05
-TURN_S = 3600  # windows are looked at again, also when none ended
-SCOPES_LIMIT = 4096  # sets of scopes whose budgets are remembered
+TURN_S = 3600  # windows are checked again after this time, even if none ended
+SCOPES_LIMIT = 4096  # sets of scopes whose budgets are cached
 _US_PER_S = 1_000_000
 
 
 class BrokerUnavailable(Exception):
-    """Whether there is room cannot be told at this time: answer 503, not 429."""
+    """The broker does not know whether a budget has room: answer 503, not 429."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """One line with its account in the window of this moment, which ends at `ends_s`."""
+    """A budget with its account in the current window, which ends at `ends_s`."""
 
     line: wire.BudgetTerms
     hard: bool
     limit_pusd: int
-    place: tuple[int, str]  # in the one order in which scopes are taken
+    place: tuple[int, str]  # sort key: all code takes scopes in this order
     account: wire.AccountKey
     ends_s: int = 0
 
@@ -55,14 +55,14 @@ class _Budget:
 
 @dataclass(slots=True)
 class _OpenLoan:
-    """A loan under way; the reader holds the bound the instant it arrives."""
+    """A loan request without an answer yet. The bound is held as soon as the loan arrives."""
 
     answer: asyncio.Future[wire.Loan | wire.LoanRefusal]
     bound_pusd: int
 
 
 class BudgetClient:
-    """One per worker; `journal` is its journal's name, under which the books know its spending."""
+    """A worker's budget client. The database counts its spending under the journal's name."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class BudgetClient:
         self._socket, self._worker, self._now_us = socket, worker, now_us
         self._budgets: dict[str, list[_Budget]] | None = None  # by scope
         self._of_scopes: dict[tuple[str, ...], tuple[_Budget, ...]] = {}
-        self._windows: dict[str, CalendarWindow] = {}  # by budget; a default's for all it binds
-        self.valued_tags = frozenset[str]()  # of which each value has a budget
+        self._windows: dict[str, CalendarWindow] = {}  # by budget; one for all that a default binds
+        self.valued_tags = frozenset[str]()  # tags with a budget for each value
         self._defaults = False  # whether there are any
         self._windows_us = (0, 0)  # from and until when all of these hold
         self._edition = object()
         self._slices: dict[wire.AccountKey, Slice] = {}
-        self._over: set[wire.AccountKey] = set()  # slices whose window had ended a turn ago
+        self._over: set[wire.AccountKey] = set()  # slices whose window had ended an hour ago
         self._spent: dict[wire.AccountKey, int] = {}
         self._small: frozenset[wire.AccountKey] = frozenset()
         self._held: dict[str, tuple[Hold, ...]] = {}
@@ -98,11 +98,11 @@ class BudgetClient:
 
     @property
     def is_told(self) -> bool:
-        """Return whether the desk has told the budgets once."""
+        """Return whether the broker has sent the budgets."""
         return self._budgets is not None
 
     async def connect(self) -> None:
-        """Start, and wait a bounded time for the first news; the connection is kept from then."""
+        """Connect, and wait for the first update, at most `CONNECT_TIMEOUT_S`."""
         self._task = asyncio.create_task(self._stay_connected())
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -111,7 +111,7 @@ class BudgetClient:
             return
 
     async def aclose(self) -> None:
-        """Give all free money back and leave."""
+        """Return all free money and disconnect."""
         self._return_loans(list(self._slices))
         if self._writer is not None:
             self._writer.close()
@@ -120,7 +120,7 @@ class BudgetClient:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def edition(self) -> object:
-        """Another mark whenever a room may be another: news came, or a window ended."""
+        """Return an object that changes with every update and at the end of every window."""
         since_us, until_us = self._windows_us
         if not since_us <= self._now_us() < until_us:
             self._move_windows()
@@ -129,13 +129,13 @@ class BudgetClient:
     def remaining_pusd(self, scopes: Sequence[str]) -> int | None:
         """Return the least unspent amount of the hard budgets, in pico-USD; `None` without one.
 
-        Never less than the truth: holds of others are not counted, `hold` is the judge.
+        The amount may be too high, because holds of others are not counted: `hold` decides.
         """
         tightest = self._tightest(scopes)
         return None if tightest is None else tightest[0]
 
     def tightest(self, scopes: Sequence[str]) -> BudgetRefusal | None:
-        """The hard budget with the least left, as a refusal would name it."""
+        """Return the hard budget with the least left, as a refusal."""
         found = self._tightest(scopes)
         if found is None:
             return None
@@ -172,7 +172,7 @@ class BudgetClient:
         return held
 
     def release(self, attempt_id: str, actual_pusd: int) -> None:
-        """End an attempt's holds; a second call changes nothing."""
+        """End an attempt's holds at its cost. A second call changes nothing."""
         for held in self._held.pop(attempt_id, ()):
             key = (held.scope, held.window)
             piece = self._slices.get(key)
@@ -184,7 +184,7 @@ class BudgetClient:
     async def _borrow(
         self, short: list[wire.AccountKey], taken: list[wire.AccountKey], bound_pusd: int, team: str
     ) -> wire.LoanRefusal | None:
-        """Ask for the whole bound on what is short, giving the crumbs there back."""
+        """Request the whole bound on accounts that lack money, and return their free money."""
         if self._writer is None:
             self._undo(taken, bound_pusd)
             raise BrokerUnavailable("the budget desk cannot be reached")
@@ -201,7 +201,7 @@ class BudgetClient:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 answer = await asked.answer
         except BaseException as error:
-            # In vain: what was taken goes back, and a loan that arrived in the same turn, too.
+            # Undo: return the holds, and a loan that arrived in the same loop iteration.
             self._undo(taken, bound_pusd)
             if asked.answer.done() and not asked.answer.cancelled():
                 self._undo_loan(asked)
@@ -237,7 +237,7 @@ class BudgetClient:
         return room_pusd, budget
 
     def _of(self, scopes: Sequence[str]) -> tuple[_Budget, ...]:
-        """The budgets on these scopes in their order, each on its account of this moment."""
+        """Return the budgets on these scopes in order, with their current accounts."""
         self.edition()
         names = tuple(scopes)
         found = self._of_scopes.get(names)
@@ -245,15 +245,15 @@ class BudgetClient:
             budgets = [_own(name, budget) for name, budget in binding(self._budgets or {}, names)]
             found = tuple(sorted(budgets, key=_order_of))
             if len(self._of_scopes) >= SCOPES_LIMIT:
-                self._of_scopes.clear()  # whoever asks often is back at once
+                self._of_scopes.clear()  # frequent sets are cached again at once
             self._of_scopes[names] = found
         return found
 
     def _move_windows(self) -> None:
-        """Every budget counts on the account of the window that holds this moment.
+        """Move every budget to the account of its current window.
 
-        Slices of windows that ended give back what is free, and go a turn later with nothing held:
-        a clock that had jumped ahead and was set back finds what was spent.
+        Slices of ended windows return their free money, and are dropped an hour later if nothing is
+        held: after a clock that was ahead is set back, the spending is still known.
         """
         now_s = self._now_us() // _US_PER_S
         since_s, until_s = now_s, now_s + TURN_S
@@ -290,7 +290,7 @@ class BudgetClient:
         return replace(refusal, unspent_pusd=int(refused.unspent_pusd))
 
     def _take_free(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.AccountAmount, ...]:
-        """Take the free money out of slices, to be sent back."""
+        """Remove the free money from slices, and return it as amounts to send back."""
         freed = []
         for key in keys:
             piece = self._slices.get(key, NOTHING)
@@ -387,7 +387,7 @@ def _refusal(scope: str, limit_pusd: int, room_pusd: int, window: CalendarWindow
 
 
 def _own(name: str, budget: _Budget) -> _Budget:
-    """It, or of a default the account that it is for this name."""
+    """Return the budget, or for a default a copy with the account of this name."""
     if name == budget.line.id:
         return budget
     account = name, budget.account[1]

@@ -1,8 +1,8 @@
-"""Declarations of budgets and all that moves their money keep out of each other's way.
+"""Locks between declarations of budgets and the code that moves their money.
 
-A declaration counts what a window has seen, which takes seconds in a month of many attempts. Who
-declares therefore takes a turn first, in which the others go on, and counts what cannot change any
-more (`last_attempt`). Then it keeps all others away, and counts what came since.
+A declaration counts what a window has seen, which takes seconds in a month of many attempts. A
+declaring process therefore first waits for its turn, and counts attempts that cannot change any
+more (`last_attempt`) while others go on. Then it locks out all others, and counts the rest.
 """
 
 from sqlalchemy import Connection, func, select
@@ -11,17 +11,21 @@ from ledger.orm.books import AttemptRow
 
 
 def await_turn(connection: Connection) -> None:
-    """Wait until nobody else declares budgets; until the transaction ends. Money goes on moving."""
+    """Wait until no other process declares budgets, and lock until the transaction ends.
+
+    Spending goes on.
+    """
     if connection.dialect.name == "postgresql":
         turn = func.hashtext("the turn to declare budgets")
         connection.execute(select(func.pg_advisory_xact_lock(turn)))
 
 
 def serialize_declarations(connection: Connection, *, shared: bool = False) -> None:
-    """Wait until nobody declares budgets, or (not `shared`) moves their money; to the end.
+    """Wait for declarations to end, and lock them out until the transaction ends.
 
-    Else an attempt that is written meanwhile would be seen by neither. Called before any window is
-    locked: a declaration locks many, in an order of its own. SQLite has one writer.
+    Without `shared`, other changes of money are locked out as well. Otherwise a concurrent attempt
+    would be counted by neither side. Call this before any window is locked: a declaration locks
+    many windows, in its own order. SQLite has one writer.
     """
     if connection.dialect.name == "postgresql":
         lock = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock
@@ -29,10 +33,10 @@ def serialize_declarations(connection: Connection, *, shared: bool = False) -> N
 
 
 def last_attempt(connection: Connection) -> int:
-    """Return the number (`seq`) of the newest attempt; none below it is written any more.
+    """Return the highest attempt number (`seq`) below which no attempt can still be added.
 
-    Numbers are drawn before they are committed, so whoever writes attempts is waited for, and goes
-    on at once: the lock goes with its savepoint.
+    Numbers are drawn before their commit, so this waits for running writers of attempts. The lock
+    is released with the savepoint.
     """
     point = connection.begin_nested()
     try:

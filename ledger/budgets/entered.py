@@ -1,8 +1,8 @@
-"""Budgets that people entered over the configuration's: what stands entered is in force.
+"""Budgets that people entered, which override those of the configuration.
 
-An entry's name is `SCOPE@PERIOD`. It states a limit, or that the budget is ended; one that says
-nothing hands the word back to the configuration. Limits are decimal text in USD: they may exceed
-what 64 bits hold of pico-USD.
+An entry's name is `SCOPE@PERIOD`. An entry states a limit, or that the budget has ended. An empty
+entry restores the configuration. Limits are decimal text in USD: in pico-USD they may exceed 64
+bits.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,14 +31,18 @@ class BudgetSpec:
         return budget_key(self.scope, self.period)
 
     def as_line(self) -> BudgetLine:
-        """Return the budget as it binds while it is in force."""
+        """Return the terms of this budget in force."""
         return BudgetLine(
             self.id, self.scope, self.period, self.timezone, self.hard, self.limit_pusd
         )
 
 
 class EnteredBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`usd`: the limit of one period; None: the budget is ended. `alert_ppm`: of the limit."""
+    """The terms of an entered budget.
+
+    `usd` is the limit per period; `None` ends the budget. `alert_ppm` are parts per million of the
+    limit.
+    """
 
     usd: str | None
     hard: bool = True
@@ -47,20 +51,20 @@ class EnteredBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def budget_of(manual_entry: ManualEntry) -> EnteredBudget | None:
-    """Return what the entry says; None where it hands the word back to the configuration."""
+    """Return the entered terms, `None` if the entry restores the configuration."""
     says = manual_entry.says
     return None if says is None else msgspec.convert(says, EnteredBudget)
 
 
 def entered_budgets(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
-    """Return what stands entered, by budget, also by a clock that is behind who entered it."""
+    """Return the entries in force by budget, even if this clock is behind the author's."""
     return standing_entries(connection, BUDGET, at_us)
 
 
 def with_entered(
     specs: Iterable[BudgetSpec], entered: Mapping[str, ManualEntry]
 ) -> list[BudgetSpec]:
-    """Return the budgets with what stands entered in the place of what was stated."""
+    """Return the budgets, with entered ones in the place of configured ones."""
     found = {spec.id: spec for spec in specs}
     for name, entry in sorted(entered.items()):
         said = budget_of(entry)
@@ -76,6 +80,6 @@ def with_entered(
 
 
 def entered_thresholds(connection: Connection, at_us: int) -> dict[str, tuple[int, ...]]:
-    """Return at which shares of the limit, in parts per million, entered budgets alert."""
+    """Return the alert thresholds of entered budgets, in parts per million of the limit."""
     found = {name: budget_of(entry) for name, entry in entered_budgets(connection, at_us).items()}
     return {name: said.alert_ppm for name, said in found.items() if said is not None}

@@ -1,11 +1,10 @@
-"""Hard budgets without a shared counter: limits are cut into grants, grants into holds.
+"""Hard budgets without a shared counter: limits are split into grants, grants into holds.
 
 A granter (the ledger for a host, a host for its workers) owns a `GrantPool` per scope and window; a
-holder owns a `Slice` of it. Always `sum of grants <= limit` and, per slice,
-`granted = spent + held + free`, so nobody can overspend however the holders interleave.
-A scope whose remainder is small is not cut: its owner lends exactly one hold at a time, or
-crumbs in idle slices would refuse what the budget could still pay. A slice belongs to one
-window; a hold settles in the window it was taken in.
+holder owns a `Slice` of it. The invariants are `sum of grants <= limit` and, per slice,
+`granted = spent + held + free`, so no interleaving of holders can overspend. If little is left, the
+owner lends exactly one hold at a time: otherwise small idle slices would cause refusals that the
+budget could still pay. A slice belongs to one window, and a hold settles in its own window.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from ledger.budgets.scopes import BY_PREFIX
 
-# Below this many holds per holder left, cutting would strand more than it saves.
+# If fewer holds per holder are left, slices would leave too much money idle.
 SLICING_HOLDS_PER_HOLDER = 8
 # One loan takes at most this share of a holder's even part, so that late holders find room.
 LOAN_DIVISOR = 4
@@ -26,7 +25,7 @@ class EscrowError(ValueError):
 
 
 class Slice(NamedTuple):
-    """The money that one holder may promise in a window of a scope; made twice an attempt."""
+    """The money of one holder in a window of a scope. Built twice per attempt."""
 
     granted_pusd: int = 0
     held_pusd: int = 0
@@ -34,7 +33,7 @@ class Slice(NamedTuple):
 
     @property
     def free_pusd(self) -> int:
-        """Return what is left to hold; negative when a settlement cost more than its hold."""
+        """Return the amount left to hold; negative if a settle cost more than its hold."""
         return self.granted_pusd - self.held_pusd - self.spent_pusd
 
     @property
@@ -43,12 +42,12 @@ class Slice(NamedTuple):
 
 
 NOTHING = Slice()
-_new = tuple.__new__  # a named tuple built without its keyword layer: half the time
+_new = tuple.__new__  # builds a named tuple in half the time of its constructor
 
 
 @dataclass(frozen=True, slots=True)
 class GrantPool:
-    """One scope's limit in one window and what each holder was granted of it."""
+    """The limit of one scope in one window, and the grants of its holders."""
 
     limit_pusd: int
     granted: Mapping[str, int] = field(default_factory=dict)
@@ -59,12 +58,12 @@ class GrantPool:
 
     @property
     def remaining_pusd(self) -> int:
-        """Return what can still be granted; negative if the limit was lowered below the grants."""
+        """Return the amount left to grant; negative if the limit was lowered below the grants."""
         return self.limit_pusd - self.granted_pusd
 
 
 def scope_order(scope: str) -> tuple[int, str]:
-    """The one order in which nested scopes are taken: from the widest to the narrowest."""
+    """Return the sort key of a scope, from the widest to the narrowest."""
     kind = scope.partition("@")[0].partition(":")[0]
     if kind not in BY_PREFIX:
         raise EscrowError(f"`{scope}` is no budget scope: {', '.join(BY_PREFIX)}")
@@ -72,21 +71,22 @@ def scope_order(scope: str) -> tuple[int, str]:
 
 
 def account_order(budget_id: str, window: int) -> tuple[int, str, int]:
-    """Return the sort key of a window. All code locks windows in this order: no deadlocks.
+    """Return the sort key of a window. All code locks windows in this order.
 
-    Windows go from the widest scope to the narrowest. Scopes of a later release come last.
+    One order prevents deadlocks. It goes from the widest scope to the narrowest; scopes of a later
+    release come last.
     """
     kind = BY_PREFIX.get(budget_id.partition("@")[0].partition(":")[0])
     return (len(BY_PREFIX) if kind is None else kind.width), budget_id, window
 
 
 def budget_key(scope: str, period: str) -> str:
-    """`team:search@month`: a day's and a month's budget of one scope are two accounts."""
+    """Return the budget's id: `team:search@month`. Day and month of a scope are two accounts."""
     return f"{scope}@{period}"
 
 
 def hold(piece: Slice, amount_pusd: int) -> Slice | None:
-    """Promise the amount out of the slice; `None` when it does not fit."""
+    """Hold the amount in the slice, or return `None` if it does not fit."""
     if amount_pusd < 0:
         raise EscrowError(NEGATIVE)
     granted, held, spent = piece
@@ -96,7 +96,7 @@ def hold(piece: Slice, amount_pusd: int) -> Slice | None:
 
 
 def settle(piece: Slice, held_pusd: int, actual_pusd: int) -> Slice:
-    """End a hold at its true cost (0: void). A dearer settle overdraws the slice, visibly."""
+    """End a hold at its actual cost (0: void). A cost above the hold overdraws the slice."""
     if held_pusd < 0 or actual_pusd < 0:
         raise EscrowError(NEGATIVE)
     granted, held, spent = piece
@@ -106,14 +106,14 @@ def settle(piece: Slice, held_pusd: int, actual_pusd: int) -> Slice:
 
 
 def is_sliced(remaining_pusd: int, hold_pusd: int, holders: int) -> bool:
-    """Whether enough is left that idle slices cannot starve a holder."""
+    """Return whether enough is left that idle slices cannot starve a holder."""
     if holders < 1:
         raise EscrowError("at least one holder is needed")
     return hold_pusd > 0 and remaining_pusd >= SLICING_HOLDS_PER_HOLDER * hold_pusd * holders
 
 
 def loan_pusd(room: int, missing_pusd: int, hold_pusd: int, holders: int) -> int:
-    """Return the loan for a holder that misses `missing_pusd` for one hold; 0 if impossible."""
+    """Return the loan for a holder that lacks `missing_pusd` for one hold, 0 without room."""
     if missing_pusd > room:
         return 0
     if not is_sliced(room, hold_pusd, holders):

@@ -1,9 +1,9 @@
-"""Grants in the database: how much of a hard budget's window each host may spend.
+"""Grants in the database: the amount of a hard budget's window that each host may spend.
 
-A grant rises only while the window's row is locked and only if the sum of all grants stays within
-the limit: that is the one place where overspending is prevented, whatever hosts and workers do.
-How much a host asks for is `escrow`'s to say; lowering is always allowed down to what was spent.
-A declaration locks windows in an order of its own, so nobody locks any while one goes on.
+A grant rises only while the window's row is locked, and only if the sum of all grants stays within
+the limit. This check alone prevents overspending, whatever hosts and workers do. `escrow` decides
+how much a host requests. A grant may always be lowered to what was spent. A declaration locks
+windows in its own order, so no other code locks windows during a declaration.
 """
 
 from collections.abc import Collection, Iterable
@@ -33,7 +33,7 @@ from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldR
 from ledger.orm.types import exact_sum
 from ledger.upserts import insert_of
 
-LEFT_AT_ONCE = 100  # accounts: whoever wants one of them waits for the others
+LEFT_AT_ONCE = 100  # accounts per transaction: their locks make others wait
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,26 +44,26 @@ class BudgetAccount:
     window: int
 
     def lock_order(self) -> tuple[int, str, int]:
-        """Return the account's place in the order in which windows are locked."""
+        """Return the account's sort key in the order in which windows are locked."""
         return account_order(self.budget_id, self.window)
 
 
 @dataclass(frozen=True, slots=True)
 class GrantNeed:
-    """Money that a host lacks for one hold of `hold_pusd` of one of its workers."""
+    """The amount that a host lacks for one hold of `hold_pusd` of a worker."""
 
     account: BudgetAccount
     missing_pusd: int
     hold_pusd: int
-    team: str = ""  # whose request it is: a new value of a tag counts in its share
+    team: str = ""  # team of the request: a new tag value counts in its share
 
 
 @dataclass(frozen=True, slots=True)
 class AccountBalance:
-    """An account in the database: this host's grant, and what the limit still has for anyone.
+    """An account in the database: this host's grant, and what the limit leaves for all.
 
-    `claimed_pusd` is what providers may bill beyond what was spent: it is nobody's to grant. An
-    account that is not `made` is no row anywhere: whoever wants it is refused.
+    `claimed_pusd` is what providers may bill beyond spending, which cannot be granted. An account
+    that is not `made` has no row: requests for it are refused.
     """
 
     limit_pusd: int
@@ -81,12 +81,12 @@ class AccountBalance:
 
     @property
     def unspent_pusd(self) -> int:
-        """Return what is left once all that is held ends for nothing."""
+        """Return the amount left if all holds end without cost."""
         return self.limit_pusd - self.claimed_pusd - self.spent_pusd
 
     @property
     def elsewhere_pusd(self) -> int:
-        """Return what other hosts were granted and have not spent: it may lie idle there."""
+        """Return the unspent grants of other hosts, which may be idle."""
         granted, spent = self.granted_pusd - self.mine_pusd, self.spent_pusd - self.mine_spent_pusd
         return max(0, granted - spent) if self.others else 0
 
@@ -96,7 +96,7 @@ NO_ROOM = AccountBalance(0, 0, 0, 0, 0, 0, made=False)
 
 
 def budgets(engine: Engine) -> list[BudgetLine]:
-    """The budgets in force, as workers are told of them."""
+    """Return the budgets in force, sorted by id."""
     with reading(engine) as connection:
         return sorted(BoundBudgets(connection).in_force())
 
@@ -107,10 +107,10 @@ def grow(
     needs: Iterable[GrantNeed],
     together: Collection[Collection[BudgetAccount]] = (),
 ) -> dict[BudgetAccount, AccountBalance]:
-    """Raise this host's grants by what is missing, or by a loan while much is left.
+    """Raise this host's grants by the missing amounts, or by a larger loan if much is left.
 
-    `together`: the new values of tags that each hold wants at once. One that is made for no hold,
-    since another of it is refused, is left out of what is returned.
+    `together` lists the new tag values that each hold needs at once. A value that no hold can use,
+    because another one of its hold is refused, is left out of the result.
     """
     with engine.begin() as connection:
         serialize_declarations(connection, shared=True)
@@ -133,7 +133,7 @@ def grow(
 
 
 def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) -> AccountBalance:
-    """Give free money back, so that other hosts find it; never below what was spent."""
+    """Lower this host's grant by a free amount, never below what was spent."""
     with engine.begin() as connection:
         serialize_declarations(connection, shared=True)
         found = _lock_window(connection, host, account)
@@ -142,7 +142,7 @@ def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) 
 
 
 def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
-    """Give back all that was not spent, for a host that lent nothing of it and lends no more."""
+    """Give back all unspent grants of a host that has lent nothing of them and stops lending."""
     ordered = sorted(accounts, key=BudgetAccount.lock_order)
     for some in in_groups(ordered, LEFT_AT_ONCE):
         with engine.begin() as connection:
@@ -156,7 +156,10 @@ def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -
 def lock_balance(
     connection: Connection, host: str, account: BudgetAccount, team: str = ""
 ) -> AccountBalance:
-    """Return an account's balance, locked until the transaction ends; made for the team if new."""
+    """Return an account's balance, locked until the transaction ends.
+
+    A missing account is added and counts in the team's share.
+    """
     return _lock_window(connection, host, account, team)
 
 
@@ -170,9 +173,9 @@ def regrant(
 def standings(
     engine: Engine, host: str, *, unspent: bool = False, starts: Collection[int] | None = None
 ) -> dict[BudgetAccount, AccountBalance]:
-    """Accounts of this host (`unspent`: with money left), read without holding anyone up.
+    """Return this host's accounts, read without locks. `unspent`: only those with money left.
 
-    `starts`: of the windows that begin then alone; None: of all that ever were.
+    `starts` limits the result to windows that begin then; `None` returns all windows.
     """
     query = _UNSPENT if unspent else _STANDINGS
     given: dict[str, Any] = {"own_host": host}
@@ -193,7 +196,7 @@ def standings(
 def used_of_windows(
     engine: Engine, starts: Collection[int] | None = None
 ) -> dict[BudgetAccount, int]:
-    """Return what was spent or is claimed, by account; `starts` as above."""
+    """Return what was spent or claimed, by account. `starts` is as in `standings`."""
     with reading(engine) as connection:
         if starts is None:
             rows = connection.execute(_USED)
@@ -205,7 +208,7 @@ def used_of_windows(
 def spent_by_journal(
     engine: Engine, journals: Iterable[str]
 ) -> dict[tuple[str, BudgetAccount], int]:
-    """Return what the attempts of journals spent of their host's grants, in pico-USD by account."""
+    """Return what attempts spent of their host's grants, in pico-USD by journal and account."""
     query = (
         select(
             AttemptRow.journal,
@@ -258,7 +261,7 @@ def _raise(
 def _lock_window(
     connection: Connection, host: str, account: BudgetAccount, team: str = ""
 ) -> AccountBalance:
-    """Lock the account's window (made if missing) and read where it stands."""
+    """Lock the account's window, adding it if missing, and return its balance."""
     insert = insert_of(connection.dialect)
     key = {"budget_id": account.budget_id, "window": account.window}
     zeros = {"spent_pusd": 0, "granted_pusd": 0}
@@ -333,7 +336,7 @@ def _standings() -> Select[Any]:
     )
 
 
-# Asked some times a second: built anew each time, they were a fifth of what an idle writer did.
+# Run several times a second: building them each time took a fifth of an idle writer's CPU.
 _STANDINGS = _standings()
 _UNSPENT = _STANDINGS.where(GrantRow.granted_pusd != GrantRow.spent_pusd)
 _BEGUN = GrantRow.window.in_(bindparam("starts", expanding=True))

@@ -1,4 +1,4 @@
-"""Needs of a desk, so that its host can lend what its workers want. Pure."""
+"""The grants that a broker needs for its workers' requests. This module does no I/O."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ledger.budgets.tag_values import is_value
 
 @dataclass(frozen=True, slots=True)
 class LoanWish:
-    """Money that a hold of `hold_pusd`, for a request of the team, needs of one account."""
+    """Money that a hold of `hold_pusd` for a team's request needs on one account."""
 
     account: BudgetAccount
     asked_pusd: int
@@ -19,12 +19,12 @@ class LoanWish:
 
 
 def is_new_value(book: LoanBook, account: BudgetAccount) -> bool:
-    """Return whether it is a value of a tag whose window the desk knows nothing of."""
+    """Return whether the account is a tag value whose window the broker does not know."""
     return not book.is_made(account) and is_value(account.budget_id)
 
 
 def grant_needs(book: LoanBook, wishes: Iterable[LoanWish]) -> list[GrantNeed]:
-    """Return what the host is short of, account by account."""
+    """Return the amounts that the host lacks, by account."""
     by_account: dict[BudgetAccount, list[LoanWish]] = {}
     for wish in wishes:
         by_account.setdefault(wish.account, []).append(wish)
@@ -32,10 +32,10 @@ def grant_needs(book: LoanBook, wishes: Iterable[LoanWish]) -> list[GrantNeed]:
 
 
 def _needs(book: LoanBook, wishes: Sequence[LoanWish]) -> list[GrantNeed]:
-    """Together where all fit, as far as is known; else one by one, and of the rest the least.
+    """Return one need for all wishes if they fit, otherwise one need per wish that fits.
 
-    The wishes are of one account, in their order. The database is the judge: what it has not told
-    yet is asked for the first alone, and what does not fit is asked for all the same.
+    The wishes are of one account, in order. The database decides: of an unknown account only the
+    first wish is requested, and the smallest of the wishes that do not fit is requested too.
     """
     account = wishes[0].account
     room, standing = book.remaining_pusd(account), book.standings.get(account)

@@ -1,9 +1,9 @@
-"""A desk's loans: the host's grants, cut into its workers' slices. Pure bookkeeping.
+"""A broker's loans: the host's grants, split into its workers' slices. No I/O.
 
-Every account is an `escrow.GrantPool` whose holders are journals: what a worker was lent counts as
-gone until it gives it back, or until its journal ended and the books say what it spent. After a
-restart the money of earlier grants is held by nobody known; it becomes free when every worker has
-said what it was lent, or is buried. So no order of crashes lends the same money twice.
+Every account is an `escrow.GrantPool` whose holders are journals. A loan counts as gone until the
+worker returns it, or until its journal has ended and the database has its spending. After a restart
+the holders of earlier grants are unknown. That money becomes free when every worker has declared
+its loans or its journal is closed. So crashes in any order cannot lend the same money twice.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ from dataclasses import replace
 from ledger.budgets.escrow import GrantPool, is_sliced, loan_pusd
 from ledger.budgets.grants import AccountBalance, BudgetAccount
 
-# Holders beside the journals, whose names contain neither.
-GONE = ""  # what ended workers spent
-UNKNOWN = "?"  # grants of before a restart that no worker has accounted for
+# Holders other than journals. Names of journals contain neither character.
+GONE = ""  # spending of ended workers
+UNKNOWN = "?"  # grants from before a restart that no worker has declared
 
 
 class LoanBook:
-    """One host's; `standings` are the accounts as the database last told them."""
+    """The loans of one host. `standings` are the account balances last read from the database."""
 
     def __init__(self) -> None:
         self._pots: dict[BudgetAccount, GrantPool] = {}
@@ -32,7 +32,7 @@ class LoanBook:
         standings: Mapping[BudgetAccount, AccountBalance],
         spent: Mapping[tuple[str, BudgetAccount], int],
     ) -> None:
-        """Begin from the database: `journals` may all have been lent something."""
+        """Start from the database. Any of `journals` may have loans."""
         self._undeclared = set(journals)
         self._spent = dict(spent)
         self.standings = dict(standings)
@@ -44,9 +44,9 @@ class LoanBook:
         self._release_unknown()
 
     def remaining_pusd(self, account: BudgetAccount) -> int:
-        """Return what this host can lend without the database.
+        """Return the amount that this host can lend without the database.
 
-        Not what lies idle beyond a limit that was lowered, as far as the database told of it.
+        Idle money above a lowered limit is left out, as far as the limit is known.
         """
         room, known = self.idle_pusd(account), self.standings.get(account)
         if known is None or known.remaining_pusd >= 0:
@@ -54,11 +54,11 @@ class LoanBook:
         return min(room, max(0, room + known.remaining_pusd))
 
     def idle_pusd(self, account: BudgetAccount) -> int:
-        """Return the part of this host's grant that is lent to nobody."""
+        """Return the part of this host's grant that is not lent."""
         return self._pot(account).remaining_pusd
 
     def lent_pusd(self, account: BudgetAccount) -> int:
-        """Return what workers were lent beyond the spending in the books."""
+        """Return the loans of workers minus booked spending."""
         return sum(
             pusd - self._spent.get((journal, account), 0)
             for journal, pusd in self._pot(account).granted.items()
@@ -66,10 +66,10 @@ class LoanBook:
         )
 
     def at_stake(self, journal: str) -> dict[BudgetAccount, int]:
-        """Return what its worker was lent, at most, beyond what the books say it spent.
+        """Return the maximum that a journal's worker was lent beyond its booked spending.
 
-        A worker of before a restart that has said nothing may have had all that nobody accounts
-        for. May be called from another thread: it reads copies of values that are replaced whole.
+        A worker that has declared nothing since a restart may have all unaccounted money. Other
+        threads may call this: it reads copies of values that are replaced as a whole.
         """
         pots, spent, silent = dict(self._pots), dict(self._spent), set(self._undeclared)
         found = {}
@@ -85,13 +85,13 @@ class LoanBook:
         return found
 
     def is_unaccounted(self, account: BudgetAccount) -> bool:
-        """Whether money may be there that a worker has yet to account for."""
+        """Return whether workers may have undeclared money of the account."""
         return self._pot(account).granted.get(UNKNOWN, 0) > 0
 
     def set_grant(self, account: BudgetAccount, standing: AccountBalance) -> None:
-        """The database changed or confirmed this host's grant.
+        """Apply this host's grant as the database has it.
 
-        Of an account that was forgotten nothing is lent but what was spent.
+        A forgotten account starts with its spending and no other loans.
         """
         pot = self._pots.get(account)
         if pot is None:
@@ -101,14 +101,14 @@ class LoanBook:
         self.standings[account] = standing
 
     def forget_unmade(self, account: BudgetAccount) -> None:
-        """Forget an account that the database did not make: whoever asks of it is refused."""
+        """Forget an account that the database did not make, because its request is refused."""
         if not self.is_made(account) and account in self.standings:
             del self.standings[account], self._pots[account]
 
     def forget_ended(self, start_s: int) -> None:
-        """Forget windows that began before, of which nothing is lent: nobody asks of them again.
+        """Forget windows that began before `start_s` and have no loans.
 
-        If a clock was ahead, somebody does: then the database says what was spent.
+        If a clock was ahead and a window is needed again, the database knows its spending.
         """
         ended = [
             account
@@ -125,14 +125,14 @@ class LoanBook:
             self._spent = {key: pusd for key, pusd in self._spent.items() if key[1] not in gone}
 
     def is_made(self, account: BudgetAccount) -> bool:
-        """Return whether the database has the account, as far as it has told."""
+        """Return whether the database has the account, by its last answer."""
         known = self.standings.get(account)
         return known is not None and known.made
 
     def lend(
         self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int
     ) -> tuple[int, bool]:
-        """Lend at least what is asked (there is room); returns the loan, and if little is left."""
+        """Lend at least `asked_pusd`, which must fit. Return the loan, and if little is left."""
         room = self.remaining_pusd(account)
         assert asked_pusd <= room
         known = self.standings.get(account)
@@ -147,9 +147,9 @@ class LoanBook:
             self._hold(account, journal, pot.granted.get(journal, 0) - pusd)
 
     def declare(self, journal: str, granted: Mapping[BudgetAccount, int]) -> None:
-        """A worker says what it was lent in all, spent money included: that is the truth.
+        """Apply a worker's own statement of its loans, including spent money.
 
-        Of an account that it forgot, it has what the books say it spent there.
+        For an account that the worker left out, its booked spending counts as its loan.
         """
         for account in {*self._pots, *granted}:
             known = self._spent.get((journal, account), 0)
@@ -163,7 +163,7 @@ class LoanBook:
         self._release_unknown()
 
     def apply_spent(self, spent: Mapping[tuple[str, str, int], int]) -> None:
-        """Apply the spending in the books, by journal; called after each applied batch."""
+        """Apply booked spending by journal. Called after each applied batch."""
         for (journal, budget_id, window), pusd in spent.items():
             account = BudgetAccount(budget_id, window)
             pot = self._pots.get(account)
@@ -176,7 +176,7 @@ class LoanBook:
                 self._hold(account, GONE, pot.granted.get(GONE, 0) + pusd)
 
     def close_journal(self, journal: str) -> None:
-        """Its worker is gone and all of it is in the books: what it did not spend is free."""
+        """Free the unspent money of a worker that has ended and whose records are all booked."""
         for account, pot in self._pots.items():
             if journal in pot.granted or (journal, account) in self._spent:
                 spent = self._spent.pop((journal, account), 0)
@@ -189,7 +189,7 @@ class LoanBook:
         self._release_unknown()
 
     def _release_unknown(self) -> None:
-        """Once nobody is missing, what no one accounted for was not lent."""
+        """Free money that no worker declared, once every worker has declared its loans."""
         if self._undeclared:
             return
         for account, pot in self._pots.items():

@@ -1,12 +1,12 @@
-"""Open claims: what providers may bill beyond what was booked, counted beside what was spent.
+"""Open claims: charges that providers may bill beyond the booked cost.
 
-The plausible part of a claim narrows the budgets that its attempt was counted on, in the windows of
-its holds, until the claim is reconciled. It is not spending: no grant covers it and nothing is
-booked by it. A window's `claimed_pusd` is the sum of its claims' `counted_pusd`, always.
+The plausible part of a claim reduces the budgets of its attempt, in the windows of its holds, until
+the claim is reconciled. A claim is not spending: no grant covers it and nothing is booked. A
+window's `claimed_pusd` always equals the sum of its claims' `counted_pusd`.
 
-Whatever changes claims, or which windows they count in, is one at a time (`serialize_claims`) and
-takes its locks in one order: that one, then claims, then windows in `account_order`, which holds
-for grants and the writer, too.
+Changes of claims and of the windows that they count in run one at a time (`serialize_claims`). They
+lock in one order: that lock, then claims, then windows in `account_order`, as grants and the writer
+do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ from ledger.orm.books import AttemptRow, ClaimRow
 from ledger.orm.budgets import BudgetWindowRow, HoldRow
 from ledger.orm.types import exact_sum
 
-BILLED: Final = "billed"  # an invoice of its day was posted: what it covers goes on counting
-WAIVED: Final = "waived"  # a person decided that it is not owed: nothing counts
+BILLED: Final = "billed"  # an invoice of its day was posted: the covered part still counts
+WAIVED: Final = "waived"  # a person decided that it is not owed: it counts nothing
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """The settlement of a claim between people: how, by whom and when."""
+    """The settlement of a claim by people: how, when and by whom."""
 
     word: str  # BILLED | WAIVED
     at_us: int
@@ -34,9 +34,9 @@ class Resolution(msgspec.Struct, frozen=True):
 
 
 class BudgetClaim(msgspec.Struct, frozen=True):
-    """One claim with what its attempt says of it. Money in pico-USD.
+    """One claim with data of its attempt. Money in pico-USD.
 
-    `plausible_pusd` is None where the record did not say: such a claim counts nothing.
+    `plausible_pusd` is `None` if the record did not state it: such a claim counts nothing.
     """
 
     attempt_id: str
@@ -59,7 +59,7 @@ class BudgetClaim(msgspec.Struct, frozen=True):
 
 
 def claimed_by_window(connection: Connection) -> dict[tuple[str, int], int]:
-    """Return what claims count, by budget and start of the window; without those of nothing."""
+    """Return the counted claims by budget and window start, without zero amounts."""
     query = (
         select(HoldRow.budget_id, HoldRow.window, exact_sum(ClaimRow.counted_pusd))
         .join(ClaimRow, ClaimRow.attempt_id == HoldRow.attempt_id)
@@ -82,7 +82,7 @@ def claims_of(connection: Connection, attempts: Sequence[str]) -> list[BudgetCla
 def provider_claims(
     connection: Connection, provider: str, *, locked: bool = True
 ) -> list[BudgetClaim]:
-    """Return all claims of a provider; `locked` until the transaction ends."""
+    """Return all claims of a provider; with `locked`, locked until the transaction ends."""
     query = _SELECT.where(AttemptRow.provider == provider).order_by(ClaimRow.attempt_id)
     if locked:
         query = query.with_for_update(of=ClaimRow)
@@ -92,7 +92,7 @@ def provider_claims(
 def list_claims(
     connection: Connection, team: str | None, *, whole: bool, limit: int
 ) -> list[BudgetClaim]:
-    """Return claims, the newest first; `whole`: those that are resolved, too."""
+    """Return claims, newest first. `whole` includes resolved ones."""
     query = _SELECT
     if team is not None:
         query = query.where(AttemptRow.team_id == team)
@@ -105,9 +105,9 @@ def list_claims(
 def resolve_claims(
     connection: Connection, counted: Mapping[str, int], resolution: Resolution
 ) -> None:
-    """Say of claims how they were settled, and what of each still counts, by attempt.
+    """Store how claims were settled, and the amount that each still counts, by attempt.
 
-    They are of `claims_of` or `provider_claims` in the same transaction.
+    Read them with `claims_of` or `provider_claims` in the same transaction.
     """
     replace_resolutions(connection, settled=counted, reopened={}, resolution=resolution)
 
@@ -119,7 +119,7 @@ def replace_resolutions(
     reopened: Mapping[str, int],
     resolution: Resolution,
 ) -> None:
-    """Settle some claims and open others again, with what of each counts, by attempt."""
+    """Settle some claims and reopen others, with the amount that each counts, by attempt."""
     recount_claims(connection, {**settled, **reopened})
     says = resolution.word, resolution.at_us, resolution.by
     for names, (word, at_us, by) in ((settled, says), (reopened, (None, None, None))):
@@ -132,7 +132,7 @@ def replace_resolutions(
 
 
 def recount_claims(connection: Connection, counted: Mapping[str, int]) -> None:
-    """Let each of these claims count so much from now, and their windows follow."""
+    """Set the amount that each of these claims counts, and update their windows."""
     if not counted:
         return
     rows = [{"of_attempt": name, "counted": counted[name]} for name in sorted(counted)]
@@ -146,9 +146,9 @@ def recount_claims(connection: Connection, counted: Mapping[str, int]) -> None:
 
 
 def serialize_claims(connection: Connection) -> None:
-    """Wait until nobody else changes claims or what they count in; until the transaction ends.
+    """Wait for other changes of claims, and lock them out until the transaction ends.
 
-    Called before any claim or window is read or locked. SQLite has one writer at a time anyway.
+    Call this before any claim or window is read or locked. SQLite has one writer at a time anyway.
     """
     if connection.dialect.name == "postgresql":
         name = func.hashtext("claims and the windows that they count in")
@@ -156,9 +156,9 @@ def serialize_claims(connection: Connection) -> None:
 
 
 def stop_counting(connection: Connection, attempts: Sequence[str]) -> None:
-    """Let claims of these attempts count nothing: they leave the books.
+    """Set the counted amount of these attempts' claims to zero, because they leave the ledger.
 
-    All of them at once: groups would each lock their windows in an order of their own.
+    All at once: separate groups would each lock their windows in their own order.
     """
     claims: list[str] = []
     for some in in_groups(attempts):
@@ -168,9 +168,9 @@ def stop_counting(connection: Connection, attempts: Sequence[str]) -> None:
 
 
 def heal_windows(engine: Engine) -> int:
-    """Set what is claimed of each window to its claims' sum; returns how many said otherwise.
+    """Set each window's claimed amount to the sum of its claims. Return how many were wrong.
 
-    A host of an earlier release takes claims out of the books and leaves the window as it was.
+    A host of an earlier release removes claims without updating their windows.
     """
     with reading(engine) as connection:
         table = BudgetWindowRow
@@ -190,7 +190,7 @@ def heal_windows(engine: Engine) -> int:
 
 
 def _total_windows(connection: Connection, attempts: Sequence[str]) -> None:
-    """Bring each window of the attempts' holds to its claims' sum."""
+    """Set the claimed amount of the attempts' windows to the sum of their claims."""
     windows: set[tuple[str, int]] = set()
     for some in in_groups(attempts):
         query = select(HoldRow.budget_id, HoldRow.window).where(HoldRow.attempt_id.in_(some))
@@ -199,7 +199,7 @@ def _total_windows(connection: Connection, attempts: Sequence[str]) -> None:
 
 
 def _total(connection: Connection, windows: set[tuple[str, int]]) -> None:
-    """Lock each window, and set what is claimed of it to its claims' sum."""
+    """Lock each window, and set its claimed amount to the sum of its claims."""
     table = BudgetWindowRow
     here = and_(table.budget_id == bindparam("of_budget"), table.window == bindparam("of_window"))
     locked = select(table.claimed_pusd).where(here).with_for_update()

@@ -1,11 +1,11 @@
-"""Which part of a limit of a minute each host may let in, in the database that all hosts share.
+"""Shares of per-minute rate limits: the part of each limit that one host may admit.
 
-A host lets in no more than its part in any 60 seconds, and a limit's parts never add up to more
-than the limit: they grow only while the limit's row is locked, and shrink by as much as lies idle,
-so no minute has more than its limit however parts wander. A host holds its parts by a lease that
-it renews. One that did not for so long that all it let in is forgotten has lost them to others,
-but for what it keeps: that goes on where the database is away, and is lost after `KEPT_S`.
-Times between hosts are the database's own.
+A host admits at most its share in any 60 seconds, and a limit's shares never exceed the limit: they
+grow only while the limit's row is locked, and shrink only by what is idle. So no minute exceeds its
+limit, however shares move. A host holds its shares by a lease that it renews. Once a lease has
+lapsed for so long that its admissions no longer count, other hosts take the shares, except for the
+kept part. The host goes on with its kept part if the database is away, and loses it after `KEPT_S`.
+Times between hosts are the database's.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,22 +31,22 @@ from ledger.orm.rates import RateAccountRow, RateHostRow, RatePartRow
 from ledger.upserts import insert_into
 
 LEASE_S = 5
-FORGOTTEN_S = 61  # all that was let in before it counts no more
-MARGIN_S = 1  # between asking whether a lease holds and counting what it let in
+FORGOTTEN_S = 61  # older admissions no longer count
+MARGIN_S = 1  # time between checking the lease and counting an admission
 TAKEN_OVER_S = LEASE_S + FORGOTTEN_S + MARGIN_S
 KEPT_S = 3600
-WANTED_S = 2  # a wish that is older is of somebody who gave up, or died
+WANTED_S = 2  # older needs are of a host that gave up or died
 _US = 1_000_000
 Pair = tuple[int, int]  # requests, tokens
 Limits = tuple[int | None, int | None]
 
 
 class LeaseLapsed(Exception):
-    """The host has no lease: what it believes of its parts may be out of date."""
+    """The host has no lease, so its shares may be outdated."""
 
 
 class RateShare(NamedTuple):
-    """One host's part of one limit."""
+    """One host's share of one limit: the limits, the held part and the kept part."""
 
     limits: Limits
     held: Pair
@@ -54,7 +54,7 @@ class RateShare(NamedTuple):
 
 
 class RateShareNeed(NamedTuple):
-    """`target`: what the host must be allowed in all for what it wants to let in."""
+    """The need of one limit. `target` is the total that the host wants to admit."""
 
     name: str
     limits: Limits
@@ -62,9 +62,10 @@ class RateShareNeed(NamedTuple):
 
 
 def grown(limit: int, mine: int, others: int, target: int, hosts: int) -> int:
-    """A part after its host asked for `target`; never so much that parts exceed the limit.
+    """Return a host's share after it asked for `target`. The sum stays within the limit.
 
-    Up to an even part at once, so that the next host finds its own; beyond it half of what is left.
+    Up to an even share is granted at once, so that the next host finds its own; above that, half of
+    the rest is granted.
     """
     mine = max(0, min(mine, limit - others))
     free, missing = max(0, limit - others - mine), target - mine
@@ -75,7 +76,7 @@ def grown(limit: int, mine: int, others: int, target: int, hosts: int) -> int:
 
 
 class RateShares:
-    """One host's; every method is one short transaction."""
+    """One host's shares in the database. Every method is one short transaction."""
 
     def __init__(
         self,
@@ -87,7 +88,10 @@ class RateShares:
         self._engine, self._holder, self._host, self._clock_us = engine, holder, host, clock_us
 
     def renew(self) -> tuple[int, bool]:
-        """Return the hosts alive, and whether the lease lapsed: then read `own_shares` again."""
+        """Renew the lease. Return the number of live hosts, and whether the lease had lapsed.
+
+        After a lapse, read `own_shares` again.
+        """
         with self._engine.begin() as connection:
             found = self._own_row(connection)
             now_us = self._clock_us(connection)
@@ -110,9 +114,9 @@ class RateShares:
             }
 
     def grow(self, needs: Iterable[RateShareNeed]) -> tuple[int, dict[str, RateShare]]:
-        """Ask for more. Return the number of live hosts and this host's shares.
+        """Ask for larger shares. Return the number of live hosts and this host's shares.
 
-        What is missing is noted, for others to give.
+        Missing amounts are recorded, so that other hosts release them.
         """
         with self._engine.begin() as connection:
             now_us = self._check_lease(connection)
@@ -122,7 +126,7 @@ class RateShares:
             return hosts, parts
 
     def wanted_by_others(self) -> dict[str, Pair]:
-        """Return what others miss of limits that this host has a part of."""
+        """Return the amounts that other hosts lack, for limits of which this host has a share."""
         mine = aliased(RatePartRow)
         query = (
             select(
@@ -144,7 +148,7 @@ class RateShares:
             return {name: (int(requests), int(tokens)) for name, requests, tokens in rows}
 
     def write_shares(self, parts: Mapping[str, RateShare]) -> None:
-        """Write parts as they are on this host by now: never more than they were here."""
+        """Write this host's current shares, which must not be above the stored ones."""
         with self._engine.begin() as connection:
             self._check_lease(connection)
             for name, part in sorted(parts.items()):
@@ -152,7 +156,7 @@ class RateShares:
                 connection.execute(update(RatePartRow).where(self._is(name)).values(_columns(part)))
 
     def release_shares(self, parts: Mapping[str, RateShare]) -> None:
-        """Release shares as `write_shares` does; a host that wants them asks again."""
+        """Release shares like `write_shares`, and clear what other hosts recorded as missing."""
         with self._engine.begin() as connection:
             self._check_lease(connection)
             for name, part in sorted(parts.items()):
@@ -166,13 +170,19 @@ class RateShares:
                 connection.execute(update(RatePartRow).where(others).values(wanted_us=None))
 
     def release_all(self) -> None:
-        """Keep nothing: when all that was let in is forgotten, it is others'."""
+        """Give up the kept parts.
+
+        Other hosts take the shares once this host's admissions no longer count.
+        """
         with self._engine.begin() as connection:
             mine = update(RatePartRow).where(RatePartRow.holder == self._holder)
             connection.execute(mine.values(kept_requests=0, kept_tokens=0, wanted_us=None))
 
     def take_over(self) -> int:
-        """Leave hosts that are gone only what they keep, and after `KEPT_S` nothing; how many."""
+        """Reduce the shares of dead hosts to the kept part, and to nothing after `KEPT_S`.
+
+        Returns the number of dead hosts.
+        """
         with self._engine.begin() as connection:
             now_us = self._clock_us(connection)
             query = (
@@ -234,7 +244,7 @@ class RateShares:
         return part
 
     def _own_row(self, connection: Connection) -> int | None:
-        """When this host renewed last, its row locked: nobody takes its parts over meanwhile."""
+        """Lock this host's row, against a takeover, and return the time of its last renewal."""
         query = select(RateHostRow.renewed_us).where(RateHostRow.holder == self._holder)
         return connection.execute(query.with_for_update()).scalar_one_or_none()
 
@@ -254,7 +264,7 @@ def _alive(connection: Connection, now_us: int) -> int:
 
 
 def _lock_account(connection: Connection, name: str) -> None:
-    """Parts of this limit change by nobody else until the transaction ends."""
+    """Lock the shares of this limit until the transaction ends."""
     add = insert_into(connection, RateAccountRow).on_conflict_do_nothing()
     connection.execute(add, [{"name": name}])
     query = select(RateAccountRow.name).where(RateAccountRow.name == name)

@@ -1,8 +1,8 @@
-"""The budget scopes: everything that a budget or a rate limit can be set on, one entry each.
+"""The budget scopes: everything that a budget or a rate limit can be set on.
 
-`SCOPE_KINDS` is the only list of them. Admission names the scopes of an attempt with it, a new
-budget finds the attempts that it missed, and the configuration checks what a file may say. A new
-scope of something that an attempt has is one entry, at the end, with the next `width`.
+`SCOPE_KINDS` is the only list of them. Admission uses it to name an attempt's scopes, a new budget
+to find earlier attempts, and the configuration to check names. A new scope of a property that
+attempts already have is one entry at the end, with the next `width`.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,9 +16,9 @@ EACH = "*"  # the name of a default: of each user, of each value of a tag
 
 
 class Payer(Protocol):
-    """Identity of the key that asks: `ledger.identity.keyring.Identity`, or an open record.
+    """Identity behind a request: `ledger.identity.keyring.Identity`, or an open record.
 
-    `counts_on`: other keys whose budgets bind this one, too.
+    `counts_on` are other keys whose budgets also bind this one.
     """
 
     @property
@@ -36,7 +36,7 @@ class Payer(Protocol):
 
 
 class Destination(Protocol):
-    """The target of an attempt: `gateway.fleet.fleet.Target`, or the record of one."""
+    """Target of an attempt: `gateway.fleet.fleet.Target`, or the record of one."""
 
     @property
     def provider(self) -> str | None: ...
@@ -45,7 +45,7 @@ class Destination(Protocol):
 
 
 class NameRule(Enum):
-    """Rule for the name behind the prefix."""
+    """Rule for the name after the prefix."""
 
     NONE = auto()  # the prefix is the whole scope
     IDENTITY = auto()  # printable text of at most 128 characters
@@ -56,15 +56,15 @@ class NameRule(Enum):
 
 
 class BudgetReader(Enum):
-    """Holds who is told of a budget beside the people who run the house."""
+    """Keys that may see a budget, besides the operators."""
 
-    OWNER = auto()  # a key that bears this name itself is told all, another what is left
-    SHARER = auto()  # each key that it binds is told what is left
-    NOBODY = auto()  # a key is told whether anything is left
+    OWNER = auto()  # a key with this name sees everything, other keys the remaining amount
+    SHARER = auto()  # each key that it binds sees the remaining amount
+    NOBODY = auto()  # a key only sees whether anything remains
 
 
 class AttemptRows(Enum):
-    """Which attempts in the books fall under a scope."""
+    """Kind of condition that selects the attempts of a scope."""
 
     ALL = auto()
     EXTERNAL = auto()  # those of a provider that is not simulated
@@ -76,11 +76,11 @@ class AttemptRows(Enum):
 class BudgetScope:
     """One kind of scope.
 
-    `of_request` returns the names that a request falls under wherever it goes, `of_target` those
-    of an attempt at a target; "" stands for a scope without a name. `width` orders the scopes from
-    the widest to the narrowest: hosts lock them in this order, so it never changes. A budget on
-    `team:*` is one for each team, if `for_each`; on `tag:run=*` one for each value. `own_name`
-    returns the name that a key bears itself, None for a key without one: of `OWNER` alone.
+    `of_request` returns the names that a request has at any target, `of_target` those that an
+    attempt has because of its target; "" is a scope without a name. `width` orders scopes from the
+    widest to the narrowest. Hosts lock in this order, so it never changes. With `for_each`, a
+    budget on `team:*` is one for each team; `tag:run=*` is one for each value. `own_name` returns
+    the key's own name, `None` for a key without one; it is set only for `OWNER`.
     """
 
     prefix: str
@@ -97,12 +97,12 @@ class BudgetScope:
 
     @property
     def limits_rates(self) -> bool:
-        """Whether a rate limit can be set on it: it is known before the request goes anywhere."""
+        """Return whether a rate limit can be set on it: it is known before a target is chosen."""
         return self.of_request is not None
 
     @property
     def is_of_keys(self) -> bool:
-        """Whether the ledger's keys bear its names: people, teams and tags, but no model."""
+        """Return whether keys of the ledger have its names: people, teams and tags, not models."""
         return self.of_request is not None and self.name_rule not in (
             NameRule.NONE,
             NameRule.MODEL,
@@ -110,7 +110,7 @@ class BudgetScope:
 
     @property
     def is_one_name(self) -> bool:
-        """Whether it is a text that a request has before it goes anywhere, as a condition asks."""
+        """Return whether it is one text that a request has before a target is chosen."""
         return self.of_request is not None and self.name_rule not in (NameRule.NONE, NameRule.TAG)
 
     def scope(self, name: str) -> str:
@@ -192,23 +192,23 @@ VALUE_KINDS = prefixes(lambda kind: kind.name_rule is NameRule.TAG)
 
 
 def request_scopes(payer: Payer, model: str) -> tuple[str, ...]:
-    """Return the scopes of a request, wherever it goes."""
+    """Return the scopes that a request has at any target."""
     return tuple([kind.scope(name) for kind, names in _OF_REQUEST for name in names(payer, model)])
 
 
 def team_of(scopes: Iterable[str]) -> str:
-    """Return the team of a request by its scopes, "" where none is named."""
+    """Return the team among a request's scopes, "" without one."""
     begin = TEAM.scope("")
     return next((name.removeprefix(begin) for name in scopes if name.startswith(begin)), "")
 
 
 def target_scopes(target: Destination) -> tuple[str, ...]:
-    """Return the scopes that an attempt has for its target alone."""
+    """Return the scopes that an attempt has because of its target."""
     return tuple([kind.scope(name) for kind, names in _OF_TARGET for name in names(target)])
 
 
 def valued_tag(scope: str) -> str | None:
-    """Return `run` for `tag:run=*`, the default of each value; None for what is no such default."""
+    """Return `run` for `tag:run=*`, `None` for other scopes."""
     kind, _, name = scope.partition(":")
     tag, equals, value = name.partition("=")
     return tag if kind in VALUE_KINDS and equals and value == EACH else None

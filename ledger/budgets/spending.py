@@ -1,4 +1,4 @@
-"""Which attempts a budget counts, and on which account: by its scope, as admission names scopes."""
+"""The attempts that a budget counts, and their accounts, by the scopes of admission."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,12 +34,13 @@ from ledger.orm.identity import KeyRow
 
 @dataclass(frozen=True, slots=True)
 class CountedAttempts:
-    """`rows` are attempts, once for each account that they count on; `where` says which of them.
+    """Attempts that a budget counts.
 
-    `names`: what the books named them by beside the scope's own name: keys, snapshots of a model.
+    `rows` has an attempt once for each account that it counts on; `where` selects from them.
+    `names` are further names in the database beside the scope's own: keys, or snapshots of a model.
     """
 
-    rows: Any  # attempts, or a join of them: what a SELECT may be from
+    rows: Any  # attempts, or a join of them: the FROM clause
     account: ColumnElement[str]
     where: ColumnElement[bool]
     names: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ class CountedAttempts:
 def scope_spending(
     connection: Connection, scope: str, budget_id: str, window: CalendarWindow
 ) -> CountedAttempts:
-    """Return the attempts of one scope. Raises `EscrowError` for a scope that there is not."""
+    """Return the attempts of one scope. Raises `EscrowError` for an unknown scope."""
     where, names = _of_scope(connection, scope, window)
     return CountedAttempts(AttemptRow, literal(budget_id, String), where, names)
 
@@ -56,9 +57,9 @@ def scope_spending(
 def default_spending(
     connection: Connection, default: BudgetLine, values: Iterable[str]
 ) -> CountedAttempts:
-    """Return the attempts of everybody whom a default may bind, each on the account of its name.
+    """Return the attempts that a default may bind, each on the account of its name.
 
-    `values`: those of its tag that are counted (`first_values`).
+    `values` are the counted values of its tag (`first_values`).
     """
     prefix, end = default.scope.removesuffix(EACH), literal(f"@{default.period}", String)
     name = valued_tag(default.scope)
@@ -75,7 +76,7 @@ def default_spending(
 
 
 def sharers_of(connection: Connection, kind: BudgetScope) -> dict[str, list[str]]:
-    """By key, the others that count on its budgets; of nothing but keys there are any."""
+    """Return, by key, other keys that count on its budgets; empty for other kinds of scopes."""
     found: dict[str, list[str]] = {}
     if kind.column == AttemptRow.key_id.key:
         query = select(KeyRow.id, KeyRow.counts_on).where(KeyRow.counts_on.is_not(None))
@@ -86,7 +87,7 @@ def sharers_of(connection: Connection, kind: BudgetScope) -> dict[str, list[str]
 
 
 def column_of(kind: BudgetScope) -> Stored[Any]:
-    """Return the column of attempts that names the kind."""
+    """Return the column of attempts that holds this kind's names."""
     assert kind.column is not None, f"attempts have no column for `{kind.prefix}:`"
     found: Stored[Any] = getattr(AttemptRow, kind.column)
     return found
@@ -95,10 +96,10 @@ def column_of(kind: BudgetScope) -> Stored[Any]:
 def first_values(
     connection: Connection, name: str, window: CalendarWindow, *, after: int = 0
 ) -> dict[str, str]:
-    """Return the values of a tag in the window, with the team that each counts in the share of.
+    """Return a tag's values in the window, each with the team in whose share it counts.
 
-    A team has as many as it may have, the first by their names. `after`: of attempts with a greater
-    number alone.
+    Each team has at most `VALUES_MOST` values, the first by name. Only attempts with a number above
+    `after` are read.
     """
     tag = _tags(connection, AttemptRow.tags)
     values = (
@@ -120,7 +121,7 @@ def first_values(
 
 
 def _listed(connection: Connection, values: Iterable[str]) -> Select[str]:
-    """Select these values, which are more than a statement may have parameters."""
+    """Return a SELECT of these values, which may be more than a statement's parameters."""
     is_postgresql = connection.dialect.name == "postgresql"
     rows = func.json_array_elements_text if is_postgresql else func.json_each
     listed = rows(literal([*values], JSON)).table_valued(column("value", String))
@@ -130,7 +131,7 @@ def _listed(connection: Connection, values: Iterable[str]) -> Select[str]:
 def _of_scope(
     connection: Connection, scope: str, window: CalendarWindow
 ) -> tuple[ColumnElement[bool], tuple[str, ...]]:
-    """Which attempts fall under a scope, as admission names the scopes of an attempt."""
+    """Return the condition for the attempts of a scope, and their further names."""
     prefix, _, name = scope.partition(":")
     kind = BY_PREFIX.get(prefix)
     if kind is None:
@@ -152,7 +153,7 @@ def _of_scope(
 def _snapshots(
     connection: Connection, kind: BudgetScope, name: str, window: CalendarWindow
 ) -> list[str]:
-    """Models of the window that count on a model's budgets, too."""
+    """Return the models of the window that also count on this model's budgets."""
     model = AttemptRow.model
     if kind.column != model.key or "/" not in name:
         return []
@@ -169,7 +170,7 @@ def _snapshots(
 
 
 def _tag_condition(connection: Connection, name: str) -> ColumnElement[bool]:
-    """Attempts with a tag of that name, or of that name and value: `app` or `app=web`."""
+    """Return the condition for attempts with a tag, or a tag and value: `app` or `app=web`."""
     tag = _tags(connection, AttemptRow.tags)
     both = tag.c.key + "=" + tag.c.value
     return exists(select(literal(1)).select_from(tag).where(or_(tag.c.key == name, both == name)))

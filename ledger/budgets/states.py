@@ -1,8 +1,8 @@
-"""The state of every budget in the window of an instant: spent, held, left, and its end.
+"""The state of every budget at one time: spent, held and remaining amounts.
 
-A default (`user:*`) is followed by everybody whom it binds and who has spent in that window; of the
-values of a tag, which clients name, only those with the least left follow, and the default says how
-many there are.
+After a default (`user:*`) come all accounts that it binds and that spent in the window. Clients
+choose the values of a tag, so only the values with the least left follow, and the default states
+how many there are.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,7 +33,7 @@ VALUES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class BoundAccounts:
-    """All whom a default binds and who have a window; `exhausted` of them have nothing left."""
+    """All accounts with a window that a default binds. `exhausted` of them have nothing left."""
 
     accounts: int
     exhausted: int
@@ -43,11 +43,11 @@ class BoundAccounts:
 
 @dataclass(frozen=True, slots=True)
 class BudgetState:
-    """`line`: what binds the account, its own budget or a default. Money in pico-USD.
+    """The state of one account. `line` is the budget that binds it. Money in pico-USD.
 
-    `held_pusd`: what requests under way may cost at most. `alerts`: shares of the limit (parts per
-    million) that were reached in the window. `claimed_pusd`: what providers may bill beyond what
-    was spent; it narrows the budget and is not spent. `bound`: of a default alone.
+    `held_pusd` is the maximum cost of open requests. `alerts` are the thresholds (parts per million
+    of the limit) reached in the window. `claimed_pusd` is what providers may bill beyond spending;
+    it reduces the budget and is not spent. `bound` is set only for a default.
     """
 
     account: str
@@ -61,7 +61,7 @@ class BudgetState:
 
     @property
     def used_pusd(self) -> int:
-        """All that is not left: spent, held or claimed."""
+        """Return the amount that is spent, held or claimed."""
         return self.spent_pusd + self.held_pusd + self.claimed_pusd
 
     @property
@@ -70,28 +70,28 @@ class BudgetState:
 
     @property
     def is_default(self) -> bool:
-        """The default itself, which nobody spends."""
+        """Return whether this is a default itself, which has no spending."""
         return is_default(self.scope)
 
     @property
     def default(self) -> str | None:
-        """The default that binds the account in the place of a budget of its own."""
+        """Return the default that binds the account, `None` if the account has its own budget."""
         return None if self.account == self.line.id else self.line.id
 
     @property
     def is_value(self) -> bool:
-        """Return whether it is one of a tag's values, and has no budget of its own."""
+        """Return whether this is a tag value without a budget of its own."""
         return self.default is not None and valued_tag(self.line.scope) is not None
 
     @property
     def remaining_pusd(self) -> int:
-        """Below zero where a soft budget is overspent."""
+        """Return the remaining amount, negative for an overspent soft budget."""
         return self.line.limit_pusd - self.used_pusd
 
     def forecast_pusd(self, at_us: int) -> int | None:
-        """Return what counts on the limit at the window's end if its rest goes as it went so far.
+        """Return the amount used at the window's end if spending goes on at the same rate.
 
-        Claims count as they stand. None early in the window.
+        Claims count as they are. `None` in the first twentieth of the window.
         """
         whole_us = (self.window.end_s - self.window.start_s) * US
         passed_us = min(whole_us, at_us - self.window.start_s * US)
@@ -103,7 +103,10 @@ class BudgetState:
 def budget_states(
     connection: Connection, at_us: int, also: Collection[str] = ()
 ) -> list[BudgetState]:
-    """Those in force, by their names. `also`: scopes told of also before they spent anything."""
+    """Return the states of budgets in force, by id.
+
+    `also` are scopes to include before they have spent anything.
+    """
     budgets = BoundBudgets(connection)
     return [
         state
@@ -144,7 +147,7 @@ def _of(
         .group_by(HoldRow.budget_id)
     )
     held = {row[0]: row[1] for row in connection.execute(holds)}
-    # What is under way since before the budget stands behind the grant of no host.
+    # Requests that were open before the budget existed count in the grant of no host.
     nobody = select(GrantRow.budget_id, GrantRow.granted_pusd, GrantRow.spent_pusd).where(
         owed_by, GrantRow.window == window.start_s, GrantRow.host == NO_HOST
     )
@@ -175,7 +178,7 @@ def _of(
 def _counted(
     found: Sequence[BudgetState], bound: BudgetLine, also: Collection[str]
 ) -> list[BudgetState]:
-    """Return a default that says how many it binds, with these; of values, with the worst."""
+    """Return a default with the counts of its accounts, then these; for a tag only the worst."""
     (default,) = (state for state in found if state.account == bound.id)
     bound_states = [state for state in found if state.account != bound.id]
     counts = BoundAccounts(

@@ -1,9 +1,9 @@
-"""Values of tags, which clients name: their windows are made at the first hold, some for each team.
+"""Windows of tag values, which clients choose: made at the first hold, limited per team.
 
-A window of `tag:run=*` belongs to the team whose request named its value first, and a team has at
-most `VALUES_MOST` of one tag in one window: whoever makes up values without end uses up the share
-of their own team alone. Nothing is made for a hold that is refused, here or by another budget.
-Two hosts that count at the same instant may each add one more.
+A window of `tag:run=*` belongs to the team whose request first named the value, and a team has at
+most `VALUES_MOST` values of one tag per window. So a client that invents values uses up only its
+own team's share. No window is made for a hold that is refused, here or by another budget. Two hosts
+that count at the same time may each add one value too many.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from ledger.orm.budgets import BudgetWindowRow
 
 @dataclass(frozen=True, slots=True)
 class ValueNeed:
-    """A window that a hold of `hold_pusd` wants, for a request of the team."""
+    """A window that a hold of `hold_pusd` needs, for a team's request."""
 
     budget_id: str
     window: int
@@ -38,7 +38,7 @@ class ValueNeed:
 
 
 def is_value(budget_id: str) -> bool:
-    """Return whether it is the account of one value of a tag: `tag:run=42@day`."""
+    """Return whether this is the account of one tag value: `tag:run=42@day`."""
     default = default_of(budget_id)
     return default is not None and valued_tag(scope_of(default)) is not None
 
@@ -48,11 +48,11 @@ def refused_values(
     needs: Iterable[ValueNeed],
     together: Collection[Collection[tuple[str, int]]] = (),
 ) -> dict[tuple[str, int], int | None]:
-    """Return the windows that are not to be made, each with the limit that is too low for it.
+    """Return the windows that must not be made, each with the limit that is too low.
 
-    The limit is 0 where the team has as many values as it may have, and None where nothing but
-    another window of its hold is in the way. `together`: the windows that each hold wants at once;
-    a new one is made for a hold of which none is refused. What was made is refused by nothing here.
+    The limit is 0 if the team has the maximum number of values, and `None` if only another window
+    of the same hold is refused. `together` lists the windows that each hold needs at once: a new
+    window is made only for a hold without refusals. Existing windows are never refused here.
     """
     new: set[tuple[str, int]] = set()
     refused: dict[tuple[str, int], int | None] = {}
@@ -82,7 +82,7 @@ def refused_values(
 
 
 def owner_of(connection: Connection, budget_id: str, team: str) -> str | None:
-    """Return whose share a new window counts in; None where it is a budget of its own."""
+    """Return the team in whose share a new window counts, `None` for a budget of its own."""
     if not is_value(budget_id) or BoundBudgets(connection, [budget_id]).is_own(budget_id):
         return None
     return team
@@ -95,7 +95,7 @@ def _is_made(connection: Connection, key: tuple[str, int]) -> bool:
 
 
 def _values(connection: Connection, default_id: str, team: str, window: int) -> int:
-    """Return how many values of the default's tag the team has, at most `VALUES_MOST`."""
+    """Return the number of the team's values of the default's tag, at most `VALUES_MOST`."""
     table = BudgetWindowRow
     values = (
         select(table.window)

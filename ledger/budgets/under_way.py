@@ -1,9 +1,9 @@
-"""Attempts that a budget found under way when it was declared, or that nobody had read yet.
+"""Attempts that were open, or not yet read, when a budget was declared.
 
-They were sent without a hold on it, and count in it all the same: at their bound until they end. A
-writer compares each open record with the budgets in force, since its worker may have learned of
-them late. No host was granted that money: it stands behind `NO_HOST`, as what was spent before.
-What is held in a window of a calendar that the budget had before counts as if it held nothing.
+They were sent without a hold on the budget, but count in it: at their bound until they end. The
+writer compares each open record with the budgets in force, because its worker may have learned of
+them late. That money was granted to no host: it is part of the grant of `NO_HOST`, like earlier
+spending. A hold in a window of the budget's previous calendar counts as zero.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from ledger.budgets.windows import Period, window_at
 from ledger.journals.records import AttemptOpened, Hold
 from ledger.orm.budgets import NO_HOST, BudgetVersionRow, BudgetWindowRow, GrantRow
 
-NAMES_LIMIT = 4096  # sets of scopes whose budgets are remembered
+NAMES_LIMIT = 4096  # sets of scopes whose budgets are cached
 _US = 1_000_000
 _NEWEST = select(func.max(BudgetVersionRow.seq))
 _SINCE = select(BudgetVersionRow.budget_id, func.max(BudgetVersionRow.recorded_us)).group_by(
@@ -27,9 +27,9 @@ _SINCE = select(BudgetVersionRow.budget_id, func.max(BudgetVersionRow.recorded_u
 
 
 class BookedChange(NamedTuple):
-    """A change of a window's spending and of the grant of `NO_HOST` there.
+    """A change of a window's spending and of its grant of `NO_HOST`.
 
-    `counted_pusd`: what is spent behind no grant at all, while the budget is soft.
+    `counted_pusd` is spent without any grant, while the budget is soft.
     """
 
     spent_pusd: int = 0
@@ -45,14 +45,14 @@ class BookedChange(NamedTuple):
 
 
 class SplitHolds(NamedTuple):
-    """The holds of an attempt: those that it was sent with, and what it owes beside them."""
+    """The holds of an attempt: those that it was sent with, and those booked later."""
 
     held: tuple[Hold, ...]
     booked: tuple[Hold, ...] = ()
 
 
 class BudgetsInForce:
-    """The declared budgets, read again when they changed; one per writer."""
+    """The declared budgets of one writer, read again after changes."""
 
     def __init__(self) -> None:
         self._newest: int | None = None
@@ -62,7 +62,7 @@ class BudgetsInForce:
         self._starts: dict[tuple[str, int], bool] = {}
 
     def refresh(self, connection: Connection) -> None:
-        """Look before records are read; until the transaction ends nothing is declared."""
+        """Read changed budgets before records are read, and lock out declarations until commit."""
         serialize_declarations(connection, shared=True)
         newest = connection.execute(_NEWEST).scalar_one()
         if newest == self._newest:
@@ -74,7 +74,7 @@ class BudgetsInForce:
         self._newest = newest
 
     def split(self, opened: AttemptOpened) -> SplitHolds:
-        """Return the holds of a new attempt, with those that its budgets miss."""
+        """Return the holds of a new attempt, and the holds that it lacks."""
         if self._newest is None:
             return SplitHolds(opened.holds)
         held = {hold.scope: hold for hold in opened.holds}
@@ -104,7 +104,7 @@ class BudgetsInForce:
         return SplitHolds(tuple(held.values()), tuple(booked))
 
     def _is_of_calendar(self, line: BudgetLine, start: int) -> bool:
-        """Whether a window begins then by the budget's calendar, which may be another by now."""
+        """Return whether a window of the budget's current calendar starts then."""
         known = self._starts.get((line.id, start))
         if known is None:
             if len(self._starts) >= NAMES_LIMIT:
@@ -114,8 +114,8 @@ class BudgetsInForce:
         return known
 
     def _lines(self, opened: AttemptOpened) -> tuple[tuple[str, BudgetLine], ...]:
-        """The budgets that bind an attempt, with the accounts that it is counted on."""
-        # Remembered by the scopes themselves: no list of what a scope is made of can lack one.
+        """Return the budgets that bind an attempt, with the accounts that it counts on."""
+        # Cached by the scopes themselves, so that no property of a scope can be missing in the key.
         scopes = (*request_scopes(opened, opened.model), *target_scopes(opened))
         found = self._bound.get(scopes)
         if found is None:
@@ -126,7 +126,7 @@ class BudgetsInForce:
 
 
 def apply_booked(connection: Connection, budget_id: str, start: int, change: BookedChange) -> None:
-    """Move the grant of `NO_HOST` and the window's sum; the window is there and locked."""
+    """Change the grant of `NO_HOST` and the window's granted sum. The window must be locked."""
     window = (BudgetWindowRow.budget_id == budget_id, BudgetWindowRow.window == start)
     granted = connection.execute(select(BudgetWindowRow.granted_pusd).where(*window)).scalar_one()
     after = {"granted_pusd": granted + change.granted_pusd}
@@ -148,7 +148,7 @@ def apply_booked(connection: Connection, budget_id: str, start: int, change: Boo
 def merge_booked(
     into: dict[tuple[str, int], BookedChange], holds: Sequence[Hold], change: BookedChange
 ) -> None:
-    """Add the same change for each of the holds."""
+    """Add a change to the window of each hold."""
     for hold in holds:
         window = hold.scope, hold.window
         into[window] = into.get(window, BookedChange()).add(change)

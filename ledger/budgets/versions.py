@@ -1,8 +1,8 @@
-"""Versions of budgets, as rows that nobody edits: one more for each change.
+"""Versions of budgets: one row for each change, never edited.
 
-A budget's own row is what desks read, and moves with the configuration. So that an edit of it can
-be told from what the configuration said, `declare` adds a version in the same transaction; versions
-are entered into the registers, and `verify` holds each budget against the newest of its own.
+Brokers read a budget's own row, which changes with the configuration. `declare` adds a version in
+the same transaction, so that a later edit of the row can be detected: versions are part of the
+audit log, and `verify` compares each budget with its newest version.
 """
 
 from collections.abc import Generator
@@ -22,11 +22,11 @@ _Said = dict[str, tuple[object, ...]]
 
 
 def record_versions(connection: Connection, at_us: int) -> int:
-    """Add a version of each budget that says something else than its newest; returns how many."""
+    """Add a version of each budget that differs from its newest one. Return the number."""
     newest = _newest(connection)
     recorded = {row[0]: row[1] for row in connection.execute(_LAST)}
     rows = [
-        # Versions follow each other in time, also where a clock is behind who declared before.
+        # Versions are in time order, even if this clock is behind the previous author's.
         {
             "budget_id": budget_id,
             "recorded_us": max(at_us, recorded.get(budget_id, 0)),
@@ -41,9 +41,9 @@ def record_versions(connection: Connection, at_us: int) -> int:
 
 
 def budgets_are_as_said(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Each budget is what its newest version says, was made by its first, and none of them is gone.
+    """Yield faults of budgets that are missing or differ from their newest version.
 
-    One without any is from before versions were kept: the next start writes its first.
+    A budget without versions was made before versions existed: the next start writes the first.
     """
     budgets = _budgets(connection)
     first = {row[0]: int(row[1]) for row in connection.execute(_FIRST)}

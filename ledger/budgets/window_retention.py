@@ -1,9 +1,9 @@
-"""Old windows of accounts that a default binds: what they came to goes into the default's own.
+"""Removal of old windows that a default binds, by adding them to the default's own window.
 
-Users, and more so values of tags, make windows without end. One goes when nothing is spent in it,
-or when all that was spent is of attempts that were retired; what was spent and granted in it is
-added to the default's window of the same start, so that `ledger verify` finds the same sums. A
-window of a budget of one's own stays.
+Users and tag values make windows without limit. A window is removed if nothing was spent in it, or
+if all its spending is of retired attempts. Its spending and grants are added to the default's
+window of the same start, so that `ledger verify` finds equal sums. Windows of an account's own
+budget stay.
 """
 
 import sys
@@ -33,20 +33,20 @@ from ledger.database import reading
 from ledger.orm.budgets import NO_HOST, BudgetAlertRow, BudgetRow, BudgetWindowRow, GrantRow
 from ledger.orm.condensings import RetiredHoldsRow
 
-LONGEST_S = 33 * 86_400  # a window, and more than clocks are apart
-UNUSED_DAYS = 35  # after which a window goes that nobody spent in
+LONGEST_S = 33 * 86_400  # the longest window, and a margin for clock differences
+UNUSED_DAYS = 35  # windows without spending are removed after this time
 AT_ONCE = 500
 _Key = tuple[str, int]  # budget, start of the window
 
 
 def fold_windows(engine: Engine, *, before_us: int) -> int:
-    """Fold some windows that ended before an instant into their defaults'; returns how many."""
+    """Fold some windows that ended before `before_us` into their defaults'. Return the number."""
     with reading(engine) as connection:
         query = _foldable(connection, min(before_us // 10**6, _now_s(connection)) - LONGEST_S)
         if query is None or connection.execute(query).first() is None:
             return 0
     with engine.begin() as connection:
-        serialize_claims(connection)  # one host at a time, and no claim begins to count meanwhile
+        serialize_claims(connection)  # one host at a time, and no claim may start to count
         found = {(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
         gone = tuple_(RetiredHoldsRow.budget_id, RetiredHoldsRow.window).in_([*found])
         holds = select(RetiredHoldsRow.budget_id, RetiredHoldsRow.window, RetiredHoldsRow.holds)
@@ -65,9 +65,9 @@ def fold_windows(engine: Engine, *, before_us: int) -> int:
 
 
 def _now_s(connection: Connection) -> int:
-    """Return the database's time: one host's clock that is ahead forgets no grant of the others.
+    """Return the database's time, so that a host whose clock is ahead removes no live window.
 
-    SQLite has that of its one host.
+    SQLite has one host and needs no limit.
     """
     if connection.dialect.name != "postgresql":
         return sys.maxsize
@@ -75,9 +75,9 @@ def _now_s(connection: Connection) -> int:
 
 
 def _foldable(connection: Connection, start_s: int) -> Select[str, int, int] | None:
-    """Select windows without claims that began before, with what was spent; None: there are none.
+    """Return a SELECT of old windows without claims, and their spending; `None` without any.
 
-    One that nobody declared a default of is left for `ledger verify`.
+    Windows without a declared default are left for `ledger verify`.
     """
     table, gone = BudgetWindowRow, RetiredHoldsRow
     rows = connection.execute(select(BudgetRow.id, BudgetRow.scope))
@@ -99,7 +99,7 @@ def _foldable(connection: Connection, start_s: int) -> Select[str, int, int] | N
 
 
 def _add(connection: Connection, key: _Key, pusd: int, holds: int) -> None:
-    """Add to the default's window: spent and granted to no host, by holds that were retired."""
+    """Add spending, granted to no host, to the default's window."""
     granted = {"spent_pusd": pusd, "granted_pusd": pusd}
     _increase(connection, BudgetWindowRow, key, granted, {"claimed_pusd": 0})
     _increase(connection, GrantRow, key, granted, {"host": NO_HOST})
@@ -109,7 +109,7 @@ def _add(connection: Connection, key: _Key, pusd: int, holds: int) -> None:
 def _increase(
     connection: Connection, table: Any, key: _Key, by: dict[str, int], made: dict[str, Any]
 ) -> None:
-    """Add to a row, which is made if missing. Totals are wide: Python adds them, not SQLite."""
+    """Add to a row, inserting it if missing. Python adds the totals, which may exceed 64 bits."""
     here = and_(table.budget_id == key[0], table.window == key[1])
     if "host" in made:
         here = and_(here, table.host == made["host"])

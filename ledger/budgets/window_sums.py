@@ -1,6 +1,6 @@
-"""Windows of one calendar start, brought to the sums of their holds, however many they are.
+"""Recalculation of all windows with one start from the sums of their holds.
 
-All windows of one call cost a fixed number of statements, and one look at the holds.
+One call takes a fixed number of statements and one scan of the holds, for any number of windows.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -21,7 +21,7 @@ AccountFilter = Callable[[Stored[str]], ColumnElement[bool]]
 
 
 class HoldSums(NamedTuple):
-    """A window's holds: what ended ones cost, and bounds under way that no host was granted."""
+    """Sums of a window's holds: cost of ended ones, and open bounds that no host was granted."""
 
     spent_pusd: int = 0
     owed_pusd: int = 0
@@ -39,11 +39,12 @@ def total_windows(
     hard: bool = False,
     teams: Mapping[str, str] | None = None,
 ) -> None:
-    """Lock windows (made if missing); set what each spent and is claimed to the sum of its holds.
+    """Lock windows and set their spent and claimed amounts to the sums of their holds.
 
-    They are these accounts', and those of all that have a hold there and for which `mine` is true,
-    which it is for the former. Nobody writes holds meanwhile (`serialize_declarations`). `hard`:
-    and grant to no host what none spent. `teams`: in whose share an account's new window counts.
+    Missing windows are added. The windows are those of `accounts` and of all accounts with a hold
+    for which `mine` is true; `mine` must include `accounts`. No other code may write holds in the
+    meantime (`serialize_declarations`). With `hard`, ungranted spending becomes the grant of no
+    host. `teams` are the teams in whose share an account's new window counts.
     """
     table, sums = BudgetWindowRow, _sums(connection, mine, start)
     ordered = sorted({*accounts, *sums}, key=lambda name: account_order(name, start))
@@ -52,7 +53,7 @@ def total_windows(
     zeros = {"window": start, "spent_pusd": 0, "granted_pusd": 0, "claimed_pusd": 0}
     rows = [{"budget_id": name, **zeros, "team_id": (teams or {}).get(name)} for name in ordered]
     statement = insert_of(connection.dialect)(table)
-    # A change to nothing locks what is there, in the one order in which windows are locked.
+    # An update without a change locks existing rows, in the order that all code uses.
     unchanged = {"claimed_pusd": table.claimed_pusd}
     locking = statement.on_conflict_do_update(
         index_elements=["budget_id", "window"], set_=unchanged
@@ -83,10 +84,10 @@ def _grant(
     start: int,
     sums: Mapping[str, HoldSums],
 ) -> None:
-    """Grant to no host what none spent; hosts keep what they were granted.
+    """Set the grant of no host to the amounts that no host spent. Hosts keep their grants.
 
-    Their desks lend of it as they know it: what was taken from them here would be spent twice.
-    Where all of it is more than the limit, each desk gives back what lies idle with it.
+    Brokers lend from the grants that they know, so a lower grant here would be spent twice. If the
+    sum exceeds the limit, each broker gives its idle money back.
     """
     hosts: dict[str, tuple[int, int]] = {}
     known: set[str] = set()
@@ -122,7 +123,7 @@ def _grant(
 
 
 def _sums(connection: Connection, mine: AccountFilter, start: int) -> dict[str, HoldSums]:
-    """Return the sums of all accounts with a hold in the window, in one look at the holds."""
+    """Return the sums of all accounts with a hold in the window, in one scan."""
     owed = case(
         (and_(HoldRow.state == BOOKED, HoldRow.actual_pusd.is_(None)), HoldRow.amount_pusd),
         else_=0,
@@ -133,7 +134,7 @@ def _sums(connection: Connection, mine: AccountFilter, start: int) -> dict[str, 
         .group_by(HoldRow.budget_id)
     )
     sums = {row[0]: HoldSums(int(row[1]), int(row[2])) for row in connection.execute(query)}
-    gone = RetiredHoldsRow  # an earlier month's holds are kept as sums
+    gone = RetiredHoldsRow  # sums of retired holds
     retired = select(gone.budget_id, gone.actual_pusd)
     for name, pusd in connection.execute(retired.where(mine(gone.budget_id), gone.window == start)):
         before = sums.get(name, NOTHING)
@@ -142,7 +143,7 @@ def _sums(connection: Connection, mine: AccountFilter, start: int) -> dict[str, 
 
 
 def _claims(connection: Connection, mine: AccountFilter, start: int) -> dict[str, int]:
-    """Return what claims count, by account, from the claims themselves."""
+    """Return the counted claims by account, from the claims."""
     query = (
         select(HoldRow.budget_id, exact_sum(ClaimRow.counted_pusd))
         .join(ClaimRow, ClaimRow.attempt_id == HoldRow.attempt_id)

@@ -1,8 +1,8 @@
-"""Calendar windows of budgets: a day or a month as its people's calendar has it.
+"""Calendar windows of budgets: days or months in a time zone.
 
-A window starts at local midnight and is half-open, so every instant lies in exactly one window.
-A day is 23 to 25 hours long where clocks change; where midnight itself is skipped the window
-starts at the first instant of that date.
+A window starts at local midnight and is half-open, so every time lies in exactly one window. A day
+is 23 to 25 hours long when clocks change. If midnight is skipped, the window starts at the first
+instant of that date.
 """
 
 from collections.abc import Iterable
@@ -16,19 +16,19 @@ LATE_S = 3600
 
 
 class WindowError(ValueError):
-    """A period or a time zone that does not exist."""
+    """An unknown period or time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarWindow:
-    """`start_s <= t < end_s`, epoch seconds; `start_s` is the window's name in the books."""
+    """A window with `start_s <= t < end_s` in epoch seconds. `start_s` identifies it in rows."""
 
     start_s: int
     end_s: int
 
 
 def window_at(period: Period, timezone: str, at_s: int) -> CalendarWindow:
-    """The window of the budget's calendar that holds the instant `at_s`."""
+    """Return the calendar window that contains `at_s`. Raises `WindowError`."""
     zone = zone_named(timezone)
     today = datetime.fromtimestamp(at_s, tz=zone).date()
     if period == "day":
@@ -42,9 +42,9 @@ def window_at(period: Period, timezone: str, at_s: int) -> CalendarWindow:
 
 
 def starts_around(calendars: Iterable[tuple[str, str]], at_s: int) -> set[int]:
-    """Return the starts of windows at an instant, and `LATE_S` before: hosts' clocks differ.
+    """Return the starts of the windows at a time and `LATE_S` before: hosts' clocks differ.
 
-    A calendar is a period and a time zone, of a budget that was declared.
+    A calendar is the (period, time zone) of a declared budget.
     """
     return {
         window_at(cast("Period", period), timezone, moment_s).start_s
@@ -54,7 +54,10 @@ def starts_around(calendars: Iterable[tuple[str, str]], at_s: int) -> set[int]:
 
 
 def zone_named(timezone: str) -> tzinfo:
-    """UTC needs no zone database, which slim systems lack."""
+    """Return the time zone. Raises `WindowError` for an unknown name.
+
+    UTC works without a zone database, which slim systems lack.
+    """
     if timezone == "UTC":
         return UTC
     try:
@@ -64,7 +67,7 @@ def zone_named(timezone: str) -> tzinfo:
 
 
 def zone_spelled(timezone: str) -> str:
-    """Return the zone's name as IANA spells it, or the text itself if no zone has that name."""
+    """Return the zone's IANA spelling, or the text itself if no zone has that name."""
     wanted = timezone.strip()
     try:
         zone_named(wanted)
@@ -79,5 +82,5 @@ def _zones() -> dict[str, str]:
 
 
 def _midnight_s(day: date, zone: tzinfo) -> int:
-    # fold=0 in a gap is read with the offset before it: exactly the instant of the jump.
+    # In a gap, fold=0 uses the offset before it, which gives the instant of the jump.
     return int(datetime(day.year, day.month, day.day, tzinfo=zone, fold=0).timestamp())

@@ -1,1 +1,1 @@
-"""The formulas: cost a token, break-even, purchases, forecasts. Pure."""
+"""The formulas of cost per token, break-even, purchases and forecasts, without I/O."""

@@ -1,7 +1,7 @@
-"""The assumption sheet: every value that the verdict rests on, with its source; immutable.
+"""The assumption sheet: every value that the verdict rests on, with its source. Immutable.
 
-A value that nobody stated is `None` here and listed as unknown: it is never zero. The sheet's
-version is a hash of its values, so that two places that show one version show one verdict.
+A value that nobody stated is `None` and listed as unknown, never zero. The sheet's version is a
+hash of its values, so places that show one version show one verdict.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class AssumptionSource(StrEnum):
 
 
 class ModelResidency(StrEnum):
-    """Whether a model's requests may go to an API. Not known counts as may not."""
+    """Permission to send a model's requests to an API. Unknown counts as not allowed."""
 
     MAY_LEAVE = "may leave"
     MAY_NOT_LEAVE = "may not leave"
@@ -38,7 +38,7 @@ class ModelResidency(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """One line of the sheet as people and programs read it; `value` is `None` if unknown."""
+    """One line of the sheet. `value` is `None` if unknown."""
 
     name: str
     pool: str | None
@@ -49,7 +49,7 @@ class Assumption:
     since: str | None = None
 
     def described(self) -> dict[str, str | None]:
-        """Return the line as JSON has it."""
+        """Return the line as JSON members."""
         return {
             "name": self.name, "pool": self.pool, "value": self.value, "unit": self.unit,
             "source": str(self.source), "origin": self.origin, "since": self.since,
@@ -58,10 +58,10 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class ModelAssumption:
-    """A model of a pool: where its requests could go, at what price, and how good that is.
+    """A model of a pool: the APIs that its requests may use, their price and their quality.
 
-    `substitute` is the API that stands in for the model when no evaluation has judged it;
-    `None` for the same weights, or where the loss is stated.
+    `substitute` is the API that replaces the model without an evaluation; `None` for the same
+    weights, or if the loss is stated.
     """
 
     model: str
@@ -73,13 +73,13 @@ class ModelAssumption:
 
 @dataclass(frozen=True, slots=True)
 class PoolAssumptions:
-    """One pool. `noun` names what is counted: a GPU, or an engine on a shared machine.
+    """The assumptions of one pool.
 
-    `pusd_per_hour` is the rate of one of `count_each` per engine, in force now. `ops_pusd_per_week`
-    is `None` while ops are not entered. `capacity_per_minute` is of one engine inside the SLO.
-    `answers` and `failures` are attempts of the period that this pool's traffic was measured from;
-    requests that were refused are among the failures. `answers` is `None` where nobody counted
-    them, as for traffic that a person stated.
+    `noun` is the counted unit: a GPU, or an engine on a shared machine. `pusd_per_hour` is the
+    current rate of one unit; an engine has `count_each` units. `ops_pusd_per_week` is `None` until
+    ops are entered. `capacity_per_minute` is tokens of one engine inside the SLO. `answers` and
+    `failures` are attempts of the period in which this pool's traffic was measured; failures
+    include refused requests. `answers` is `None` if unknown, as for traffic that a person stated.
     """
 
     pool: str
@@ -149,14 +149,14 @@ class PoolAssumptions:
 
 @dataclass(frozen=True, slots=True)
 class AssumptionSheet:
-    """Everything that one verdict rests on, beside the traffic itself.
+    """All inputs of one verdict, except the traffic.
 
-    `month_hours` are the hours of the month that amounts are stated for.
+    `month_hours` are the hours of the month that amounts refer to.
     """
 
     pools: tuple[PoolAssumptions, ...]
     month_hours: Exact = HOURS_OF_A_MONTH
-    changed: frozenset[str] = field(default=frozenset())  # names that a person changed to try
+    changed: frozenset[str] = field(default=frozenset())  # names of values changed for a trial
     reserved: tuple[ReservedOffer, ...] = ()
 
     @property
@@ -179,22 +179,22 @@ class AssumptionSheet:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Return names of what is not known, each once."""
+        """Return the names of unknown values, each once."""
         return tuple(dict.fromkeys(line.name for line in self.lines if line.value is None))
 
     @property
     def version(self) -> str:
-        """Return a hash of every line: sheets that read alike are one version."""
+        """Return a hash of every line. Sheets with equal lines have one version."""
         text = repr(self.lines)
         return sha256(text.encode()).hexdigest()[:VERSION_DIGITS]
 
     def described(self) -> list[dict[str, Any]]:
-        """Return the sheet as JSON has it."""
+        """Return the sheet as JSON members."""
         return [dict(line.described()) for line in self.lines]
 
 
 def _usd(pusd: Exact) -> str:
-    """`0.50`: decimal text in USD, at least two places, at most six."""
+    """Return decimal text in USD with two to six decimals: `0.50`."""
     text = format_usd(round(Fraction(pusd)), 6 if abs(Fraction(pusd)) < PUSD_PER_USD else 2)
     whole, _, places = text.replace("$", "").replace(",", "").partition(".")
     return f"{whole}.{places.rstrip('0').ljust(2, '0')}"

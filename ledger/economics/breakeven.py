@@ -1,9 +1,9 @@
-"""The volume at which own engines pay for themselves, and whether it is within reach.
+"""The volume at which own engines pay for themselves, and whether they can serve it.
 
-`V* = F / (a - v)`: the fixed cost of a period over what one token on an own engine saves. The
-answer holds only if the engines can serve V* inside their SLO (`V* <= C`, same token basis);
-otherwise the configuration cannot break even against that API, and `cures` says what could change
-that, one input at a time. Money is pico-USD, exact.
+`V* = F / (a - v)`: the fixed cost of a period divided by the saving per token on an own engine. The
+result holds only if the engines can serve V* inside their SLO (`V* <= C`, on the same token basis).
+Otherwise the configuration cannot break even against that API, and `cures` states the changes that
+would help, one input at a time. Money is exact pico-USD.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from ledger.money import ceil_div
 class FleetConfiguration:
     """Own engines of one kind over one period.
 
-    `capacity_each` is what one GPU serves inside the SLO in the period. `spares` are paid for and
+    `capacity_each` is the volume of one GPU inside the SLO in the period. `spares` are paid for and
     add no capacity (N + 1 redundancy). Ops and overhead do not grow with the number of GPUs.
     """
 
@@ -53,7 +53,7 @@ class CostDriver(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenFix:
-    """The value of one input at which V* = C; `None`: no value of this input alone suffices."""
+    """The value of one input at which V* = C, or `None` if no value of this input suffices."""
 
     lever: CostDriver
     needed: Exact | None
@@ -61,11 +61,11 @@ class BreakEvenFix:
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """`volume` is `None` when a token on an own engine saves nothing: no volume breaks even.
+    """The result of `assess`. `volume` is `None` if own engines save nothing per token.
 
-    `cures` hold with engines that serve all of `capacity`. `served_pusd_per_hour` is the highest
-    rate per GPU-hour that the volume of today pays for; `None` where no rate does, or where no
-    volume was given.
+    `cures` assume engines that serve all of `capacity`. `served_pusd_per_hour` is the highest rate
+    per GPU-hour that the present volume pays for; `None` if there is no such rate or no volume was
+    given.
     """
 
     volume: Volume | None
@@ -80,7 +80,7 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenPosition:
-    """A period's position: `ratio` is volume over V*, `result_pusd` its profit (< 0: a loss)."""
+    """The result of a period: `ratio` is volume / V*, `result_pusd` its profit (< 0: a loss)."""
 
     volume: Volume
     ratio: Fraction | None
@@ -90,7 +90,10 @@ class BreakEvenPosition:
 def break_even_volume(
     *, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> Volume | None:
-    """Return V* = F / (a - v). `variable` is metered power per token, if there is any."""
+    """Return V* = F / (a - v). `variable` is v, the metered power per token, if any.
+
+    `None` if a token on an own engine saves nothing.
+    """
     saved = _saved_per_token(avoided, variable)
     if saved <= 0:
         return None
@@ -104,9 +107,9 @@ def assess(
     *,
     served: Volume | None = None,
 ) -> BreakEven:
-    """Return V* and the capacity, and changes that would bring V* within reach if it is not.
+    """Return V*, the capacity, and changes that bring V* within it if it is not.
 
-    `served` is the volume of today, which is mostly below the capacity.
+    `served` is the present volume, which is usually below the capacity.
     """
     capacity = configuration.capacity
     same_basis(avoided, capacity)
@@ -125,7 +128,7 @@ def assess(
 def position(
     *, volume: Volume, fixed_pusd: Exact, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> BreakEvenPosition:
-    """Return the result at a volume in pico-USD, and the volume as a share of V*."""
+    """Return the profit at a volume in pico-USD, and the volume as a share of V*."""
     same_basis(volume, avoided)
     saved = _saved_per_token(avoided, variable)
     needed = break_even_volume(fixed_pusd=fixed_pusd, avoided=avoided, variable=variable)
@@ -136,10 +139,10 @@ def position(
 def gpus_to_break_even(
     configuration: FleetConfiguration, avoided: UnitPrice, variable: UnitPrice | None = None
 ) -> int | None:
-    """Return the least N with V*(N) <= C(N); `None` when no number of GPUs suffices.
+    """Return the least N with V*(N) <= C(N), or `None` if no number of GPUs suffices.
 
-    Each GPU adds `C1 x (a - v)` of earnings at full load and one GPU's cost; more of them help
-    only while the first exceeds the second, by spreading ops and spares.
+    Each GPU adds `C1 x (a - v)` of earnings at full load and the cost of one GPU. More GPUs help
+    only if the earnings exceed the cost, because they spread ops and spares.
     """
     saved = _saved_per_token(avoided, variable)
     each = gpu_cost(
@@ -172,7 +175,7 @@ def _cures(
 ) -> tuple[BreakEvenFix, ...]:
     fixed = configuration.fixed
     capacity = Fraction(configuration.capacity.tokens)
-    earned = capacity * saved  # the most that the period can earn
+    earned = capacity * saved  # maximum earnings of the period
     ops_room = earned - fixed.gpu_pusd
     variable = Fraction(avoided.pusd_per_token) - saved
     needed_each = (

@@ -1,7 +1,7 @@
-"""Whether a stated figure is what its own inputs give, and by how much it is off.
+"""Comparison of a stated figure with the value that its own inputs give.
 
-A figure stands for all that rounds to it: `0.74` for 0.735 to 0.745. `30 to 40` and `1..2` are
-ranges, `over 100e9` and `at most 1` have one end.
+A figure stands for every value that rounds to it: `0.74` for 0.735 to 0.745. `30 to 40` and `1..2`
+are ranges; `over 100e9` and `at most 1` have one end.
 """
 
 import re
@@ -18,7 +18,7 @@ NEAR = Fraction(2, 100)
 
 @dataclass(frozen=True, slots=True)
 class ClaimedFigure:
-    """`low <= x <= high` as it is written, each end with its rounding; `None`: no end."""
+    """A range `low <= x <= high` as written, each end with its rounding. `None` is no end."""
 
     low: Fraction | None
     high: Fraction | None
@@ -31,7 +31,7 @@ class ClaimedFigure:
         )
 
     def nearest(self, value: Fraction) -> Fraction:
-        """Return the end that a value beside it is compared with."""
+        """Return the end to compare with a value outside the range."""
         is_below = self.low is not None and value < self.low
         end = self.low if is_below or self.high is None else self.high
         assert end is not None  # one end is there
@@ -39,7 +39,7 @@ class ClaimedFigure:
 
 
 def read_claimed(text: str) -> ClaimedFigure | None:
-    """Return what is claimed; None where nothing is. Raises `ValueError`."""
+    """Return the claimed range, `None` if the text states none. Raises `ValueError`."""
     if not text.strip() or text.strip().lower() == NOT_STATED:
         return None
     match = _RANGE.fullmatch(text)
@@ -58,7 +58,7 @@ def read_claimed(text: str) -> ClaimedFigure | None:
 
 
 def judge_claim(claimed: str, value: Fraction) -> str:
-    """Return `follows`, `derived` where nothing is stated, or by how much the claim is off."""
+    """Return a sentence on whether the claim follows from its inputs, is derived, or is off."""
     figure = read_claimed(claimed)
     if figure is None:
         return "derived: the figure is not stated"
@@ -77,7 +77,7 @@ def judge_claim(claimed: str, value: Fraction) -> str:
 
 
 def _read(text: str) -> tuple[Fraction, Fraction]:
-    """Return the number, and how far what it stands for may be from it."""
+    """Return the number and its tolerance."""
     number = Decimal(text.replace(",", ""))
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)  # no number that is written so is infinite

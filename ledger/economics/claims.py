@@ -1,9 +1,9 @@
-"""Figures published about self-hosting, recomputed from their own inputs by the product.
+"""Published figures about self-hosting, recomputed from their own inputs.
 
-`claims.csv` holds each claim, its article, formula and inputs, and what these really give. What
-the product computes for its own books is computed by that function here, too; other formulas are
-plain arithmetic on what the article states (`formula_text`). The table says what was claimed in
-the article's words; `compute` is what follows.
+`claims.csv` holds each claim, its article, formula and inputs, and the recomputed value. Formulas
+that the product uses for its own ledger call the same functions here. Other formulas are plain
+arithmetic on the article's figures (`formula_text`). The table quotes claims in the article's
+words; `compute` returns the recomputed value.
 """
 
 import csv
@@ -33,7 +33,7 @@ class PublishedClaim:
     article: str
     claim: str
     formula: str
-    basis: str  # of the tokens it is about; empty where it is about none
+    basis: str  # token basis; empty for a claim that is not about tokens
     inputs: str  # name=value;name=value
     claimed: str
     recomputed: str
@@ -51,19 +51,19 @@ class PublishedClaim:
 
 
 def claims() -> tuple[PublishedClaim, ...]:
-    """Return the table, in its order."""
+    """Return the claims in the order of the table."""
     with DATA.open(encoding="utf-8", newline="") as file:
         return tuple(PublishedClaim(**row) for row in csv.DictReader(file))
 
 
 def inputs_of(claim: PublishedClaim, end: int = 0) -> dict[str, Decimal]:
-    """Return the inputs by name; of a range the one at `end` (0 or 1)."""
+    """Return the inputs by name; of a range, the value at `end` (0 or 1)."""
     pairs = (pair.split("=") for pair in claim.inputs.split(";"))
     return {name: Decimal(value.split("..")[end % len(value.split(".."))]) for name, value in pairs}
 
 
 def compute(claim: PublishedClaim) -> tuple[Fraction, ...]:
-    """Return what the claim's own inputs give: one figure, or both ends of a range."""
+    """Return the value that the claim's inputs give: one figure, or both ends of a range."""
     ends = len(claim.recomputed.split(".."))
     return tuple(compute_with(claim.formula, inputs_of(claim, end)) for end in range(ends))
 
@@ -75,7 +75,7 @@ def compute_with(formula: str, inputs: Inputs) -> Fraction:
 
 
 def is_recomputed_equal(claim: PublishedClaim) -> bool:
-    """Return whether what is computed is what the table says, to the places that it says."""
+    """Return whether the computed value equals the table's, to the table's decimals."""
     for told, value in zip(claim.recomputed.split(".."), compute(claim), strict=True):
         if round(value, len(told.partition(".")[2])) != Fraction(told):
             return False
@@ -83,9 +83,9 @@ def is_recomputed_equal(claim: PublishedClaim) -> bool:
 
 
 def is_within_reach(claim: PublishedClaim, basis: TokenBasis) -> bool | None:
-    """Return whether a break-even volume can be served at the article's own measured speed.
+    """Return whether the article's measured speed can serve its break-even volume.
 
-    On the basis that the speed is counted in; `None` for claims of another kind.
+    The speed is restated on `basis`. `None` for claims that are not about a break-even volume.
     """
     i = inputs_of(claim)
     if "input_per_output" not in i:

@@ -1,9 +1,9 @@
-"""Cost of own engines per period and per token, with the token basis as part of every value.
+"""Cost of own engines per period and per token, where every value has a token basis.
 
-A figure per token means nothing without its basis: at 512 tokens in and 256 out, the same engine
-is three times dearer per output token than per token of any kind. `Volume` and `UnitPrice` carry
-their basis, and combining two bases raises instead of answering. Money is pico-USD, exact (`int`
-or `Fraction`); one pico-USD per token is one micro-USD per 1M tokens.
+A figure per token needs its basis: at 512 tokens in and 256 out, the same engine costs three times
+as much per output token as per token of any kind. `Volume` and `UnitPrice` carry their basis, and
+combining two bases raises `BasisMismatchError`. Money is exact pico-USD (`int` or `Fraction`); one
+pico-USD per token is one micro-USD per 1M tokens.
 """
 
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ TOKENS_PER_MILLION = 10**6
 
 
 class TokenBasis(StrEnum):
-    """Which tokens a figure counts. Figures on different bases are never compared."""
+    """The tokens that a figure counts. Figures on different bases are never compared."""
 
     INPUT_OUTPUT = "input + output"
     OUTPUT = "output only"
 
 
 class BasisMismatchError(ValueError):
-    """Two figures on different token bases met in one formula."""
+    """Two figures with different token bases in one formula."""
 
     def __init__(self, left: TokenBasis, right: TokenBasis) -> None:
         super().__init__(f"a figure per {left} token cannot meet one per {right} token")
@@ -37,7 +37,7 @@ class BasisMismatchError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """Tokens of one period."""
+    """The tokens of one period, on a basis."""
 
     tokens: Exact
     basis: TokenBasis
@@ -45,7 +45,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class UnitPrice:
-    """Money per token."""
+    """Money per token, on a basis."""
 
     pusd_per_token: Exact
     basis: TokenBasis
@@ -57,7 +57,7 @@ class UnitPrice:
 
 @dataclass(frozen=True, slots=True)
 class FixedCost:
-    """The cost of a period that is owed whether or not a token is served."""
+    """The cost of a period that is due whether or not any token is served."""
 
     gpu_pusd: Exact
     ops_pusd: Exact = 0
@@ -69,7 +69,7 @@ class FixedCost:
 
 
 def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
-    """Return the one basis of all figures. Raises `BasisMismatchError` where they differ."""
+    """Return the common basis of all figures. Raises `BasisMismatchError` if they differ."""
     basis = figures[0].basis
     for figure in figures[1:]:
         if figure.basis is not basis:
@@ -78,12 +78,12 @@ def same_basis(*figures: Volume | UnitPrice) -> TokenBasis:
 
 
 def gpu_cost(*, gpus: Exact, pusd_per_hour: Exact, hours: Exact) -> Exact:
-    """Return the cost of GPUs over a period: every hour of the contract counts, busy or not."""
+    """Return the cost of GPUs over a period. Every contract hour counts, busy or idle."""
     return gpus * pusd_per_hour * hours
 
 
 def ops_cost(*, hours_per_week: Exact, pusd_per_hour: Exact, weeks: Exact) -> Exact:
-    """Return people's time spent on own engines over a period."""
+    """Return the cost of people's time for own engines over a period."""
     return hours_per_week * pusd_per_hour * weeks
 
 
@@ -92,7 +92,7 @@ def weeks_of(hours: Exact) -> Fraction:
 
 
 def peak_unit_cost(*, pusd_per_hour: Exact, tokens_per_s: Exact, basis: TokenBasis) -> UnitPrice:
-    """Return cost per token of an engine that never idles: a floor, not what is paid."""
+    """Return the cost per token of an engine that is never idle: a lower bound."""
     if tokens_per_s <= 0:
         raise ValueError("a throughput must be above zero")
     tokens_per_hour = Fraction(tokens_per_s) * SECONDS_PER_HOUR
@@ -107,9 +107,9 @@ def tokens_per_usd(*, pusd_per_hour: Exact, tokens_per_s: Exact) -> Fraction:
 
 
 def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | None:
-    """Return the whole bill per served token, idle included, for comparison with an API.
+    """Return the whole bill per served token, idle time included, to compare with an API.
 
-    `None` when nothing was served: the bill is then a loss, not a price.
+    `None` if nothing was served: then the bill is a loss without a unit price.
     """
     if served.tokens <= 0:
         return None
@@ -117,21 +117,24 @@ def allocation_unit_cost(*, fixed_pusd: Exact, served: Volume) -> UnitPrice | No
 
 
 def capacity(*, tokens_per_s: Exact, hours: Exact, duty: Exact, basis: TokenBasis) -> Volume:
-    """Return the volume that an engine serves inside its SLO in a period, at its usable share."""
+    """Return the volume that an engine serves inside its SLO in a period, at its duty share."""
     if not 0 <= duty <= 1:
         raise ValueError("duty is a share of the period, 0 to 1")
     return Volume(Fraction(tokens_per_s) * SECONDS_PER_HOUR * Fraction(hours) * duty, basis)
 
 
 def on_all_tokens(output: Volume, *, input_per_output: Exact) -> Volume:
-    """Restate an output-only volume as input + output, at a named mix."""
+    """Restate an output-only volume as input + output, at a given mix."""
     if output.basis is not TokenBasis.OUTPUT:
         raise BasisMismatchError(output.basis, TokenBasis.OUTPUT)
     return Volume(output.tokens * (1 + Fraction(input_per_output)), TokenBasis.INPUT_OUTPUT)
 
 
 def average_price(charges: Iterable[tuple[int, int]], *, basis: TokenBasis) -> UnitPrice | None:
-    """Average avoided price `a` from (avoided pico-USD, tokens) pairs; `None` without tokens."""
+    """Return the average avoided price `a` of (avoided pico-USD, tokens) pairs.
+
+    `None` without tokens.
+    """
     total = tokens = 0
     for charge, count in charges:
         total += charge

@@ -1,8 +1,8 @@
-"""The verdict: keep, add to, reduce to, or leave own engines, and what that is worth a month.
+"""The verdict: keep, add, reduce or leave own engines, and what that saves per month.
 
-`judge` is the one function that says so. It is pure: the assumption sheet and each pool's value
-curve come in. First page, Break-even, Plan, What-if, `ledger report`, HTTP, CSV and the printed
-plan read its result and compute no total of their own.
+`judge` is the only function that decides this. It does no I/O: the assumption sheet and each pool's
+value curve are arguments. First page, Break-even, Plan, What-if, `ledger report`, HTTP, CSV and the
+printed plan show its result and compute no totals of their own.
 """
 
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ from ledger.economics.value_curve import DepartureOrder, ValueCurve
 MORE_OPTIONS = 2  # options shown beyond the best number
 LEAST_OPTIONS = 3
 UNBILLED = "no hour of this period is billed yet; `breakeven serve` bills each hour after its end"
-MOST_OPTIONS = 64  # engines beyond what runs that are looked at
-LEAST_ANSWERS = 100  # fewer answers say too little of a month's traffic
-LEAST_HOURS = 168  # a whole week shows a quiet pool, whatever the hour of day
+MOST_OPTIONS = 64  # maximum engines to examine beyond those that run
+LEAST_ANSWERS = 100  # fewer answers are too small a sample of a month's traffic
+LEAST_HOURS = 168  # a whole week covers every hour of day of a quiet pool
 
 
 class VerdictAction(StrEnum):
-    """Holds what to do with the number of engines."""
+    """The change of the number of engines that a verdict recommends."""
 
     KEEP = "keep"
     ADD = "add"
@@ -34,11 +34,12 @@ class VerdictAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerdictOption:
-    """A number of engines and its cost a month; `None` is unknown, never zero.
+    """A number of engines and its cost per month; `None` is unknown, never zero.
 
-    `gpus` is what people count. `total_pusd` leaves unknown ops out. `pro_rata_pusd` is the total
-    if every class that can leave left in proportion. `reserved` are units of API capacity that
-    are cheaper than tokens one by one: `api_pusd` has their rent and what overflows them.
+    `gpus` counts GPUs, or engines on a shared machine. `total_pusd` leaves unknown ops out.
+    `pro_rata_pusd` is the total if all movable classes leave in proportion. `reserved` are units of
+    API capacity that are cheaper than single tokens: `api_pusd` includes their rent and the
+    overflow.
     """
 
     engines: int
@@ -58,7 +59,7 @@ class VerdictOption:
 
 @dataclass(frozen=True, slots=True)
 class VerdictShift:
-    """Holds an input, the value at which it changes the verdict, and the new number."""
+    """An input, the value at which it changes the verdict, and the new number of GPUs."""
 
     name: str  # gpu_rate | ops | api_price
     pool: str
@@ -69,11 +70,11 @@ class VerdictShift:
 
 @dataclass(frozen=True, slots=True)
 class PoolVerdict:
-    """One pool. `action` is `None` where no verdict is possible; `why_none` says what is missing.
+    """The verdict on one pool. `action` is `None` without a verdict; `why_none` is the reason.
 
-    `now` buys tokens one by one. `worth_pusd` is a month's saving against it; for `KEEP` without
-    units to reserve the distance to the next best allowed number, `None` where there is none.
-    `other` and `other_action` are what the other end of the interval (pro rata) says.
+    `now` buys single tokens. `worth_pusd` is the monthly saving compared with `now`. For `KEEP`
+    without reserved units it is the distance to the next best allowed number, `None` if there is
+    none. `other` and `other_action` are the result at the other end of the interval (pro rata).
     """
 
     pool: str
@@ -92,27 +93,27 @@ class PoolVerdict:
 
     @property
     def moves(self) -> bool:
-        """Return whether anything changes: the number of engines, or units are reserved."""
+        """Return whether the verdict changes the number of engines or reserves units."""
         if self.action is None or self.best is None:
             return False
         return self.action is not VerdictAction.KEEP or bool(self.best.reserved)
 
     def beyond_now(self, option: VerdictOption) -> Fraction | None:
-        """Return a month's cost of an option above what runs now (< 0: less), in pico-USD."""
+        """Return an option's monthly cost above the present one (< 0: less), in pico-USD."""
         if self.now is None or self.now.total_pusd is None or option.total_pusd is None:
             return None
         return option.total_pusd - self.now.total_pusd
 
     @property
     def depends(self) -> bool:
-        """Return whether the two ends of the interval name different numbers."""
+        """Return whether the two ends of the interval recommend different numbers."""
         if self.best is None or self.other is None:
             return False
         return self.best.engines != self.other.engines
 
     @property
     def substitutes(self) -> tuple[str, ...]:
-        """Return APIs that the verdict sends more work to, and that no evaluation has judged."""
+        """Return APIs that the verdict sends more work to and that no evaluation covers."""
         if self.action not in {VerdictAction.REDUCE, VerdictAction.LEAVE}:
             return ()
         names = (model.substitute for model in self.assumptions.models)
@@ -121,9 +122,9 @@ class PoolVerdict:
 
 @dataclass(frozen=True, slots=True)
 class FleetVerdict:
-    """All pools of one sheet. Sums are over the pools that have a verdict.
+    """The verdict on all pools of one sheet. Sums cover the pools that have a verdict.
 
-    `curves` are what it was judged by, for scenarios that start from it.
+    `curves` are the traffic used, for scenarios that start from this verdict.
     """
 
     sheet: AssumptionSheet
@@ -144,7 +145,10 @@ class FleetVerdict:
 
     @property
     def action(self) -> VerdictAction | None:
-        """Return the action of all; of pools that move in opposite ways the most valuable one."""
+        """Return the fleet's action.
+
+        If pools move in opposite directions, the most valuable move counts.
+        """
         judged = self.judged
         if not judged:
             return None
@@ -159,7 +163,7 @@ class FleetVerdict:
 
     @property
     def worth_pusd(self) -> Fraction | None:
-        """Return the sum over pools that change; where none does, of what keeping is worth."""
+        """Return the savings of all pools that change, or the worth of keeping if none does."""
         counted = self._counted()
         known = [pool.worth_pusd for pool in counted if pool.worth_pusd is not None]
         return sum(known, Fraction(0)) if known else None
@@ -178,7 +182,7 @@ class FleetVerdict:
         return any(pool.depends for pool in self.judged)
 
     def total_pusd(self, *, best: bool) -> Fraction:
-        """Return the cost of a month of all judged pools, as they run or at their best."""
+        """Return the monthly cost of all judged pools, at present or at their best."""
         options = [pool.best if best else pool.now for pool in self.judged]
         return sum(
             (Fraction(option.total_pusd or 0) for option in options if option is not None),
@@ -190,9 +194,9 @@ class FleetVerdict:
 
 
 def judge(sheet: AssumptionSheet, curves: Mapping[str, ValueCurve]) -> FleetVerdict:
-    """Return the verdict on a sheet; `curves` has the traffic of every pool of the sheet.
+    """Return the verdict on a sheet. `curves` holds the traffic of every pool of the sheet.
 
-    Raises `ValueError` where a curve was made for another number of engines than the sheet's.
+    Raises `ValueError` if a curve has another number of engines than the sheet.
     """
     for pool in sheet.pools:
         if curves[pool.pool].engines != pool.engines:
@@ -228,10 +232,10 @@ def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCur
 
 
 def _lacking_traffic(pool: PoolAssumptions) -> str | None:
-    """Return why the period's traffic is too little for a verdict, `None` if it is enough.
+    """Return why the period has too little traffic for a verdict, `None` if it has enough.
 
-    Enough are `LEAST_ANSWERS` answers, or `LEAST_HOURS` billed hours in which failures are not
-    more than answers: what failed has no tokens, so that its demand is unknown and not zero.
+    Enough is `LEAST_ANSWERS` answers, or `LEAST_HOURS` billed hours with at most as many failures
+    as answers: failed requests have no tokens, so their demand is unknown.
     """
     answers, failures = pool.answers, pool.failures
     if answers is None or answers >= LEAST_ANSWERS:
@@ -256,7 +260,7 @@ def _without(pool: PoolAssumptions, curve: ValueCurve, reason: str) -> PoolVerdi
 def _options(
     sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCurve
 ) -> list[VerdictOption]:
-    """Every number from none up to where another engine costs more than all that is bought."""
+    """Return all numbers from none to where one more engine costs more than all bought tokens."""
     pace = Fraction(sheet.month_hours) / pool.hours
     each = _month_of_one(sheet, pool)
     bought = curve.api_pusd(pool.engines) * pace
@@ -271,7 +275,7 @@ def _options(
 
 
 def _month_of_one(sheet: AssumptionSheet, pool: PoolAssumptions) -> Fraction:
-    """Return what the GPUs of one engine cost a month."""
+    """Return the monthly cost of one engine's GPUs."""
     return Fraction(pool.pusd_per_hour or 0) * pool.count_each * sheet.month_hours
 
 
@@ -283,7 +287,7 @@ def _option(
     weekly = pool.ops_pusd_per_week
     ops = None if weekly is None else Fraction(weekly) * sheet.weeks
     api = pro_rata = total = end = None
-    if not engines:  # what leaves has a price also where some of the traffic may not leave
+    if not engines:  # traffic that can leave has a price, even if other traffic may not leave
         ops, api = Fraction(0), curve.all_bought_pusd * pace
     gpu = engines * _month_of_one(sheet, pool)
     plans: tuple[ReservedPlan, ...] = ()
@@ -311,7 +315,7 @@ def _cost(option: VerdictOption, *, pro_rata: bool) -> Fraction:
 
 
 def _cheapest(options: list[VerdictOption], now: VerdictOption, *, pro_rata: bool) -> VerdictOption:
-    """Return the cheapest allowed; on a tie the smaller change, then the fewer."""
+    """Return the cheapest allowed option; if equal, the smaller change, then fewer engines."""
     return min(
         (option for option in options if option.allowed),
         key=lambda option: (
@@ -345,7 +349,7 @@ def _action(best: VerdictOption, now: VerdictOption) -> VerdictAction:
 def _shifts(
     sheet: AssumptionSheet, pool: PoolAssumptions, options: list[VerdictOption], best: VerdictOption
 ) -> tuple[VerdictShift, ...]:
-    """Return the nearest value of rate, ops and API prices at which another number is as cheap."""
+    """Return the nearest rate, ops cost and API price factor that change the best number."""
     allowed = [option for option in options if option.allowed and option is not best]
     hours = Fraction(pool.count_each) * sheet.month_hours
     rates: list[tuple[Fraction, bool, int]] = []

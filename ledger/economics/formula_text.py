@@ -1,8 +1,8 @@
-"""Arithmetic that somebody writes, computed exactly: `own_usd / (api_usd - v) * 1e6`.
+"""Exact evaluation of arithmetic that a person writes: `own_usd / (api_usd - v) * 1e6`.
 
-Names, decimal numbers, `+ - * / ^`, parentheses and `ceiling(...)`; powers have whole exponents.
-Nothing else is a formula: no name leads anywhere but to the inputs, and what would take long to
-compute is refused before it is.
+A formula has names, decimal numbers, `+ - * / ^`, parentheses and `ceiling(...)`; exponents are
+whole numbers. Names refer only to the inputs. Formulas that would take long are refused before
+evaluation.
 """
 
 import ast
@@ -24,7 +24,7 @@ CEILING, _OURS = "ceiling", "v_"
 
 
 class FormulaError(ValueError):
-    """A text that is no formula, or a formula without a value; the message says why."""
+    """A text that is not a formula, or a formula without a value; the message says why."""
 
 
 def evaluate(text: str, inputs: Mapping[str, Decimal]) -> Fraction:
@@ -33,7 +33,7 @@ def evaluate(text: str, inputs: Mapping[str, Decimal]) -> Fraction:
 
 
 def read_input(name: str, text: str) -> Decimal:
-    """Return an input as it was written. Raises `FormulaError`."""
+    """Return an input exactly as written. Raises `FormulaError`."""
     try:
         value = Decimal(text.strip().replace(",", ""))
     except ArithmeticError:
@@ -44,7 +44,7 @@ def read_input(name: str, text: str) -> Decimal:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the inputs that the formula needs, in the order of their first use."""
+    """Return the formula's inputs, in the order of first use. Raises `FormulaError`."""
     nodes = [node for node in ast.walk(_parse(text)) if isinstance(node, ast.Name)]
     nodes.sort(key=lambda node: node.col_offset)
     names = dict.fromkeys(node.id.removeprefix(_OURS) for node in nodes)
@@ -108,7 +108,10 @@ def _both(node: ast.BinOp, left: Fraction, right: Fraction) -> Fraction:
 
 
 def _checked(value: Fraction) -> Fraction:
-    """Refuse what has more digits than any figure of an article: it would grow at each step."""
+    """Return the value. Raises `FormulaError` for more digits than a figure can have.
+
+    Digits would grow at each step.
+    """
     bits = max(abs(value.numerator).bit_length(), value.denominator.bit_length())
     if bits > MOST_DIGITS * 10 // 3:
         raise FormulaError("the formula's figures have too many digits")

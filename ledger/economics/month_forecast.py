@@ -1,9 +1,9 @@
-"""The cost of a calendar month at its end, with an interval, forecast from its past days.
+"""A forecast of a calendar month's total cost, with an interval, from past days.
 
-Each weekday has a level of its own, drawn towards the mean of all while it was seen few times; what
-days are beside their weekday is fitted by a straight line, which is damped and which counts only as
-far as it stands out of the noise. What is over counts as it was. The interval holds the noise of
-each day to come, of the level and of the line: nine of ten months end inside.
+Each weekday has its own level, shrunk towards the overall mean if it was seen only a few times. The
+remaining variation is fitted by a damped straight line, which counts only as far as it exceeds the
+noise. Past days count as they were. The interval covers the noise of each remaining day, of the
+level and of the line: nine of ten months end inside it.
 """
 
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ from itertools import pairwise
 from math import sqrt
 
 LEAST_DAYS = 7  # each weekday once
-MOST_DAYS = 56  # older days say little of this month's pace
-SHRINK = 1.0  # a weekday's mean counts as if a day of the mean of all stood beside it
+MOST_DAYS = 56  # older days predict this month poorly
+SHRINK = 1.0  # a weekday's mean includes one more day at the overall mean
 DAMPING = 0.93  # of the trend, each further day
 QUANTILE = 1.55  # of the scaled error: nine of ten months end inside
-USUAL_NOISE, USUAL_DAYS = 0.12, 6.0  # few days are taken to be as noisy as days use to be
-TREND_DAYS = 14  # each weekday twice: before, a weekday is taken for a trend
-STEEPEST = 0.006  # of a day's cost, each day: what trends of spending use to be
-DOUBT = 2.0  # errors of its slope by which a trend must stand out to count in full
+USUAL_NOISE, USUAL_DAYS = 0.12, 6.0  # prior: typical noise of a day, counted as six days
+TREND_DAYS = 14  # each weekday twice: with fewer days, weekdays look like a trend
+STEEPEST = 0.006  # of a day's cost, per day: the usual maximum of spending trends
+DOUBT = 2.0  # a trend is reduced by this times the squared relative error of its slope
 MOST_ALIKE = 0.75
-ALIKE = 2.0  # days of one week are high or low together: so much more variance has a sum of them
+ALIKE = 2.0  # days of a week are high or low together: minimum factor on their sum's variance
 
 
 @dataclass(frozen=True, slots=True)
 class MonthForecast:
-    """`low` and `high`: the interval; neither is below what is spent already."""
+    """A month's total. `low_pusd` and `high_pusd` are the interval, never below `spent_pusd`."""
 
     expected_pusd: int
     low_pusd: int
@@ -39,13 +39,13 @@ class MonthForecast:
 class _Fit:
     level: float  # of the day after the last
     slope: float  # a day
-    noise: float  # standard deviation of one day beside weekday and line
-    alike: float  # so much more variance has a sum of days than as many unlike ones
+    noise: float  # standard deviation of one day around weekday and line
+    alike: float  # factor on the variance of a sum, compared with independent days
     days: int
     weekdays: tuple[float, ...]  # factors
 
     def of(self, ahead: int, weekday: int) -> float:
-        """Return the cost of a day; 0 is the day after the last."""
+        """Return the cost of a day; `ahead` 0 is the day after the last one."""
         risen = self.slope * (1 - DAMPING**ahead) / (1 - DAMPING)
         return max(0.0, self.level + risen) * self.weekdays[weekday]
 
@@ -59,12 +59,12 @@ def forecast_month(
     paces: Sequence[tuple[int, ...]] | None = None,
     certain_pusd: int = 0,
 ) -> MonthForecast | None:
-    """Return the month's total; None with fewer than seven days.
+    """Return the month's total, `None` with fewer than seven past days.
 
-    `past_pusd` are whole days in order, as many as there are; the last one's weekday is
-    `last_weekday` (Monday is 0), and the last `days_over` of them are the month's. `paces` are the
-    same days as they would have been at the rates of each day left, without `certain_pusd`, which
-    the days left cost whatever comes; without paces the past days themselves.
+    `past_pusd` are whole days in order. The last day's weekday is `last_weekday` (Monday is 0), and
+    the last `days_over` days belong to the month. `paces` holds, for each remaining day, the past
+    days as they would cost at that day's rates, without `certain_pusd`. The remaining days cost
+    `certain_pusd` in any case. Without `paces`, the past days count as they are.
     """
     spent = sum(past_pusd[len(past_pusd) - days_over :]) if days_over else 0
     if len(past_pusd) < LEAST_DAYS:
@@ -105,7 +105,7 @@ def _fit(days: Sequence[float], last_weekday: int) -> _Fit:
     level = sum(plain) / count
     slope = sum((place - middle) * cost for place, cost in enumerate(plain)) / spread
     off = [cost - level - slope * (place - middle) for place, cost in enumerate(plain)]
-    # A weekday's factor was fitted to its own days: what is left is smaller than the noise.
+    # A weekday's factor was fitted to its own days, so the residuals are smaller than the noise.
     free = max(1.0, count - 2 - _used(weekdays))
     usual = min(USUAL_NOISE, sqrt(sum((cost / mean - 1) ** 2 for cost in days) / count)) * mean
     noise = sqrt((sum(item * item for item in off) + USUAL_DAYS * usual**2) / (free + USUAL_DAYS))
@@ -117,12 +117,12 @@ def _fit(days: Sequence[float], last_weekday: int) -> _Fit:
 
 
 def _alike(off: Sequence[float]) -> float:
-    """Return it from how a day resembles the one before; at least what is usual."""
+    """Return the variance factor of a sum of days, from how each day resembles the last one."""
     square = sum(item * item for item in off)
     if not square:
         return ALIKE
     both = sum(first * second for first, second in pairwise(off)) / square
-    likeness = min(MOST_ALIKE, both + 2 / len(off))  # few days show less of it than there is
+    likeness = min(MOST_ALIKE, both + 2 / len(off))  # corrects the bias of few days
     return max(ALIKE, (1 + likeness) / (1 - likeness))
 
 
@@ -136,13 +136,13 @@ def _factors(days: Sequence[float], weekdays: Sequence[int], mean: float) -> lis
 
 
 def _used(weekdays: Sequence[int]) -> float:
-    """Return degrees of freedom that the factors take: less of them the more they are shrunk."""
+    """Return the degrees of freedom of the weekday factors; shrunk factors use fewer."""
     counts = [weekdays.count(weekday) for weekday in range(7)]
     return sum(count / (count + SHRINK) for count in counts if count) * 0.5
 
 
 def _error_of_sum(fit: _Fit, days_left: int) -> float:
-    """Standard error of the sum of the days to come: their own noise, the level's, the line's."""
+    """Return the standard error of the remaining days' sum: days' noise, level and line."""
     own = fit.alike * days_left * fit.noise**2
     level = fit.alike * (days_left * fit.noise) ** 2 / fit.days
     spread = fit.days * (fit.days**2 - 1) / 12

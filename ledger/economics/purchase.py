@@ -1,19 +1,19 @@
-"""Stay with an API, rent, reserve or buy: what each costs month by month, NPV and payback.
+"""Comparison of staying with an API, renting, reserving and buying GPUs: NPV and payback.
 
-Month k (1 to the horizon) asks `V_k = V x (1 + g)^(k-1)`; a month has 8,760 / 12 hours. What own
-GPUs cost in it is `F(N) + overflow at the API's price`, as in `staircase`. Money of month k is paid
-at its end, a purchase at the start (month 0):
+Month k (1 to the horizon) needs `V_k = V x (1 + g)^(k-1)` tokens; a month has 8,760 / 12 hours. Own
+GPUs cost `F(N) + overflow at the API's price` in it, as in `step_cost`. Money of month k is paid at
+its end, a purchase at the start (month 0):
 
     stay      V_k x a
-    rent      the cheapest N of every month, none included, at the hourly rate
-    spot      as rent, at the spot rate; hours that are taken away serve nothing and cost nothing
-    reserve   one N for the horizon at rate x (1 - discount), renewed by whole terms; what is owed
-              beyond the horizon is paid in its last month
+    rent      the cheapest N of every month, possibly 0, at the hourly rate
+    spot      as rent, at the spot rate; interrupted hours serve nothing and cost nothing
+    reserve   one N for the horizon at rate x (1 - discount), renewed by whole terms; payments
+              after the horizon are due in its last month
     buy       N x price in month 0; then power, ops and overflow; at the end of the horizon N times
-              the book value comes back: price - (price - residual) x min(1, horizon / life)
+              the book value is returned: price - (price - residual) x min(1, horizon / life)
 
-`NPV = sum of flow_k / (1 + r)^(k/12)`, costs positive. Payback: the first month from whose end on
-what was paid never again exceeds what staying would have cost, residual value left out.
+`NPV = sum of flow_k / (1 + r)^(k/12)`, costs positive. Payback is the first month from whose end on
+the sum paid stays at or below the cost of staying, without the residual value.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,9 +43,9 @@ class PurchaseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DemandProfile:
-    """Traffic of some hours as it really came, and what the API charges a token of it on average.
+    """Observed traffic of some hours, and the API's average price per token for it.
 
-    `growth` is a share a month.
+    `growth` is a share per month.
     """
 
     load: LoadCurve
@@ -54,16 +54,16 @@ class DemandProfile:
     growth: Fraction = Fraction(0)
 
     def month(self, number: int) -> Fraction:
-        """Return tokens of month `number`, the first being 1."""
+        """Return the tokens of month `number`, from 1."""
         first = Fraction(self.load.total) * HOURS_OF_A_MONTH / Fraction(self.hours)
         return first * (1 + self.growth) ** (number - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOffer:
-    """One GPU: its hourly rate by the hour, and tokens a minute inside the SLO (duty in it).
+    """A GPU for rent: its hourly rate, and tokens per minute inside the SLO (duty included).
 
-    `ops_pusd` is a month's ops and overhead, which does not grow with the number of GPUs.
+    `ops_pusd` is monthly ops and overhead, which does not grow with the number of GPUs.
     """
 
     pusd_per_hour: Exact
@@ -80,9 +80,10 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """One GPU with its share of the machine. `residual`: of the price, left at the end of its life.
+    """A GPU to buy, with its share of the machine.
 
-    `power_pusd_per_hour` is paid for every hour: power, cooling, space, support.
+    `residual` is the share of the price left at the end of its life. `power_pusd_per_hour` is due
+    every hour: power, cooling, space, support.
     """
 
     price_pusd: int
@@ -102,25 +103,28 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class PurchaseOption:
-    """One way. `flows` are what is paid in months 0, 1, ..., costs positive; `gpus` by month."""
+    """One option. `flows` are payments in months 0, 1, ..., costs positive.
+
+    `gpus` is the number in each month.
+    """
 
     way: PurchaseKind
     name: str
     gpus: tuple[int, ...]
     flows: tuple[Fraction, ...]
-    returned_pusd: Fraction = Fraction(0)  # in the last flow, already taken off
+    returned_pusd: Fraction = Fraction(0)  # already subtracted from the last flow
 
     def npv_pusd(self, discount_per_year: Fraction) -> int:
         return npv_pusd(self.flows, discount_per_year)
 
     def cumulative(self) -> list[Fraction]:
-        """Return the sum paid by the end of each month, without what comes back at the end."""
+        """Return the sum paid by the end of each month, without the value returned at the end."""
         paid = [*self.flows[:-1], self.flows[-1] + self.returned_pusd]
         return list(accumulate(paid))
 
 
 def npv_pusd(flows: Sequence[Exact], discount_per_year: Fraction) -> int:
-    """Return today's value in pico-USD of payments at the ends of months 0, 1, ..."""
+    """Return the present value in pico-USD of payments at the ends of months 0, 1, ..."""
     rate = _decimal(1 + discount_per_year)
     total = Decimal(0)
     for month, flow in enumerate(flows):
@@ -148,7 +152,7 @@ def stay(demand: DemandProfile, *, months: int) -> PurchaseOption:
 
 
 def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> PurchaseOption:
-    """Return the option to rent as many GPUs as each month's traffic pays for, else none."""
+    """Return the option to rent the cheapest number of GPUs each month, possibly none."""
     costs = _Costs(demand, engine)
     found = [costs.cheapest(number) for number in range(1, months + 1)]
     flows = (Fraction(0), *(cost for _, cost in found))
@@ -160,9 +164,9 @@ def rent(demand: DemandProfile, engine: EngineOffer, *, months: int) -> Purchase
 def rent_spot(
     demand: DemandProfile, engine: EngineOffer, *, lost: Fraction, months: int
 ) -> PurchaseOption:
-    """Return `rent` where GPUs are missing, unpaid, for a share `lost` of the hours.
+    """Return `rent` with GPUs interrupted, and unpaid, for a share `lost` of the hours.
 
-    Ops are paid in every month with a GPU, also for the hours that are taken away.
+    Ops are due in every month with a GPU, also for the interrupted hours.
     """
     found, alone = rent(demand, engine, months=months), stay(demand, months=months)
     ops = (Fraction(0), *(Fraction(engine.ops_pusd if gpus else 0) for gpus in found.gpus))
@@ -182,7 +186,7 @@ def reserve(
     discount_per_year: Fraction,
     gpus: int | None = None,
 ) -> PurchaseOption:
-    """Return the option to reserve; `gpus` of `None` is the number with the least NPV."""
+    """Return the option to reserve `gpus`, or the number with the lowest NPV if `None`."""
     rate = Fraction(engine.pusd_per_hour) * (1 - term.discount)
     costs = _Costs(demand, replace(engine, pusd_per_hour=rate))
     owed_months = ceil_div(months, term.months) * term.months - months
@@ -205,7 +209,10 @@ def buy(
     discount_per_year: Fraction,
     gpus: int | None = None,
 ) -> PurchaseOption:
-    """Return the option to buy: the price and the power are paid, not the hourly rate."""
+    """Return the option to buy: price and power are paid instead of the hourly rate.
+
+    If `gpus` is `None`, the number with the lowest NPV is used.
+    """
     costs = _Costs(demand, replace(engine, pusd_per_hour=purchase.power_pusd_per_hour))
 
     def option(count: int) -> PurchaseOption:
@@ -224,7 +231,10 @@ def buy(
 def _best(
     option: Callable[[int], PurchaseOption], gpus: int | None, discount: Fraction
 ) -> PurchaseOption:
-    """Return the option of least cost: each further GPU takes over less, so there is one lowest."""
+    """Return the option with the lowest NPV.
+
+    The search stops at the first increase: each further GPU takes over less traffic.
+    """
     if gpus is not None:
         return option(gpus)
     found, least = option(1), option(1).npv_pusd(discount)
@@ -253,7 +263,7 @@ class _Costs:
         )
 
     def of(self, gpus: int, month: int) -> Fraction:
-        """Return the curve's own period at the month's traffic, restated for a month."""
+        """Return the month's cost with `gpus`, scaled from the period of the load curve."""
         volume = Volume(self._demand.month(month) / self._share, self._demand.api.basis)
         return Fraction(self._stairs.total_pusd(gpus, volume)) * self._share
 
@@ -261,7 +271,7 @@ class _Costs:
         return (gpus + self._stairs.spares) * Fraction(self._stairs.gpu_pusd) * self._share
 
     def cheapest(self, month: int) -> tuple[int, Fraction]:
-        """Return the cheapest number and its cost; ops are paid once there is any GPU."""
+        """Return the cheapest number of GPUs and its cost. Ops are due if there is any GPU."""
         none, best = self.of(0, month), min(self._falling(month), key=lambda pair: pair[1])
         return best if best[1] < none else (0, none)
 

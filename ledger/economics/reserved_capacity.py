@@ -1,8 +1,8 @@
-"""Reserved API capacity (provisioned throughput): units by the hour beside tokens one by one.
+"""Reserved API capacity (provisioned throughput): units by the hour, not single tokens.
 
-A unit serves so many tokens a minute of one target, used or not. What is beyond the units of a
-window overflows to the price of a token. Units are taken as long as the next one saves more than it
-costs; fewer than the offer's least are none. Money is pico-USD a month.
+A unit serves a number of tokens per minute of one target, used or not. Tokens above the units of a
+window overflow at the token price. Units are added as long as the next one saves more than it
+costs; fewer than the offer's minimum cannot be reserved. Money is pico-USD per month.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ledger.economics.cost import Exact
 
 @dataclass(frozen=True, slots=True)
 class ReservedOffer:
-    """Capacity that a provider sells by the unit. `term` is the shortest commitment, in words."""
+    """API capacity sold by the unit. `term` is the shortest commitment, as text."""
 
     target: str
     tokens_per_minute: int
@@ -27,7 +27,7 @@ class ReservedOffer:
 
     @property
     def text(self) -> str:
-        """Return the unit's terms, as the sheet has them."""
+        """Return the unit's terms as the assumption sheet shows them."""
         return (
             f"USD per unit-hour, {self.tokens_per_minute} tokens a minute, at least "
             f"{self.least_units} in steps of {self.step}, by the {self.term}"
@@ -36,9 +36,9 @@ class ReservedOffer:
 
 @dataclass(frozen=True, slots=True)
 class TargetDemand:
-    """Tokens that go to one target: `windows` are (tokens, how often), in windows of `minutes`.
+    """Tokens for one target: `windows` are (tokens, count) pairs of `minutes` each.
 
-    `pusd` is what they cost by the token in the period, of which a month has `pace`.
+    `pusd` is their cost by the token in the period; a month is `pace` periods.
     """
 
     windows: Sequence[tuple[Fraction, int]]
@@ -51,13 +51,13 @@ class TargetDemand:
         return sum((tokens * times for tokens, times in self.windows), Fraction(0))
 
     def served(self, per_window: Fraction) -> Fraction:
-        """Return tokens of the period that fit into so many a window."""
+        """Return the period's tokens that fit into `per_window` tokens per window."""
         return sum((min(t, per_window) * times for t, times in self.windows), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
 class ReservedPlan:
-    """Units of one offer. `utilisation`: the share of what they could serve in these windows."""
+    """Reserved units of one offer. `utilisation` is the used share of their tokens."""
 
     offer: ReservedOffer
     units: int
@@ -70,7 +70,7 @@ class ReservedPlan:
 def plan_reserved(
     offer: ReservedOffer, demand: TargetDemand, *, month_hours: Exact, period_minutes: Exact
 ) -> ReservedPlan | None:
-    """Return the units that save most; `None` where tokens one by one are cheaper."""
+    """Return the number of units that saves most, or `None` if single tokens are cheaper."""
     tokens = demand.tokens
     if not tokens or demand.pusd <= 0:
         return None
@@ -83,7 +83,7 @@ def plan_reserved(
 
     most = max(count for count, _ in demand.windows)
     low, high = 0, int(-(-most // (each * offer.step)))
-    while low < high:  # what a further step saves only ever falls
+    while low < high:  # each further step saves less than the one before
         middle = (low + high) // 2
         if saved((middle + 1) * offer.step) > saved(middle * offer.step):
             low = middle + 1

@@ -1,7 +1,7 @@
-"""Which reserved API capacity would pay for a pool at a number of engines.
+"""Reserved API capacity that pays for a pool at a given number of engines.
 
-Its demand is the pool's own spill: what is bought for lack of room and what would newly leave, by
-window and by the API that each class goes to. Traffic of other models at that API is not in it.
+The demand is the pool's own spill: tokens bought for lack of capacity and tokens that would newly
+leave, by window and API. Other models' traffic at that API is not counted.
 """
 
 from fractions import Fraction
@@ -20,7 +20,7 @@ def plan_targets(
     engines: int,
     order: DepartureOrder,
 ) -> tuple[ReservedPlan, ...]:
-    """Return the best offer's units of each target that has one, where any saves."""
+    """Return, for each target with an offer, the best offer's units if they save money."""
     targets = sorted({offer.target for offer in sheet.reserved})
     if not targets or len(pool.models) != len(curve.classes):
         return ()
@@ -54,7 +54,7 @@ def _demand(
     windows: list[tuple[tuple[Fraction, ...], tuple[Fraction, ...], int]],
     places: list[int],
 ) -> TargetDemand:
-    paid = {}  # pico-USD a token, of what is bought today
+    paid = {}  # pico-USD per token bought today, by class
     for place in places:
         bought = sum(window.bought[place] * window.times for window in curve.windows)
         paid[place] = Fraction(curve.bought_pusd[place], bought) if bought else Fraction(0)

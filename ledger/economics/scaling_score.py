@@ -1,9 +1,10 @@
-"""Scores plans by what each number of engines would have cost in a window: pure and exact.
+"""The cost that each number of engines would have had in a window, to score scaling plans.
 
-`api_curve` prices what each number of engines does not hold, as the planner values it: what may
-not leave is served first, then what avoids most dollars per second of engine time. The curves of
-windows add up element by element, so an hour has a curve as a window has, and a day, too. Rent is
-a running total from the asking on, so the parts of an instance's life add up to its bill.
+`api_curve` prices the work that a number of engines cannot hold, as the planner values it: work
+that may not leave is served first, then work that avoids most dollars per second of engine time.
+Curves of windows are added element by element, so hours and days have curves too. Rent is a running
+total from the request for an instance on, so the parts of its life add up to its bill. All amounts
+are exact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,16 +19,16 @@ HOUR_US = 3_600 * US
 
 @dataclass(frozen=True, slots=True)
 class InstanceRent:
-    """The rent of an engine: whole units of `unit_s`, at least `least_s`, from the asking on."""
+    """The rent of an engine: whole units of `unit_s`, at least `least_s`, from its request on."""
 
     pusd_per_hour: int
     unit_s: int = 1
     least_s: int = 0
 
     def bill_pusd(self, asked_us: int, until_us: int) -> int:
-        """Return what is owed at `until_us` for an engine that was asked for at `asked_us`.
+        """Return the amount due at `until_us` for an engine requested at `asked_us`.
 
-        The unit that has begun is owed in full.
+        The current unit is due in full.
         """
         if until_us <= asked_us:
             return 0
@@ -36,16 +37,16 @@ class InstanceRent:
         return divide_half_even(self.pusd_per_hour * units * unit_us, HOUR_US)
 
     def part_pusd(self, asked_us: int, start_us: int, end_us: int) -> int:
-        """Return what becomes owed between two instants."""
+        """Return the amount that becomes due between two times."""
         return self.bill_pusd(asked_us, end_us) - self.bill_pusd(asked_us, start_us)
 
 
 @dataclass(frozen=True, slots=True)
 class ServedClass:
-    """Requests of one class in a window. `pusd_per_request` is `None` where none is known.
+    """Requests of one class in a window. `pusd_per_request` is `None` if unknown.
 
-    `running_ppm` is what ran in the window, in millionths of a request; `None` counts all of a
-    request's work in the window of its arrival.
+    `running_ppm` is the work that ran in the window, in millionths of a request. `None` counts all
+    work of a request in the window of its arrival.
     """
 
     name: str
@@ -76,7 +77,7 @@ class ServedClass:
 def api_curve(
     classes: Iterable[ServedClass], *, length_us: int, capacity_ppm: int, most: int
 ) -> list[int]:
-    """Return the API dollars of a window for 0 to `most` engines, in pico-USD."""
+    """Return the API cost of a window for 0 to `most` engines, in pico-USD."""
     counted = [item for item in classes if item.work_us]
     fixed_us = sum(item.work_us for item in counted if not item.leaves)
     leaving = sorted(
@@ -98,13 +99,13 @@ def api_curve(
 
 
 def least_engines(classes: Iterable[ServedClass], *, length_us: int, capacity_ppm: int) -> int:
-    """Return how many engines hold what may not leave."""
+    """Return the number of engines that hold the work that may not leave."""
     fixed_us = sum(item.work_us for item in classes if not item.leaves)
     return -(-fixed_us * US // max(1, length_us * capacity_ppm))
 
 
 def add_curves(before: Sequence[int], more: Sequence[int]) -> list[int]:
-    """Return the sum element by element; a longer curve goes on with the shorter one's last."""
+    """Return the sum, element by element. A shorter curve is extended by its last element."""
     length = max(len(before), len(more))
     return [
         (before[min(place, len(before) - 1)] if before else 0)
@@ -114,18 +115,18 @@ def add_curves(before: Sequence[int], more: Sequence[int]) -> list[int]:
 
 
 def at(curve: Sequence[int], engines: int) -> int:
-    """Return the API dollars at a number of engines; more than the curve has change nothing."""
+    """Return the API cost at a number of engines; above the curve's length, its last element."""
     return curve[max(0, min(engines, len(curve) - 1))] if curve else 0
 
 
 def marginal_pusd(curve: Sequence[int], place: int) -> int:
-    """Return what the engine at this place (from 1) avoids beyond the ones before it."""
+    """Return the API cost that the engine at this place (from 1) avoids."""
     return at(curve, place - 1) - at(curve, place)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSum:
-    """Rent and API dollars of one way to run a pool."""
+    """Rent and API cost of one way to run a pool."""
 
     rent_pusd: int = 0
     api_pusd: int = 0
@@ -140,10 +141,10 @@ class PlanSum:
 
 @dataclass(frozen=True, slots=True)
 class ScoredSpan:
-    """A scored stretch of time: what ran, what was advised, and every constant number.
+    """A scored span of time: the fleet that ran, the advised one, and every constant number.
 
-    `one_rent_pusd` is one engine's rent over it. `least` engines hold what may not leave.
-    `covered_us` is the time that was scored; what nobody observed is in no sum.
+    `one_rent_pusd` is one engine's rent over the span. `least` engines hold the work that may not
+    leave. `covered_us` is the observed time; unobserved time is in no sum.
     """
 
     start_us: int
@@ -161,7 +162,7 @@ class ScoredSpan:
 
     @property
     def as_configured(self) -> PlanSum:
-        """Return the fleet as it would be without scaling."""
+        """Return the cost of the fleet without scaling."""
         return self.fixed(self.fixed_engines)
 
     @property
@@ -170,7 +171,7 @@ class ScoredSpan:
 
     @property
     def best_fixed(self) -> tuple[int, PlanSum]:
-        """Return the constant number with the least dollars, which is known only afterwards."""
+        """Return the cheapest constant number of engines and its cost, known in hindsight."""
         allowed = range(min(self.least, max(0, len(self.curve) - 1)), max(1, len(self.curve)))
         best = min(allowed, key=lambda engines: (self.fixed(engines).total_pusd, engines))
         return best, self.fixed(best)

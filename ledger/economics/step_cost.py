@@ -1,8 +1,8 @@
-"""GPUs come whole: what N of them cost in a period, and what overflows them by the minute.
+"""The cost of N GPUs in a period, with overflow counted by the minute.
 
-Overflow is summed minute by minute over the period's real load curve, because monthly totals
-flatter GPUs: a quiet night cannot serve a busy noon. What own pools' traffic is worth is the
-verdict's (`value_curve`); this prices one kind of traffic at one price, for a purchase.
+Overflow is summed over the period's real load curve, because monthly totals favour GPUs: a quiet
+night cannot serve a busy noon. This module prices one kind of traffic at one price, for a purchase.
+The value of own pools' traffic is in `value_curve`.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ WINDOWS_MINUTES = range(1, 61)
 
 @dataclass(frozen=True, slots=True)
 class LoadCurve:
-    """Tokens asked for in each minute of a period, sorted, with running sums."""
+    """Tokens requested in each minute of a period, sorted, with running sums."""
 
     minutes: tuple[int, ...]
     sums: tuple[int, ...]
@@ -30,7 +30,7 @@ class LoadCurve:
         return self.sums[-1]
 
     def overflow(self, capacity_per_minute: Exact, *, volume: Exact) -> Fraction:
-        """Return tokens above the capacity when this curve is scaled to `volume` tokens in all."""
+        """Return tokens above the capacity if this curve is scaled to `volume` tokens in total."""
         if volume <= 0:
             return Fraction(0)
         scale = Fraction(volume) / self.total
@@ -40,23 +40,23 @@ class LoadCurve:
         )
 
     def _from(self, first: int) -> int:
-        """Return tokens of the minutes from this place on."""
+        """Return the sum of the minutes from this position on."""
         return self.total - (self.sums[first - 1] if first else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """Cost of a period at N GPUs. `other_pusd` (ops, overhead) is paid once there is any GPU."""
+    """Cost of a period at N GPUs. `other_pusd` (ops, overhead) is due if there is any GPU."""
 
     gpu_pusd: Exact  # one GPU for the period
     other_pusd: Exact
     spares: int  # redundancy: paid for, adds no capacity
     capacity_per_minute: Exact  # tokens of one GPU inside the SLO
-    api: UnitPrice  # what an overflowing token costs
+    api: UnitPrice  # price of an overflowing token
     load: LoadCurve
 
     def fixed_pusd(self, gpus: int) -> Exact:
-        """Return F(N): nothing at N = 0, else N GPUs, the spares and what does not scale."""
+        """Return F(N): 0 at N = 0, else the cost of N GPUs, the spares and `other_pusd`."""
         return (gpus + self.spares) * self.gpu_pusd + self.other_pusd if gpus else 0
 
     def total_pusd(self, gpus: int, volume: Tokens) -> Exact:
@@ -66,7 +66,7 @@ class StepCost:
 
 
 def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
-    """Return a curve of the minutes of a period, quiet ones included (pass their zeros)."""
+    """Return the curve of a period's minutes. Quiet minutes must be passed as zeros."""
     minutes = tuple(sorted(tokens_per_minute))
     if not minutes or minutes[0] < 0 or minutes[-1] <= 0:
         raise ValueError("a load curve needs minutes, none negative, with some tokens")
@@ -74,10 +74,10 @@ def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
 
 
 def explaining_capacity(loads: Sequence[int], overflowed: int) -> Fraction:
-    """Return the capacity of a minute, or window, at which just so many of these tokens overflow.
+    """Return the capacity of a minute, or window, at which `overflowed` tokens overflow.
 
-    Overflow falls from all tokens to none as the capacity rises, in straight pieces between the
-    loads, ever less steeply: from below, the zero of the piece at hand never lies too high.
+    Overflow is a convex, piecewise linear, falling function of the capacity. So Newton's method
+    from 0 never goes past the solution.
     """
     if not 0 <= overflowed <= sum(loads):
         raise ValueError("what overflowed is a part of the load")
@@ -94,14 +94,14 @@ def explaining_capacity(loads: Sequence[int], overflowed: int) -> Fraction:
 
 
 def sum_windows(tokens_per_minute: Sequence[int], minutes: int) -> list[int]:
-    """Return the load in windows of several minutes; a last, shorter one counts as whole."""
+    """Return the load in windows of several minutes. A shorter last window counts as whole."""
     if minutes == 1:
         return [*tokens_per_minute]
     return _windows([0, *accumulate(tokens_per_minute)], minutes)
 
 
 def _windows(sums: Sequence[int], minutes: int) -> list[int]:
-    """Return the sums of windows of so many minutes, from running sums that begin with zero."""
+    """Return the sums of windows of `minutes` minutes, from running sums that begin with 0."""
     ends = [*sums[minutes::minutes]]
     if (len(sums) - 1) % minutes:
         ends.append(sums[-1])
@@ -109,7 +109,7 @@ def _windows(sums: Sequence[int], minutes: int) -> list[int]:
 
 
 def overflow(tokens_per_minute: Sequence[int], per_minute: Exact, minutes: int) -> Fraction:
-    """Tokens above a capacity, in windows of so many minutes: as `LoadCurve.overflow` has it."""
+    """Return tokens above a capacity, counted in windows of `minutes` minutes."""
     return _above(sum_windows(tokens_per_minute, minutes), Fraction(per_minute) * minutes)
 
 
@@ -122,10 +122,10 @@ def _above(loads: Sequence[int], capacity: Fraction) -> Fraction:
 def fitted_window(
     tokens_per_minute: Sequence[int], *, capacity_per_minute: Exact, overflowed: Exact
 ) -> int:
-    """Return the minutes over which engines evened out bursts, as the overflow shows.
+    """Return the minutes over which engines evened out bursts, from the observed overflow.
 
-    A request works for longer than the minute it arrived in, and a burst may wait within its SLO,
-    so a strict minute can overstate the overflow. The observed overflow decides.
+    A request runs for longer than its first minute, and a burst may wait within its SLO, so windows
+    of one minute can overstate the overflow.
     """
     sums = [0, *accumulate(tokens_per_minute)]
 

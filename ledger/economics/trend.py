@@ -1,8 +1,8 @@
-"""The date on which a growing volume crosses the break-even volume, with its interval.
+"""The date on which a growing volume reaches the break-even volume, with its interval.
 
-A straight line is fitted to tokens per day; the date is where the line meets V* per day, and the
-interval is where the line's confidence band does. With under 14 days there is no date: two weeks
-are the least that shows each weekday twice. A date further away than the horizon is no answer.
+A straight line is fitted to tokens per day. The date is where the line reaches V* per day, and the
+interval is where the line's confidence band does. There is no date with fewer than 14 days, which
+show each weekday twice, or beyond the horizon.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ HORIZON_DAYS = 730
 
 
 class TrendResult(StrEnum):
-    """The result of a trend; only `CROSSES` comes with a date."""
+    """The result of a trend. Only `CROSSES` has a date."""
 
     ABOVE = "above"  # the fitted line is at or above V* on the last day
     CROSSES = "crosses"
@@ -27,7 +27,7 @@ class TrendResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenCrossing:
-    """`latest` is `None` when the slow end of the interval lies beyond the horizon, or never."""
+    """The date of break-even. `latest` is `None` if that end is beyond the horizon, or never."""
 
     outlook: TrendResult
     day: date | None = None
@@ -37,7 +37,7 @@ class BreakEvenCrossing:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A least-squares line over days 0..n-1 and what its uncertainty needs."""
+    """A least-squares line over days 0..n-1, with the values for its confidence band."""
 
     slope: float
     intercept: float
@@ -95,7 +95,10 @@ def _first_day(line: _Line, side: int, needed: float) -> int | None:
 
 
 def _t_quantile(confidence: float, freedom: int) -> float:
-    """Student's t, two-sided, by its expansion around the normal: 0.1 % off at 12 degrees."""
+    """Return Student's t, two-sided, by an expansion around the normal.
+
+    The error is 0.1 % at 12 degrees of freedom.
+    """
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     first = (z**3 + z) / (4 * freedom)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)

@@ -1,7 +1,7 @@
-"""Anthropic's usage exports: the console's table by day, and results of its usage report; pure.
+"""Anthropic's usage exports: the console's table by day, and the usage report's results.
 
-Input without a cache, cache reads and writes are apart there, and add up to the input. How many
-requests there were neither says: that prompts were long is told by the context window.
+Uncached input, cache reads and cache writes are separate there, and add up to the input. Neither
+states the number of requests; the context window shows whether prompts were long.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from ledger.prices.book import tier_of
 
 DAY = "usage_date_utc"
 COLUMNS = {DAY, "model_version", "usage_input_tokens_no_cache", "usage_output_tokens"}
-LONG, LONG_TOKENS = "200k-1M", 200_001  # a context window, and the shortest prompt of it
+LONG, LONG_TOKENS = "200k-1M", 200_001  # a context window, and its shortest prompt
 DAY_US = 86_400 * 10**6
 MOST_US = 400 * DAY_US
 
 
 def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
-    """Return a line of the console's table: a day, a model, a key."""
+    """Return the usage of a line of the console's table: one day, model and key."""
     start_us = _instant_us(row, DAY, where, faults)
     if start_us is None:
         return None
@@ -37,7 +37,7 @@ def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket
 
 
 def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
-    """Return a result of a bucket of the usage report, with its bucket's times."""
+    """Return the usage of one result of the usage report, with its bucket's times."""
     span = [_instant_us(row, name, where, faults) for name in ("starting_at", "ending_at")]
     start_us, end_us = span
     if start_us is None or end_us is None:
@@ -65,7 +65,7 @@ def _make_bucket(
     where: str,
     faults: list[str],
 ) -> UsageBucket | None:
-    """Nothing where nothing was used."""
+    """Return the bucket, or `None` without usage or with a fault."""
     if not any(counts.values()):
         return None
     model = str(told["model"] or "")
@@ -84,7 +84,7 @@ def _make_bucket(
 
 
 def _instant_us(row: Mapping[str, Any], name: str, where: str, faults: list[str]) -> int | None:
-    """Return the microseconds of a day or a time; one without a zone is in UTC."""
+    """Return microseconds of a date or time. A time without a zone is UTC."""
     try:
         return instant_us(str(row.get(name) or ""))
     except InstantError as error:

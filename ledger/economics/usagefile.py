@@ -1,13 +1,12 @@
-"""A provider's usage export read into what was used when: for who has no traffic in these books.
+"""Usage exports of providers, for those who have no traffic in this ledger.
 
-* OpenAI's usage, as its dashboard exports it (CSV) and as its API answers (`/usage/completions`,
-  JSON): buckets with `start_time`, `end_time`, `model` and tokens; cached ones are inside
-  `input_tokens`;
-* Anthropic's, as its console exports it (CSV, by day) and as its usage report answers (JSON);
-* our own `breakeven ledger export` (CSV): one row an attempt.
+* OpenAI: its dashboard's export (CSV) and its API's answers (`/usage/completions`, JSON). Buckets
+  have `start_time`, `end_time`, `model` and tokens; `input_tokens` includes cached ones.
+* Anthropic: its console's export (CSV, by day) and its usage report's answers (JSON).
+* Our own `breakeven ledger export` (CSV): one row per attempt.
 
-Pure. Every fault is told at once. What an export cannot say stays unsaid: within a bucket of a day
-nobody sees the busy minutes, so `finest_us` tells how coarse it is.
+All faults are reported at once. A bucket hides the busy minutes inside it, so `finest_us` states
+the narrowest bucket.
 """
 
 import json
@@ -44,12 +43,12 @@ _US = 10**6
 
 
 class UsageFileError(ValueError):
-    """A file that is no usage export; the message says why, line by line."""
+    """A file that is not a usage export; the message lists the reasons by line."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageFile:
-    """`finest_us`: the width of the narrowest bucket."""
+    """A usage export. `finest_us` is the width of the narrowest bucket."""
 
     shape: str
     used: tuple[UsageBucket, ...]
@@ -58,7 +57,10 @@ class UsageFile:
     finest_us: int
 
     def minutes(self, basis: TokenBasis, names: frozenset[str]) -> list[int]:
-        """Return tokens in every minute of the span; a bucket is spread evenly over its own."""
+        """Return the tokens of every minute of the span.
+
+        A bucket is spread evenly over its minutes.
+        """
         found = [0] * ((self.end_us - self.start_us) // MINUTE_US)
         for use in self.used:
             if use.name in names:
@@ -72,15 +74,15 @@ class UsageFile:
 
 @dataclass(frozen=True, slots=True)
 class PricedUsage:
-    """The whole export at a price book: by name, what it cost; and the names without a price."""
+    """The cost of an export by name, and the names without a price."""
 
     pusd: Mapping[str, int]
     unpriced: tuple[str, ...]
-    other_tier: tuple[str, ...]  # priced at standard rates: their tier has none
+    other_tier: tuple[str, ...]  # names priced at standard rates, because their tier has none
 
 
 def parse_usage(data: bytes, name: str) -> UsageFile:
-    """Raises `UsageFileError`."""
+    """Return the usage in an export. Raises `UsageFileError` with every fault."""
     faults: list[str] = []
     try:
         if data.lstrip()[:1] in (b"{", b"["):
@@ -113,9 +115,9 @@ def parse_usage(data: bytes, name: str) -> UsageFile:
 
 
 def priced(file: UsageFile, book: PriceBook) -> PricedUsage:
-    """Return each bucket at the price in force when it began.
+    """Return the cost of each bucket at the price in force when the bucket began.
 
-    A bucket adds up many requests: which rates a long prompt pays is told by the mean prompt.
+    A bucket sums many requests, so the mean prompt decides which long-prompt rates apply.
     """
     sums: dict[str, int] = {}
     missing: set[str] = set()
@@ -156,7 +158,10 @@ def _cost(usage_bucket: UsageBucket, price: Price) -> tuple[int, bool]:
 
 
 def _shape(columns: tuple[str, ...]) -> tuple[str, _Row]:
-    """Return the name of the table with these columns, and the reader of its rows."""
+    """Return the format's name by its columns, and the reader of its rows.
+
+    Raises `UsageFileError` if a required column is missing.
+    """
     if anthropic.DAY in columns:
         shape, row, wanted = "Anthropic usage (CSV)", anthropic.of_row, anthropic.COLUMNS
     elif "opened_at" in columns:
@@ -176,7 +181,7 @@ def _shape(columns: tuple[str, ...]) -> tuple[str, _Row]:
 
 
 def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
-    """One result of OpenAI's; a bucket without use has no model."""
+    """Return one result of OpenAI's, `None` for a bucket without a model or with a fault."""
     if not row.get("model"):
         if count(row, "input_tokens", where, faults) or count(row, "output_tokens", where, faults):
             faults.append(f"{where}: tokens without a model: export grouped by model")
@@ -210,7 +215,7 @@ def _bucket(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucke
 
 
 def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
-    """One attempt: an API's at what it was charged, an own engine's at its comparator."""
+    """Return one attempt: at its cost at an API, at its comparator's cost on an own engine."""
     if not row.get("output_tokens") and not row.get("input_tokens"):
         return None
     try:
@@ -248,7 +253,7 @@ def _billed_pusd(text: Any, where: str, faults: list[str]) -> int | None:
 
 
 def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[UsageBucket]]:
-    """Answers of an API: one page, or a list of them. Whose they are, and what was used."""
+    """Return the format's name and the usage in an API's answer: one page, or a list of pages."""
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Usage of one model in one bucket of a provider's export, and how its counts are read."""
+"""Usage of one model in one bucket of a provider's export."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ledger.economics.cost import TokenBasis
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import prompt_tokens
 
-COUNT_LIMIT = 10**15  # tokens of one bucket: beyond it somebody wrote another figure there
+COUNT_LIMIT = 10**15  # tokens of one bucket: a larger number is another figure
 SHOWN = 40  # characters of a cell in a fault
 
 
@@ -16,8 +16,8 @@ SHOWN = 40  # characters of a cell in a fault
 class UsageBucket:
     """Usage of one model in one bucket. `name` is the price book's; `tier` a service tier.
 
-    `billed_pusd`: what our own export says it cost. `prompt`: how long a prompt was, in tokens,
-    where that is told and not by the number of requests.
+    `billed_pusd` is the cost that our own export states. `prompt` is the length of a prompt in
+    tokens, if the export states it without a number of requests.
     """
 
     start_us: int
@@ -35,14 +35,14 @@ class UsageBucket:
 
 
 def count(row: Mapping[str, Any], name: str, where: str, faults: list[str]) -> int:
-    """Nothing written is 0; what is no count is a fault, and 0."""
+    """Return the cell as a number. An empty cell is 0; an invalid one is 0 and a fault."""
     text = str(row.get(name) if row.get(name) is not None else "").strip()
     if not text:
         return 0
     number = text.removesuffix(".0")
     if (
         not (number.isascii() and number.isdecimal())
-        or len(number) > len(str(COUNT_LIMIT))  # so many digits Python does not even read
+        or len(number) > len(str(COUNT_LIMIT))  # Python refuses to convert too many digits
         or int(number) > COUNT_LIMIT
     ):
         faults.append(f"{where}, column `{name}`: `{text[:SHOWN]}` is no count")

@@ -1,14 +1,13 @@
-"""V(n), the API dollars that n engines avoid: one curve for the verdict, what-if and planner.
+"""V(n), the API cost that n engines avoid: one curve for verdict, what-if and planner.
 
-A period is cut into windows. In each, traffic is counted by class (`TrafficClass`: requests that
-share a price elsewhere and a demand of engine time), apart for what own engines kept and what was
-bought for lack of room. Fewer engines than ran send work away as the router does: least avoided
-dollars per unit of engine time first (`DepartureOrder.ROUTER`). The other end of the interval
-takes every movable class in proportion (`PRO_RATA`). What may not leave is served first. It may
-wait within a stretch of windows; engines that cannot hold a stretch are not allowed. More engines
-take back what was bought, most avoided dollars per unit of engine time first. Money is pico-USD;
-`ROUTER` is exact, `PRO_RATA` is rounded to 10^-6 pico-USD a window, because exact shares of 43,200
-windows have no common divisor.
+A period is split into windows. In each, traffic is counted by class (`TrafficClass`: one price at
+APIs and one demand of engine time), separately for kept tokens and tokens bought for lack of
+capacity. With fewer engines, work leaves in the router's order: least avoided cost per engine time
+first (`DepartureOrder.ROUTER`). For the other end of the interval, all movable classes leave in
+proportion (`PRO_RATA`). Work that may not leave is served first and may wait within a stretch of
+windows; numbers that cannot hold a stretch are not allowed. More engines take back bought tokens,
+most avoided cost per engine time first. Money is pico-USD. `ROUTER` is exact; `PRO_RATA` is rounded
+to 10^-6 pico-USD per window, because exact shares of 43,200 windows have no common divisor.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,11 +19,11 @@ from math import lcm
 from ledger.economics.cost import Exact
 from ledger.money import divide_half_even
 
-_FINE = 10**6  # parts of a pico-USD that a window's pro rata cost is rounded to
+_FINE = 10**6  # a window's pro rata cost is rounded to this part of a pico-USD
 
 
 class DepartureOrder(StrEnum):
-    """Which work leaves first when engines are taken away."""
+    """The order in which work leaves when engines are removed."""
 
     ROUTER = "router"
     PRO_RATA = "pro rata"
@@ -32,11 +31,11 @@ class DepartureOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrafficClass:
-    """Requests with one price elsewhere.
+    """Requests with one price at APIs.
 
-    `pusd_per_token` is the price at the cheapest API that policy, residency and features let
-    through, `None` where there is none. `work` is engine time per token in any unit that all
-    classes share. `movable` is false for what may not leave, and for what is not known to.
+    `pusd_per_token` is the price at the cheapest API that policy, residency and features allow,
+    `None` if there is none. `work` is engine time per token, in a unit that all classes share.
+    `movable` is false if requests may not leave, or if that is unknown.
     """
 
     name: str
@@ -46,7 +45,7 @@ class TrafficClass:
 
     @property
     def leaves(self) -> bool:
-        """Whether the class can leave: a class without a price elsewhere has nowhere to go."""
+        """Return whether the class can leave: it is movable and has a price at an API."""
         return self.movable and self.pusd_per_token is not None
 
     @property
@@ -59,7 +58,7 @@ class TrafficClass:
 class TrafficWindow:
     """Tokens of each class in one window, in the order of the classes.
 
-    `times` equal windows are written once.
+    `times` is the number of equal windows.
     """
 
     kept: tuple[int, ...]
@@ -71,11 +70,11 @@ class TrafficWindow:
 class ValueCurve:
     """One pool in one period.
 
-    `capacity` is the work of one engine in one window, `None` while it is not known: then only
-    zero and the number that ran have a cost. `bought_pusd` is what was paid for `bought`, by class.
-    A window in which `engines` kept more than their capacity shows that they could. `stretches` are
-    kept tokens by class of `stretch_windows` windows each: what may not leave is judged by them,
-    or by each window alone where there are none.
+    `capacity` is the work of one engine in one window. While it is `None`, only 0 and the number
+    that ran have a cost. `bought_pusd` is the cost of the bought tokens, by class. A window in
+    which `engines` kept more than their capacity shows that they could. `stretches` are kept tokens
+    by class, over `stretch_windows` windows each: work that may not leave is checked by stretch, or
+    by window without any.
     """
 
     classes: tuple[TrafficClass, ...]
@@ -109,7 +108,7 @@ class ValueCurve:
         return any(any(window.kept) or any(window.bought) for window in self.windows)
 
     def objection(self, engines: int) -> str | None:
-        """Return why this number of engines is not allowed, `None` if it is."""
+        """Return why this number of engines is not allowed, or `None` if it is."""
         if engines >= self.engines and (self.capacity is not None or engines == self.engines):
             return None
         if engines == 0:
@@ -124,7 +123,7 @@ class ValueCurve:
         return None
 
     def api_pusd(self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER) -> Fraction:
-        """Return the period's API cost with n engines. Raises `ValueError` if refused."""
+        """Return the period's API cost with n engines. Raises `ValueError` if not allowed."""
         reason = self.objection(engines)
         if reason is not None:
             raise ValueError(reason)
@@ -134,15 +133,15 @@ class ValueCurve:
         return known
 
     def avoided_pusd(self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER) -> Fraction:
-        """Return V(n): the pico-USD that these engines avoid of buying all that can leave."""
+        """Return V(n): the API cost in pico-USD that n engines avoid."""
         return self.all_bought_pusd - self.api_pusd(engines, order)
 
     def at_apis(
         self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER
     ) -> list[tuple[tuple[Fraction, ...], tuple[Fraction, ...], int]]:
-        """Yield what APIs get by window: tokens of each class that newly leave, that are bought.
+        """Return the tokens at APIs by window: newly leaving by class, bought by class, count.
 
-        The last is how often such a window is. Raises `ValueError` if the number is refused.
+        The count is the number of such windows. Raises `ValueError` if the number is not allowed.
         """
         reason = self.objection(engines)
         if reason is not None:
@@ -168,7 +167,7 @@ class ValueCurve:
         return found
 
     def _still_bought(self, window: TrafficWindow, engines: int) -> tuple[Fraction, ...]:
-        """Return tokens of each class that more engines leave at APIs."""
+        """Return the tokens of each class that are still bought with more engines."""
         rest = max(0, self._stated(engines) - self._work(window.kept) * self._unit)
         still = list(map(Fraction, window.bought))
         for place in self._by_density(dearest_first=True):
@@ -180,7 +179,7 @@ class ValueCurve:
     def _gone(
         self, window: TrafficWindow, excess: int, order: DepartureOrder
     ) -> tuple[Fraction, ...]:
-        """Return tokens of each class that leave a window."""
+        """Return the tokens of each class that leave a window."""
         unit = self._unit
         gone = [Fraction(0)] * len(self.classes)
         places = [n for n in self._by_density(dearest_first=False) if self.classes[n].leaves]
@@ -211,7 +210,7 @@ class ValueCurve:
 
     @property
     def all_bought_pusd(self) -> Fraction:
-        """Return the pico-USD of everything that can leave, and of what is bought today."""
+        """Return the API cost in pico-USD of all movable traffic and of today's bought tokens."""
         found = Fraction(sum(self.bought_pusd))
         for place, traffic in enumerate(self.classes):
             if traffic.leaves and traffic.pusd_per_token is not None:
@@ -221,20 +220,20 @@ class ValueCurve:
 
     @property
     def _unit(self) -> int:
-        """Work is counted in parts of this, so that shares of a capacity are whole."""
+        """Return the factor on work that makes shares of a capacity whole numbers."""
         return Fraction(self.capacity or 0).denominator * max(1, self.engines)
 
     def _stated(self, engines: int) -> int:
-        """Return work of one window that these engines are known to hold, in parts of `_unit`."""
+        """Return the work per window that these engines hold by capacity, in parts of `_unit`."""
         return engines * Fraction(self.capacity or 0).numerator * max(1, self.engines)
 
     def _shown(self, engines: int) -> int:
-        """Parts of `_unit` per kept work that fewer engines hold, as those that ran held all."""
+        """Return the parts of `_unit` per kept work that these engines hold, as observed."""
         return engines * Fraction(self.capacity or 0).denominator
 
     @property
     def _kept_works(self) -> list[int]:
-        """Return work of every window that was kept, computed once."""
+        """Return the kept work of every window, computed once."""
         if not self._works:
             self._works.extend(self._work(window.kept) for window in self.windows)
         return self._works
@@ -245,7 +244,7 @@ class ValueCurve:
         )
 
     def _forced(self, engines: int) -> Iterator[int]:
-        """By stretch, work that may not leave beyond what these engines hold."""
+        """Yield, by stretch, the work that may not leave above the capacity of these engines."""
         fixed = [place for place, traffic in enumerate(self.classes) if not traffic.leaves]
         if not fixed:
             return
@@ -256,7 +255,7 @@ class ValueCurve:
             yield work * self._unit - max(stated, shown * self._work(kept))
 
     def _excess(self, engines: int) -> Iterator[tuple[TrafficWindow, int]]:
-        """Yield windows that keep more work than these engines hold, and how much more."""
+        """Yield windows with more kept work than these engines hold, and the excess."""
         unit, stated, shown = self._unit, self._stated(engines), self._shown(engines)
         for window, kept in zip(self.windows, self._kept_works, strict=True):
             excess = kept * unit - max(stated, shown * kept)
@@ -290,7 +289,7 @@ class ValueCurve:
         return total / unit
 
     def _leaving_pro_rata(self, engines: int) -> Fraction:
-        """Return the leaving work if each movable class gives an equal share of a window."""
+        """Return the cost of leaving work if movable classes leave each window in proportion."""
         priced = [place for place, traffic in enumerate(self.classes) if traffic.leaves]
         prices = [Fraction(self.classes[place].pusd_per_token or 0) for place in priced]
         scale = lcm(*(price.denominator for price in prices)) if prices else 1
@@ -310,7 +309,7 @@ class ValueCurve:
         return Fraction(found, _FINE)
 
     def _taken_back(self, engines: int) -> Fraction:
-        """Return what is no longer bought: it fits beside what was kept."""
+        """Return the cost of bought tokens that fit on the additional engines."""
         unit, stated = self._unit, self._stated(engines)
         works = [traffic.work * unit for traffic in self.classes]
         back = [0] * len(self.classes)

@@ -1,8 +1,8 @@
-"""The verdict in words and as JSON: one sentence, printed alike by every place.
+"""The verdict as text and as JSON, equal in every place.
 
-`sentence` takes the function that writes money, so that a reader who chose another currency reads
-the same sentence. `describe` is the object of `ledger report --json` and `GET /verdict`; its money
-is decimal text in USD, rounded to cents half-even.
+`sentence` takes the function that formats money, so that the sentence is the same in every
+currency. `describe` is the object of `ledger report --json` and `GET /verdict`; its money is
+decimal text in USD, rounded half-even to cents.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ MoneyText = Callable[[Exact], str]
 
 
 def dollars_and_cents(pusd: Exact) -> str:
-    """`$1,234.50`, rounded half-even."""
+    """Return text such as `$1,234.50`, rounded half-even."""
     return format_usd(_cents(pusd) * PUSD_PER_CENT, 2)
 
 
 def sentence(verdict: FleetVerdict, money: MoneyText = dollars_and_cents) -> str:
-    """Return the verdict as one sentence; of a fleet without one, what is missing."""
+    """Return the verdict as one sentence, or what is missing for a verdict."""
     missing = [pool for pool in verdict.pools if pool.action is None]
     judged = verdict.judged
     if not verdict.pools:
@@ -51,7 +51,7 @@ def pool_sentence(verdict: PoolVerdict, money: MoneyText = dollars_and_cents) ->
 def shift_text(
     shift: VerdictShift, assumptions: PoolAssumptions, money: MoneyText = dollars_and_cents
 ) -> str:
-    """Return what would change the verdict, as one sentence."""
+    """Return one sentence on the input value that would change the verdict."""
     side = "above" if shift.is_above else "below"
     goal = count_text(shift.gpus, assumptions)
     if shift.name == "ops":
@@ -65,13 +65,13 @@ def shift_text(
 
 
 def count_text(gpus: int, assumptions: PoolAssumptions) -> str:
-    """`2 GPUs`, `1 engine`, `no own GPU`."""
+    """Return text such as `2 GPUs`, `1 engine` or `no own GPU`."""
     single, many = assumptions.noun
     return f"no own {single}" if not gpus else f"{gpus} {single if gpus == 1 else many}"
 
 
 def reserved_text(option: VerdictOption) -> str:
-    """` and reserve 3 units of openai/gpt-4o`, or nothing."""
+    """Return text such as ` and reserve 3 units of openai/gpt-4o`, or ""."""
     units = _units_text(option)
     return f" and reserve {units}" if units else ""
 
@@ -89,12 +89,12 @@ def _with_units(option: VerdictOption) -> str:
 
 
 def usd_cents(pusd: Exact) -> str:
-    """`249.30`: decimal text in USD, rounded half-even to cents."""
+    """Return decimal text in USD such as `249.30`, rounded half-even to cents."""
     return _usd(pusd) or ""
 
 
 def describe(verdict: FleetVerdict) -> dict[str, Any]:
-    """Return the verdict as JSON: the fleet at the top, every pool below."""
+    """Return the verdict as JSON: the fleet at the top level, then every pool."""
     pools = [_described_pool(pool) for pool in verdict.pools]
     alone = verdict.pools[0] if len(verdict.pools) == 1 else None
     interval = verdict.interval_pusd
@@ -224,7 +224,7 @@ def _worth(verdict: PoolVerdict, money: MoneyText) -> str:
 
 
 def _tail(verdict: PoolVerdict, money: MoneyText) -> str:
-    """Return what the sentence must not hide: order, substitutes, unknown ops."""
+    """Return the reservations of a verdict: order of departure, substitutes, unknown ops."""
     pool, parts = verdict.assumptions, []
     if verdict.substitutes:
         parts.append(f", if {' and '.join(verdict.substitutes)} is good enough")
@@ -245,7 +245,7 @@ def _tail(verdict: PoolVerdict, money: MoneyText) -> str:
 
 
 def _fleet(verdict: FleetVerdict, money: MoneyText) -> str:
-    """Several pools: the sums, and what each pool does."""
+    """Return the sentence for several pools: the sums, and each pool's action."""
     judged, action = verdict.judged, verdict.action
     noun = judged[0].assumptions
     count = count_text(verdict.gpus, noun)
@@ -300,7 +300,7 @@ def _cents(pusd: Exact) -> int:
 
 
 def _usd(pusd: Exact | None, places: int = 2) -> str | None:
-    """`249.30`: decimal text."""
+    """Return decimal text such as `249.30`, or `None`."""
     if pusd is None:
         return None
     exact = Fraction(pusd) * 10**places / PUSD_PER_USD

@@ -1,1 +1,1 @@
-"""The books as tables for others: attempts and FOCUS, as CSV or Parquet."""
+"""The ledger as tables for other tools: attempts and FOCUS, as CSV or Parquet."""

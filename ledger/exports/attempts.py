@@ -1,8 +1,8 @@
-"""Attempts as a table: one row per upstream try of a span, in the order of their opening.
+"""Attempts as a table: one row per upstream try of a span, ordered by opening time.
 
-`cost_usd` is what the attempt was charged at settle: the provider's price for APIs, the
-provisional share for own engines. It is empty where no price is known or the attempt is open.
-Idle time and the hours' final shares are no attempts: `focus` has them.
+`cost_usd` is the charge at settle: the provider's price for APIs, the provisional share for own
+engines. It is empty if no price is known or the attempt is open. Idle time and the final shares of
+hours are not attempts; `focus` has them.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ NAMES = (
 
 
 def _column_name(name: str) -> str:
-    """Names say the unit that is written: dollars, and times that are no numbers."""
+    """Return the column name with the unit as written: USD, and times as text."""
     kind = _KINDS.get(name)
     if kind is ColumnKind.USD:
         return name.replace("_pusd", "_usd")
@@ -59,7 +59,7 @@ COLUMNS = tuple(
 def attempt_rows(
     connection: Connection, scope: Scope, reached: Reached, *, slice_us: int = HOUR_US
 ) -> Iterator[Row]:
-    """Every attempt that was opened in the scope; `reached` is told the end of each slice."""
+    """Yield every attempt opened in the scope. Calls `reached` with the end of each slice."""
     columns: list[Any] = [getattr(AttemptRow, name) for name in NAMES]
     for part in slices(scope, slice_us):
         statement = part.narrow(select(*columns)).order_by(AttemptRow.opened_us, AttemptRow.seq)

@@ -1,9 +1,9 @@
-"""Rows as CSV: RFC 4180 with a header, CRLF and UTF-8; texts quoted, numbers bare, null empty.
+"""Rows as CSV: RFC 4180, header, CRLF, UTF-8; texts quoted, numbers bare, null empty.
 
-A text that a spreadsheet would take for a formula (it begins with `=`, `+`, `-`, `@`, a tab or a
-carriage return, or a wide form of one) gets an apostrophe in front. So does one that begins with
-an apostrophe: taking one away from every text that begins with one gives what was written.
-Numbers are never touched: a negative amount stays a number.
+A text that a spreadsheet would run as a formula (it begins with `=`, `+`, `-`, `@`, a tab or a
+carriage return, or a wide form of one) gets a leading apostrophe. A text that begins with an
+apostrophe gets one too, so removing one apostrophe from every text that begins with one restores
+the original. Numbers are never changed: a negative amount stays a number.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ _PUSD_PLACES = 12
 
 
 def csv_lines(columns: Sequence[ExportColumn], rows: Iterable[Row]) -> Iterator[str]:
-    """The header and every row, each with its line end."""
+    """Yield the header and every row, each with its line end."""
     yield ",".join(text_cell(column.name) for column in columns) + "\r\n"
     cells = [CELLS[column.kind] for column in columns]
     for row in rows:
@@ -37,23 +37,23 @@ def csv_lines(columns: Sequence[ExportColumn], rows: Iterable[Row]) -> Iterator[
 
 
 def write_csv(file: BinaryIO, columns: Sequence[ExportColumn], rows: Iterable[Row]) -> None:
-    """Write the header and all rows; the file stays open."""
+    """Write the header and all rows. The file stays open."""
     text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
     text.writelines(csv_lines(columns, rows))
-    text.detach()  # flushes, and leaves the file to its owner
+    text.detach()  # flushes, and leaves the file open
 
 
 def text_cell(value: str) -> str:
-    """Quoted, its quotes doubled, and defused."""
+    """Return the text quoted, with its quotes doubled, and safe from formulas."""
     if value[:1] in RISKY and value:
         value = f"'{value}"
     return '"' + value.replace('"', '""') + '"'
 
 
 def decimal_text(value: int | Fraction, places: int) -> str:
-    """With a point and at least one place, the rest as short as it is; half-even beyond `places`.
+    """Return a decimal with at least one decimal place, rounded half-even to `places`.
 
-    `70000.0`: a reader that guesses types must take a quantity without a fraction for a decimal.
+    `70000.0`: readers that guess types must read a whole quantity as a decimal.
     """
     fraction = Fraction(value)
     scaled = divide_half_even(fraction.numerator * 10**places, fraction.denominator)

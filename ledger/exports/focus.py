@@ -1,12 +1,11 @@
-"""The ledger as FOCUS cost and usage, 1.4 or 1.2: what APIs and own GPUs cost, by hour or day.
+"""The ledger as FOCUS cost and usage, 1.4 or 1.2: APIs and own GPUs by hour or day.
 
-APIs: a row for each account, team, model and kind of token. GPU hours by contract: what was
-bought, what each team used, what was idle and what was unavailable (`focus_gpu`).
-Adjustments to invoices are rows of nobody; what a provider claims beyond what was held is one of
-the team that asked. Both BilledCost and EffectiveCost add up to the books.
-List and contracted cost of a purchase and of the usage that it covers both show its price, as
-FOCUS wants it: those two columns are not to be added up over both. A team's file has its rows
-alone. Accounts are the ledger's payables.
+APIs have a row for each account, team, model and token kind. GPU hours by contract have rows for
+the purchase, each team's use, idle and unavailable time (`focus_gpu`). Adjustments to invoices
+belong to no team; a provider's claim beyond the hold belongs to the team of the request. BilledCost
+and EffectiveCost both add up to the ledger. A purchase and the usage that it covers both show list
+and contracted cost, as FOCUS requires, so those two columns must not be summed over both. A team's
+file has only its own rows. Accounts are the ledger's payables.
 """
 
 import json
@@ -44,7 +43,7 @@ from ledger.reports.charges import (
 )
 from ledger.spans import DAY_US, Scope
 
-_WHOLE_US = 1 << 61  # longer than the books: one bucket
+_WHOLE_US = 1 << 61  # longer than any ledger: one bucket
 _BY = (
     AttemptRow.org_id,
     AttemptRow.team_id,
@@ -58,7 +57,7 @@ _BY = (
 
 @dataclass(frozen=True, slots=True)
 class _Prices:
-    """Every version, and the public prices that negotiated ones are compared with."""
+    """Every price version, and the public prices to compare negotiated ones with."""
 
     versions: Mapping[int, Price]
     public: PriceBook
@@ -84,9 +83,10 @@ def focus_rows(
     period_us: int,
     layout: FocusLayout = FOCUS_1_4,
 ) -> Iterator[Row]:
-    """Rows of whole charge periods; a day at a time is added up. Only closed hours are in it.
+    """Yield the rows of whole charge periods. Only closed hours are included.
 
-    Days and billing months are those of the reporting time zone, their instants in UTC.
+    One day at a time is summed. Days and billing months are in the reporting time zone; times are
+    UTC.
     """
     zone = reporting_zone(connection)
     for values, span in _charges(connection, scope, reached, period_us, zone):
@@ -97,7 +97,7 @@ def _charges(
     connection: Connection, scope: Scope, reached: Reached, period_us: int, zone: ReportingZone
 ) -> Iterator[tuple[dict[str, Value], tuple[int, int]]]:
     if period_us == DAY_US:
-        period_us = _WHOLE_US  # a day is what it is cut to
+        period_us = _WHOLE_US  # each part is already one day
     prices = _Prices.of(every_price(connection))
     cuts = cuts_of(prices.versions)
     contracts = hour_contracts(connection)
@@ -163,7 +163,7 @@ def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str
 
 
 def _band(group: PriceGroup, price: Price | None) -> str:
-    """Return which of a price's rates for long prompts these are; empty for the first."""
+    """Return the name of a price's long-prompt schedule, "" for the base rates."""
     if price is None:
         return ""
     least = 0 if price.terms.inclusive else 1
@@ -177,7 +177,7 @@ def _band(group: PriceGroup, price: Price | None) -> str:
 
 
 def _claim(claim: ClaimGroup) -> dict[str, Value]:
-    """Return what a provider claims beyond the booked cost: without a quantity of its own."""
+    """Return the columns of a claim beyond the booked cost, which has no quantity."""
     return {
         **account(f"provider:{claim.provider}", claim.provider, "API account"),
         **sub_account(claim.team),
@@ -199,7 +199,7 @@ def _claim(claim: ClaimGroup) -> dict[str, Value]:
 
 
 def _adjustment(adjustment: Adjustment, simulated: bool) -> dict[str, Value]:
-    """A difference to an invoice: it has no price and no quantity, and all costs are the same."""
+    """Return the columns of an invoice difference: no price or quantity, and equal costs."""
     kind, _, owner = adjustment.party.partition(":")
     own = kind == "gpu"
     return {
@@ -219,5 +219,5 @@ def _adjustment(adjustment: Adjustment, simulated: bool) -> dict[str, Value]:
 
 
 def _span(start_us: int, period_us: int, part: Scope) -> tuple[int, int]:
-    """A charge period; the first and the last of a span may be a part of one."""
+    """Return a charge period. The first and the last one of a span may be partial."""
     return max(start_us, part.start_us), min(start_us + period_us, part.end_us)

@@ -1,8 +1,8 @@
-"""The columns of a FOCUS file of ours in each version, and what all its rows share.
+"""The columns of a FOCUS file in each version, and the values that all its rows share.
 
-Own columns begin with `x_`. Prices are in the billing currency, so the columns of the pricing
-currency repeat them. `InvoiceId` is empty: the ledger has seen no invoice of these charges.
-Rows are made in the words of 1.4; a version that has others reads them by `sources`.
+Our own columns begin with `x_`. Prices are in the billing currency, so the columns of the pricing
+currency repeat them. `InvoiceId` is empty, because the ledger has no invoice of these charges. Rows
+are built with the column names of 1.4; other versions map their columns with `sources`.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ _KINDS: dict[str, ColumnKind] = {
     "x_OrganisationId": _TEXT, "x_Pool": _TEXT, "x_PriceVersion": ColumnKind.INTEGER,
     "x_ServiceTier": _TEXT, "x_Simulated": ColumnKind.FLAG, "x_TokenKind": _TEXT,
 }  # fmt: skip
-_VERSION = "x_SkuPriceVersion"  # a price as 1.2 names it: with its version and amount
+_VERSION = "x_SkuPriceVersion"  # a price's id in 1.2, with its version and amount
 _NEWER = frozenset({"HostProviderName", "InvoiceDetailId", "ServiceProviderName"})
 _REMOVED = {
     "ProviderName": "ServiceProviderName",
@@ -50,7 +50,10 @@ _REMOVED = {
 
 @dataclass(frozen=True, slots=True)
 class FocusLayout:
-    """One version's columns. `sources`: which value a column shows, where it is another's."""
+    """The columns of one FOCUS version.
+
+    `sources` maps a column to the column whose value it shows, if they differ.
+    """
 
     version: str
     columns: tuple[ExportColumn, ...]
@@ -64,7 +67,7 @@ def _columns(left_out: frozenset[str]) -> tuple[ExportColumn, ...]:
     return tuple(ExportColumn(name, kind) for name, kind in _KINDS.items() if name not in left_out)
 
 
-# A price's name in 1.4 holds neither its amount nor its contract, and stays when they change.
+# A price's id in 1.4 has neither its amount nor its contract, so it survives changes of both.
 FOCUS_1_4 = FocusLayout("1.4", _columns(frozenset(_REMOVED)), {})
 FOCUS_1_2 = FocusLayout("1.2", _columns(_NEWER), {**_REMOVED, "SkuPriceId": _VERSION})
 _SAME: dict[str, Value] = {
@@ -79,7 +82,7 @@ def focus_row(
     layout: FocusLayout = FOCUS_1_4,
     zone: ReportingZone = UTC_DAYS,
 ) -> Row:
-    """All columns in their order; `span` is the charge period, which lies within one month."""
+    """Return all columns in order. `span` is the charge period, within one month."""
     month = zone.month(span[0])
     everything: dict[str, Any] = {
         **_SAME, **values,
@@ -94,7 +97,7 @@ def focus_row(
 
 
 def account(name: str, shown: str, kind: str) -> dict[str, Value]:
-    """Return the columns of the payee: a payable account and its known name."""
+    """Return the columns of the payee: a payable account and its display name."""
     return {
         "BillingAccountId": name,
         "BillingAccountName": shown,
@@ -104,12 +107,12 @@ def account(name: str, shown: str, kind: str) -> dict[str, Value]:
 
 
 def providers(name: str) -> dict[str, Value]:
-    """Return who bills, serves and hosts it: one name, because no provider shows where it hosts."""
+    """Return the columns of issuer, provider and host: one name, as providers state no host."""
     return dict.fromkeys(("InvoiceIssuerName", "ServiceProviderName", "HostProviderName"), name)
 
 
 def sku_price(stable: str, versioned: str) -> dict[str, Value]:
-    """A price by the name that lasts, and by the one that 1.2 shows."""
+    """Return a price's id as 1.4 shows it, and as 1.2 shows it."""
     return {"SkuPriceId": stable, _VERSION: versioned}
 
 

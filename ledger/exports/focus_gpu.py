@@ -1,8 +1,8 @@
-"""Closed GPU hours as FOCUS charges: what was bought, and who used it, or nobody did.
+"""Closed GPU hours as FOCUS charges: purchases, teams' use, idle and unavailable time.
 
-A reserved or owned pool is a Purchase (billed, no effective cost) and Usage rows that spread it
-(effective cost, nothing billed); on demand, the usage is billed itself. Quantities are the
-GPU-hours that an amount pays for at the contract's rate; consumed ones are measured.
+A reserved or owned pool has a Purchase row (billed, no effective cost) and Usage rows that spread
+it (effective cost, not billed). On demand, the usage itself is billed. Quantities are the GPU-hours
+that an amount pays for at the contract's rate; consumed quantities are measured.
 """
 
 import json
@@ -22,7 +22,10 @@ _COMMITTED = frozenset({"reserved", "owned"})
 def gpu_charges(
     shares: Iterable[HourShare], contracts: Mapping[int, HourContract], *, purchases: bool
 ) -> Iterator[tuple[int, dict[str, Value]]]:
-    """The start of the charge period and the columns. `purchases`: all shares are there."""
+    """Yield the start of the charge period and the columns.
+
+    Purchases require the shares of all teams (`purchases`).
+    """
     bills: dict[tuple[int, int], int] = {}
     for share in shares:
         bill = (share.start_us, share.contract_id)
@@ -75,7 +78,7 @@ def _purchase(contract: HourContract, pusd: int) -> dict[str, Value]:
 
 
 def _pool(contract: HourContract, pusd: int, paid: Fraction) -> dict[str, Value]:
-    """Return the columns that all rows of a pool's hours share; the list cost is the bill."""
+    """Return the columns that all rows of a pool's hours share. The list cost is the bill."""
     rate = Fraction(contract.pusd_per_hour)
     sku = f"gpu/{contract.gpu_type}/{contract.billing}"
     return {
@@ -113,7 +116,7 @@ def _commitment(contract: HourContract, paid: Fraction) -> dict[str, Value]:
 
 
 def _hours_paid(contract: HourContract, pusd: int, engine_us: int) -> Fraction:
-    """GPU-hours that the amount pays for; without a price, the measured ones."""
+    """Return the GPU-hours that the amount pays for; without a price, the measured ones."""
     if contract.pusd_per_hour == 0:
         return _hours_of(contract, engine_us)
     return Fraction(pusd, contract.pusd_per_hour)

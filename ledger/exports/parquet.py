@@ -1,6 +1,7 @@
-"""Rows as Parquet: row groups of bounded size, money as decimal128(38, 12), times in UTC.
+"""Rows as Parquet: row groups of limited size, money as decimal128(38, 12), times in UTC.
 
-`pyarrow` comes with the dashboard; without it the caller is told so, and CSV still works.
+`pyarrow` comes with the dashboard. Without `pyarrow` the writer raises `ExportError`; CSV still
+works.
 """
 
 import importlib
@@ -21,7 +22,10 @@ def write_parquet(
     *,
     rows_per_group: int = ROWS_PER_GROUP,
 ) -> None:
-    """All rows into the file, one row group after the other; an empty table has its columns."""
+    """Write all rows in row groups. An empty table has its columns.
+
+    Raises `ExportError` without `pyarrow`.
+    """
     try:
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")
@@ -42,7 +46,7 @@ def write_parquet(
 
 
 def _types(arrow: Any) -> dict[ColumnKind, Any]:
-    """Attempts have no prices or quantities: FOCUS files are CSV."""
+    """Return the Arrow type of each kind. Prices and quantities occur only in FOCUS, as CSV."""
     return {
         ColumnKind.TEXT: arrow.string(),
         ColumnKind.INTEGER: arrow.int64(),

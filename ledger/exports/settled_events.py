@@ -1,8 +1,8 @@
-"""The books as events: each attempt once it has settled, each request that was refused.
+"""The ledger as events: each settled attempt, and each refused request.
 
-They come in the order of the seals, which cover every row exactly once and never one that may
-still appear. An attempt whose outcome was lost is an event whose `id` ends in `.lost`, and
-one more under its usual `id` when evidence comes. Attempts that were retired are in none.
+Events come in the order of the seals, which cover every row once and only final rows. A lost
+attempt is an event whose `id` ends in `.lost`; if evidence is found, a second event has the usual
+`id`. Retired attempts have no events.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _REFUSED = ("request_id", "refused_us", "key_id", "team_id", "org_id", "model", 
 
 
 class SealedSpan(NamedTuple):
-    """One seal: its number, and between which `seq` its attempts and refusals lie."""
+    """One seal: its number, and the `seq` ranges of its attempts and refusals."""
 
     number: int
     attempts: tuple[int, int]
@@ -30,13 +30,13 @@ class SealedSpan(NamedTuple):
 
 
 def newest_seal(connection: Connection) -> int:
-    """Return the number of the newest seal; 0 where nothing is sealed."""
+    """Return the number of the newest seal, 0 without seals."""
     query = select(SealRow.number).order_by(SealRow.number.desc()).limit(1)
     return connection.execute(query).scalar() or 0
 
 
 def seals_behind(connection: Connection, number: int, limit: int) -> Iterator[SealedSpan]:
-    """Yield the seals behind `number` in their order, at most `limit`."""
+    """Yield the seals after `number` in order, at most `limit`."""
     query = (
         select(SealRow.number, SealRow.attempts_to, SealRow.refusals_to)
         .where(SealRow.number >= number)
@@ -53,7 +53,7 @@ def seals_behind(connection: Connection, number: int, limit: int) -> Iterator[Se
 def events_of(connection: Connection, span: SealedSpan) -> list[dict[str, Any]]:
     """Return a seal's events as JSON: attempts by `seq`, then refusals by `seq`.
 
-    Dollars are exact decimal text, `null` where they are not known.
+    Amounts are exact decimal text in USD, `null` if unknown.
     """
     found = [_settled(row) for row in connection.execute(_attempts(span)).all()]
     return found + [_refused(row) for row in connection.execute(_refusals(span)).all()]
@@ -91,7 +91,7 @@ def _settled(row: Any) -> dict[str, Any]:
         "tags": row.tags or {},
         "claimed_usd": _plain(ColumnKind.USD, row.claimed_pusd),
     }
-    # Receivers drop an `id` that they know, and must not drop what evidence says later.
+    # Receivers drop a known `id`, so the later event with evidence needs another one.
     name = f"{row.attempt_id}.lost" if row.status == LOST else row.attempt_id
     return {"type": "attempt.settled", "id": name, "data": data}
 

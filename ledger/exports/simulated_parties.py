@@ -1,4 +1,4 @@
-"""Tells whether what is owed to a party is of simulated traffic or hardware alone."""
+"""Check whether the debt to a party is only for simulated traffic or hardware."""
 
 from sqlalchemy import Connection, select
 
@@ -11,10 +11,10 @@ _GPU, _PROVIDER = "gpu:", "provider:"
 
 
 def is_simulated(connection: Connection, party: str, at_us: int) -> bool:
-    """Return whether a party was simulated on the UTC day of an instant.
+    """Return whether a party was simulated on the UTC day of a time.
 
-    A pool is if one of its contracts is. A provider is if all its attempts of the day are, or all
-    of any day where that day has none.
+    A pool is simulated if one of its contracts is. A provider is simulated if all its attempts of
+    the day are, or, without attempts on the day, all its attempts ever.
     """
     if party.startswith(_GPU):
         table, pool = GpuContractRow, party.removeprefix(_GPU)

@@ -1,10 +1,10 @@
-"""The parts of an export: columns with a kind each, and rows of plain values in their order.
+"""The common form of exports: columns with a kind each, and rows of plain values in order.
 
-Rows come from an iterator and are never held: ten million of them need the memory of some
-thousand. Money is integer pico-USD until it is written, as decimal text or a decimal type in USD
-with twelve places, and never a float. Times are microseconds since the epoch until they are
-written as ISO 8601 in UTC. How a kind is written is the writers' affair (`delimited`,
-`parquet`); what the columns are is the tables' (`attempts`, `focus`).
+Rows come from an iterator and are not collected, so ten million of them need the memory of a few
+thousand. Money is integer pico-USD until it is written as decimal text or decimal type, in USD with
+twelve decimals, never as a float. Times are microseconds since the epoch until they are written as
+ISO 8601 in UTC. The writers decide how a kind is written (`delimited`, `parquet`); the tables
+define the columns (`attempts`, `focus`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,26 +17,26 @@ from ledger.spans import Scope
 
 Value = str | int | bool | Fraction | None
 Row = Sequence[Value]
-Reached = Callable[[int], None]  # told how far in time an export has come, in microseconds
+Reached = Callable[[int], None]  # called with the time that an export has reached, microseconds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ColumnKind(Enum):
-    """The reading of a column's values; every kind may be `None`."""
+    """The kind of a column's values. Every kind allows `None`."""
 
     TEXT = auto()
     INTEGER = auto()
     FLAG = auto()
-    INSTANT = auto()  # int: microseconds since the epoch, written with six places of a second
-    SECOND = auto()  # the same, written in whole seconds
-    USD = auto()  # int: pico-USD, written with twelve places of a dollar
-    PRICE = auto()  # Fraction: pico-USD per unit, written exactly, or rounded beyond 24 places
+    INSTANT = auto()  # int: microseconds since the epoch, written with six decimals of a second
+    SECOND = auto()  # int: microseconds since the epoch, written in whole seconds
+    USD = auto()  # int: pico-USD, written in USD with twelve decimals
+    PRICE = auto()  # Fraction: pico-USD per unit, written exactly, up to 24 decimals
     QUANTITY = auto()  # int or Fraction, written as a decimal with a point
 
 
 class ExportError(ValueError):
-    """An export that cannot be made as asked; the message says what to do."""
+    """An export that cannot be made; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ExportColumn:
 
 
 def moment(at_us: int, *, digits: bool = True) -> str:
-    """`2026-11-01T00:00:00.000000Z`, exact; without `digits` in whole seconds."""
+    """Return ISO 8601 such as `2026-11-01T00:00:00.000000Z`; whole seconds without `digits`."""
     text = (_EPOCH + timedelta(microseconds=at_us)).isoformat(
         timespec="microseconds" if digits else "seconds"
     )
@@ -54,7 +54,7 @@ def moment(at_us: int, *, digits: bool = True) -> str:
 
 
 def slices(scope: Scope, width_us: int) -> Iterator[Scope]:
-    """The scope cut at the multiples of `width_us`: a query for each bounds what it adds up."""
+    """Yield the scope cut at multiples of `width_us`, to limit what one query reads."""
     start_us = scope.start_us
     while start_us < scope.end_us:
         end_us = min(scope.end_us, start_us - start_us % width_us + width_us)

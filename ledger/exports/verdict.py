@@ -1,7 +1,7 @@
-"""The verdict as CSV: a row for each number of GPUs of each pool, with the verdict's own amounts.
+"""The verdict as CSV: a row for each number of GPUs of each pool, with its amounts.
 
-Every row repeats the sentence, the sheet's version and whether parts are simulated, so that a row
-that is copied elsewhere still says what it is.
+Every row repeats the sentence, the sheet's version, and whether parts are simulated, so that a
+copied row is complete.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,9 +38,9 @@ COLUMNS = (
 
 
 def verdict_csv(verdict: FleetVerdict, *, simulated: bool, even: Sequence[MonthEven] = ()) -> str:
-    """Return the header and a row for each option; a pool without a verdict has one row.
+    """Return the header and a row for each option. A pool without a verdict has one row.
 
-    `even`: the break-even volumes a month; each row has its pool's, input and output together.
+    `even` are the monthly break-even volumes, in input plus output tokens; each row has its pool's.
     """
     return "".join(csv_lines(COLUMNS, _rows(verdict, even, simulated=simulated)))
 
@@ -57,7 +57,7 @@ def _rows(verdict: FleetVerdict, even: Sequence[MonthEven], *, simulated: bool) 
 
 
 def _evens(lines: Sequence[MonthEven]) -> Iterator[int | str | None]:
-    """Yield volume and state of each comparator; a line of any API speaks of both."""
+    """Yield volume and state of each comparator. A line for any API applies to both."""
     for against in ComparatorKind:
         told = [line for line in lines if line.against in (str(against), ANY_API)]
         yield whole(told[0].tokens) if told else None

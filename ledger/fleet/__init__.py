@@ -1,1 +1,1 @@
-"""Own GPUs as the books have them: contracts, hours, who used them, what they could carry."""
+"""Own GPUs in the ledger: contracts, billed hours, their use, and their capacity."""

@@ -1,8 +1,8 @@
-"""The accrual of a pool's contract: the version of an hour, and the payers of each piece.
+"""The accrual of a pool's GPU contract: the version in force, and the split of each hour.
 
-`split` is the one function that divides a bill into used, idle and unavailable. The hourly close
-posts what it says of a whole hour; reports and the dashboard show what it says of the part that
-has passed, so that an hour looks no different after it was closed.
+`split` is the only function that divides a bill into used, idle and unavailable. The hourly close
+posts its result for a whole hour. Reports and the dashboard show its result for the part that has
+passed, so an hour looks the same after it was closed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Version = Mapping[str, Any]  # a row of `gpu_contracts`
 
 @dataclass(frozen=True, slots=True)
 class HourSplit:
-    """One piece of an hour: `close` says who bears its bill, the times are engine time."""
+    """The split of one piece of an hour. `close` has the payers; the times are engine time."""
 
     close: HourClose
     paid_us: int
@@ -33,7 +33,7 @@ class HourSplit:
 
 
 def split(pool: str, contract: Version, span: tuple[int, int], use: PoolUse) -> HourSplit:
-    """Divide the bill of `span`, which lies within one hour, by what was seen in it."""
+    """Divide the bill of `span`, which lies within one hour, by the use observed in it."""
     paid_us = paid_engine_us(contract["billing"], contract["replicas"], span, use)
     down_us = unavailable(use.busy_us, use.down_us, paid_us)
     close = close_hour(
@@ -48,18 +48,21 @@ def split(pool: str, contract: Version, span: tuple[int, int], use: PoolUse) -> 
 
 
 def paid_engine_us(billing: str, replicas: int, span: tuple[int, int], use: PoolUse) -> int:
-    """The engine time that a bill is for: on demand none while an engine was stopped on purpose."""
+    """Return the billed engine time in microseconds.
+
+    On demand, time in which an engine was stopped on purpose is not billed.
+    """
     whole_us = replicas * (span[1] - span[0])
     return max(0, whole_us - use.off_us) if billing == "on_demand" else whole_us
 
 
 def unavailable(busy_us: Mapping[str, int], down_us: int, paid_us: int) -> int:
-    """Work that was measured was done: only what it leaves of the paid time can be down."""
+    """Return the unavailable time: down time, limited to paid time without measured work."""
     return min(down_us, max(0, paid_us - sum(busy_us.values())))
 
 
 def bill_pusd(contract: Version, span: tuple[int, int], use: PoolUse) -> int:
-    """Return the contract's charge for a span; `use` says when machines on demand ran."""
+    """Return the contract's charge for a span. `use` has the times of on-demand machines."""
     terms = Terms(
         billing=contract["billing"],
         pusd_per_hour=contract["pusd_per_hour"],
@@ -72,7 +75,10 @@ def bill_pusd(contract: Version, span: tuple[int, int], use: PoolUse) -> int:
 
 
 def rated_versions(connection: Connection, pool: str, *, lock: bool = False) -> list[Version]:
-    """The pool's contracts with a rate, oldest first. `lock`: two closers would post twice."""
+    """Return the pool's contract versions with a rate, oldest first.
+
+    `lock` holds them until the transaction ends, so that two closers do not post twice.
+    """
     query = (
         select(*GpuContractRow.__table__.columns)
         .where(GpuContractRow.pool == pool, GpuContractRow.pusd_per_hour.is_not(None))
@@ -83,13 +89,13 @@ def rated_versions(connection: Connection, pool: str, *, lock: bool = False) -> 
 
 
 def version_in_force(versions: Sequence[Version], hour_us: int) -> Version:
-    """The latest stated by the hour's end; an hour before all of them takes the first."""
+    """Return the latest version recorded by the hour's end, or the first version before that."""
     stated = [row for row in versions if row["recorded_us"] < hour_us + HOUR_US]
     return stated[-1] if stated else versions[0]
 
 
 def last_closed_us(connection: Connection, pool: str) -> int | None:
-    """The start of the pool's last closed hour."""
+    """Return the start of the pool's last closed hour, `None` without one."""
     query = select(func.max(GpuHourRow.hour_us)).where(GpuHourRow.pool == pool)
     return connection.execute(query).scalar_one()
 
@@ -105,7 +111,7 @@ def bill_start_us(
         connection.execute(query).scalar_one_or_none()
         for query in (
             select(func.min(EngineSampleRow.at_us)).where(EngineSampleRow.pool == pool),
-            # In the order of an index: ends at the first row of this pool.
+            # In index order, so that the scan ends at the first row of this pool.
             select(AttemptRow.opened_us)
             .where(AttemptRow.pool == pool)
             .order_by(AttemptRow.opened_us)
@@ -116,7 +122,7 @@ def bill_start_us(
 
 
 def hours_of(from_us: int, until_us: int) -> Iterator[tuple[int, int]]:
-    """The span cut at full hours."""
+    """Yield the span cut at full hours."""
     while from_us < until_us:
         end_us = min(until_us, (from_us // HOUR_US + 1) * HOUR_US)
         yield from_us, end_us
@@ -124,7 +130,10 @@ def hours_of(from_us: int, until_us: int) -> Iterator[tuple[int, int]]:
 
 
 def midnight_us(day: date | None, *, days: int = 0) -> int | None:
-    """Return a day's midnight plus `days`, in microseconds; 31 December 9999 means no end."""
+    """Return UTC midnight of `day` plus `days`, in microseconds; `None` for no day.
+
+    The 31 December 9999 means no end.
+    """
     if day is None:
         return None
     moment = datetime(day.year, day.month, day.day, tzinfo=UTC)

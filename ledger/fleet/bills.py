@@ -1,9 +1,9 @@
-"""Bills of own GPUs over a span: closed hours, and the open rest by contract.
+"""Bills of own GPUs over a span: closed hours, and the open hours by contract.
 
-Closed hours are final: used + idle + unavailable = bill. The open rest is computed from the
-contract at the reader's clock: used is what attempts were charged provisionally, the remainder is
-idle until the close knows better. A pool without a rate has no bill, only hours. Ops are charged
-by the day, as they were in force on it: what is entered today changes no day that is over.
+Closed hours are final: used + idle + unavailable = bill. Open hours are computed from the contract
+at the reader's time: used is the provisional charge of attempts, the rest is idle until the close.
+A pool without a rate has hours but no bill. Ops are charged by day, at the terms in force when the
+day began: an entry today changes no past day.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class PoolBill:
     ops_pusd: Fraction
     hours: Fraction
     available_share: Fraction  # of the hours that were paid for; 1 without any
-    machine: str | None = None  # shared with other pools; `share` of its GPUs and rate is ours
+    machine: str | None = None  # shared with other pools; `share` is this pool's part of it
     share: Fraction = Fraction(1)
 
     @property
@@ -53,19 +53,19 @@ class PoolBill:
 
 @dataclass(frozen=True, slots=True)
 class BilledOps:
-    """Ops of one pool over the hours that are billed, which end at `end_us`; exact anywhere."""
+    """Ops of one pool over the billed hours, which end at `end_us`. Exact for any part."""
 
     versions: Sequence[ContractVersion]
     start_us: int
     end_us: int
 
     def until(self, at_us: int) -> Fraction:
-        """pico-USD from the first billed hour up to an instant."""
+        """Return ops in pico-USD from the first billed hour up to a time."""
         end_us = min(at_us, self.end_us)
         return ops_pusd(self.versions, self.start_us, end_us) if end_us > self.start_us else _NONE
 
     def between(self, start_us: int, end_us: int) -> int:
-        """Whole pico-USD of a part; parts that touch add up to the whole."""
+        """Return ops of a part in whole pico-USD. Adjacent parts add up to the whole."""
         return round(self.until(end_us)) - round(self.until(start_us))
 
 
@@ -76,7 +76,7 @@ def billed_ops(
     rest: OpenHours,
     versions: Sequence[ContractVersion] = (),
 ) -> BilledOps:
-    """Return the ops of the hours that `pool_bill` bills, of the same arguments."""
+    """Return the ops of the hours that `pool_bill` bills with the same arguments."""
     until = midnight_us(contract.until, days=1)
     end_us = scope.end_us if until is None else min(scope.end_us, until)
     span_us = sum(cell.span_us for cell in closed if cell.pool == contract.pool)
@@ -91,9 +91,10 @@ def pool_bill(
     rest: OpenHours,
     versions: Sequence[ContractVersion] = (),
 ) -> PoolBill:
-    """Closed hours of the span plus the open rest up to the span's end.
+    """Return the bill of the span: closed hours plus open hours up to the span's end.
 
-    `versions` are all of the pool's contract, the oldest first; without them this one always was.
+    `versions` are all versions of the pool's contract, oldest first. Without them, `contract`
+    applies to the whole span.
     """
     mine = [cell for cell in closed if cell.pool == contract.pool]
     ops = billed_ops(contract, mine, scope, rest, versions)
@@ -122,9 +123,9 @@ def pool_bill(
 
 
 def ops_pusd(versions: Sequence[ContractVersion], start_us: int, end_us: int) -> Fraction:
-    """Ops of a span, in which every UTC day has those in force when it began, or the first stated.
+    """Return ops of a span in pico-USD. Each UTC day has the terms in force when it began.
 
-    Spans that touch add up to the ops of their union, exactly, wherever they are cut.
+    Days before the first version have its terms. Adjacent spans add up exactly.
     """
     changes = [(_first_day_us(version.recorded_us), version) for version in versions[1:]]
     total, at_us, current = Fraction(0), start_us, versions[0]
@@ -136,7 +137,7 @@ def ops_pusd(versions: Sequence[ContractVersion], start_us: int, end_us: int) ->
 
 
 def _first_day_us(recorded_us: int) -> int:
-    """The first midnight from which a version counts: the day of its own entry is over by half."""
+    """Return the first midnight after the entry: a version does not change its own day."""
     return -(-recorded_us // DAY_US) * DAY_US
 
 

@@ -1,10 +1,10 @@
 """The capacity of pools inside the SLO over a span: one figure, and its source.
 
-The step-time model of a pool's engines gives a rate at the traffic really asked (`capacity`).
-What spilled judges it: engines even out bursts over some minutes, at most an hour, so the overflow
-computed with that rate has a range. Inside it the rate stands. Above it the capacity is the one
-that explains what spilled, if that was often enough to tell; below it more was served than the
-rate allows, and what was served stands. Without a measured rate the busiest minutes are a floor.
+The step-time model of a pool's engines gives a rate at the observed traffic (`capacity`). Observed
+spill checks it: engines even out bursts over 1 to 60 minutes, so the overflow computed with that
+rate has a range. If the spill is inside the range, the rate holds. If it is above and frequent
+enough, the capacity is the one that explains it. If it is below, more was served than the rate
+allows, and the served tokens count. Without a measured rate, the busiest minutes are a lower bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ from ledger.fleet.capacity import TrafficSums, rate_of
 from ledger.fleet.pool_records import CapacityRow, PoolLoad
 from ledger.spans import HOUR_US, MINUTE_US
 
-BUSY_MINUTES = 5  # the floor under a capacity is the mean of this many busiest minutes
-# Fewer requests than these have a mean of tokens that is off by more than a fifth (spread about
-# the mean, over the root of 30); in fewer minutes it is the shape of one burst that is seen.
+BUSY_MINUTES = 5  # the lower bound of a capacity is the mean of this many busiest minutes
+# With fewer requests, the mean of tokens is off by more than a fifth (the spread is about the
+# mean, divided by the root of 30). With fewer minutes, only the shape of one burst is observed.
 TELLING_REQUESTS = 30
 TELLING_MINUTES = 5
 SECONDS_PER_MINUTE = 60
@@ -36,12 +36,12 @@ MINUTES_PER_HOUR = 60
 
 
 class CapabilitySource(StrEnum):
-    """The best first."""
+    """The source of a capacity figure, best first."""
 
-    MEASURED = "measured"  # step times, at the traffic asked
-    SERVED = "served"  # more than step times say was served for whole hours
-    SPILLS = "spills"  # what spilled says
-    FLOOR = "floor"  # seen to be served; it may be more
+    MEASURED = "measured"  # step times, at the observed traffic
+    SERVED = "served"  # engines served more than step times allow
+    SPILLS = "spills"  # the capacity that explains the spill
+    FLOOR = "floor"  # observed to be served; the capacity may be higher
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class FleetCapability:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapability:
-    """One pool's, beside the load that it was judged by.
+    """The capacity of one pool, and how it was found.
 
-    `per_minute` is of all its engines while they are available, counted in windows of
-    `window_minutes`. `measured_per_minute` is what step times alone say. `decodes` tells the kind
-    of its traffic: volumes of different kinds are not interchangeable.
+    `per_minute` is tokens of all its engines while available, counted in windows of
+    `window_minutes`. `measured_per_minute` comes from step times alone. `decodes` is the kind of
+    its traffic: volumes of different kinds cannot replace each other.
     """
 
     capability: FleetCapability
@@ -83,7 +83,10 @@ def pool_capability(
     span_end_us: int,
     basis: TokenBasis,
 ) -> PoolCapability | None:
-    """`asked` and `traffic` are of everyone; `None` where nothing was asked or nothing held."""
+    """Return a pool's capacity, `None` if nothing was requested or no rate is known.
+
+    `asked` and `traffic` must cover all teams.
+    """
     load = load_of(asked, bill, span_end_us)
     if not any(load):
         return None
@@ -117,12 +120,11 @@ def combine_pools(
     *,
     kinds: Mapping[str, frozenset[str] | None] | None = None,
 ) -> FleetCapability | None:
-    """The pools as one, at the mix of their traffic.
+    """Return the capacity of all pools together, at the mix of their traffic.
 
-    Pools that decode can take one another's requests, so their volumes add up, and so do those of
-    embedding pools, and of pools that rank (`kinds`: what each does). Between two kinds the mix
-    stays: the kind that is full first limits all. A pool that was asked nothing has no figure and
-    adds none.
+    Decoding pools can serve each other's requests, so their volumes add up. The same holds for
+    embedding pools and for ranking pools (`kinds`: the kinds of each pool). Between kinds the mix
+    is fixed: the kind that is full first limits the total. A pool without requests adds nothing.
     """
     found = [capability for capability in pools.values() if capability is not None]
     if not found:
@@ -156,18 +158,21 @@ def combine_pools(
 
 
 def _group(pool: PoolCapability, kinds: frozenset[str] | None) -> str:
-    """Requests go from one pool to another within it."""
+    """Return the group of pools that can serve each other's requests."""
     return "" if pool.decodes else ",".join(sorted(kinds or ("embedding",)))
 
 
 def is_significant(load: PoolLoad) -> bool:
-    """Whether enough spilled, and often enough, to say anything about capacity."""
+    """Return whether enough requests spilled, in enough minutes, to estimate capacity."""
     counts = load.spilled_requests
     return sum(counts) >= TELLING_REQUESTS and len(counts) - counts.count(0) >= TELLING_MINUTES
 
 
 def load_of(load: PoolLoad, bill: PoolBill, span_end_us: int) -> list[int]:
-    """Tokens asked in every minute of the billed hours, in time order, the quiet ones as zeros."""
+    """Return the tokens requested in every minute of the billed hours, in time order.
+
+    Quiet minutes are zeros.
+    """
     if not load.seen:
         return []
     first = min(load.start_us, span_end_us - int(bill.hours * HOUR_US))
@@ -177,7 +182,7 @@ def load_of(load: PoolLoad, bill: PoolBill, span_end_us: int) -> list[int]:
 
 
 def floor(load: PoolLoad) -> Fraction:
-    """Tokens a minute that a pool has been seen to serve inside its SLO."""
+    """Return tokens per minute that a pool was observed to serve inside its SLO."""
     busiest = nlargest(min(BUSY_MINUTES, load.seen), load.served)
     return Fraction(sum(busiest), len(busiest)) if busiest else Fraction(0)
 
@@ -189,7 +194,7 @@ def _output(basis: TokenBasis) -> bool:
 def _measured_rate(
     bill: PoolBill, rows: Sequence[CapacityRow], traffic: TrafficSums, basis: TokenBasis
 ) -> Fraction | None:
-    """Tokens a minute by step times: the mean of the pool's engines, for each of its replicas."""
+    """Return tokens per minute by step times: the engines' mean, times the replicas."""
     engines = [row.measured for row in rows if row.pool == bill.pool]
     rates = [None if engine is None else rate_of(engine, traffic) for engine in engines]
     known = [

@@ -1,16 +1,16 @@
-"""The rate of one engine inside its TPOT promise, for its real traffic.
+"""The rate of one engine inside its TPOT promise, for its observed traffic.
 
-`n` sequences run in a steady state, and every step decodes `n` tokens. A running sequence is seen
-in proportion to its output length, so of requests with prompt `p`, cached part `c` and output `o`:
+`n` sequences run in a steady state, and every step decodes `n` tokens. A running sequence is
+weighted by its output length, so for requests with prompt `p`, cached part `c` and output `o`:
 
 * context of a running sequence, tokens:  `E[o*(p + o/2)] / E[o]`
-* KV cache that it holds to its end:      `E[o*(p + o)] / E[o]`
+* KV cache that it holds at its end:      `E[o*(p + o)] / E[o]`
 * prefill for each decoded token:         `E[p - c] / E[o]`
 * `step_s = a + n*(b + c*context + d*prefill)`, and the rate is `n / step_s` output tokens/s
 
-`n` is the largest number whose step keeps TPOT and that the KV cache and the batch limit hold.
-Requests that decode nothing (embeddings) take `t0 + d*p` seconds each. Against the simulated
-engine: within 3 %, and 11 % low where only three sequences fit (tests, 2026-11-21).
+`n` is the largest number whose step keeps TPOT and that fits the KV cache and the batch limit.
+Requests without output (embeddings) take `t0 + d*p` seconds each. Error against the simulated
+engine: 3 %, and 11 % too low if only three sequences fit (tests, 2026-11-21).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TrafficSums:
-    """Sums over requests: enough to weight their means right, whatever their mix."""
+    """Sums over requests, from which weighted means follow for any mix."""
 
     requests: int
     prompt_tokens: float
@@ -33,12 +33,12 @@ class TrafficSums:
 
     @property
     def context_tokens(self) -> float:
-        """Return the mean tokens that a running sequence attends to."""
+        """Return the mean context of a running sequence, in tokens."""
         return (self.output_prompt + self.output_square / 2) / self.output_tokens
 
     @property
     def kv_tokens(self) -> float:
-        """Return the tokens that a running sequence holds at its end."""
+        """Return the mean tokens that a running sequence holds at its end."""
         return (self.output_prompt + self.output_square) / self.output_tokens
 
     @property
@@ -48,7 +48,7 @@ class TrafficSums:
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """An engine's step-time model and limits; without a batch limit time and cache decide."""
+    """An engine's step-time model and limits. The batch limit may be unknown."""
 
     a_s: float
     b_s: float
@@ -62,7 +62,7 @@ class EngineLimits:
 
 @dataclass(frozen=True, slots=True)
 class ThroughputRate:
-    """`sequences` run at once; input counts cached tokens, too."""
+    """The rate of one engine. `sequences` run at once; input includes cached tokens."""
 
     sequences: int
     input_tokens_per_s: float
@@ -70,9 +70,10 @@ class ThroughputRate:
 
 
 def rate_of(engine: EngineLimits, traffic: TrafficSums) -> ThroughputRate | None:
-    """The most that keeps the promises; `None` when even one sequence does not, or no request.
+    """Return the highest rate that keeps the TPOT promise.
 
-    Also where the step-time model says nothing of a sequence.
+    `None` if not even one sequence keeps it, without requests, or if the model gives no time for a
+    sequence.
     """
     if not traffic.requests:
         return None
@@ -82,9 +83,9 @@ def rate_of(engine: EngineLimits, traffic: TrafficSums) -> ThroughputRate | None
         engine.b_s + engine.c_s * traffic.context_tokens + engine.d_s * traffic.prefill_per_output
     )
     if each_s <= 0:
-        return None  # a model by which no sequence takes any time tells nothing
+        return None  # a model in which sequences take no time is unusable
     by_time = (engine.tpot_s - engine.a_s) / each_s
-    by_cache = (engine.kv_capacity_tokens or 0) / traffic.kv_tokens  # unknown is no good news
+    by_cache = (engine.kv_capacity_tokens or 0) / traffic.kv_tokens  # unknown counts as 0
     n = int(min(by_time, by_cache, engine.max_num_seqs or by_time))
     if n < 1:
         return None
@@ -95,6 +96,6 @@ def rate_of(engine: EngineLimits, traffic: TrafficSums) -> ThroughputRate | None
 
 
 def _embedding_rate(engine: EngineLimits, traffic: TrafficSums) -> ThroughputRate | None:
-    """One request after the other."""
+    """Return the rate of requests that run one after the other."""
     seconds = traffic.requests * engine.t0_s + engine.d_s * traffic.prompt_tokens
     return ThroughputRate(1, traffic.prompt_tokens / seconds, 0.0) if seconds > 0 else None

@@ -1,6 +1,6 @@
-"""The last findings of a host's sampling by pool: counts and shares, no text.
+"""The last drift results of a host by pool: counts and shares, without text of requests.
 
-A file in the run directory, as upkeep's: it is of this host, and of the window that stands.
+They are stored in a file of the run directory, for this host and the current window.
 """
 
 from pathlib import Path
@@ -13,9 +13,10 @@ DRIFT_FILE = "drift.json"
 
 
 class DriftNote(msgspec.Struct, frozen=True):
-    """The finding of one pool. `differ`: the share of tokens that differ from its baseline.
+    """The drift result of one pool. `differ` is the share of tokens unlike its baseline's.
 
-    `low`, `high`: its interval. All `None` while too few were compared. `kl`: nats a token.
+    `low` and `high` are its interval. All three are `None` while too few tokens were compared. `kl`
+    is in nats per token.
     """
 
     pool: str
@@ -38,5 +39,5 @@ def write_drift(run_dir: Path, notes: list[DriftNote]) -> None:
 
 
 def read_drift(run_dir: Path) -> dict[str, DriftNote]:
-    """By pool; empty where nothing is sampled."""
+    """Return the notes by pool; empty if nothing is sampled."""
     return {note.pool: note for note in read_note(run_dir / DRIFT_FILE, list[DriftNote]) or ()}

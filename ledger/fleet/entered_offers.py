@@ -1,7 +1,7 @@
-"""Offers that people enter with source and day: prices of GPUs, and reserved API capacity.
+"""Offers that people enter with source and day: GPU prices and reserved API capacity.
 
-A GPU's price by the hour joins the catalogue's range; what was entered last names the source. A
-spot price stays apart: such hours can be taken away.
+A GPU's hourly price extends the catalogue's range, and the last entry names the source. Spot prices
+are separate, because spot hours can be interrupted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ Term = Literal["hour", "month", "year"]
 
 
 class GpuPrice(msgspec.Struct, frozen=True):
-    """The price of one GPU by the hour, in USD as decimal text, of a day and source."""
+    """The hourly price of one GPU in USD as decimal text, with day and source."""
 
     usd_per_hour: str
     day: str
@@ -42,7 +42,7 @@ class GpuPrice(msgspec.Struct, frozen=True):
 
 
 class ReservedUnits(msgspec.Struct, frozen=True):
-    """Terms of one unit at a target, as somebody entered them."""
+    """The terms of one reserved unit at a target, as entered."""
 
     tokens_per_minute: int
     usd_per_hour: str
@@ -61,7 +61,7 @@ class ReservedUnits(msgspec.Struct, frozen=True):
 
 
 def reserved_offers(connection: Connection, at_us: int) -> tuple[ReservedOffer, ...]:
-    """Return the offers in force, by target."""
+    """Return the offers in force, ordered by target."""
     found = _in_force(entries(connection, RESERVED), at_us)
     return tuple(
         msgspec.convert(entry.says, ReservedUnits).offer(name)
@@ -72,7 +72,7 @@ def reserved_offers(connection: Connection, at_us: int) -> tuple[ReservedOffer, 
 def gpu_prices(
     found: Sequence[ManualEntry], at_us: int, kind: PriceKind
 ) -> dict[str, tuple[GpuPrice, ManualEntry]]:
-    """Return the prices in force of a kind, by GPU."""
+    """Return the prices in force of one kind, by GPU."""
     ending = f"/{kind}"
     return {
         name.removesuffix(ending): (msgspec.convert(entry.says, GpuPrice), entry)
@@ -84,7 +84,7 @@ def gpu_prices(
 def priced_market(
     offers: Iterable[GpuOffer], prices: Mapping[str, tuple[GpuPrice, ManualEntry]]
 ) -> tuple[GpuOffer, ...]:
-    """Return the catalogue with what was entered: its range is widened, never narrowed."""
+    """Return the catalogue with entered prices. They only widen a GPU's range."""
     return tuple(
         _priced(offer, prices[offer.name][0]) if offer.name in prices else offer for offer in offers
     )
@@ -111,7 +111,7 @@ def _sources(offer: GpuOffer, price: GpuPrice) -> str:
 
 
 def read_gpu_entries(connection: Connection) -> Sequence[ManualEntry]:
-    """Return every price that was entered, the newest first."""
+    """Return every entered GPU price, newest first."""
     return entries(connection, GPU_PRICE)
 
 

@@ -1,8 +1,8 @@
-"""Decides who may size a pool: one holder at a time, over all hosts that share a ledger.
+"""The lease to size a pool: one holder at a time, among all hosts of a ledger.
 
-A lease ends by itself. Each new holder gets a higher fence, and every change is written under the
-fence in the same transaction that checks it, so a holder that was overtaken while it hung cannot
-write, and what is not written is not done.
+A lease ends without a renewal. Each new holder gets a higher fence. Every change is written in the
+transaction that checks the fence, so a stalled holder that lost its lease cannot write. Changes are
+made only after they were written.
 """
 
 from sqlalchemy import Connection, Engine, case, select, update
@@ -12,13 +12,13 @@ from ledger.upserts import insert_into
 
 
 class FleetLeaseLost(Exception):
-    """Another process sizes the pool, or the lease ran out: nothing may be changed."""
+    """Another process holds the lease, or the lease ended. Nothing may be changed."""
 
 
 def take_lease(
     engine: Engine, pool: str, holder: str, *, now_us: int, length_us: int
 ) -> int | None:
-    """Take or renew the lease; return its fence, or `None` while another process holds it."""
+    """Take or renew the lease. Return its fence, or `None` while another process holds it."""
     row, until_us = FleetLeaseRow, now_us + length_us
     with engine.begin() as connection:
         fresh = insert_into(connection, row).values(
@@ -41,7 +41,7 @@ def take_lease(
 
 
 def check_lease(connection: Connection, pool: str, fence: int, *, now_us: int) -> None:
-    """Lock the lease in a transaction; raises `FleetLeaseLost` where it is another's or over."""
+    """Lock the lease in a transaction. Raises `FleetLeaseLost` if the lease is lost."""
     row = FleetLeaseRow
     kept = (
         update(row)
@@ -53,7 +53,7 @@ def check_lease(connection: Connection, pool: str, fence: int, *, now_us: int) -
 
 
 def give_lease_back(engine: Engine, pool: str, holder: str) -> None:
-    """Let another process take the lease at once."""
+    """End the lease, so that another process can take it at once."""
     row = FleetLeaseRow
     with engine.begin() as connection:
         mine = (row.pool == pool) & (row.holder == holder)
@@ -61,7 +61,7 @@ def give_lease_back(engine: Engine, pool: str, holder: str) -> None:
 
 
 def lease_holder(connection: Connection, pool: str, *, now_us: int) -> str | None:
-    """Return who holds the lease at this moment."""
+    """Return the holder of the lease at this time, `None` without one."""
     row = FleetLeaseRow
     query = select(row.holder).where(row.pool == pool, row.until_us > now_us)
     return connection.execute(query).scalar_one_or_none()

@@ -1,4 +1,4 @@
-"""Reads of a fleet that sizes itself: instances, changes, plans, scored hours."""
+"""Queries on pools that size themselves: instances, changes, plans and scored hours."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -22,19 +22,19 @@ _RENT = ("pusd_per_hour", "unit_s", "least_s")
 
 
 def scaled_pools(connection: Connection) -> list[str]:
-    """Return the pools that were ever sized, sorted."""
+    """Return the pools that were ever sized, sorted by name."""
     return sorted(connection.execute(select(FleetPoolRow.pool)).scalars())
 
 
 def renting_pools(connection: Connection) -> list[str]:
-    """Return the pools with engines that cost money now, sorted."""
+    """Return the pools with engines that cost money now, sorted by name."""
     row = FleetInstanceRow
     query = select(row.pool).where(row.gone_us.is_(None)).distinct()
     return sorted(connection.execute(query).scalars())
 
 
 def open_instances(connection: Connection, pool: str) -> list[FleetInstance]:
-    """Return what costs money now, the oldest first."""
+    """Return the instances that cost money now, oldest first."""
     row = FleetInstanceRow
     return _instances(connection, row.pool == pool, row.gone_us.is_(None))
 
@@ -42,19 +42,19 @@ def open_instances(connection: Connection, pool: str) -> list[FleetInstance]:
 def instances_between(
     connection: Connection, pool: str, start_us: int, end_us: int
 ) -> list[FleetInstance]:
-    """Return what cost money in a span, the oldest first."""
+    """Return the instances that cost money in a span, oldest first."""
     row = FleetInstanceRow
     there = (row.gone_us.is_(None)) | (row.gone_us > start_us)
     return _instances(connection, row.pool == pool, row.asked_us < end_us, there)
 
 
 def instances_named(connection: Connection, tokens: Sequence[str]) -> list[FleetInstance]:
-    """Return the rows of these tokens, gone ones among them."""
+    """Return the rows with these tokens, including ended ones."""
     return _instances(connection, FleetInstanceRow.token.in_(tokens)) if tokens else []
 
 
 def has_instances(connection: Connection, pool: str) -> bool:
-    """Whether the pool ever had a row of an instance that a plan owned."""
+    """Return whether the pool ever had an instance owned by a plan."""
     row = FleetInstanceRow
     query = select(row.token).where(row.pool == pool, row.owned).limit(1)
     return connection.execute(query).first() is not None
@@ -79,7 +79,7 @@ def changes(
     until_us: int = NEVER_US,
     limit: int = 1000,
 ) -> list[FleetChange]:
-    """Return the newest changes first."""
+    """Return changes, newest first."""
     row = FleetChangeRow
     query = (
         select(*row.__table__.columns)
@@ -91,7 +91,7 @@ def changes(
 
 
 def growing_changes(connection: Connection, pool: str, at_us: int) -> list[FleetChange]:
-    """Return changes whose dollars still come in."""
+    """Return changes whose savings are still being counted."""
     row = FleetChangeRow
     query = (
         select(*row.__table__.columns)
@@ -102,7 +102,7 @@ def growing_changes(connection: Connection, pool: str, at_us: int) -> list[Fleet
 
 
 def last_plan(connection: Connection, pool: str) -> FleetPlanRecord | None:
-    """Return the newest plan that was kept."""
+    """Return the newest stored plan, `None` without one."""
     found = plans(connection, pool, limit=1)
     return found[0] if found else None
 
@@ -115,7 +115,7 @@ def plans(
     until_us: int = NEVER_US,
     limit: int = 1000,
 ) -> list[FleetPlanRecord]:
-    """Return the newest plans first."""
+    """Return plans, newest first."""
     row = FleetPlanRow
     columns = [column for column in row.__table__.columns if column.name != "id"]
     query = (
@@ -128,7 +128,7 @@ def plans(
 
 
 def planner_memory(connection: Connection, pool: str) -> PlannerMemory | None:
-    """Return what the pool's planner goes on from."""
+    """Return the state from which the pool's planner continues, `None` without one."""
     row = FleetPoolRow
     query = select(row.through_us, row.memory, row.advised).where(row.pool == pool)
     found = connection.execute(query).mappings().first()
@@ -138,7 +138,7 @@ def planner_memory(connection: Connection, pool: str) -> PlannerMemory | None:
 def scored_hours(
     connection: Connection, pool: str, start_us: int = 0, end_us: int | None = None
 ) -> list[ScoredSpan]:
-    """Return scored hours in their order."""
+    """Return scored hours, ordered by time."""
     row = FleetHourRow
     query = select(*row.__table__.columns).where(row.pool == pool, row.hour_us >= start_us)
     if end_us is not None:
@@ -148,13 +148,13 @@ def scored_hours(
 
 
 def scored_whole(connection: Connection, pool: str) -> ScoredSpan | None:
-    """Return scored hours as one; `None` where there is none."""
+    """Return all scored hours as one span, `None` without any."""
     found = scored_hours(connection, pool)
     return reduce(add, found) if found else None
 
 
 def span_of_row(row: Mapping[str, Any]) -> ScoredSpan:
-    """Return a row of hours as a span."""
+    """Return a row of scored hours as a span."""
     return ScoredSpan(
         start_us=row["hour_us"],
         covered_us=row["covered_us"],
@@ -169,7 +169,7 @@ def span_of_row(row: Mapping[str, Any]) -> ScoredSpan:
 
 
 def score_of(span: ScoredSpan) -> dict[str, Any]:
-    """Return a span's values as a row of hours has them."""
+    """Return a span's values as columns of a row of scored hours."""
     return {
         "covered_us": span.covered_us,
         "requests": span.requests,

@@ -1,4 +1,4 @@
-"""Values of a fleet that sizes itself, as the ledger keeps them."""
+"""Values of pools that size themselves, as stored in the ledger."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,9 +8,9 @@ from ledger.economics.scaling_score import InstanceRent
 
 @dataclass(frozen=True, slots=True)
 class FleetInstance:
-    """One engine that was asked for, or that nobody asked for (`owned` is false).
+    """One engine that was requested, or that appeared without a request (`owned` is false).
 
-    `gone_us` is the end of its rent. A row whose `gone_us` is `None` costs money.
+    `gone_us` is the end of its rent. A row without `gone_us` costs money.
     """
 
     token: str
@@ -27,19 +27,19 @@ class FleetInstance:
     gone_us: int | None = None
 
     def rent_pusd(self, start_us: int, end_us: int) -> int:
-        """Return the rent that becomes owed between two instants."""
+        """Return the rent that becomes due between two times."""
         until_us = end_us if self.gone_us is None else min(end_us, self.gone_us)
         return max(0, self.rent.part_pusd(self.asked_us, start_us, until_us))
 
     @property
     def is_live(self) -> bool:
-        """Whether a plan counts on it."""
+        """Return whether a plan counts on the instance."""
         return self.owned and self.stop_us is None and self.gone_us is None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetChange:
-    """One start or stop, as a plan wanted it."""
+    """One start or stop that a plan decided."""
 
     pool: str
     at_us: int
@@ -61,7 +61,7 @@ class FleetChange:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlanRecord:
-    """A plan as the books have it; `document` holds forecast, alternatives and worths."""
+    """A stored plan. `document` has the forecast, the alternatives and their worth."""
 
     pool: str
     at_us: int
@@ -75,7 +75,7 @@ class FleetPlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class PlannerMemory:
-    """The memory that a planner has. `advised`: engines that its advice would have by now."""
+    """The state of a planner. `advised` are the engines that its advice would have by now."""
 
     through_us: int
     memory: dict[str, Any]

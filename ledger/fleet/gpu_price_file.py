@@ -1,6 +1,6 @@
-"""Prices of GPUs out of a CSV file: `gpu,usd_per_hour,day,source` and, if any, `kind`.
+"""GPU prices in a CSV file: `gpu,usd_per_hour,day,source` and optionally `kind`.
 
-Every fault names its line and column, and a file with one is not read in part.
+Every fault names its line and column. A file with a fault is refused as a whole.
 """
 
 from datetime import date
@@ -15,13 +15,13 @@ KINDS = get_args(PriceKind)
 
 
 class GpuPriceFileError(ValueError):
-    """Faults of a file of prices, a line each."""
+    """The faults of a price file, one per line."""
 
 
 def parse_gpu_prices(data: bytes, name: str = "") -> list[dict[str, Any]]:
-    """Return the rows as `POST /gpu-prices` takes them.
+    """Return the rows in the form of `POST /gpu-prices`.
 
-    Raises `GpuPriceFileError`, or `CsvTableError` for what is no table.
+    Raises `GpuPriceFileError`, or `CsvTableError` if the file is not a table.
     """
     faults: list[str] = []
     table = read_table(data, name, faults)

@@ -1,9 +1,9 @@
-"""The hourly close: each pool's hour of bill becomes teams' use, idle and unavailable, exactly.
+"""The hourly close: splits each pool's hourly bill into teams' use, idle and unavailable.
 
-Hours accrue by contract, so an hour without a single request is closed as well; a pool's first
-hour is billed from its first evidence on. A pool without a rate stays open: an unknown bill is not
-zero. A rate that is stated later closes them. A settle that reaches the books after its hour was
-closed is answered by a correction: rows and postings of differences, and nothing is edited.
+Hours accrue by contract, so an hour without requests is closed as well. A pool's first hour is
+billed from its first evidence on. Without a rate, hours stay open, because the bill is unknown; a
+rate that is stated later closes them. A settle that is booked after its hour was closed leads to a
+correction: rows and postings of differences. Nothing is edited. All parts add up exactly.
 """
 
 import re
@@ -31,7 +31,7 @@ from ledger.orm.books import PostingRow
 from ledger.orm.fleet import HOUR_US, GpuContractRow, GpuHourRow, GpuHourTeamRow
 from ledger.posting_rows import DatabaseRow, posting_rows
 
-GRACE_US = 120_000_000  # settles of an hour may reach the books a little later
+GRACE_US = 120_000_000  # settles of an hour may be booked this much later
 HOURS_PER_CALL = 2_000
 _GPU_ENTRY = re.compile(r"gpu:(.+?):(\d+)(?::(\d+))?$")
 
@@ -53,7 +53,7 @@ class _ClosedHours:
 
 
 def close_hours(engine: Engine, *, at_us: int) -> int:
-    """Close the hours that are over, oldest first; returns how many (call again until 0)."""
+    """Close past hours, oldest first. Return the number; call again until it is 0."""
     until_us = (at_us - GRACE_US) // HOUR_US * HOUR_US
     with reading(engine) as connection:
         pools = sorted(connection.execute(select(GpuContractRow.pool).distinct()).scalars())
@@ -67,15 +67,15 @@ def close_hours(engine: Engine, *, at_us: int) -> int:
 def correct_hours(
     connection: Connection, settled: Iterable[tuple[str, int]], *, at_us: int
 ) -> None:
-    """After settles by (pool, time) were written: correct those of their hours that are closed.
+    """Correct the closed hours of settles, given as (pool, time), that were just written.
 
-    In the transaction that wrote them, so that no reader sees one without the other.
+    Call this in the transaction that wrote them, so that no reader sees one without the other.
     """
     touched: dict[str, set[int]] = {}
     for pool, settled_us in settled:
         touched.setdefault(pool, set()).add(settled_us // HOUR_US * HOUR_US)
     for pool, hours in sorted(touched.items()):
-        if min(hours) + HOUR_US <= at_us:  # over: somebody may be closing it at this moment
+        if min(hours) + HOUR_US <= at_us:  # a past hour may be being closed at this moment
             rated_versions(connection, pool, lock=True)
         last = last_closed_us(connection, pool)
         for hour_us in sorted(hours):
@@ -84,12 +84,12 @@ def correct_hours(
 
 
 def gpu_entry(pool: str, hour_us: int, correction: int = 0) -> str:
-    """The entry id under which an hour's close, or its nth correction, is posted."""
+    """Return the entry id of an hour's close, or of its nth correction."""
     return f"gpu:{pool}:{hour_us}" + (f":{correction}" if correction else "")
 
 
 def hour_of(entry: str) -> tuple[str, int, int] | None:
-    """Pool, hour and correction of an entry id as `gpu_entry` makes it; None for any other."""
+    """Return pool, hour and correction of an id from `gpu_entry`; `None` for other ids."""
     found = _GPU_ENTRY.match(entry)
     return (found[1], int(found[2]), int(found[3] or 0)) if found else None
 
@@ -162,7 +162,7 @@ _TEAM_SUMS = ("used_pusd", "provisional_pusd", "engine_us")
 
 
 def _correct(connection: Connection, pool: str, hour_us: int, at_us: int) -> None:
-    """Split the hour's bill again, by all that settled in it, and add what differs."""
+    """Split the hour's bill again with all settles in it, and add the differences."""
     here = (GpuHourRow.pool == pool) & (GpuHourRow.hour_us == hour_us)
     query = select(*GpuHourRow.__table__.columns).where(here).order_by(GpuHourRow.correction)
     rows = [dict(row) for row in connection.execute(query).mappings()]

@@ -1,7 +1,7 @@
-"""The payers of closed GPU hours: teams, idle and unavailable; together they are the bill.
+"""The shares of closed GPU hours: teams, idle and unavailable. Together they are the bill.
 
-Corrections are added to the hours that they correct. Hours that are not closed have no final
-shares and are in none of these; `closed_until_us` says where each pool's closed hours end.
+Corrections are added to the hours that they correct. Open hours have no final shares and are left
+out; `closed_until_us` returns the end of each pool's closed hours.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ Bearer = Literal["used", "idle", "unavailable"]
 
 @dataclass(frozen=True, slots=True)
 class HourContract:
-    """The version of a pool's contract that its hours were billed by; `gpus` are of a replica."""
+    """The contract version that hours were billed by. `gpus` is per replica."""
 
     id: int
     pool: str
@@ -33,9 +33,9 @@ class HourContract:
 
 @dataclass(frozen=True, slots=True)
 class HourShare:
-    """Part of the closed hours of one bucket; `team` only where it was used.
+    """A share of the closed hours of one bucket. `team` is set only for used hours.
 
-    `engine_us` is measured time of replicas: work, time without work, or time of no service.
+    `engine_us` is measured replica time: working, idle or unavailable.
     """
 
     start_us: int
@@ -48,7 +48,7 @@ class HourShare:
 
 
 def hour_contracts(connection: Connection) -> dict[int, HourContract]:
-    """Every version with a rate, by its id."""
+    """Return every contract version with a rate, by id."""
     table = GpuContractRow
     statement = select(
         table.id, table.pool, table.gpu_type, table.gpus_per_replica, table.billing,
@@ -58,9 +58,9 @@ def hour_contracts(connection: Connection) -> dict[int, HourContract]:
 
 
 def hour_shares(connection: Connection, scope: Scope, *, bucket_us: int) -> Iterator[HourShare]:
-    """Closed hours that start in the scope, by bucket, pool and contract; a team's alone if asked.
+    """Yield shares of closed hours that start in the scope, by bucket, pool and contract.
 
-    A team has no part of what nobody used.
+    With a team in the scope, only its own shares: unused hours belong to no team.
     """
     width = max(bucket_us, HOUR_US)
     yield from _used_shares(connection, scope, width)
@@ -69,7 +69,7 @@ def hour_shares(connection: Connection, scope: Scope, *, bucket_us: int) -> Iter
 
 
 def closed_until_us(connection: Connection) -> dict[str, int | None]:
-    """By pool: the end of its last closed hour; `None` where no hour was closed yet."""
+    """Return the end of each pool's last closed hour, `None` without closed hours."""
     table = GpuHourRow
     statement = (
         select(GpuContractRow.pool, func.max(table.hour_us))

@@ -1,8 +1,8 @@
-"""The catalogue of GPUs in the books: written by the gateway's start, read by who plans to buy.
+"""The GPU catalogue in the database, written at a gateway's start and read for purchases.
 
-`estimate` says what one GPU serves inside the promise of a measurement. Where that GPU was not
-measured it scales the nearest one that was by memory bandwidth, which decoding waits for, and says
-so; a model that one GPU cannot hold has no estimate.
+`estimate` returns the rate of one GPU inside the promise of a measurement. For a GPU without a
+measurement, it scales the nearest measured one by memory bandwidth, which limits decoding, and
+marks the result. A model that does not fit on one GPU has no estimate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from ledger.economics.cost import TokenBasis, Volume, on_all_tokens
 from ledger.orm.market import GpuTypeRow
 
 ROOM = Fraction(9, 10)  # of a GPU's memory, for weights and cache
-CACHE = Fraction(5, 4)  # weights and the least cache that makes batches worth it
+CACHE = Fraction(5, 4)  # weights, and the minimum cache for useful batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class MeasuredThroughput:
 
 @dataclass(frozen=True, slots=True)
 class GpuOffer:
-    """One kind of GPU. Rates are of one per hour; `None` where no public price was seen.
+    """One kind of GPU. Rates are per GPU-hour; `None` if no public price was found.
 
-    `low_source` is not stored: source and day of the lowest rate where the range has two sources.
+    `low_source` is not stored: source and day of the lowest rate, if the range has two sources.
     """
 
     name: str
@@ -54,7 +54,7 @@ class GpuOffer:
 
     @property
     def lowest_source(self) -> tuple[str, date | None] | None:
-        """Return source and day of the lowest rate alone."""
+        """Return source and day of the lowest rate."""
         if self.low_source is not None or self.price_source is None:
             return self.low_source
         return self.price_source, self.price_seen
@@ -62,15 +62,15 @@ class GpuOffer:
 
 @dataclass(frozen=True, slots=True)
 class ThroughputEstimate:
-    """The output tokens per second of one GPU, and the measurement behind it."""
+    """Output tokens per second of one GPU, and the measurement behind the figure."""
 
     output_tokens_per_s: Fraction
     measured: MeasuredThroughput
     on: str  # the GPU that was measured
-    scaled: Fraction  # 1: that is this one
+    scaled: Fraction  # factor on the measurement; 1 for the measured GPU itself
 
     def tokens_per_s(self, basis: TokenBasis) -> Fraction:
-        """On either basis, at the measurement's own mix of input and output."""
+        """Return tokens per second on a basis, at the measurement's mix of input and output."""
         output = Volume(self.output_tokens_per_s, TokenBasis.OUTPUT)
         if basis is TokenBasis.OUTPUT:
             return Fraction(output.tokens)
@@ -79,7 +79,7 @@ class ThroughputEstimate:
 
 
 def record_market(engine: Engine, found: Iterable[GpuOffer], *, at_us: int) -> bool:
-    """Bring the books to this catalogue; returns whether anything changed."""
+    """Store this catalogue. Return whether anything changed."""
     wanted = tuple(found)
     names = _stored_names()
     with engine.begin() as connection:
@@ -95,7 +95,7 @@ def record_market(engine: Engine, found: Iterable[GpuOffer], *, at_us: int) -> b
 
 
 def market(connection: Connection) -> tuple[GpuOffer, ...]:
-    """The catalogue in its order; empty before a gateway of this version has started."""
+    """Return the catalogue in order; empty before a gateway of this version has started."""
     names = _stored_names()
     query = select(*(getattr(GpuTypeRow, name) for name in names)).order_by(GpuTypeRow.place)
     found = []
@@ -111,12 +111,12 @@ def _stored_names() -> list[str]:
 
 
 def models(known: Iterable[GpuOffer]) -> list[str]:
-    """Every model that was measured on some GPU."""
+    """Return every model that was measured on some GPU, sorted."""
     return sorted({throughput.model for gpu in known for throughput in gpu.serving})
 
 
 def estimate(known: Sequence[GpuOffer], gpu: GpuOffer, model: str) -> ThroughputEstimate | None:
-    """Return one GPU's rate for a model; `None` where it does not fit or nothing is known."""
+    """Return one GPU's rate for a model; `None` if the model does not fit or was not measured."""
     own = [throughput for throughput in gpu.serving if throughput.model == model]
     if own:
         best = max(own, key=lambda throughput: throughput.output_tokens_per_s / throughput.gpus)

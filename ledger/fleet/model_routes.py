@@ -1,7 +1,7 @@
-"""The possible targets of a model beside own engines, as the configuration declares.
+"""The APIs that may serve a model besides own engines, as declared in the configuration.
 
-The verdict prices what would leave own engines at the model's own APIs. Without an entry nothing
-is known: a model that nobody declared may not leave, unless its requests were seen at an API.
+The verdict prices traffic that would leave own engines at these APIs. A model without an entry may
+not leave, unless its requests were observed at an API.
 """
 
 from collections.abc import Iterable
@@ -17,8 +17,8 @@ from ledger.orm.fleet import ModelRouteRow
 class RouteApi:
     """An API that may serve a model. `price` is its name in the price book.
 
-    `quality_loss_ppm` is what an evaluation measured, `None` while nobody did. `is_same_weights`:
-    the API serves the model's own weights.
+    `quality_loss_ppm` is the result of an evaluation, `None` without one. `is_same_weights`: the
+    API serves the model's own weights.
     """
 
     target: str
@@ -29,7 +29,10 @@ class RouteApi:
 
 @dataclass(frozen=True, slots=True)
 class ModelRoute:
-    """`residency`: `any`, `internal_only`, or `depends` where a rule keeps some requests inside."""
+    """The APIs of a model, and whether its requests may leave.
+
+    `residency` is `any`, `internal_only`, or `depends` if a rule keeps some requests inside.
+    """
 
     model: str
     residency: str
@@ -37,7 +40,7 @@ class ModelRoute:
 
 
 def record_routes(engine: Engine, routes: Iterable[ModelRoute], *, at_us: int) -> int:
-    """Bring the ledger to these routes; return how many changed. Other models keep theirs."""
+    """Store these routes. Return how many changed. Routes of other models are kept."""
     changed = 0
     with engine.begin() as connection:
         known = read_routes(connection)

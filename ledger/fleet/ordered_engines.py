@@ -1,4 +1,4 @@
-"""The number of engines that are ordered of a pool, for whoever sizes its workload."""
+"""The number of ordered engines of a pool, for code that sizes its workload."""
 
 from sqlalchemy import Connection, func, select
 
@@ -6,10 +6,10 @@ from ledger.orm.scaling import FleetInstanceRow, FleetPoolRow
 
 
 def ordered_engines(connection: Connection, pool: str) -> int | None:
-    """Return how many replicas hold all that is wanted; None where the pool was never sized.
+    """Return the number of replicas ordered for a pool, `None` if the pool was never sized.
 
-    Replica i is place i, and the highest one goes first: the replicas below an engine that still
-    drains stay until its stop was told.
+    Replica i has place i, and the highest place stops first. Replicas below a draining engine stay
+    until that engine was told to stop.
     """
     known = select(FleetPoolRow.pool).where(FleetPoolRow.pool == pool)
     if connection.execute(known).first() is None:

@@ -1,7 +1,7 @@
-"""Which spills are overflow: those that more engine would have kept.
+"""The reasons of a spill that count as overflow, because more engines would have kept it.
 
-A spilled attempt names why no own engine took it, in the router's words. Only a lack of capacity
-says anything about capacity; everything else is neither load of the engines nor their overflow.
+A spilled attempt names why no own engine took it, by a reason of the router. Only a lack of
+capacity counts. Spills for other reasons are neither load of the engines nor overflow.
 """
 
 from ledger.reasons import REASONS

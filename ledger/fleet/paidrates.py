@@ -1,10 +1,9 @@
-"""GPU rates and ops hours that people entered, carried into the pools' contracts.
+"""GPU rates and ops hours that people entered, applied to the pools' contracts.
 
-A contract is what the configuration declares, with the rate, its source and the ops hours that
-stand entered for its pool over the file's own (`apply_rate`). An entry that begins later becomes a
-version of the contract when its time has come (`carry_rates`), from that very instant on: hours
-that are closed stay as they were closed. The source of ops hours is an entry of its own: a host of
-the version before refuses a rate with a member that it does not know.
+A contract is the configuration's, overridden by the rate, its source and the ops hours entered for
+its pool (`apply_rate`). An entry with a later start becomes a contract version when its time comes
+(`carry_rates`), from that exact time on; closed hours do not change. The source of ops hours is a
+separate entry, because hosts of the previous release refuse a rate with an unknown member.
 """
 
 from collections.abc import Mapping
@@ -21,9 +20,9 @@ NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest ve
 
 
 class GpuRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`pusd_per_hour`: of one GPU; a pool's part where it shares a machine. None: not known yet.
+    """The rate of one GPU, or of a pool's share of one; `pusd_per_hour` may be unknown.
 
-    `source` says where `pusd_per_hour` comes from; that of the ops hours is in `ops_sources`.
+    `source` is the source of `pusd_per_hour`; sources of ops hours are in `ops_sources`.
     """
 
     pusd_per_hour: int | None
@@ -40,10 +39,10 @@ _STATED_TOGETHER = (
 
 
 def follow_rate(coming: GpuRate, before: GpuRate, after: GpuRate) -> GpuRate:
-    """Return `coming`, which begins later, when the rate ahead of it changes to `after`.
+    """Return a later rate `coming`, updated when the rate before it changes to `after`.
 
-    An entry holds a whole rate. Members that equal those of `before`, the rate that it was to
-    replace, were left out of it, so they follow the change. Other members were stated, and stay.
+    An entry holds a whole rate. Members equal to those of `before` were not stated by the author,
+    so they follow the change. Other members stay.
     """
     changes = {
         name: getattr(after, name)
@@ -55,23 +54,23 @@ def follow_rate(coming: GpuRate, before: GpuRate, after: GpuRate) -> GpuRate:
 
 
 def rate_of(manual_entry: ManualEntry) -> GpuRate | None:
-    """None where the entry hands the word back to the configuration."""
+    """Return the entered rate, `None` if the entry restores the configuration."""
     return None if manual_entry.says is None else msgspec.convert(manual_entry.says, GpuRate)
 
 
 def apply_rate(contract: Mapping[str, Any], manual_entry: ManualEntry | None) -> dict[str, Any]:
-    """The contract's columns with what stands entered."""
+    """Return the contract's columns with the entered rate applied."""
     rate = None if manual_entry is None else rate_of(manual_entry)
     return {**contract} if rate is None else {**contract, **msgspec.structs.asdict(rate)}
 
 
 def standing_rates(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
-    """Return what stands entered, by pool, also by a clock that is behind who entered it."""
+    """Return the entries in force by pool, even if this clock is behind the author's."""
     return standing_entries(connection, RATE, at_us)
 
 
 def ops_sources(connection: Connection, at_us: int) -> dict[str, str]:
-    """Return where the ops hours in force come from, by pool; without pools that nobody entered."""
+    """Return the sources of entered ops hours, by pool."""
     found = standing_entries(connection, OPS_SOURCE, at_us)
     return {name: entry.says["source"] for name, entry in found.items() if entry.says is not None}
 
@@ -79,10 +78,10 @@ def ops_sources(connection: Connection, at_us: int) -> dict[str, str]:
 def carry_rates(
     connection: Connection, at_us: int, configured: Mapping[str, GpuRate] | None = None
 ) -> int:
-    """Make versions of the contracts that differ from what stands entered; returns how many.
+    """Add contract versions for pools whose entered rate differs. Return the number.
 
-    `configured`: what the configuration says of pools whose entries were taken back; without it
-    they wait for the next start.
+    `configured` are the configuration's rates of pools whose entries were withdrawn. Without it,
+    those pools change at the next start.
     """
     latest = _latest(connection)
     made = 0
@@ -102,7 +101,7 @@ def carry_rates(
 
 
 def read_rates(engine: Engine) -> dict[str, int | None]:
-    """By pool, what one GPU costs an hour in pico-USD; None: not known."""
+    """Return the rate of one GPU in pico-USD per hour, by pool; `None` if unknown."""
     with reading(engine) as connection:
         return {pool: row["pusd_per_hour"] for pool, row in _latest(connection).items()}
 

@@ -1,6 +1,6 @@
-"""A pool's records as the queries read them: contract version, closed hours, capacity, load.
+"""A pool's records as the queries read them: contract version, hours, capacity and load.
 
-They stand beneath the queries, so that the fleet's arithmetic imports no query.
+They are below the queries, so that the arithmetic of `fleet` imports no query.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ledger.fleet.capacity import EngineLimits
 
 @dataclass(frozen=True, slots=True)
 class ContractVersion:
-    """A version of what a pool's hardware costs; `pusd_per_hour=None` is unknown, never free."""
+    """A version of a pool's hardware costs. `pusd_per_hour=None` is unknown, never free."""
 
     pool: str
     gpu_type: str
@@ -33,9 +33,10 @@ class ContractVersion:
 
 @dataclass(frozen=True, slots=True)
 class HourCell:
-    """Closed hours of one pool in one bucket, corrections added: used + idle + unavailable = bill.
+    """Closed hours of one pool in one bucket, with corrections.
 
-    `span_us` is what of the hours was billed: a pool's first may begin within the hour.
+    The sums satisfy used + idle + unavailable = bill. `span_us` is the billed time: a pool's first
+    hour may start within the hour.
     """
 
     pool: str
@@ -54,9 +55,10 @@ class HourCell:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRow:
-    """Measured figures of one engine; `source` says how. Rates follow from them and the traffic.
+    """Measured figures of one engine, from which rates follow for given traffic.
 
-    The last three are limits that it was started with, or stated.
+    `source` is their source. The last three are limits that the engine was started with, or that
+    were stated.
     """
 
     pool: str
@@ -76,7 +78,7 @@ class CapacityRow:
 
     @property
     def measured(self) -> EngineLimits | None:
-        """`None` where the step-time model or its promise is not known."""
+        """Return the engine's limits, `None` without a step-time model or TPOT promise."""
         a, b, c = self.step_a_s, self.step_b_s, self.step_c_s
         d, t0, tpot = self.step_d_s, self.step_t0_s, self.slo_tpot_ms
         if a is None or b is None or c is None or d is None or t0 is None or tpot is None:
@@ -86,11 +88,12 @@ class CapacityRow:
 
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
-    """Demand of a pool, by minute from `start_us` on, quiet ones as zeros.
+    """Demand on a pool by minute from `start_us` on, with zeros for quiet minutes. Tokens.
 
-    `asked` is all that own engines answered and what spilled; `served` of it inside the SLO, or
-    where none was promised; `spilled` for lack of room. Tokens are of one basis. `seen` are the
-    minutes in which anything was asked; lists begin with the first of them and end with the last.
+    `asked` is all that own engines answered plus the spill. `served` is the part of it inside the
+    SLO, or without one. `spilled` is the part sent away for lack of capacity. Tokens are on one
+    basis. `seen` is the number of minutes with requests; the lists run from the first of them to
+    the last.
     """
 
     start_us: int

@@ -1,10 +1,10 @@
-"""Other GPUs for the same load: how many of each kind would carry it, and what a month of them is.
+"""Other GPUs for the same load: the number that carries it, and its monthly cost.
 
-A kind that was not measured with this model is scaled from the engines that were, by memory
-bandwidth, which decoding waits for, as in `market.estimate`. An engine needs at least the memory it
-has now, so that weights and cache fit: of a smaller kind it takes several. As many are taken as
-leave no more overflow than there is today. That is where to look, not what to buy: `engine bench`
-on one of them says what it does.
+A kind that was not measured with this model is scaled from measured engines by memory bandwidth,
+which limits decoding, as in `market.estimate`. An engine needs at least its present memory for
+weights and cache, so smaller GPUs are combined. The number is the smallest one without more
+overflow than today. The result is a candidate, not advice to buy: run `engine bench` on such a GPU
+to measure it.
 """
 
 from bisect import bisect_left
@@ -16,12 +16,12 @@ from ledger.economics.cost import HOURS_OF_A_MONTH, Exact
 from ledger.economics.step_cost import LoadCurve
 from ledger.fleet.market import GpuOffer
 
-MOST_ENGINES = 4096  # beyond it nothing carries the load
+MOST_ENGINES = 4096  # a kind that needs more is left out
 
 
 @dataclass(frozen=True, slots=True)
 class GpuOption:
-    """Engines of one kind. `per_engine`: tokens a window inside the SLO, as the load's windows."""
+    """Engines of one kind of GPU. `per_engine` is tokens inside the SLO per load window."""
 
     gpu: GpuOffer
     gpus_per_engine: Exact
@@ -31,7 +31,10 @@ class GpuOption:
 
 @dataclass(frozen=True, slots=True)
 class GpuOptionCost:
-    """`scaled`: an engine's speed beside that of one today; `pusd_per_month` at the low rate."""
+    """The number and cost of another kind of GPU.
+
+    `scaled` is an engine's speed relative to one today. `pusd_per_month` is at the low rate.
+    """
 
     gpu: GpuOffer
     engines: int
@@ -41,7 +44,7 @@ class GpuOptionCost:
 
 
 def sizes(today: GpuOption, load: LoadCurve, known: Iterable[GpuOffer]) -> list[GpuOptionCost]:
-    """Return every other kind that could serve, the cheapest first, those without a rate last."""
+    """Return every other usable kind, cheapest first, kinds without a rate last."""
     spilled = load.overflow(today.engines * today.per_engine, volume=load.total)
     found = [
         size
@@ -66,7 +69,7 @@ def _size(
 
 
 def min_engines(load: LoadCurve, per_engine: Fraction, spilled: Fraction) -> int | None:
-    """The fewest engines that leave no more overflow than this; `None` beyond `MOST_ENGINES`."""
+    """Return the fewest engines without more overflow; `None` above `MOST_ENGINES`."""
     counts = range(1, MOST_ENGINES + 1)
     place = bisect_left(
         counts, True, key=lambda n: load.overflow(n * per_engine, volume=load.total) <= spilled

@@ -1,8 +1,8 @@
-"""The hours since a pool's last close, split as the close will split them.
+"""The open hours since a pool's last close, split as the close will split them.
 
-`accrual.split` divides each hour, or as much of it as has passed, by the same evidence that the
-close reads. For charts every hour is spread over finer parts: their work and their down time say
-where, and the parts add up to the hour to the unit.
+`accrual.split` divides each hour, or its past part, with the same evidence as the close. For
+charts, every hour is spread over smaller parts by their work and down time. The parts add up to the
+hour exactly.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from ledger.spans import HOUR_US, Scope
 
 @dataclass(frozen=True, slots=True)
 class OpenHoursPart:
-    """A piece of the open rest that lies in one bucket: used + idle + unavailable = bill."""
+    """A part of the open hours in one bucket: used + idle + unavailable = bill."""
 
     start_us: int
     bill_pusd: int
@@ -41,7 +41,7 @@ class OpenHoursPart:
 
 @dataclass(frozen=True, slots=True)
 class OpenHours:
-    """The open rest of one pool; `used_pusd` is by team. A pool without a rate has no bill."""
+    """The open hours of one pool. `used_pusd` is by team. Without a rate there is no bill."""
 
     pool: str
     from_us: int
@@ -59,7 +59,7 @@ class OpenHours:
 
 @dataclass(frozen=True, slots=True)
 class _SampleSpan:
-    """The samples in buckets of `width_us`, by their starts."""
+    """Use of a pool in buckets of `width_us`, by their starts."""
 
     width_us: int
     uses: Mapping[int, PoolUse]
@@ -79,7 +79,7 @@ def running(
     *,
     bucket_us: int = HOUR_US,
 ) -> OpenHours:
-    """From the last closed hour, or from where the bill begins, to the scope's end."""
+    """Return the open hours from the last close, or the start of the bill, to the scope's end."""
     pool, width_us = contract.pool, min(bucket_us, HOUR_US)
     from_us = open_from(connection, contract, closed, scope)
     versions = rated_versions(connection, pool)
@@ -116,7 +116,7 @@ def running(
 def open_from(
     connection: Connection, contract: ContractVersion, closed: Iterable[HourCell], scope: Scope
 ) -> int:
-    """Return the start of the open hours: behind the last closed one, or with the bill."""
+    """Return the start of the open hours: the end of the last closed one, or the bill's start."""
     pool = contract.pool
     last = max((cell.last_hour_us for cell in closed if cell.pool == pool), default=None)
     if last is not None:
@@ -134,17 +134,17 @@ def open_from(
 
 
 def pieces_of(span: tuple[int, int], width_us: int) -> list[tuple[int, int]]:
-    """The span cut at the multiples of `width_us`."""
+    """Return the span cut at the multiples of `width_us`."""
     cuts = range(span[0] // width_us * width_us + width_us, span[1], width_us)
     edges = [span[0], *cuts, span[1]]
     return list(pairwise(edges))
 
 
 def fit(wanted: Sequence[int], rooms: Sequence[int], total: int) -> list[int]:
-    """Shares of `total` near `wanted`, none above its room; `total` is at most all rooms.
+    """Return shares of `total` near `wanted`, none above its room.
 
-    What does not fit moves on to the next part, as work does; what is left at the end fills
-    earlier rooms from the back.
+    `total` must not exceed the sum of `rooms`. An amount that does not fit moves on to the next
+    part; the rest at the end fills earlier rooms from the back.
     """
     shares = []
     carried = 0
@@ -163,7 +163,7 @@ def fit(wanted: Sequence[int], rooms: Sequence[int], total: int) -> list[int]:
 def _spread(
     whole: HourSplit, contract: Version, span: tuple[int, int], use: PoolUse, seen: _SampleSpan
 ) -> list[OpenHoursPart]:
-    """One hour's split over its pieces. Bills are cumulative, so the pieces' add up to it."""
+    """Return one hour's split over its pieces, whose bills add up to the hour's."""
     pieces = pieces_of(span, seen.width_us)
     bills = [bill_pusd(contract, piece, use) for piece in pieces]
     busy, down = zip(*(seen.shares(contract["replicas"], piece) for piece in pieces), strict=True)

@@ -1,7 +1,7 @@
-"""Telemetry's rows for the dashboard: engine samples, versions of capacity and catalogue.
+"""Telemetry's rows for the dashboard: engine samples, capacity and catalogue versions.
 
-Small ordinary transactions beside the ledger writer. Capacity and catalog rows are added only
-when something changed: the latest row at a time is in force.
+These are small transactions, separate from the ledger writer. Capacity and catalogue rows are added
+only after a change: the latest row at a time is in force.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ PPM = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class FleetSample:
-    """One engine at one time; ratios in parts per million, `None` is not known."""
+    """One engine at one time. Ratios are in parts per million; `None` is unknown."""
 
     at_us: int
     pool: str
@@ -41,7 +41,7 @@ class FleetSample:
 
 
 def add_round_trips(engine: Engine, at_us: int, rtt_us: Mapping[str, int]) -> None:
-    """By engine, those that changed."""
+    """Add round-trip times of engines, in microseconds."""
     if rtt_us:
         rows = [
             {"engine": name, "at_us": at_us, "rtt_us": number} for name, number in rtt_us.items()
@@ -51,7 +51,7 @@ def add_round_trips(engine: Engine, at_us: int, rtt_us: Mapping[str, int]) -> No
 
 
 def add_samples(engine: Engine, samples: Sequence[FleetSample]) -> None:
-    """Append; one transaction."""
+    """Append samples in one transaction."""
     if samples:
         with engine.begin() as connection:
             connection.execute(insert(orm.EngineSampleRow), [asdict(sample) for sample in samples])
@@ -60,7 +60,7 @@ def add_samples(engine: Engine, samples: Sequence[FleetSample]) -> None:
 def readings(
     engine: Engine, name: str, from_us: int, until_us: int
 ) -> list[tuple[int, int, int, int]]:
-    """(time, running, prompt tokens, output tokens) of an engine, as far as all are known."""
+    """Return (time, running, prompt tokens, output tokens) of an engine, complete rows only."""
     table = orm.EngineSampleRow
     columns = (table.at_us, table.running, table.prompt_tokens_total, table.output_tokens_total)
     query = (
@@ -77,12 +77,12 @@ def readings(
 
 
 def add_capacity(engine: Engine, row: Mapping[str, Any]) -> bool:
-    """Record an engine's capacity unless the latest row says the same; True when it was added."""
+    """Add an engine's capacity if it differs from the latest row. Return whether it did."""
     return _add_version(engine, orm.EngineCapacityRow, row)
 
 
 def add_catalog(engine: Engine, row: Mapping[str, Any]) -> bool:
-    """Record what an engine runs unless the latest row says the same; True when it was added."""
+    """Add what an engine runs if it differs from the latest row. Return whether it did."""
     return _add_version(engine, orm.CatalogEntryRow, row)
 
 

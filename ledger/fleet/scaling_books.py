@@ -1,7 +1,7 @@
-"""Writes of a fleet that sizes itself: each under the lease, and a change before it is done.
+"""Writes of a pool that sizes itself: under its lease, and before each change is made.
 
-`intend` is the first word about an instance that was never asked for before. So whatever the
-process that acts dies of, every instance it can have made has a row, and the row has a rent.
+`intend` writes an instance before it is requested. So if the process dies at any point, every
+instance that it may have started has a row with a rent.
 """
 
 from collections.abc import Iterable
@@ -23,18 +23,21 @@ from ledger.orm.scaling import (
 )
 from ledger.upserts import insert_into
 
-DETAIL = 400  # characters of what an actuator said
+DETAIL = 400  # maximum characters of an actuator's message
 MARKS = frozenset({"name", "seen_us", "ready_us", "stop_us", "told_us", "gone_us"})
 
 
 class ScalingBooks:
-    """The writes of one pool by the holder of its lease."""
+    """The writes of one pool by the holder of its lease.
+
+    Every method raises `FleetLeaseLost` if the lease is lost.
+    """
 
     def __init__(self, engine: Engine, pool: str, fence: int, *, now_us: int) -> None:
         self._engine, self._pool, self._fence, self._now_us = engine, pool, fence, now_us
 
     def intend(self, change: FleetChange, instance: FleetInstance | None = None) -> None:
-        """Write a change that is about to be done, with the instance that it begins.
+        """Write a change before it is made, with the instance that it starts.
 
         A stop marks the instance in the same transaction.
         """
@@ -47,17 +50,16 @@ class ScalingBooks:
             connection.execute(insert(FleetChangeRow).values(self._change_row(change)))
 
     def advise(self, changes: Iterable[FleetChange]) -> None:
-        """Write changes that are advice only."""
+        """Write changes that are only advice."""
         with self._engine.begin() as connection:
             self._check(connection)
             for change in changes:
                 connection.execute(insert(FleetChangeRow).values(self._change_row(change)))
 
     def add(self, instance: FleetInstance) -> None:
-        """Write an instance that nobody asked for.
+        """Write an instance that appeared without a request.
 
-        Where its token has a row, this is another life with a row of its own, so that the rent of
-        the earlier one stays.
+        If its token has a row, the instance gets a new row, so that the earlier rent is kept.
         """
         row = FleetInstanceRow
         with self._engine.begin() as connection:
@@ -70,9 +72,9 @@ class ScalingBooks:
     def mark(
         self, token: str, outcome: str | None = None, detail: str | None = None, **marks: Any
     ) -> None:
-        """Set times of an instance, and complete its open changes where there is an outcome.
+        """Set times of an instance, and complete its open changes if there is an outcome.
 
-        A stop of what is gone is done, also where its start failed.
+        A stop of an instance that is gone is done, even if its start failed.
         """
         with self._engine.begin() as connection:
             self._check(connection)
@@ -101,7 +103,7 @@ class ScalingBooks:
         connection.execute(update(row).where(mine, row.pool == self._pool).values(values))
 
     def record_plan(self, plan: FleetPlanRecord) -> None:
-        """Keep a plan."""
+        """Store a plan."""
         with self._engine.begin() as connection:
             self._check(connection)
             connection.execute(insert(FleetPlanRow).values(asdict(plan)))
@@ -109,9 +111,9 @@ class ScalingBooks:
     def score(
         self, memory: PlannerMemory, spans: Iterable[ScoredSpan], realised: dict[int, int]
     ) -> None:
-        """Add scored windows to their hours and move the planner on, all or nothing.
+        """Add scored windows to their hours and store the planner's state, in one transaction.
 
-        `realised`: dollars that came of changes, by their numbers.
+        `realised` is the amount in pico-USD that changes saved, by change number.
         """
         with self._engine.begin() as connection:
             self._check(connection)

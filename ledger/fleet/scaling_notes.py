@@ -1,6 +1,7 @@
-"""The last knowledge of a host's scaling process, by pool that sizes itself: for metrics and pages.
+"""The last state of a host's scaling process, by pool: for metrics and pages.
 
-A file in the run directory. It is written before the first plan, so a metric of it is never empty.
+It is a file in the run directory, written before the first plan, so that its metrics are never
+empty.
 """
 
 from pathlib import Path
@@ -10,16 +11,17 @@ import msgspec
 from ledger.host_notes import read_note, write_note
 
 NOTES_FILE = "scaling.json"
-ACTOR = "scaling"  # of overrides
+ACTOR = "scaling"  # the actor of its overrides
 EVERY_POOL = "*"
 PAUSE = "fleet:"  # subjects of overrides that pause a pool, or every pool
 PAUSED = "paused"
 
 
 class ScalingNote(msgspec.Struct, frozen=True):
-    """One pool. `None` is not known, never zero; `plan_us` is 0 before the first plan.
+    """The state of one pool. `None` is unknown, never zero; `plan_us` is 0 before a plan.
 
-    `parked` are engines that no plan wants now. `findings` counts by kind. Dollars are USD an hour.
+    `parked` are engines that no plan wants now. `findings` counts by kind. Amounts are USD per
+    hour.
     """
 
     pool: str
@@ -50,5 +52,5 @@ def write_scaling(run_dir: Path, notes: list[ScalingNote]) -> None:
 
 
 def read_scaling(run_dir: Path) -> dict[str, ScalingNote]:
-    """Return the notes by pool; empty where no pool sizes itself."""
+    """Return the notes by pool; empty if no pool sizes itself."""
     return {note.pool: note for note in read_note(run_dir / NOTES_FILE, list[ScalingNote]) or ()}

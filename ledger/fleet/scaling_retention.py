@@ -1,8 +1,8 @@
-"""Drops what fleets that size themselves, and reports, leave behind, once it is old.
+"""Removal of old rows of reports and of pools that size themselves.
 
-Dollars by day stay: the scored hours of a day of the reporting zone become one row, which pages and
-sums read as before. Of plans, instances and reports the newest stays: whoever goes on, goes on from
-it. What still runs, is open or still earns is never old.
+Daily amounts stay: the scored hours of a day in the reporting zone become one row, which pages and
+sums read as before. The newest plan, instance and report stay, because their successors continue
+from them. Rows that are running, open or still counting savings are never old.
 """
 
 from collections.abc import Iterable
@@ -19,11 +19,11 @@ from ledger.orm.reports import ReportTurnRow
 from ledger.orm.scaling import FleetChangeRow, FleetHourRow, FleetInstanceRow, FleetPlanRow
 from ledger.reporting_zone import ReportingZone, reporting_zone
 
-ROWS_AT_ONCE = 500  # of each table in one transaction
+ROWS_AT_ONCE = 500  # maximum rows of each table in one transaction
 
 
 def forget_scaling(engine: Engine, *, before_us: int) -> int:
-    """Drop some rows from before a limit; returns how many went, 0 once none is left."""
+    """Remove some rows from before a time. Return the number, 0 once none is left."""
     with engine.connect() as connection:
         days = _days_to_join(connection, reporting_zone(connection), before_us)
         old = {table: _some(connection, table, where) for table, where in _old(before_us)}
@@ -39,7 +39,7 @@ def forget_scaling(engine: Engine, *, before_us: int) -> int:
 
 
 def _old(before_us: int) -> Iterable[tuple[Any, ColumnElement[bool]]]:
-    """Which rows of each table may go."""
+    """Yield each table with the condition of rows that may be removed."""
     plan, change, instance, turn = FleetPlanRow, FleetChangeRow, FleetInstanceRow, ReportTurnRow
     later = aliased(plan)
     yield (
@@ -111,7 +111,7 @@ def _delete(connection: Connection, table: Any, keys: list[Any]) -> int:
 def _days_to_join(
     connection: Connection, zone: ReportingZone, before_us: int
 ) -> list[tuple[str, list[int]]]:
-    """Hours of days that are wholly old and have more than one row, by pool."""
+    """Return, by pool, the hours of old days that have more than one row."""
     row = FleetHourRow
     until_us = zone.midnight_us(zone.date_of(before_us))
     query = select(row.pool, row.hour_us).where(row.hour_us < until_us)
@@ -125,7 +125,7 @@ def _days_to_join(
 
 
 def _join_hours(connection: Connection, pool: str, hours: list[int]) -> int:
-    """Make one row of a day's, at its first hour; returns how many went."""
+    """Merge a day's rows into one at its first hour. Return the number removed."""
     row = FleetHourRow
     here = (row.pool == pool, row.hour_us.in_(hours))
     query = select(*row.__table__.columns).where(*here).order_by(row.hour_us).with_for_update()

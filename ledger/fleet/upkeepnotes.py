@@ -1,7 +1,7 @@
-"""The last notes of a host's upkeep on its engines, as a file for readers.
+"""The last notes of a host's upkeep on its engines.
 
-A file in the run directory: it is of this host and of now. What was done is in the registers, as
-overrides of the actor `upkeep`.
+They are a file in the run directory, for this host and the present. Past actions are in the audit
+log, as overrides of the actor `upkeep`.
 """
 
 from pathlib import Path
@@ -11,13 +11,14 @@ import msgspec
 from ledger.host_notes import read_note, write_note
 
 NOTES_FILE = "upkeep.json"
-ACTOR = "upkeep"  # of overrides
+ACTOR = "upkeep"  # the actor of its overrides
 
 
 class UpkeepNote(msgspec.Struct, frozen=True):
-    """The note on one engine. `waits`: why a due restart has not begun; `pace`: its first hours.
+    """The note on one engine. Times are microseconds since the epoch.
 
-    Times are microseconds by the epoch. `done`: how its last restart by upkeep ended.
+    `pace` is the engine's pace as a share of its first hours' pace. `waits` is why a due restart
+    has not started. `done` is how the last restart by upkeep ended.
     """
 
     engine: str
@@ -35,5 +36,5 @@ def write_notes(run_dir: Path, notes: list[UpkeepNote]) -> None:
 
 
 def read_notes(run_dir: Path) -> dict[str, UpkeepNote]:
-    """By engine; empty where no upkeep ever ran."""
+    """Return the notes by engine; empty if upkeep never ran."""
     return {note.engine: note for note in read_note(run_dir / NOTES_FILE, list[UpkeepNote]) or ()}

@@ -1,9 +1,8 @@
-"""The use of a pool's engines in a span: by whom, when down, when up.
+"""The use of a pool's engines in a span: by team, with down time and running time.
 
-The one reading for hours that close and for the hour that still runs, so that both are split by
-the same evidence. Use is the measured engine time of the attempts that settled in the piece; a
-sample stands for the time since its engine's last one. What nobody observed is neither used nor
-down: it is idle.
+Closing hours and the running hour both use this module, so that both are split with the same
+evidence. Use is the measured engine time of attempts settled in the piece. A sample stands for the
+time since its engine's previous sample. Unobserved time is neither used nor down: it is idle.
 """
 
 from collections.abc import Iterator
@@ -16,16 +15,16 @@ from ledger.orm.fleet import HOUR_US, EngineSampleRow
 from ledger.orm.seals import RetiredUseRow
 from ledger.orm.types import exact_sum
 
-# A sample stands for the time since its engine's last one, but never for longer than this.
+# A sample stands for the time since its engine's previous one, at most this long.
 SAMPLE_REACH_US = 900_000_000
 DOWN = frozenset({"loading", "draining", "down"})
-OFF = "off"  # stopped on purpose: a machine on demand is given back, a reserved one is idle
+OFF = "off"  # stopped on purpose: an on-demand machine is returned, a reserved one is idle
 _NOTHING = (0, 0, "")
 
 
 @dataclass(slots=True)
 class PoolUse:
-    """The use in one piece of time; `up` are spans in which the pool's machines ran."""
+    """The use in one piece of time. `up` are spans in which the pool's machines ran."""
 
     busy_us: dict[str, int] = field(default_factory=dict)
     charged_pusd: dict[str, int] = field(default_factory=dict)
@@ -37,7 +36,7 @@ class PoolUse:
 def uses(
     connection: Connection, pool: str, start_us: int, until_us: int, *, width_us: int = HOUR_US
 ) -> dict[int, PoolUse]:
-    """By the start of each piece; pieces lie between the multiples of `width_us`."""
+    """Return the use by start of each piece. Pieces are cut at multiples of `width_us`."""
     found: dict[int, PoolUse] = {}
     for start, team, engine_us, cost in _work(connection, pool, (start_us, until_us), width_us):
         use = found.setdefault(start, PoolUse())
@@ -59,7 +58,7 @@ def uses(
 def _work(
     connection: Connection, pool: str, span: tuple[int, int], width_us: int
 ) -> Iterator[tuple[int, str, int, int]]:
-    number = AttemptRow.settled_us.op("/")(literal_column(str(width_us)))  # whole pieces on both
+    number = AttemptRow.settled_us.op("/")(literal_column(str(width_us)))  # integer division
     query = (
         select(
             number,
@@ -72,7 +71,7 @@ def _work(
             AttemptRow.pool == pool,
             AttemptRow.settled_us >= span[0],
             AttemptRow.settled_us < span[1],
-            AttemptRow.status != "lost",  # its bound is no bill: nothing was posted for it
+            AttemptRow.status != "lost",  # its bound was not posted
         )
         .group_by(number, AttemptRow.team_id)
     )
@@ -83,7 +82,7 @@ def _work(
 def _add_retired(
     connection: Connection, pool: str, span: tuple[int, int], found: dict[int, PoolUse]
 ) -> None:
-    """Add the use of retired attempts, which a late correction of an hour still needs."""
+    """Add the use of retired attempts, which late corrections of an hour need."""
     query = select(
         RetiredUseRow.hour_us,
         RetiredUseRow.team_id,
@@ -103,9 +102,9 @@ def _add_retired(
 def _spans(
     connection: Connection, pool: str, start_us: int, until_us: int
 ) -> Iterator[tuple[int, int, str]]:
-    """For how long each sample stands: since its engine's last, within reach.
+    """Yield the span of each sample: since its engine's previous sample, within the maximum.
 
-    An engine that is first seen while it loads was not ready before, and nobody saw it run.
+    An engine whose first sample shows it loading was down before.
     """
     query = (
         select(EngineSampleRow.engine, EngineSampleRow.at_us, EngineSampleRow.health)
@@ -117,7 +116,7 @@ def _spans(
         .order_by(EngineSampleRow.engine, EngineSampleRow.at_us)
     )
     last, last_us = "", 0
-    held = _NOTHING  # what goes on as it was is one span: samples are many, changes few
+    held = _NOTHING  # equal samples are merged: samples are many, changes few
     for engine, at_us, health in connection.execute(query).all():
         known = last == engine
         if known or health == "loading":

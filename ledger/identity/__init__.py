@@ -1,1 +1,1 @@
-"""Keys and people: who asks, and who may look."""
+"""Keys of clients, and the people who may use the dashboard."""

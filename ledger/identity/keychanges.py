@@ -1,8 +1,8 @@
-"""Keys made, rotated and revoked by somebody: each change a row that nobody edits, with who, why.
+"""Creation, rotation and revocation of keys: each change is a row that is never edited.
 
-A rotation makes another key that may do the same, and lets the old one end by itself some time
-later, so that programs change over in between; the row says when. It spends of the same budgets.
-A revocation ends a key at once, also one that was rotated. The rows are entered into the registers.
+The row has author, time and note. A rotation makes another key with the same rights and lets the
+old one end some time later, so that programs can change over. Both spend from the same budgets. A
+revocation ends a key at once, even a rotated one. The rows are part of the audit log.
 """
 
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class ChangeAuthor(NamedTuple):
 
 
 class KnownKey(NamedTuple):
-    """A key without its hash. `ends_us`: when it ends after a rotation."""
+    """A key without its hash. `ends_us` is its end after a rotation."""
 
     id: str
     name: str
@@ -82,7 +82,7 @@ class KnownKey(NamedTuple):
 
     @property
     def line_id(self) -> str:
-        """The first of the keys that this one follows, which all of them are known by."""
+        """Return the id of the first key of its line of rotations, which names the line."""
         return self.line or self.id
 
     def state(self, now_us: int) -> str:
@@ -98,14 +98,14 @@ class KnownKey(NamedTuple):
 
     @property
     def over_us(self) -> int | None:
-        """When it ends by itself."""
+        """Return when it ends by expiry or rotation, `None` if it does not."""
         return min((us for us in (self.expires_us, self.ends_us) if us is not None), default=None)
 
 
 def make(
     connection: Connection, spec: KeySpec, author: ChangeAuthor, *, pepper: bytes
 ) -> CreatedKey:
-    """Create a key as `create_key` does, and record the author."""
+    """Create a key with `create_key`, and record the author."""
     made = create_key(connection, spec, pepper=pepper, now_us=author.at_us)
     _record_change(connection, made.key_id, MADE, author)
     return made
@@ -114,7 +114,7 @@ def make(
 def make_known(
     connection: Connection, spec: KeySpec, hashed: tuple[str, bytes], author: ChangeAuthor
 ) -> bool:
-    """Make a key whose id and hash are known, unless it is there; whether it was made."""
+    """Add a key whose id and hash are known. Return whether it was missing."""
     key_id, _ = hashed
     if connection.execute(select(KeyRow.id).where(KeyRow.id == key_id)).one_or_none() is not None:
         return False
@@ -126,10 +126,11 @@ def make_known(
 def revoke(
     connection: Connection, key_id: str, author: ChangeAuthor, *, with_made: bool = True
 ) -> list[str]:
-    """Revoke a key as `revoke_key` does, and record the author; a second time changes nothing.
+    """Revoke a key with `revoke_key`, and record the author. A second call changes nothing.
 
-    `with_made`: with the last key of a line those end that it made for itself, and those of these.
-    Returns them.
+    If it was the last key of its line and `with_made` is set, the keys that the line made, directly
+    or through others, are revoked as well. Returns their ids. Raises `IdentityError` for an unknown
+    key.
     """
     if not revoke_key(connection, key_id, now_us=author.at_us):
         return []
@@ -156,10 +157,10 @@ def rotate(
     ends_us: int,
     expires_us: int | None = None,
 ) -> CreatedKey:
-    """Another key that may do the same; the old one ends at `ends_us`, or when it expires.
+    """Create another key with the same rights; the old one ends at `ends_us` or its expiry.
 
-    `expires_us`: the new one's; None: the old one's. Raises `IdentityError` for a key that is over,
-    or has a successor.
+    `expires_us` is the new key's expiry; `None` keeps the old one's. Raises `IdentityError` for a
+    key that has ended or has a successor.
     """
     old = find_key(connection, key_id)
     if (state := old.state(author.at_us)) != "active":
@@ -184,7 +185,7 @@ def rotate(
 
 
 def find_key(connection: Connection, key_id: str) -> KnownKey:
-    """Raises `IdentityError` where there is none."""
+    """Return the key with this id. Raises `IdentityError` if there is none."""
     row = connection.execute(_SELECT.where(KeyRow.id == key_id)).one_or_none()
     if row is None:
         raise IdentityError(f"no key has the id `{key_id}`")
@@ -198,7 +199,7 @@ def known_keys(
     after: KnownKey | None = None,
     most: int | None = None,
 ) -> list[KnownKey]:
-    """In the order in which they were made. `team`: its alone; `most`: so many after `after`."""
+    """Return keys in order of creation: of one team, at most `most`, those after `after`."""
     query = _SELECT.order_by(KeyRow.created_us, KeyRow.id).limit(most)
     if team is not None:
         query = query.where(KeyRow.team_id == team)
@@ -209,7 +210,7 @@ def known_keys(
 
 
 def teams_of(connection: Connection, user: str) -> set[str]:
-    """Return the teams of all keys that were ever made for this user."""
+    """Return the teams of all keys ever made for this user."""
     return set(connection.execute(select(KeyRow.team_id).where(KeyRow.user_id == user)).scalars())
 
 

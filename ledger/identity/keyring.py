@@ -1,9 +1,9 @@
-"""A worker's view of the keys: cached, bounded, and never older than the key generation.
+"""A worker's bounded cache of keys, never older than the key generation.
 
 Each lookup compares the generation that the ledger writer publishes in shared memory with the one
-its caches were filled under; any change empties them. What a lookup read is cached only if the
-generation has not moved meanwhile, so no request under way can bring a revoked key back. With
-the database away a cached key goes on; a key that would have to be read raises `LedgerUnavailable`.
+of its caches; a change empties them. A result is cached only if the generation has not changed
+during the read, so a concurrent request cannot bring back a revoked key. While the database is
+away, cached keys still work; any other key raises `LedgerUnavailable`.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ V = TypeVar("V")
 
 
 class LedgerUnavailable(Exception):
-    """The key is not cached and the database cannot be asked: answer 503, not 401."""
+    """The key is not cached and the database cannot be reached: answer 503, not 401."""
 
 
 BATCH_TAG: Final = "batch"  # the tag of each line of a batch: the batch's id
@@ -45,10 +45,10 @@ BATCH_TAG: Final = "batch"  # the tag of each line of a batch: the batch's id
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The caller and their rights, as they bind one request.
+    """The caller of one request, with its rights.
 
-    `named_tags`: of the tags, those that the request itself named. Budgets and rows have them;
-    policies go by the others alone, or a client could choose its own policy.
+    `named_tags` are the tags that the request itself named. Budgets and rows count them. Policies
+    ignore them, because otherwise a client could choose its policy.
     """
 
     key_id: str
@@ -60,18 +60,18 @@ class Identity:
     residency: str
     tags: tuple[tuple[str, str], ...]
     isolation: str
-    counts_on: tuple[str, ...] = ()  # other keys whose budgets and limits bind this one, too
-    leave: KeyLeave | None = None  # of a person who may make keys
+    counts_on: tuple[str, ...] = ()  # other keys whose budgets and limits also bind this one
+    leave: KeyLeave | None = None  # set for a person who may make keys
     named_tags: frozenset[str] = frozenset()
 
     @property
     def own_tags(self) -> dict[str, str]:
-        """Return the key's own tags: those that the request did not name."""
+        """Return the key's own tags, without those that the request named."""
         return {name: value for name, value in self.tags if name not in self.named_tags}
 
 
 class ForeignParts(NamedTuple):
-    """A key that another gateway made: the id that it has here, and its token's digest."""
+    """A token that another gateway made: the key's id here, and the token's digest."""
 
     key_id: str
     digest: str
@@ -89,7 +89,7 @@ class _Entry:
 
 
 class KeyGeneration:
-    """A published counter: written by the ledger writer, read by every worker, in place."""
+    """A counter in shared memory, written by the ledger writer and read by every worker."""
 
     def __init__(self, run_dir: Path, name: str = GENERATION_FILE) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class KeyGeneration:
 
 
 class KeyRing:
-    """One per worker."""
+    """The key lookup of one worker."""
 
     def __init__(
         self,
@@ -123,10 +123,10 @@ class KeyRing:
         end_with_maker: bool = True,
         is_member: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Keys are read from `engine`.
+        """Read keys from `engine`.
 
-        `end_with_maker`: a key ends with those that made it, and once `is_member` denies the
-        person who did.
+        With `end_with_maker`, a key ends with the keys that made it, and once `is_member` is false
+        for the person who made it.
         """
         self._engine = engine
         self._end_with_maker = end_with_maker
@@ -141,9 +141,9 @@ class KeyRing:
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
     def recall(self, token: str, now_us: int) -> Identity | None:
-        """The identity of a token that a lookup found valid since any key changed; else look it up.
+        """Return the identity of a token from the cache, or `None` if a lookup is needed.
 
-        Its digest stands for it, so that no token is kept and no comparison tells of one.
+        The cache is keyed by a digest, so no token is stored and no comparison leaks one.
         """
         self._follow_generation()
         entry = self._checked.get(_digest(token))
@@ -152,7 +152,10 @@ class KeyRing:
         return entry.identity
 
     async def lookup(self, token: str, now_us: int) -> Identity | None:
-        """The identity of a valid token; None if it is malformed, unknown, expired or revoked."""
+        """Return the identity of a token, `None` if it is malformed, unknown, expired or revoked.
+
+        Raises `LedgerUnavailable`.
+        """
         parts = split_token(token) or await self._foreign_parts(token)
         if parts is None:
             return None
@@ -170,7 +173,7 @@ class KeyRing:
         return identity
 
     async def _foreign_parts(self, token: str) -> "TokenParts | ForeignParts | None":
-        """The parts of a token that another gateway made, where keys of it may be here."""
+        """Return the parts of another gateway's token, `None` if no such key can exist."""
         digest = foreign_tokens.digest_of(token)
         if digest is None:
             return None
@@ -181,7 +184,10 @@ class KeyRing:
         return ForeignParts(foreign_tokens.foreign_id(self._pepper, digest), digest)
 
     async def delegated(self, key_id: str, now_us: int) -> Identity | None:
-        """The identity of a key in force, for who proved otherwise to act for it: no secret."""
+        """Return the identity of a key in force without its secret, for callers proved otherwise.
+
+        Raises `LedgerUnavailable`.
+        """
         self._follow_generation()
         if key_id in self._unknown:
             return None

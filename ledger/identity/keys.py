@@ -1,9 +1,8 @@
-"""Keys and whom they belong to: made, revoked, listed. Workers look them up in `keyring`.
+"""Keys and their owners: creation and revocation. Workers look keys up in `keyring`.
 
-A token is `gw_<public id>_<secret>`: the id is looked up, the secret is compared as an
-HMAC-SHA-256 under a pepper that lies in a file beside the database and never in it. A token is
-shown once. Every change raises the key generation in the same transaction, which is what makes a
-revocation reach all workers.
+A token is `gw_<public id>_<secret>`. The id is looked up; the secret is compared as an HMAC-SHA-256
+under a pepper that is in a file outside the database. A token is shown once. Every change raises
+the key generation in the same transaction, so that a revocation reaches all workers.
 """
 
 import secrets
@@ -42,16 +41,16 @@ __all__ = [
     "revoke_key",
 ]
 
-EVERYBODY = "*"  # a budget on `user:*` is each user's
+EVERYBODY = "*"  # a budget on `user:*` applies to each user
 
 
 class IdentityError(ValueError):
-    """A key that cannot be made or found as asked."""
+    """A key that cannot be made or found."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """The rights of a key. Organisation, team and user are made with defaults when missing."""
+    """The rights of a key. Missing organisations, teams and users are added with defaults."""
 
     name: str
     team: str = "default"
@@ -67,7 +66,7 @@ class KeySpec:
 
 @dataclass(frozen=True, slots=True)
 class CreatedKey:
-    """`token` exists here and nowhere else; it is not in the repr."""
+    """A new key. `token` is stored nowhere else and is left out of the repr."""
 
     key_id: str
     token: str
@@ -84,7 +83,10 @@ def create_key(
     now_us: int,
     new_bytes: Callable[[int], bytes] = secrets.token_bytes,
 ) -> CreatedKey:
-    """Add the key to the connection's transaction; it works once that is committed."""
+    """Add a key to the connection's transaction. The key works after the commit.
+
+    Raises `IdentityError` for a faulty spec.
+    """
     key_id, secret = new_bytes(PUBLIC_BYTES).hex(), new_bytes(SECRET_BYTES).hex()
     add_key(connection, spec, (key_id, secret_hash(pepper, key_id, secret)), now_us=now_us)
     return CreatedKey(key_id, token_text(key_id, secret))
@@ -93,7 +95,7 @@ def create_key(
 def add_key(
     connection: Connection, spec: KeySpec, hashed: tuple[str, bytes], *, now_us: int
 ) -> None:
-    """Add a key whose id and hash are known, with what it belongs to."""
+    """Add a key whose id and hash are known, with its owners. Raises `IdentityError`."""
     _refuse_faults(spec, now_us)
     _ensure_owners(connection, spec, now_us)
     key_id, hash_ = hashed
@@ -121,9 +123,9 @@ def add_key(
 
 
 def revoke_key(connection: Connection, key_id: str, *, now_us: int) -> bool:
-    """Return whether the key was in force; nothing brings it back, and nothing revokes it again.
+    """Revoke a key for good. Return whether it was not revoked before.
 
-    Raises `IdentityError` where there is none.
+    Raises `IdentityError` if there is no such key.
     """
     in_force = update(KeyRow).where(KeyRow.id == key_id, KeyRow.revoked_us.is_(None))
     if connection.execute(in_force.values(revoked_us=now_us)).rowcount:
@@ -135,19 +137,19 @@ def revoke_key(connection: Connection, key_id: str, *, now_us: int) -> bool:
 
 
 def bump_generation(connection: Connection) -> None:
-    """Call after any change to keys, teams or users that workers must notice."""
+    """Raise the key generation, after any change to keys, teams or users."""
     risen = update(MetaRow).where(MetaRow.name == GENERATION).values(value=MetaRow.value + 1)
     if not connection.execute(risen).rowcount:
         connection.execute(insert(MetaRow).values(name=GENERATION, value=1))
 
 
 def load_pepper(state_dir: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes) -> bytes:
-    """The pepper of this installation, made at first use, readable by its owner only."""
+    """Return this host's pepper, created at first use and readable only by its owner."""
     return read_or_create_secret(state_dir / PEPPER_FILE, new_bytes)
 
 
 def _ensure_owners(connection: Connection, spec: KeySpec, now_us: int) -> None:
-    """Make what is missing; raise `IdentityError` where a team or user is another one's."""
+    """Add missing owners. Raises `IdentityError` for a team or user of another organisation."""
     organisation = select(OrganisationRow.id).where(OrganisationRow.id == spec.org)
     if connection.execute(organisation).one_or_none() is None:
         made = insert(OrganisationRow).values(id=spec.org, name=spec.org, created_us=now_us)
@@ -178,7 +180,7 @@ def _ensure_member(
 
 
 def _plain(text: str, limit: int) -> bool:
-    """PostgreSQL stores no NUL, and no list of keys shows a line break."""
+    """Return whether a text is printable: PostgreSQL stores no NUL, and lists need one line."""
     return len(text) <= limit and text.isprintable()
 
 
@@ -206,7 +208,7 @@ def _refuse_tags(spec: KeySpec) -> None:
         raise IdentityError(f"tags are at most {TEXT_LIMIT} printable characters each")
     if any("=" in name for name, _ in spec.tags):
         raise IdentityError("a tag's name has no `=`: budgets name a tag as `NAME=VALUE`")
-    if spec.origin.line is None:  # a key from before keeps its tags when it is rotated
+    if spec.origin.line is None:  # a rotated key keeps tags from before these rules
         if any(name == BATCH_TAG for name, _ in spec.tags):
             words = "is given by the gateway: each line of a batch bears its batch's id"
             raise IdentityError(f"the tag `{BATCH_TAG}` {words}; choose another name")

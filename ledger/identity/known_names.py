@@ -1,4 +1,4 @@
-"""Names that the ledger's keys belong to, by the kind of scope that a configuration names."""
+"""Names of the ledger's keys and their owners, by kind of scope."""
 
 from sqlalchemy import Engine, select
 
@@ -6,9 +6,9 @@ from ledger.orm.identity import KeyRow, OrganisationRow, TeamRow, UserRow
 
 
 def known_names(engine: Engine) -> dict[str, frozenset[str]]:
-    """Return organisations, teams, users, key ids and tags; a kind without any is left out.
+    """Return organisations, teams, users, key ids and tags. Kinds without names are left out.
 
-    A tag is there as `NAME` and as `NAME=VALUE`.
+    A tag is listed as `NAME` and as `NAME=VALUE`.
     """
     with engine.connect() as connection:
         found = {

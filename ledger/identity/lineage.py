@@ -1,7 +1,7 @@
-"""The origin of keys: a line of rotations, the keys and the person that made them.
+"""The origin of keys: rotations, and the keys or the person that made them.
 
-Keys that follow each other by rotation are one line, named by the first. What a line made ends with
-its last key, and counts on its budgets: nobody who makes keys has more to spend than before.
+Keys that follow each other by rotation are one line, named by the first key. Keys that a line made
+end with its last key and count on its budgets, so making keys does not raise anyone's budget.
 """
 
 from collections.abc import Collection, Iterator
@@ -11,12 +11,12 @@ from sqlalchemy import Connection, func, or_, select
 
 from ledger.orm.identity import KeyChangeRow, KeyRow
 
-DEEPEST = 8  # keys made by keys made by keys ...
-MOST_COUNTED = 24  # keys whose budgets bind one
+DEEPEST = 8  # maximum depth of keys that make keys
+MOST_COUNTED = 24  # maximum keys whose budgets bind one key
 
 
 class KeyOrigin(NamedTuple):
-    """The origin of a key, as `KeyRow` has it."""
+    """The origin of a key, as stored in `KeyRow`."""
 
     line: str | None = None
     makers: tuple[str, ...] = ()
@@ -25,20 +25,20 @@ class KeyOrigin(NamedTuple):
 
     @property
     def root(self) -> str | None:
-        """The person or the first maker's line that such keys come from; None: an admin."""
+        """Return the person or the first line that such keys come from, `None` for an admin."""
         if self.member is not None:
             return f"person {self.member}"
         return f"key {self.makers[0]}" if self.makers else None
 
 
-NOBODYS = KeyOrigin()  # of a key that an admin made
+NOBODYS = KeyOrigin()  # the origin of a key that an admin made
 
 
 def follow(key_id: str, origin: KeyOrigin) -> KeyOrigin:
-    """Return the origin of the key in this one's place: what bound it binds that one as well.
+    """Return the origin of a key's successor, which the same budgets bind.
 
-    After very many rotations those in the middle are left out; the first counts as long as there
-    are any, and all of the line count on it.
+    After `MOST_COUNTED` keys, those in the middle of a line are left out. The first key stays, and
+    all keys of the line count on it.
     """
     counts_on = (*origin.counts_on, key_id)
     if len(counts_on) > MOST_COUNTED:
@@ -47,13 +47,13 @@ def follow(key_id: str, origin: KeyOrigin) -> KeyOrigin:
 
 
 def descend(key_id: str, origin: KeyOrigin) -> KeyOrigin:
-    """Return the origin of a key that this one makes for itself."""
+    """Return the origin of a key that this key makes."""
     makers = (*origin.makers, origin.line or key_id)
     return KeyOrigin(None, makers, (*origin.counts_on, key_id), origin.member)
 
 
 def ends_of_lines(connection: Connection, lines: Collection[str]) -> Iterator[int | None]:
-    """When each of these lines ends: its last key; None: not by itself; 0: it is over."""
+    """Yield the end of each line's last key: `None` if it does not end, 0 if it is over."""
     if not lines:
         return
     ends = select(func.min(KeyChangeRow.ends_us)).where(KeyChangeRow.key_id == KeyRow.id)

@@ -1,21 +1,21 @@
-"""The people who may look at the books, by name: one TOML file.
+"""The access file: the people who may use the dashboard, in TOML.
 
     [people."ada@example.com"]
     role = "admin"                   # viewer | finance | admin
-    [people."*@example.com"]         # everyone else of the house
+    [people."*@example.com"]         # everyone else of the organisation
     role = "viewer"
-    teams = ["search"]               # sees these teams' rows and nothing else
-    keys = {team = "search", models = ["smart"], days = 90}   # makes such keys for themselves
+    teams = ["search"]               # sees only these teams' rows
+    keys = {team = "search", models = ["smart"], days = 90}   # may make such keys for themselves
     [people."eve@example.com"]
     role = "viewer"
-    disabled = true                  # but not her
+    disabled = true                  # has no access
 
-Names are compared without regard to case (`strauß` is not `strauss`); a whole name comes before a
-pattern. The file is read again when it changes, so that who is struck out is out with the next
-read. One that cannot be read lets nobody in. `[oidc]` says how the house's sign-in names people, to
-the dashboard and to the gateway alike; `[auth]` and `[proxy]` are the dashboard's ways in. Where
-one person alone uses the machine, `here = "ada@example.com"` at the top takes their place: whoever
-opens a dashboard that listens on this machine alone is she.
+Names are compared without case (`strauß` is not `strauss`); a full name takes precedence over a
+pattern. A changed file is read again, so a removed person loses access at the next read. A file
+that cannot be read gives nobody access. `[oidc]` states which claim names a person, for dashboard
+and gateway; `[auth]` and `[proxy]` are the dashboard's sign-ins. On a machine with one user,
+`here = "ada@example.com"` at the top replaces them: a dashboard that listens only on this machine
+treats every visitor as that person.
 """
 
 import tomllib
@@ -27,13 +27,13 @@ from typing import Any
 
 import msgspec
 
-AHEAD_S = 300  # a provider's clock may be so far ahead of ours
+AHEAD_S = 300  # tolerated lead of an identity provider's clock
 _HOUR_S = 3600
-_LAST_S = 1 << 53  # beyond it a float is no second
+_LAST_S = 1 << 53  # larger floats are not exact to a second
 
 
 class DashboardRole(StrEnum):
-    """`finance` also sees bills and changes; `admin` is for whoever runs it."""
+    """A person's role. `finance` also sees bills and changes; `admin` is for operators."""
 
     VIEWER = "viewer"
     FINANCE = "finance"
@@ -41,10 +41,10 @@ class DashboardRole(StrEnum):
 
 
 class KeyLeave(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Keys that a person may make for herself: of this team, with her name as the user.
+    """Permission to make keys for oneself, in this team and with one's name as the user.
 
-    `models`: None allows every one. `scopes`: what a key may be given. `days`: after so many at the
-    latest it ends. `tags` are those of each key.
+    `models` of `None` allows every model. `scopes` are the scopes that a key may have. A key lasts
+    at most `days`. `tags` are set on each key.
     """
 
     team: str
@@ -58,7 +58,10 @@ class KeyLeave(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """`teams`: whose rows are seen; None: everybody's, and the house's own figures."""
+    """A person with access.
+
+    `teams` are the teams whose rows they see; `None` is all teams, and company-wide figures.
+    """
 
     name: str
     role: DashboardRole
@@ -67,15 +70,18 @@ class Person:
 
 
 class AccessFileError(Exception):
-    """The file is not there or says what it must not; the text names each fault."""
+    """An access file that is missing or invalid; the message lists each fault."""
 
 
 class UnnamedPerson(Exception):
-    """A sign-in that names nobody; the text says what it lacks."""
+    """A sign-in that names no person; the message says what is missing."""
 
 
 class AccessEntry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`disabled`: let in nowhere, whatever pattern the name has. `keys`: None: she makes none."""
+    """A person or pattern in the access file.
+
+    `disabled` removes access, even if a pattern matches. Without `keys`, the person makes none.
+    """
 
     role: DashboardRole
     teams: tuple[str, ...] | None = None
@@ -84,14 +90,17 @@ class AccessEntry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class OidcAccess(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`claim`: which one is the name in `people`. `hours`: after them a person signs in again."""
+    """Sign-in by OIDC. `claim` is the person's name in `people`. A sign-in lasts `hours`."""
 
     claim: str = "email"
     hours: float = 12.0
 
 
 class ProxyAccess(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A proxy that signs people in and says so in headers. `secret_file`: beside this file."""
+    """A proxy that signs people in and sends their name in a header.
+
+    `secret_file` is relative to the access file's folder.
+    """
 
     secret_file: str
     user_header: str = "X-Forwarded-Email"
@@ -106,12 +115,12 @@ class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     proxy: ProxyAccess | None = None
 
     def find(self, name: str) -> Person | None:
-        """By the whole name, else by `*@domain`; None as well for who is disabled."""
+        """Return the person by full name, else by `*@domain`; `None` if unknown or disabled."""
         known = {key.lower(): entry for key, entry in self.people.items()}
         said = name.lower()
-        if "*" in said:  # no person is called like a pattern
+        if "*" in said:  # a pattern is not a person
             return None
-        if said.isascii() and not name.isascii():  # a Kelvin sign is no k
+        if said.isascii() and not name.isascii():  # such as the Kelvin sign, which lowers to k
             return None
         pattern = f"*@{said.rpartition('@')[2]}" if said.count("@") == 1 else None
         entry = known.get(said)
@@ -122,7 +131,10 @@ class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return Person(said, entry.role, entry.teams, entry.keys)
 
     def name_of_sign_in(self, claims: Mapping[str, Any]) -> tuple[str, float]:
-        """Find whom a sign-in vouches for, and since when (seconds). Raises `UnnamedPerson`."""
+        """Return the person's name and the start of the sign-in in seconds.
+
+        Raises `UnnamedPerson` if a claim is missing or the e-mail address is not verified.
+        """
         claim = self.oidc.claim
         name, since_s = claims.get(claim), claims.get("iat")
         if not isinstance(name, str) or not name:
@@ -136,19 +148,19 @@ class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return name, float(since_s)
 
     def lasts(self, since_s: float, now_s: float) -> bool:
-        """Whether a sign-in of then still holds."""
+        """Return whether a sign-in from `since_s` is still valid."""
         return -AHEAD_S <= now_s - since_s <= self.oidc.hours * _HOUR_S
 
 
 class AccessFile:
-    """The file as it is now; parsed once for each of its states."""
+    """The access file, parsed again after each change."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._seen: tuple[tuple[int, ...], AccessDocument] | None = None
 
     def read(self) -> AccessDocument:
-        """Raises `AccessFileError`."""
+        """Return the current content. Raises `AccessFileError`."""
         try:
             now = self.path.stat()
             state = (now.st_mtime_ns, now.st_size, now.st_ino)
@@ -160,7 +172,10 @@ class AccessFile:
         return self._seen[1]
 
     def secret(self, name: str, least: int = 16) -> bytes:
-        """Return the content of a file beside this one, without the line's end."""
+        """Return the stripped content of a file in the same folder, at least `least` bytes.
+
+        Raises `AccessFileError` if the file cannot be read or is too short.
+        """
         try:
             found = (self.path.parent / name).read_bytes().strip()
         except OSError as error:
@@ -171,7 +186,7 @@ class AccessFile:
 
 
 def parse(text: str) -> AccessDocument:
-    """Raises `AccessFileError`, which says all that is wrong."""
+    """Return the parsed text. Raises `AccessFileError` with every fault."""
     try:
         found = msgspec.convert(tomllib.loads(text), AccessDocument)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:

@@ -1,9 +1,9 @@
-"""The pepper that keys are hashed with: a file on each host, the same on all hosts of a ledger.
+"""The pepper that keys are hashed with: a file, equal on all hosts of a ledger.
 
-A host with another one would answer 401 to every key that was made elsewhere, and the keys made
-there would work nowhere else. So the ledger keeps a fingerprint of the pepper (63 bits of an HMAC,
-of 32 random bytes), and who starts or makes a key with another one is told. One that is lost for
-good takes its keys with it: with all of them revoked a new one begins.
+A host with another pepper would answer 401 to keys made elsewhere, and its own keys would work
+nowhere else. So the ledger stores a fingerprint of the pepper (63 bits of an HMAC; the pepper has
+32 random bytes), and a start or a new key with another pepper fails. Without the pepper its keys
+are useless: once all of them are revoked, a new pepper is accepted.
 """
 
 import hmac
@@ -21,11 +21,14 @@ FINGERPRINT = "pepper_fingerprint"
 
 
 class PepperMismatch(IdentityError):
-    """The keys of this ledger are not hashed with what lies in this state directory."""
+    """The keys of this ledger are hashed with another pepper than this state directory's."""
 
 
 def agreed_pepper(connection: Connection, state_dir: Path) -> bytes:
-    """The installation's pepper; made where the ledger has no keys. Raises `PepperMismatch`."""
+    """Return the installation's pepper, created if the ledger has no keys in force.
+
+    Raises `PepperMismatch` if the file is missing or differs.
+    """
     path = state_dir / PEPPER_FILE
     known = _stored_fingerprint(connection)
     begins = (path.exists() and known is None) or not _keys_in_force(connection)
@@ -47,7 +50,7 @@ def agreed_pepper(connection: Connection, state_dir: Path) -> bytes:
 
 
 def fingerprint(pepper: bytes) -> int:
-    """Tells peppers apart, and says nothing of them."""
+    """Return 63 bits that identify a pepper without revealing it."""
     digest = hmac.digest(pepper, FINGERPRINT.encode(), "sha256")
     return int.from_bytes(digest[:8]) >> 1
 
@@ -64,7 +67,7 @@ def _keys_in_force(connection: Connection) -> bool:
 
 
 def _store(connection: Connection, known: int | None, mine: int) -> int | None:
-    """The first wins, of those that begin at once; returns whose it is."""
+    """Store the fingerprint unless another host was first. Return the stored one."""
     row = {"name": FINGERPRINT, "value": mine}
     connection.execute(insert_into(connection, MetaRow).on_conflict_do_nothing(), [row])
     same = MetaRow.value == known

@@ -1,4 +1,4 @@
-"""A file of secret bytes, made at first use, readable by its owner alone."""
+"""A file of secret bytes, created at first use and readable only by its owner."""
 
 import os
 import secrets
@@ -11,7 +11,7 @@ BYTES = 32
 def read_or_create_secret(
     path: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes
 ) -> bytes:
-    """Return the file's content; of several processes that create it, the first one wins."""
+    """Return the file's content. If several processes create it, the first one wins."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f"{path.name}.{os.getpid()}")
@@ -31,7 +31,7 @@ def read_or_create_secret(
 
 
 def read_secret(path: Path) -> bytes | None:
-    """None: there is none, or too short to be one."""
+    """Return the file's content, `None` if it is missing or too short."""
     try:
         found = path.read_bytes()
     except OSError:

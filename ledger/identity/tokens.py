@@ -1,4 +1,4 @@
-"""The shape of a key's token and of its hash; the only code that handles secrets' bytes."""
+"""The format of key tokens and their hashes; the only code that handles secret bytes."""
 
 import hashlib
 import hmac
@@ -10,8 +10,8 @@ PEPPER_FILE = "pepper"
 PREFIX = "gw"
 PUBLIC_BYTES = 8
 SECRET_BYTES = 32
-TEXT_LIMIT = 256  # characters of a key's name, and of the names that it holds
-TOKEN_LIMIT = 256  # longer text is no token of ours and is not looked at
+TEXT_LIMIT = 256  # maximum characters of a key's name, and of the names in it
+TOKEN_LIMIT = 256  # maximum characters; longer text is rejected unread
 
 
 class TokenParts(NamedTuple):
@@ -27,7 +27,7 @@ def token_text(key_id: str, secret: str) -> str:
 
 
 def split_token(token: str) -> TokenParts | None:
-    """The parts of a well-formed token, else None."""
+    """Return the parts of a well-formed token, otherwise `None`."""
     if len(token) > TOKEN_LIMIT or not token.isascii():
         return None
     prefix, _, rest = token.partition("_")
@@ -38,10 +38,10 @@ def split_token(token: str) -> TokenParts | None:
 
 
 def secret_hash(pepper: bytes, key_id: str, secret: str) -> bytes:
-    """Bound to the id, so that a hash copied to another row is worth nothing."""
+    """Return the secret's hash, bound to the id: copied to another row it does not match."""
     return hmac.new(pepper, f"{key_id}_{secret}".encode(), hashlib.sha256).digest()
 
 
 def is_match(stored: bytes, pepper: bytes, token: TokenParts) -> bool:
-    """In constant time."""
+    """Return whether the token matches the stored hash, compared in constant time."""
     return hmac.compare_digest(stored, secret_hash(pepper, token.key_id, token.secret))

@@ -1,12 +1,12 @@
-"""A person's request over HTTP: who vouches for whom, for that one request and half a minute.
+"""Vouchers: the dashboard's signed header that names the person of one request, for 30 s.
 
     x-breakeven-person: v1.NAME.UNTIL.BODY.MAC
 
-The dashboard knows who has signed in; the gateway knows what they may do. Between them goes the
-name (base64url; empty: whoever sits at an open dashboard), until when it holds (microseconds), the
-SHA-256 of the body, and an HMAC-SHA-256 over these, the method and the path with its query, under
-a key that both read from a file (`KEY_FILE`). The key never travels, and whoever reads the header
-on its way can ask this very question once more within half a minute, and nothing else.
+The dashboard knows who has signed in; the gateway knows their permissions. The voucher has the name
+(base64url; empty for an open dashboard), its end (microseconds), the SHA-256 of the body, and an
+HMAC-SHA-256 over these, the method, and the path with its query. The key is in a file that both
+read (`KEY_FILE`) and is never sent. A person who reads the header in transit can only repeat this
+exact request within 30 seconds.
 """
 
 import base64
@@ -19,17 +19,20 @@ HEADER = "x-breakeven-person"
 KEY_FILE = "dashboard.key"  # in the state directory of a gateway
 GATEWAY, KEY_FILE_VARIABLE = "BREAKEVEN_GATEWAY", "BREAKEVEN_DASHBOARD_KEY_FILE"
 LASTS_US = 30_000_000
-AHEAD_US = 30_000_000  # another host's clock may be so far ahead of ours
+AHEAD_US = 30_000_000  # tolerated lead of another host's clock
 _FORM, _LONGEST = "v1", 2_048  # characters
 
 
 class InvalidVoucher(Exception):
-    """Nobody who has the key said so of this request now; the text says what does not hold."""
+    """A voucher that is malformed, expired or not for this request; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class VouchedUser:
-    """`name`: None at an open dashboard. `body`: the SHA-256 that its body must have, in hex."""
+    """The person of a voucher; `name` is `None` at an open dashboard.
+
+    `body` is the SHA-256 that the request's body must have, in hexadecimal.
+    """
 
     name: str | None
     body: str
@@ -37,21 +40,24 @@ class VouchedUser:
 
 @dataclass(frozen=True, slots=True)
 class VouchedRequest:
-    """`target`: the path with its query, as it is sent."""
+    """The request of a voucher. `target` is the path with its query, as sent."""
 
     method: str
     target: str
 
 
 def vouch(key: bytes, name: str | None, asked: VouchedRequest, body: bytes, now_us: int) -> str:
-    """The header's value."""
+    """Return the header's value."""
     said = base64.urlsafe_b64encode((name or "").encode()).decode().rstrip("=")
     parts = (said, str(now_us + LASTS_US), digest(body))
     return ".".join((_FORM, *parts, _mac(key, asked, *parts)))
 
 
 def verify_voucher(key: bytes, value: str, asked: VouchedRequest, now_us: int) -> VouchedUser:
-    """Return who is vouched for. Raises `InvalidVoucher`; the body is still to be compared."""
+    """Return the person that a voucher names. The caller must still compare the body.
+
+    Raises `InvalidVoucher`.
+    """
     parts = value.split(".") if value.isascii() and len(value) <= _LONGEST else []
     if len(parts) != 5 or parts[0] != _FORM:
         raise InvalidVoucher("it is not of the form that this gateway reads")
@@ -68,7 +74,7 @@ def digest(body: bytes) -> str:
 
 
 def _mac(key: bytes, asked: VouchedRequest, *parts: str) -> str:
-    """No part holds a line's end: each begins where the one before it has ended."""
+    """Return the HMAC. No part contains a line break, so the joined text is unambiguous."""
     text = "\n".join(("breakeven person", _FORM, asked.method, asked.target, *parts))
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
@@ -76,5 +82,5 @@ def _mac(key: bytes, asked: VouchedRequest, *parts: str) -> str:
 def _name(said: str) -> str | None:
     try:
         return base64.urlsafe_b64decode(said + "=" * (-len(said) % 4)).decode() or None
-    except (binascii.Error, UnicodeDecodeError) as error:  # who has the key does not write so
+    except (binascii.Error, UnicodeDecodeError) as error:  # never written by a holder of the key
         raise InvalidVoucher("its name cannot be read") from error

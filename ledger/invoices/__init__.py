@@ -1,1 +1,1 @@
-"""Bills of providers and clouds beside the books."""
+"""Invoices of providers and clouds, compared with the ledger."""

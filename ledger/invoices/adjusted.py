@@ -1,6 +1,6 @@
-"""Adjustments that brought the books to an invoice, by party and bucket: nobody's expense.
+"""Adjustments that brought the ledger to an invoice, by party and bucket.
 
-They belong to the day that was invoiced, and to no team, so a team's reader has none of them.
+They belong to the invoiced day and to no team, so a reader of one team has none of them.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ INSTANT = 1  # a bucket of one microsecond
 
 @dataclass(frozen=True, slots=True)
 class Adjustment:
-    """`party` is whom it is owed to, as payables call it: `provider:openai`, `gpu:chat`."""
+    """An adjustment. `party` is the creditor as in payables: `provider:openai`, `gpu:chat`."""
 
     start_us: int
     party: str
@@ -38,9 +38,9 @@ class AdjustedParty:
 def posted_adjustments(
     connection: Connection, scope: Scope, *, bucket_us: int
 ) -> Iterator[Adjustment]:
-    """Yield what was posted for the scope's time, by bucket.
+    """Yield the adjustments posted in the scope's time, by bucket.
 
-    The range of accounts lets their index be used; no collation puts other letters between.
+    A range of account names uses their index; no collation sorts other letters in between.
     """
     if scope.team is not None:
         return
@@ -64,7 +64,7 @@ def posted_adjustments(
 
 
 def adjusted_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> dict[int, int]:
-    """Return the pico-USD of all parties by the first instant of the zone's day."""
+    """Return pico-USD of all parties by the start of each day in the zone."""
     sums: dict[int, int] = {}
     for adjustment in posted_adjustments(connection, scope, bucket_us=INSTANT):
         first = zone.day(adjustment.start_us)[0]
@@ -73,7 +73,7 @@ def adjusted_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -
 
 
 def adjusted_by_party(connection: Connection, scope: Scope) -> list[AdjustedParty]:
-    """Return what the scope's adjustments come to, by party."""
+    """Return the sum of the scope's adjustments, by party."""
     sums: dict[str, int] = {}
     for adjustment in posted_adjustments(connection, scope, bucket_us=DAY_US):
         sums[adjustment.party] = sums.get(adjustment.party, 0) + adjustment.pusd

@@ -1,8 +1,8 @@
-"""Compares an invoice with the books: with which, what to know of that, and how it is posted.
+"""Comparison of an invoice with the ledger: what to compare with, notes, and how to post.
 
-A bill that says all that is owed for its days is compared with the books of these days. One that
-was posted as owed beside them (a part, a credit note) is compared with what its posting added, and
-the bills of its days that were posted before it do not count what it added.
+A bill that states the total for its days is compared with the ledger of these days. A bill posted
+in addition (a part, a credit note) is compared with the amounts that its posting added. Bills of
+the same days that were posted earlier leave out those amounts.
 """
 
 from collections import defaultdict
@@ -28,7 +28,10 @@ ADDED_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class BillComparison:
-    """`advice`: the command that posts the bill, in backticks, and why; None once it is posted."""
+    """The data for a comparison.
+
+    `advice` is the command that posts the bill, in backticks, and the reason; `None` after posting.
+    """
 
     booked: tuple[BookedCost, ...]
     zone: BillingZone
@@ -37,7 +40,7 @@ class BillComparison:
 
 
 def compare_bill(connection: Connection, invoice: ImportedInvoice) -> BillComparison:
-    """Read what the invoice is compared with."""
+    """Return the bookings to compare an invoice with, and notes on them."""
     others = overlapping_invoices(connection, invoice)
     if invoice.posted_us is None:
         zone = _own_zone(invoice) if invoice.is_credit else zone_of(connection, invoice)
@@ -62,9 +65,9 @@ def compare_bill(connection: Connection, invoice: ImportedInvoice) -> BillCompar
 
 
 def dropped_note(connection: Connection, invoice: ImportedInvoice) -> str | None:
-    """Say which credit notes and parts a bill takes the place of when it replaces others.
+    """Return a sentence on the credit notes and parts that a replacing bill supersedes.
 
-    The only other bill of its days is the one that it corrects, and is not named.
+    `None` if there are none, or if the only other bill is the one that it corrects.
     """
     differences = posted_differences(connection, invoice.party.removeprefix(PROVIDER))
     others = overlapping_invoices(connection, invoice)
@@ -97,7 +100,7 @@ def _adjusted(days: Mapping[int, int]) -> tuple[BookedCost, ...]:
 
 
 def _own_zone(invoice: ImportedInvoice) -> BillingZone:
-    """Return the zone of a bill that no zone could explain: it is not of the days' requests."""
+    """Return the zone of a bill that is not about its days' requests, so no zone explains it."""
     return BillingZone(OffsetBasis.STATED, invoice.offset_min)
 
 

@@ -1,12 +1,11 @@
-"""Posted invoices settle claims: together they say which part of each was billed.
+"""Settlement of claims by posted invoices, which together show the billed part of each.
 
-A bill names days and models and no attempts (`billed_parts` says how they are matched). All posted
-parts of all bills of a provider are matched anew with all of its claims each time. So the result
-follows from what is posted, and a bill that corrects another one corrects its claims, too.
-The billed part of a settled claim goes on narrowing budgets as far as it is plausible.
-A claim that a bill may still come for stays open. A claim that a person waived stays waived, and
-keeps its share of the bill. A settled claim stays as it is where attempts within `READ_DAYS` of it
-were retired by an earlier release, which kept no sums of them by model.
+A bill names days and models, not attempts (`billed_parts` explains the matching). Each time, all
+posted bills of a provider are matched again with all of its claims. So the result depends only on
+what is posted, and a correcting bill corrects the claims too. The billed part of a settled claim
+still reduces budgets as far as it is plausible. A claim that a bill may still cover stays open. A
+waived claim stays waived and keeps its share of the bill. A settled claim is not changed if
+attempts within `READ_DAYS` were retired by an earlier release, which kept no sums by model.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +31,7 @@ from ledger.invoices.offset_search import find_zone
 from ledger.invoices.posted_bills import known_offset, posted_spans, read_bills
 from ledger.invoices.reconcile import model_of
 
-# What a claim waits for whose settlement depends on the hour at which the provider's days begin.
+# The reason for a claim whose settlement depends on the time zone of the provider's days.
 ZONE: Final = (
     "bills fit several time zones of the provider's days: set its `billing_utc_offset`, and the "
     "next invoice that is posted settles it"
@@ -40,9 +39,9 @@ ZONE: Final = (
 
 
 def reconcile_claims(connection: Connection, provider: str, resolution: Resolution) -> None:
-    """Bring the provider's claims to what its posted invoices say. Repeating changes nothing.
+    """Settle or reopen the provider's claims by its posted invoices. Idempotent.
 
-    A claim that was settled by a bill and is not any more, as the bill was replaced, is open again.
+    A claim whose bill was replaced, and that is no longer billed, is reopened.
     """
     serialize_claims(connection)
     claims = provider_claims(connection, provider)
@@ -67,7 +66,7 @@ def reconcile_claims(connection: Connection, provider: str, resolution: Resoluti
 
 
 def wait_texts(connection: Connection, claims: Iterable[BudgetClaim]) -> dict[str, str]:
-    """Return, by attempt, what each open one of these claims waits for."""
+    """Return a sentence on what each open claim waits for, by attempt."""
     by_provider: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
     for claim in claims:
@@ -87,13 +86,13 @@ def wait_texts(connection: Connection, claims: Iterable[BudgetClaim]) -> dict[st
 
 
 class _Matches(NamedTuple):
-    """`frozen` are settled claims about which bookings are unknown: they stay as they are."""
+    """The matches of claims. `frozen` are settled claims near unknown bookings: they stay."""
 
     by_attempt: dict[str, ClaimMatch]
     frozen: frozenset[str]
 
     def agreed(self, other: Self) -> Self:
-        """Return what both say; a claim of which they differ waits for its provider's zone."""
+        """Return the common result; a claim that differs waits for the provider's zone."""
         by_attempt = {
             attempt_id: match
             if match == other.by_attempt[attempt_id]
@@ -104,10 +103,10 @@ class _Matches(NamedTuple):
 
 
 def _match(connection: Connection, provider: str, claims: Sequence[BudgetClaim]) -> _Matches:
-    """Match all claims of a provider with its bills, those that were waived, too.
+    """Match all claims of a provider with its bills, including waived ones.
 
-    A bill that has less than all claims is shared in proportion, whoever waives one of them, and
-    whichever of them leave the books with their attempts.
+    A bill smaller than the claims is shared in proportion. The shares do not depend on which claims
+    are waived, or leave the ledger with their attempts.
     """
     known = known_offset(connection, provider)
     if known is not None:
@@ -118,7 +117,7 @@ def _match(connection: Connection, provider: str, claims: Sequence[BudgetClaim])
         matches = matches.agreed(_match_at(connection, provider, claims, offset_min))
     for claim in claims:
         if billing_day(claim.settled_us, 0) in changed:
-            # No offset has the hour more or less of the day: what two say is no proof.
+            # No single offset fits a day of 23 or 25 hours, so the offsets prove nothing.
             part_pusd = matches.by_attempt[claim.attempt_id].part_pusd
             matches.by_attempt[claim.attempt_id] = ClaimMatch(part_pusd, ZONE)
     return matches
@@ -127,10 +126,10 @@ def _match(connection: Connection, provider: str, claims: Sequence[BudgetClaim])
 def _fitting_offsets(
     connection: Connection, provider: str, claims: Sequence[BudgetClaim]
 ) -> tuple[list[int], set[int]]:
-    """Return the offsets under which all bills about these claims can be true, UTC first.
+    """Return the offsets that fit all bills about these claims, UTC first.
 
-    Where there is none, the bills differ from the books in other ways: then UTC alone. The second
-    are days that a bill reaches on one of whose days clocks may have changed.
+    If no offset fits, the bills differ from the ledger in other ways, and the result is UTC. The
+    second value is the days near a bill that may include a clock change.
     """
     days = {billing_day(claim.settled_us, 0) for claim in claims}
     reach = READ_DAYS + 1
@@ -144,7 +143,7 @@ def _fitting_offsets(
                 changed |= about
                 continue
             offsets = set(zone.fitting)
-            # A part of a bill, and one that is wrong, fits none.
+            # A partial or wrong bill fits no offset.
             fitting = offsets if not fitting else fitting & (offsets or fitting)
     return (sorted(fitting, key=abs) if fitting else [0]), changed
 
@@ -184,7 +183,7 @@ def _match_at(
 
 
 def _join(periods: Iterable[BilledPeriod]) -> list[tuple[int, int]]:
-    """Return the first and last days of periods, those that touch as one."""
+    """Return the first and last days of periods, with adjacent periods joined."""
     spans: list[tuple[int, int]] = []
     for period in periods:
         if spans and period.first == spans[-1][1] + 1:

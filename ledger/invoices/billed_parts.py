@@ -1,9 +1,9 @@
-"""Share what posted bills have among bookings, credits and claims, day by day.
+"""Shares of posted bills for bookings, credits and claims, day by day.
 
-Pure; days are numbers since 1970, money is in pico-USD. Providers bill by the start of a request or
-in another time zone, so a booking or a claim may be billed on the day before its settle, on that
-day or on the next one. A bill is drawn on in this order: bookings that are sure, credits, bookings
-that are uncertain (each up to what was booked), claims. Each pico-dollar is given once.
+Days are numbers since 1970, money is pico-USD. Providers bill by the start of a request or in
+another time zone, so a booking or claim may be billed on the day of its settle, the day before or
+the day after. A bill is used up in this order: certain bookings, credits, uncertain bookings (each
+up to the booked amount), claims. Each pico-USD is given once. This module does no I/O.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ledger.invoices.billed_periods import BilledPeriod
 from ledger.invoices.supply_shares import DemandGroup, Pool, SupplyShares
 
-REACH_DAYS = 1  # between the day of a settle and the day that a provider bills it on
-UNTOLD = ""  # in a model's place: lines whose item is no model of the books
+REACH_DAYS = 1  # maximum days between a settle and the day on which a provider bills it
+UNTOLD = ""  # as a model: lines whose item is not a model of the ledger
 _SURE, _CREDIT, _UNCERTAIN, _CLAIM = range(4)  # stages of `SupplyShares`
 
 BookedByDay = Mapping[tuple[int, str], int]  # by day and model
@@ -21,7 +21,7 @@ _PoolsByDay = Mapping[int, Sequence[Pool]]
 
 
 class ClaimDemand(NamedTuple):
-    """The claim of a provider for one attempt, beyond what was booked."""
+    """A provider's claim for one attempt, beyond the booked cost."""
 
     attempt_id: str
     day: int
@@ -30,9 +30,9 @@ class ClaimDemand(NamedTuple):
 
 
 class BilledParts(NamedTuple):
-    """`parts`: what bills have of each claim, by attempt.
+    """The result of `share_bills`. `parts` are the billed amounts of claims, by attempt.
 
-    `short`: days and models that are billed for less than was booked, `UNTOLD` for a bill that
+    `short` are days and models billed for less than was booked; `UNTOLD` stands for a bill that
     does not name the model.
     """
 
@@ -46,9 +46,9 @@ def share_bills(
     uncertain: BookedByDay,
     claims: Sequence[ClaimDemand],
 ) -> BilledParts:
-    """Return what bills have of each claim beyond the bookings.
+    """Return the billed part of each claim, beyond the bookings.
 
-    The periods are those whose bookings are given; bookings of other days are left out.
+    `periods` are those whose bookings are given; bookings of other days are ignored.
     """
     days = {day for period in periods for day in range(period.first, period.last + 1)}
     models = {model for _, model in (*sure, *uncertain)} | {claim.model for claim in claims}
@@ -72,7 +72,7 @@ def share_bills(
 def _add_amounts(
     supplies: dict[Pool, int], period: BilledPeriod, models: set[str]
 ) -> dict[tuple[int, str], int]:
-    """Add what a period's bill has to the pools; return its credits by day and model."""
+    """Add the amounts of a period's bill to the pools. Return its credits by day and model."""
     amounts: dict[Pool, int] = {}
     for (first, last, name), pusd in period.amounts.items():
         pool = first, last, name if name in models else UNTOLD
@@ -93,10 +93,11 @@ def _serve_credits(
     period: BilledPeriod,
     owed_back: Mapping[tuple[int, str], int],
 ) -> set[str]:
-    """Let credits lower what the period has, their own day first; return models that lack some.
+    """Subtract credits from the period, their own day first. Return models that lack amounts.
 
-    The day of a credit is the day that it was given on, so a credit is of the whole period. One
-    of a model lowers what that model has and what no model has; one of no model lowers anything.
+    A credit's day is the day when it was granted, so it applies to the whole period. A credit of a
+    model reduces that model's amounts and those without a model; one without a model reduces any
+    amount.
     """
     demands = {(_CREDIT, day, model): pusd for (day, model), pusd in owed_back.items()}
     if not demands:
@@ -117,7 +118,7 @@ def _credit_tiers(pools: Sequence[Pool], group: DemandGroup) -> list[list[Pool]]
 def _serve_claims(
     shares: SupplyShares, by_day: _PoolsByDay, claims: Sequence[ClaimDemand]
 ) -> dict[str, int]:
-    """Share among claims what is left; those of one day and model in proportion."""
+    """Share the rest among claims, in proportion for claims of one day and model."""
     demands: dict[DemandGroup, int] = {}
     for claim in claims:
         group = _CLAIM, claim.day, claim.model
@@ -133,10 +134,10 @@ def _serve_claims(
 def _serve(
     shares: SupplyShares, by_day: _PoolsByDay, demands: Mapping[DemandGroup, int]
 ) -> dict[DemandGroup, int]:
-    """Let a stage draw on the days in reach.
+    """Let the demands of a stage draw on the days in reach.
 
-    A booking that its own day's bill has stays there. Else bookings of many days, each moved by
-    one day, would carry what is left of one day to any other one.
+    A booking covered by its own day's bill stays there. Otherwise a chain of bookings, each moved
+    by one day, could carry the rest of one day to any other day.
     """
     tiers = {group: _tiers(by_day, group) for group in demands}
     stages = {group[0] for group in demands} - {_SURE}
@@ -154,7 +155,7 @@ def _demands(stage: int, booked: BookedByDay, days: set[int]) -> dict[DemandGrou
 
 
 def _pools_by_day(pools: Mapping[Pool, int]) -> _PoolsByDay:
-    """Return the pools that have each day, the shortest first."""
+    """Return the pools that contain each day, the shortest first."""
     by_day: dict[int, list[Pool]] = {}
     for pool in sorted(pools, key=lambda pool: (pool[1] - pool[0], pool)):
         for day in range(pool[0], pool[1] + 1):
@@ -163,7 +164,7 @@ def _pools_by_day(pools: Mapping[Pool, int]) -> _PoolsByDay:
 
 
 def _tiers(by_day: _PoolsByDay, group: DemandGroup) -> list[list[Pool]]:
-    """Return the pools in reach of a day's amount of a model, the likeliest first."""
+    """Return the pools in reach of a demand, the most likely first."""
     _, day, model = group
     return [
         [pool for pool in by_day.get(day + ahead, ()) if pool[2] == name]
@@ -173,5 +174,5 @@ def _tiers(by_day: _PoolsByDay, group: DemandGroup) -> list[list[Pool]]:
 
 
 def _distance(pool: Pool, day: int) -> int:
-    """Return the days between a pool and a day; 0 for a pool that has the day."""
+    """Return the days between a pool and a day, 0 if the pool contains the day."""
     return max(pool[0] - day, day - pool[1], 0)

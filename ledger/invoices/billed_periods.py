@@ -1,9 +1,9 @@
-"""Periods that posted bills cover, and what all posted parts together have of each.
+"""Periods that posted bills cover, and the billed amounts of each.
 
-Pure; days are numbers since 1970. A bill that says all that is owed replaces what earlier ones said
-of its days. A bill that was posted with `--adds` is added. Amounts stay on the day that their line
-names; a charge for several days, which its file spread over them, stays an amount of these days.
-Where some of them are replaced, each stretch of the others is an amount of its own.
+Days are numbers since 1970. A bill of the total replaces earlier amounts of its days. A bill posted
+with `--adds` is added. Amounts stay on the day of their line. A charge for several days, which its
+file spread over them, stays one amount of these days. If some of them are replaced, each remaining
+stretch is a separate amount. This module does no I/O.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ _Amounts = dict[tuple[int, str, tuple[int, int] | None], int]  # by day, model a
 
 
 class BilledAmount(NamedTuple):
-    """One line of a bill. `stretch`: the first and last day of the charge that it is a share of."""
+    """One line of a bill. `stretch` is the first and last day of its charge."""
 
     day: int
     item: str
@@ -25,7 +25,7 @@ class BilledAmount(NamedTuple):
 
 
 class PostedBill(NamedTuple):
-    """A posted invoice. `adds`: it is owed beside others and does not replace them."""
+    """A posted invoice. With `adds`, it is due in addition to others and replaces none."""
 
     first: int
     last: int
@@ -34,9 +34,9 @@ class PostedBill(NamedTuple):
 
 
 class BilledPeriod(NamedTuple):
-    """Days that belong to one bill and its parts. `whole`: one part says all that is owed.
+    """Days of one bill and its parts. `whole`: one of them states the total.
 
-    `amounts` are by first and last day and model: mostly of one day.
+    `amounts` are by first day, last day and model; most are of one day.
     """
 
     first: int
@@ -49,7 +49,7 @@ class BilledPeriod(NamedTuple):
 
 
 def billed_periods(bills: Sequence[PostedBill]) -> list[BilledPeriod]:
-    """Return the periods in order of their days; `bills` are in the order of their posting."""
+    """Return the periods in order of days. `bills` must be in order of posting."""
     wholes = _merge((bill.first, bill.last) for bill in bills if not bill.adds)
     parts = _merge((bill.first, bill.last) for bill in bills if bill.adds)
     cut = [rest for part in parts for rest in _outside(part, wholes)]
@@ -66,13 +66,13 @@ def billed_periods(bills: Sequence[PostedBill]) -> list[BilledPeriod]:
 
 
 def period_at(periods: Sequence[BilledPeriod], day: int) -> int | None:
-    """Return the place of the period that has the day; None where no posted bill has it."""
+    """Return the index of the period that contains the day, `None` without one."""
     place = bisect_right(periods, day, key=lambda period: period.first) - 1
     return place if place >= 0 and periods[place].has(day) else None
 
 
 def _amounts(bills: Sequence[PostedBill]) -> _Amounts:
-    """Return what is owed by day, model and stretch; a bill that replaces drops its days' rest."""
+    """Return the amounts by day, model and stretch. A replacing bill drops earlier ones."""
     amounts: _Amounts = {}
     for bill in bills:
         if not bill.adds:
@@ -84,7 +84,7 @@ def _amounts(bills: Sequence[PostedBill]) -> _Amounts:
 
 
 def _replace(amounts: _Amounts, bill: PostedBill) -> _Amounts:
-    """Return the amounts of days that the bill does not have."""
+    """Return the amounts of days outside the bill."""
     kept: _Amounts = {}
     for (day, model, stretch), pusd in amounts.items():
         if not bill.first <= day <= bill.last:
@@ -94,7 +94,7 @@ def _replace(amounts: _Amounts, bill: PostedBill) -> _Amounts:
 
 
 def _cut(stretch: tuple[int, int] | None, day: int, bill: PostedBill) -> tuple[int, int] | None:
-    """Return the part of a charge's stretch that has the day and none of the days of a bill."""
+    """Return the part of a stretch that contains the day and no day of the bill."""
     if stretch is None:
         return None
     first, last = stretch
@@ -104,7 +104,7 @@ def _cut(stretch: tuple[int, int] | None, day: int, bill: PostedBill) -> tuple[i
 
 
 def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans that share no day; those that only touch stay apart."""
+    """Return the spans with overlapping ones merged. Adjacent spans stay separate."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if merged and first <= merged[-1][1]:
@@ -115,7 +115,7 @@ def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _outside(span: tuple[int, int], taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the stretches of a span that none of the taken ones has."""
+    """Return the parts of a span that are in none of the taken spans."""
     rest, at = [], span[0]
     for first, last in taken:
         if last < at or first > span[1]:

@@ -1,8 +1,9 @@
-"""Days of a provider's bills, which may begin at another hour than UTC's.
+"""Days of a provider's bills, which may start at another hour than UTC days.
 
-A provider may count days in its own time zone, and a bill names dates alone. Each imported invoice
-keeps the offset that its provider's days had then, so what was posted stays as it was. Days are
-numbers since 1970. A zone whose clocks change is an hour off for a half of the year.
+A provider may count days in its own time zone, and a bill has only dates. Each imported invoice
+keeps the offset of its provider at that time, so posted amounts do not change later. Days are
+numbers since 1970. For a zone with clock changes, the offset is wrong by one hour for half of the
+year.
 """
 
 from typing import Any
@@ -16,7 +17,10 @@ LEAST_MINUTES, MOST_MINUTES = -12 * 60, 14 * 60  # of any time zone
 
 
 def offset_minutes(text: str) -> int:
-    """Return the minutes by which a zone such as `-08:00` is ahead of UTC. Raises `ValueError`."""
+    """Return the minutes by which a zone such as `-08:00` is ahead of UTC.
+
+    Raises `ValueError` for other texts.
+    """
     sign, hours, minutes = text[:1], text[1:3], text[4:]
     digits = hours.isascii() and minutes.isascii() and (hours + minutes).isdigit()
     if len(text) == 6 and sign in ("+", "-") and text[3] == ":" and digits and int(minutes) < 60:
@@ -29,24 +33,24 @@ def offset_minutes(text: str) -> int:
 
 
 def offset_text(offset_min: int) -> str:
-    """Return the zone's name for people: `UTC`, `UTC-08:00`."""
+    """Return the zone as text: `UTC`, `UTC-08:00`."""
     hours, minutes = divmod(abs(offset_min), 60)
     sign = "-" if offset_min < 0 else "+"
     return f"UTC{sign}{hours:02}:{minutes:02}" if offset_min else "UTC"
 
 
 def billing_day(at_us: int, offset_min: int) -> int:
-    """Return the billing day of an instant."""
+    """Return the billing day of a time."""
     return (at_us + offset_min * MINUTE_US) // DAY_US
 
 
 def day_start_us(day: int, offset_min: int) -> int:
-    """Return the instant at which a billing day begins."""
+    """Return the time at which a billing day starts, in microseconds."""
     return day * DAY_US - offset_min * MINUTE_US
 
 
 def day_column(instant: Any, offset_min: int) -> ColumnElement[int]:
-    """Return an expression for the billing day of a column of instants."""
+    """Return the SQL expression for the billing day of a column of times."""
     ahead_us: ColumnElement[int] = literal_column(str(offset_min * MINUTE_US))
     day_us: ColumnElement[int] = literal_column(str(DAY_US))
     moved = instant + ahead_us if offset_min else instant

@@ -1,8 +1,9 @@
-"""Finds the time zone of a bill's days from the bill itself, where one alone explains it. Pure.
+"""Search for the time zone of a bill's days in the bill itself.
 
-A bill names dates. Under the right offset each of its days has what the books are sure of and no
-more than they can explain; under another one, hours of traffic stand on a day that lacks them. Days
-are numbers since 1970, instants are in microseconds, money is in pico-USD.
+A bill has only dates. Under the right offset, each day has at least the certain bookings and at
+most what the ledger can explain. Under another offset, hours of traffic are on a day that lacks
+them. Days are numbers since 1970, times are microseconds, money is pico-USD. This module does no
+I/O.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,10 @@ from ledger.invoices.billed_periods import BilledAmount
 from ledger.invoices.billing_days import LEAST_MINUTES, MOST_MINUTES, billing_day, day_start_us
 from ledger.invoices.reconcile import model_of
 
-# Minutes ahead of UTC of the zones that are in use and have no whole hours.
+# Minutes ahead of UTC of the existing zones without whole hours.
 _PARTS_OF_HOURS = (-570, -210, 210, 270, 330, 345, 390, 525, 570, 630, 765)
-CHANGE_MIN = 60  # by which clocks change, twice a year
-LEAST_DAYS = 3  # of a bill that can tell a change of clocks from a wrong day
+CHANGE_MIN = 60  # minutes of a clock change, twice a year
+LEAST_DAYS = 3  # minimum days of a bill to tell a clock change from a wrong day
 OFFSETS = (*range(LEAST_MINUTES, MOST_MINUTES + 1, 60), *_PARTS_OF_HOURS)
 
 _Span = tuple[int, int]  # first and last day
@@ -24,9 +25,9 @@ _Faults = dict[int, set[_Span]]  # spans that cannot be true, by offset
 
 
 class BookedTime(NamedTuple):
-    """Dollars booked of attempts that began and ended at the same times, at one model.
+    """Cost of attempts of one model that began and ended at the same times.
 
-    `sure_pusd` is billed in whole, on a day between both; `most_pusd` is all that may be.
+    `sure_pusd` is certainly billed, on a day between both times; `most_pusd` is the maximum.
     """
 
     begun_us: int
@@ -37,9 +38,9 @@ class BookedTime(NamedTuple):
 
 
 class FittingOffsets(NamedTuple):
-    """Offsets in minutes under which a bill can be true, none where it cannot.
+    """Offsets in minutes that fit a bill, empty if none does.
 
-    `changes`: before and after a change of clocks on one of its days.
+    With `changes`, they are the offsets before and after a clock change on one of its days.
     """
 
     minutes: tuple[int, ...]
@@ -54,10 +55,10 @@ def fitting_offsets(
 ) -> FittingOffsets:
     """Return the offsets that explain the bill.
 
-    Those under which it has all that is sure and nothing that the books cannot explain; without
-    any, those of before and after a change of clocks on one of its days that do; without any, those
-    under which it has all that is sure, with a change or without: it may have what did not pass
-    here. `rounding_pusd`: the most that the rounding of one day's lines of a model can come to.
+    First, offsets under which the bill has all certain bookings and nothing that the ledger cannot
+    explain. If none: pairs before and after a clock change during the bill that do. If none:
+    offsets, or pairs, under which the bill has all certain bookings, because it may include other
+    traffic. `rounding_pusd` is the maximum rounding error of one day's lines of a model.
     """
     amounts = list(amounts)
     spans = _spans(amounts, days)
@@ -93,10 +94,10 @@ class _Bill(NamedTuple):
     rounding_pusd: int
 
     def changed(self, faults: _Faults, *, whole: bool) -> set[int]:
-        """Return offsets of before and after a change of clocks that makes every day true.
+        """Return offsets before and after a clock change under which every day fits.
 
-        `faults` are the days that each offset alone leaves untrue, none of an offset that needs no
-        change. `whole`: a day may not have more than was booked either.
+        `faults` are the days that do not fit under each offset. With `whole`, a day may not exceed
+        the booked amount either.
         """
         places = {
             offset: [place for place, span in enumerate(self.spans) if span in wrong]
@@ -114,14 +115,14 @@ class _Bill(NamedTuple):
     def _is_changed(
         self, before: int, after: int, first_bad: int, last_bad: int, whole: bool
     ) -> bool:
-        """Return whether clocks can have changed on a day before which and after which all fit."""
+        """Return whether the clocks may have changed on a day, with a fit before and after it."""
         return len(self.spans) >= LEAST_DAYS and any(
             self._fits(self.spans[place], before, after, whole)
             for place in range(last_bad, first_bad + 1)
         )
 
     def _fits(self, span: _Span, before: int, after: int, whole: bool) -> bool:
-        """Return whether a day of an hour more or less has what was booked in it."""
+        """Return whether a day of 23 or 25 hours fits its bookings."""
         start_us, end_us = day_start_us(span[0], before), day_start_us(span[1] + 1, after)
         least: _Sums = {}
         most: _Sums = {}
@@ -137,7 +138,7 @@ class _Bill(NamedTuple):
 
 
 def _spans(amounts: Sequence[BilledAmount], days: _Span) -> list[_Span]:
-    """Return the days of the bill, those that one charge is for as one span."""
+    """Return the days of the bill, with the days of one charge as one span."""
     stretches = sorted({amount.stretch for amount in amounts if amount.stretch is not None})
     spans: list[_Span] = []
     for span in sorted([*stretches, *((day, day) for day in range(days[0], days[1] + 1))]):
@@ -156,7 +157,7 @@ def _span_at(spans: Sequence[_Span], day: int) -> _Span:
 def _booked_sums(
     booked: Sequence[BookedTime], spans: Sequence[_Span], offset_min: int
 ) -> tuple[_Sums, _Sums]:
-    """Return what is sure to be billed in each span, and the most that may be."""
+    """Return the certain and the maximum amounts of each span."""
     by_day = {day: span for span in spans for day in range(span[0], span[1] + 1)}
     least: _Sums = {}
     most: _Sums = {}
@@ -173,7 +174,7 @@ def _booked_sums(
 
 
 def _lacking(billed: _Sums, least: _Sums, rounding_pusd: int) -> set[_Span]:
-    """Return the days with less than what is sure, whichever model their lines are of."""
+    """Return the spans with less than the certain amounts, in lines of any model."""
     lacking: dict[_Span, int] = {}
     for key, pusd in least.items():
         lack = pusd - billed.get(key, 0)
@@ -185,7 +186,7 @@ def _lacking(billed: _Sums, least: _Sums, rounding_pusd: int) -> set[_Span]:
 
 
 def _exceeding(billed: _Sums, most: _Sums, rounding_pusd: int) -> set[_Span]:
-    """Return the days with more than the books can explain."""
+    """Return the spans with more than the ledger can explain."""
     room: dict[_Span, int] = {}
     found: set[_Span] = set()
     for key, pusd in most.items():
@@ -193,7 +194,7 @@ def _exceeding(billed: _Sums, most: _Sums, rounding_pusd: int) -> set[_Span]:
         if left < -rounding_pusd:
             found.add(key[0])
         room[key[0]] = room.get(key[0], 0) + max(0, left)
-    # What is of no model that was booked about that day.
+    # Amounts of models without bookings near that day.
     beside: dict[_Span, int] = {}
     for key, pusd in billed.items():
         if key not in most:

@@ -1,8 +1,8 @@
-"""Bookings of a party by day: rows, and those that stand for retired attempts.
+"""Booked costs of a party by day, from attempts and from sums of retired attempts.
 
-`booked_costs` is what an invoice is compared with; `provider_bookings` is what claims are matched
-with. Both count retired attempts: by the sums that their retirement kept, and by what their
-postings came to where an earlier release kept none. Days are UTC, money is in pico-USD.
+Invoices are compared with `booked_costs`, claims are matched with `provider_bookings`. Both count
+retired attempts: by the sums kept at retirement, or by their postings if an earlier release kept no
+sums. Days are UTC unless an offset is given; money is pico-USD.
 """
 
 from collections.abc import Iterable
@@ -37,27 +37,27 @@ _UNCERTAIN = ("estimated", "bound", "continuous")  # bases of a cost that a bill
 
 
 class _BillingDays(NamedTuple):
-    """Days of bills since 1970, both included. `offset_min`: minutes that they are ahead of UTC."""
+    """Billing days since 1970, both included. `offset_min` is minutes ahead of UTC."""
 
     first: int
     last: int
     offset_min: int = 0
 
     def number(self, instant: Any) -> ColumnElement[int]:
-        """Return the expression for the day of a column of instants."""
+        """Return the SQL expression for the billing day of a column of times."""
         return day_column(instant, self.offset_min)
 
     def have(self, instant: Any) -> ColumnElement[bool]:
-        """Return the condition of instants of these days."""
+        """Return the SQL condition that a time is in these days."""
         start_us = day_start_us(self.first, self.offset_min)
         return and_(instant >= start_us, instant < day_start_us(self.last + 1, self.offset_min))
 
 
 class ProviderBookings(NamedTuple):
-    """Booked costs by day since 1970 and model: those that are sure and those that are not.
+    """Booked costs by day since 1970 and model, certain and uncertain.
 
-    `retired_claims` is what retired attempts claimed beyond their costs. `unknown` are days with
-    retired attempts of unknown models, as an earlier release kept no sums of them.
+    `retired_claims` are the claims of retired attempts beyond their costs. `unknown` are days with
+    retired attempts of unknown models, because an earlier release kept no sums of them.
     """
 
     sure: dict[tuple[int, str], int]
@@ -67,10 +67,10 @@ class ProviderBookings(NamedTuple):
 
 
 def is_uncertain() -> ColumnElement[bool]:
-    """Return the condition of attempts that may be billed for less than they were booked at.
+    """Return the SQL condition for attempts that may be billed for less than their booking.
 
-    Those are lost answers, and costs at a bound, at an estimate or on no stated basis. An attempt
-    with a claim is booked at its cost: its bill has no less. The query joins `ClaimRow`.
+    These are lost attempts, and costs at a bound, at an estimate or without a basis. An attempt
+    with a claim is billed for at least its cost. The query must join `ClaimRow`.
     """
     told = and_(AttemptRow.basis.is_not(None), AttemptRow.basis.not_in(_UNCERTAIN))
     return and_(ClaimRow.attempt_id.is_(None), or_(AttemptRow.status == LOST, ~told))
@@ -79,9 +79,9 @@ def is_uncertain() -> ColumnElement[bool]:
 def booked_costs(
     connection: Connection, party: str, first: date, last: date, *, offset_min: int = 0
 ) -> list[BookedCost]:
-    """Return what the books have of a party from the first day to the last, both included.
+    """Return the booked costs of a party from the first day to the last, both included.
 
-    `offset_min`: minutes by which a provider's days are ahead of UTC's.
+    `offset_min` is the minutes by which a provider's days are ahead of UTC.
     """
     days = _BillingDays(day_number(first), day_number(last))
     if party.startswith(GPU):
@@ -96,7 +96,7 @@ def booked_costs(
 def provider_bookings(
     connection: Connection, provider: str, spans: Iterable[tuple[int, int]], offset_min: int
 ) -> ProviderBookings:
-    """Return what was booked at a provider in these spans of its billing days."""
+    """Return a provider's bookings in these spans of its billing days."""
     bookings = ProviderBookings({}, {}, {}, frozenset())
     unknown: set[int] = set()
     for span in spans:
@@ -121,7 +121,7 @@ def _add(sums: dict[tuple[int, str], int], day: int, model: str, pusd: int) -> N
 def _booked(
     connection: Connection, provider: str, days: _BillingDays
 ) -> Iterable[tuple[int, str, bool, int]]:
-    """Yield the costs of attempts by day, model and whether they are sure."""
+    """Yield costs of attempts by day, model and certainty."""
     day, sure = days.number(AttemptRow.settled_us), case((is_uncertain(), 0), else_=1)
     query = (
         select(
@@ -163,7 +163,7 @@ def _attempt_costs(connection: Connection, provider: str, days: _BillingDays) ->
 
 
 def _claimed(connection: Connection, provider: str, days: _BillingDays) -> list[BookedCost]:
-    """Return what the provider claims of attempts beyond their cost, which it may bill."""
+    """Return the provider's claims beyond attempts' costs, which it may bill."""
     day = days.number(ClaimRow.settled_us)
     surplus = exact_sum(ClaimRow.claimed_pusd - ClaimRow.booked_pusd)
     query = (
@@ -179,7 +179,7 @@ def _claimed(connection: Connection, provider: str, days: _BillingDays) -> list[
 
 
 def _retired_costs(connection: Connection, provider: str, days: _BillingDays) -> list[BookedCost]:
-    """Return costs and claims of attempts that were retired; together what they were posted at."""
+    """Return costs and claims of retired attempts, whose sum is what was posted."""
     costs = [
         BookedCost(
             date_of(billing_day(booking.start_us, days.offset_min)),
@@ -199,7 +199,10 @@ def _retired_costs(connection: Connection, provider: str, days: _BillingDays) ->
 
 @dataclass(frozen=True, slots=True)
 class RetiredBooking:
-    """Sums in pico-USD; `start_us` begins a quarter of an hour. See `RetiredBookingRow`."""
+    """Sums of retired attempts in pico-USD, per quarter of an hour from `start_us`.
+
+    See `RetiredBookingRow`.
+    """
 
     provider: str
     start_us: int
@@ -214,7 +217,7 @@ class RetiredBooking:
 def _retired_bookings(
     connection: Connection, provider: str, days: _BillingDays
 ) -> list[RetiredBooking]:
-    """Return the sums that retirements kept, those of several parts one by one."""
+    """Return the sums kept at retirement. Parts of one retirement are separate."""
     table = RetiredBookingRow
     query = (
         select(*(getattr(table, field.name) for field in fields(RetiredBooking)))
@@ -225,9 +228,9 @@ def _retired_bookings(
 
 
 def _unsummed(connection: Connection, provider: str, days: _BillingDays) -> dict[int, int]:
-    """Return by day what postings of retired attempts have beyond the sums that were kept.
+    """Return, by day, postings of retired attempts that the kept sums do not include.
 
-    Compacted postings are by days of UTC, so these days are UTC's, whatever a provider's are.
+    The days are UTC days, because compacted postings are.
     """
     until_us = connection.execute(select(func.max(RetirementRow.until_us))).scalar()
     if not until_us:
@@ -242,7 +245,7 @@ def _unsummed(connection: Connection, provider: str, days: _BillingDays) -> dict
 
 
 def _retired_postings(connection: Connection, account: str, days: _BillingDays) -> dict[int, int]:
-    """Return what entries of retired attempts owe on an account, by day since 1970."""
+    """Return the amount that retired attempts' entries owe on an account, by day since 1970."""
     day, entry = days.number(PostingRow.at_us), PostingRow.entry_id
     of_attempt = exists().where(AttemptRow.attempt_id == entry)
     query = (
@@ -280,7 +283,7 @@ def _gpu_costs(connection: Connection, pool: str, days: _BillingDays) -> list[Bo
 
 
 def _adjusted_costs(connection: Connection, account: str, days: _BillingDays) -> list[BookedCost]:
-    """Return what was posted to an account of adjustments: a provider's name, or `gpu:POOL`."""
+    """Return the postings to an adjustment account: a provider's name, or `gpu:POOL`."""
     day = days.number(PostingRow.at_us)
     query = (
         select(day, exact_sum(PostingRow.amount_pusd))

@@ -1,8 +1,8 @@
-"""Invoices in the books: imported once, compared with what was booked, posted on approval.
+"""Invoices in the ledger: imported once, compared with bookings, posted on approval.
 
-Posting adds one entry a day that brings what is owed to the party to what it invoiced; the other
-side is the account of adjustments, on nobody's expense. Nothing of the past is edited, and posting
-twice changes nothing: what was adjusted before counts as booked.
+Posting adds one entry per day that brings the debt to the party to its invoice. The other side is
+the account of adjustments, which is no team's expense. Past entries are not edited. Posting twice
+changes nothing, because earlier adjustments count as booked.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from ledger.spans import DAY_US
 
 
 class InvoiceStateError(ValueError):
-    """An operation that this invoice's state forbids; the message says why."""
+    """An operation that the invoice's state forbids; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,20 @@ class ImportedInvoice:
 
     @property
     def offset_min(self) -> int:
-        """Minutes by which its days are ahead of UTC's."""
+        """Return the minutes by which its days are ahead of UTC."""
         return self.utc_offset_min or 0
 
     @property
     def is_credit(self) -> bool:
-        """Whether it is below zero: nobody owes that for requests of its days alone."""
+        """Return whether the total is below zero, so that it cannot be only its days' requests."""
         return self.total_pusd < 0
 
 
 def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str, at_us: int) -> int:
-    """Keep an invoice; the same file of the same party is refused. Returns its number.
+    """Store an invoice and return its number. Raises `InvoiceStateError` for a known file.
 
-    One that is not posted takes a time zone that was stated since.
+    If the known invoice is not posted and the time zone is newly stated, the zone is updated
+    instead.
     """
     digest, table = f"{party} {found.digest}", InvoiceRow
     days = [line.day for line in found.lines]
@@ -94,7 +95,7 @@ def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str,
 
 
 def list_invoices(connection: Connection) -> list[ImportedInvoice]:
-    """Every imported invoice, the latest first."""
+    """Return every imported invoice, newest first."""
     return [
         _invoice_of_row(row) for row in connection.execute(_SELECT.order_by(InvoiceRow.id.desc()))
     ]
@@ -121,7 +122,7 @@ def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
 
 
 def zone_of(connection: Connection, invoice: ImportedInvoice) -> BillingZone:
-    """Return the time zone of the invoice's days; those of a cloud are UTC's."""
+    """Return the time zone of the invoice's days; UTC for a cloud's invoice."""
     if not invoice.party.startswith(PROVIDER):
         return BillingZone(OffsetBasis.STATED, 0)
     first, last = day_number(invoice.first_day), day_number(invoice.last_day)
@@ -133,13 +134,13 @@ def zone_of(connection: Connection, invoice: ImportedInvoice) -> BillingZone:
 class PostingMode(StrEnum):
     """The relation of an invoice to the bookings of its days."""
 
-    WHOLE = "whole"  # it says all that is owed for them
-    REPLACES = "replaces"  # the same, although another one of these days was posted
-    ADDS = "adds"  # it is owed beside what the books have: a part, a credit note
+    WHOLE = "whole"  # it states the total for its days
+    REPLACES = "replaces"  # it states the total, and replaces a posted invoice of these days
+    ADDS = "adds"  # it is owed in addition to the bookings: a part, a credit note
 
 
 def overlapping_invoices(connection: Connection, invoice: ImportedInvoice) -> list[int]:
-    """Invoices of the same party that were posted for some of the same days."""
+    """Return posted invoices of the same party for some of the same days."""
     table = InvoiceRow
     query = select(table.id).where(
         table.party == invoice.party,
@@ -154,9 +155,9 @@ def overlapping_invoices(connection: Connection, invoice: ImportedInvoice) -> li
 def posting_differences(
     connection: Connection, invoice: ImportedInvoice, manner: PostingMode
 ) -> dict[date, int]:
-    """Return what posting adds to the debt, by day. Raises where two invoices may be meant.
+    """Return the debt that posting adds, by day of the invoice's zone (`zone_of`).
 
-    Its days are those of its zone (`zone_of`).
+    Raises `InvoiceStateError` if an overlapping invoice makes the mode ambiguous.
     """
     others = overlapping_invoices(connection, invoice)
     if others and manner is PostingMode.WHOLE:
@@ -179,13 +180,13 @@ def posting_differences(
 def post_invoice(
     engine: Engine, number: int, *, by: str, at_us: int, manner: PostingMode = PostingMode.WHOLE
 ) -> dict[date, int]:
-    """Bring the books to the invoice; returns what was posted by day.
+    """Post an invoice. Return the amounts posted by day.
 
-    Its days must be over, and late settles and the last hour's close be in the books: what came to
-    them afterwards would be owed twice.
+    Its days must be over, and late settles and the last hour's close must be booked: later bookings
+    would be owed twice. Raises `InvoiceStateError` otherwise, or if the invoice was posted.
     """
     with engine.begin() as connection:
-        serialize_claims(connection)  # two parts at once would each miss the other
+        serialize_claims(connection)  # two concurrent postings would each miss the other
         taken = connection.execute(
             update(InvoiceRow)
             .where(InvoiceRow.id == number, InvoiceRow.posted_us.is_(None))
@@ -218,7 +219,7 @@ def post_invoice(
 
 
 def _with_found_zone(connection: Connection, invoice: ImportedInvoice) -> ImportedInvoice:
-    """Keep the zone that the invoice itself tells, so that what follows from it stays so."""
+    """Store the zone that the invoice itself shows, so that results from it do not change."""
     zone = zone_of(connection, invoice)
     if zone.basis is not OffsetBasis.FOUND:
         return invoice
@@ -228,7 +229,7 @@ def _with_found_zone(connection: Connection, invoice: ImportedInvoice) -> Import
 
 
 def postable_us(invoice: ImportedInvoice) -> int:
-    """From when on it can be posted: its days are over, and what settled late is in the books."""
+    """Return the time from which it can be posted: its days are over and late settles booked."""
     end_us = day_start_us(day_number(invoice.last_day) + 1, invoice.offset_min)
     return max(_us(invoice.last_day) + DAY_US, end_us) + 2 * GRACE_US
 
@@ -249,7 +250,7 @@ def _owed_to(party: str) -> str:
 
 
 def _account(party: str) -> str:
-    """A provider's adjustments carry its bare name, a pool's say that they are for GPUs."""
+    """Return the name in the adjustment account: a provider's bare name, or `gpu:POOL`."""
     return party.removeprefix(PROVIDER)
 
 

@@ -1,7 +1,7 @@
-"""Match claims with posted bills: the part of each that is billed, and what an open one waits for.
+"""Matching of claims with posted bills: the billed part, and what an open claim waits for.
 
-Pure; days are numbers since 1970, money is in pico-USD. `billed_parts` shares the bills. A claim is
-settled once it is billed in whole, or once every bill that can have it is posted.
+Days are numbers since 1970, money is pico-USD. `billed_parts` shares the bills. A claim is settled
+once it is billed in full, or once every bill that may cover it is posted. This module does no I/O.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from ledger.invoices.billed_parts import (
 )
 from ledger.invoices.billed_periods import BilledPeriod, period_at
 
-READ_DAYS = 7  # about a claim: bookings that are billed a day off compete with each other
-PATIENCE_DAYS = 62  # two months: a bill that is later is not waited for
+READ_DAYS = 7  # days around a claim: bookings billed a day off compete with each other
+PATIENCE_DAYS = 62  # two months: later bills are not waited for
 _NOTHING: Mapping[tuple[int, str], int] = {}
 
 
 class ClaimMatch(NamedTuple):
-    """The part of a claim that bills have; `waits_for` is None for one that is settled."""
+    """The billed part of a claim. `waits_for` is `None` for a settled claim."""
 
     part_pusd: int
     waits_for: str | None
@@ -41,8 +41,8 @@ class UnpostedBill(NamedTuple):
 class _PostedBills(NamedTuple):
     """The state of a provider's bills.
 
-    `said` are places of periods whose bills say all that is owed. `billed` are the periods that
-    have more than credits. `short` are days and models that were billed for less than was booked.
+    `said` are indexes of periods whose bills state the total. `billed` are the periods with more
+    than credits. `short` are days and models billed for less than was booked.
     """
 
     periods: Sequence[BilledPeriod]
@@ -59,11 +59,11 @@ def match_claims(
     uncertain: BookedByDay = _NOTHING,
     rivals: Sequence[ClaimDemand] = (),
 ) -> dict[str, ClaimMatch]:
-    """Return by attempt what bills have of its claim.
+    """Return the match of each claim, by attempt.
 
-    `sure` and `uncertain` are the bookings of the days of `reached_places`. Bills have all of what
-    is sure, and something between nothing and all of what is uncertain. `rivals` are claims of
-    retired attempts: bills are shared with them, and nobody asks for their parts.
+    `sure` and `uncertain` are the bookings of the days of `reached_places`. Bills include all
+    certain bookings and any part of uncertain ones. `rivals` are claims of retired attempts, which
+    take their share of the bills but have no result.
     """
     places = reached_places(periods, claims)
     reached = [periods[place] for place in places]
@@ -86,7 +86,7 @@ def match_claims(
 
 
 def reached_places(periods: Sequence[BilledPeriod], claims: Sequence[ClaimDemand]) -> list[int]:
-    """Return the places of the periods whose bookings matter for these claims, in order."""
+    """Return the indexes of periods whose bookings matter for these claims, in order."""
     about = range(-READ_DAYS, READ_DAYS + 1)
     days = {day + ahead for day in {claim.day for claim in claims} for ahead in about}
     near = {place for day in days if (place := period_at(periods, day)) is not None}
@@ -100,9 +100,9 @@ def _said_places(
     uncertain: BookedByDay,
     short: frozenset[tuple[int, str]],
 ) -> frozenset[int]:
-    """Return the places of periods whose bills say all that is owed.
+    """Return the indexes of periods whose bills state the total.
 
-    Parts alone say all of a period once they have what was booked of it, which may be nothing.
+    Partial bills state a period's total once they cover its bookings, which may be none.
     """
     booked = {day for bookings in (sure, uncertain) for (day, _), pusd in bookings.items() if pusd}
     booked_places = {period_at(periods, day) for day in booked}
@@ -121,7 +121,7 @@ def _said_places(
 def _waits_for(
     claim: ClaimDemand, posted: _PostedBills, unposted: Sequence[UnpostedBill]
 ) -> str | None:
-    """Return what a claim that is not billed in whole waits for; None for nothing."""
+    """Return what a claim that is not fully billed waits for, `None` for nothing."""
     first, last = claim.day - REACH_DAYS, claim.day + REACH_DAYS
     newest = max((period.last for period in posted.billed), default=None)
     if newest is not None and newest >= last + PATIENCE_DAYS:
@@ -149,7 +149,7 @@ def _waits_for(
 
 
 def _month_is_billed(day: int, billed: Sequence[BilledPeriod]) -> bool:
-    """Return whether a bill of the day's month is posted: a day without a line had no traffic."""
+    """Return whether a bill of the day's month is posted: days without lines had no traffic."""
     start = date_of(day).replace(day=1)
     following = (start + timedelta(days=31)).replace(day=1)
     first, end = day_number(start), day_number(following)

@@ -1,7 +1,7 @@
-"""Invoices as providers and clouds give them, read into plain lines: pure, and whole or refused.
+"""Invoice files of providers and clouds, parsed to lines and refused as a whole if faulty.
 
-The formats are `openai`, `csv` and `focus`: see the files of `formats`. Dates are instants, in any
-spelling of `ledger.instants`; days are UTC. Every fault is told at once, with its line.
+The formats are `openai`, `csv` and `focus`: see the files of `formats`. Dates may have any form
+that `ledger.instants` reads; days are UTC. All faults are reported at once, with their lines.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ FAULTS_SHOWN = 20
 
 
 class InvoiceError(ValueError):
-    """A file that is no invoice; `faults` says every reason, with its line where it has one."""
+    """A file that is not a valid invoice. `faults` lists every reason, with its line if known."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -35,10 +35,11 @@ class InvoiceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class InvoiceFile:
-    """`places`: the most decimal places of an amount; half of the last one is its rounding.
+    """A parsed invoice file.
 
-    `digest` is the hash of the whole text; `offset_min`: minutes by which its days are ahead of
-    UTC's, None where nobody stated it.
+    `places` is the most decimals of an amount, which bounds the rounding at half of the last one.
+    `digest` is the hash of the whole text. `offset_min` is minutes that its days are ahead of UTC,
+    `None` if unknown.
     """
 
     format: str
@@ -53,9 +54,9 @@ class InvoiceFile:
 
 
 def parse(text: str, format_: str | None = None) -> InvoiceFile:
-    """Return the invoice that a text is; without a format it is told from the text.
+    """Return the invoice in a text. Without a format, the text's own format is detected.
 
-    Raises `InvoiceError`.
+    Raises `InvoiceError` with every fault.
     """
     text = text.removeprefix("\ufeff")
     try:

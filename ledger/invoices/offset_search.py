@@ -1,7 +1,7 @@
-"""Looks for the time zone of an invoice's days in the invoice and in the books.
+"""Search for the time zone of an invoice's days, in the invoice and in the ledger.
 
-Only where nobody stated one. Attempts count by the quarters of an hour in which they began and
-ended, since a provider may bill either; of retired attempts the end alone is known.
+It runs only if no zone is stated. Attempts count by the quarters of an hour in which they began and
+ended, because a provider may bill either. For retired attempts, only the end is known.
 """
 
 from enum import StrEnum
@@ -19,22 +19,22 @@ from ledger.orm.seals import RetiredBookingRow
 from ledger.orm.types import exact_sum
 
 QUARTER_US = 15 * 60 * 1_000_000
-_LONGEST_US = 60 * 60 * 1_000_000  # between begin and end of a retired attempt, as most are
+_LONGEST_US = 60 * 60 * 1_000_000  # assumed maximum duration of a retired attempt
 
 
 class OffsetBasis(StrEnum):
     """The source of an invoice's time zone."""
 
     STATED = "stated"  # by the configuration, or by the file's own instants
-    FOUND = "found"  # it alone explains the invoice
-    UTC = "utc"  # it explains the invoice, as others may, too
-    UNKNOWN = "unknown"  # it does not explain the invoice
+    FOUND = "found"  # the only zone that explains the invoice
+    UTC = "utc"  # UTC explains the invoice; other zones may too
+    UNKNOWN = "unknown"  # UTC does not explain the invoice
 
 
 class BillingZone(NamedTuple):
-    """The zone that an invoice's days are read in; `fitting`: all offsets that explain it.
+    """The zone of an invoice's days. `fitting` are all offsets that explain the invoice.
 
-    `changes`: those of before and after a change of clocks on one of its days.
+    With `changes`, they are the offsets before and after a clock change on one of its days.
     """
 
     basis: OffsetBasis
@@ -45,7 +45,7 @@ class BillingZone(NamedTuple):
 
     @property
     def note(self) -> str | None:
-        """Return what a person should know of the zone; None where it is stated, or UTC."""
+        """Return a note on the zone for people, `None` if the zone is stated or UTC."""
         setting = f"`providers.{self.provider}.billing_utc_offset`"
         if self.basis is OffsetBasis.FOUND and self.offset_min:
             found = offset_text(self.offset_min)
@@ -68,7 +68,7 @@ class BillingZone(NamedTuple):
 
 
 def find_zone(connection: Connection, invoice: InvoiceSpan) -> BillingZone:
-    """Return the zone of a provider's invoice, by what is stated, else by the invoice itself."""
+    """Return the zone of a provider's invoice: the stated one, else the one that fits it."""
     if invoice.utc_offset_min is not None:
         return BillingZone(OffsetBasis.STATED, invoice.utc_offset_min)
     fitting, changes = _search(connection, invoice)
@@ -79,7 +79,7 @@ def find_zone(connection: Connection, invoice: InvoiceSpan) -> BillingZone:
 
 
 def _search(connection: Connection, invoice: InvoiceSpan) -> FittingOffsets:
-    """Return the offsets under which the invoice can be true."""
+    """Return the offsets that fit the invoice."""
     amounts = invoice_amounts(connection, invoice.number)
     by_key: dict[tuple[int, str], int] = {}
     for amount in amounts:

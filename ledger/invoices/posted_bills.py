@@ -1,8 +1,8 @@
-"""Read a provider's invoices for matching: the posted ones as bills, the others as announced.
+"""Reads of a provider's invoices for matching: posted ones as bills, others as announced.
 
-How an invoice was posted follows from its own entries (`invoice_entries.is_added`). Lines of a
-format whose charges may be for several days name their charge. For lines that an earlier release
-imported, it follows from how a charge is spread over its days.
+How an invoice was posted follows from its entries (`invoice_entries.is_added`). Lines of a format
+with charges for several days name their charge. For lines that an earlier release imported, the
+charge follows from how it is spread over its days.
 """
 
 from collections import defaultdict
@@ -20,13 +20,13 @@ from ledger.invoices.invoice_entries import invoice_of, is_added
 from ledger.orm.books import PostingRow
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 
-SPREADS = "focus"  # the format whose charges may be for several days
+SPREADS = "focus"  # the format with charges for several days
 
 
 def read_bills(
     connection: Connection, provider: str
 ) -> tuple[list[PostedBill], list[UnpostedBill]]:
-    """Return the provider's posted invoices in the order of their posting, and the others."""
+    """Return the provider's posted invoices in order of posting, and the others."""
     table, party = InvoiceRow, f"provider:{provider}"
     is_posted = and_(table.party == party, table.posted_us.is_not(None))
     amounts, differences = _amounts(connection, is_posted), posted_differences(connection, provider)
@@ -51,7 +51,7 @@ def read_bills(
 
 
 class InvoiceSpan(NamedTuple):
-    """The head of a provider's invoice. `utc_offset_min` is None where nobody knows its zone."""
+    """The header of a provider's invoice. `utc_offset_min` is `None` if the zone is unknown."""
 
     number: int
     provider: str
@@ -62,7 +62,7 @@ class InvoiceSpan(NamedTuple):
 
 
 def known_offset(connection: Connection, provider: str) -> int | None:
-    """Return the offset of the provider's newest posted bill whose zone is known."""
+    """Return the offset of the provider's newest posted bill with a known zone, in minutes."""
     table = InvoiceRow
     query = (
         select(table.utc_offset_min)
@@ -78,7 +78,7 @@ def known_offset(connection: Connection, provider: str) -> int | None:
 
 
 def posted_spans(connection: Connection, provider: str) -> list[InvoiceSpan]:
-    """Return the heads of the provider's posted invoices."""
+    """Return the headers of the provider's posted invoices."""
     table, party = InvoiceRow, f"provider:{provider}"
     query = select(
         table.id, table.first_day, table.last_day, table.places, table.utc_offset_min
@@ -128,11 +128,11 @@ def _amounts(connection: Connection, wanted: ColumnElement[bool]) -> dict[int, l
 
 
 def _runs(lines: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
-    """Put lines together that are equal shares of one charge: day after day, in the file's order.
+    """Group lines that are equal shares of one charge, day after day in the file's order.
 
-    Equal charges of days that follow each other cannot be told from it. Lines of metered days
+    Equal charges of consecutive days look the same and are grouped too. Lines of metered days
     differ in amount or quantity. The first and last day of a charge that starts or ends within a
-    day have smaller shares, and are lines of their own.
+    day have smaller shares and stay separate.
     """
     runs: list[list[tuple[Any, ...]]] = []
     for line in lines:
@@ -145,7 +145,7 @@ def _runs(lines: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
 
 def _is_next_share(before: tuple[Any, ...], line: tuple[Any, ...]) -> bool:
     (day, pusd, *rest), (next_day, next_pusd, *next_rest) = before, line
-    # The largest remainder gives some of equal shares a pico-dollar more.
+    # The largest remainder method adds one pico-USD to some of the equal shares.
     return rest == next_rest and _follows(day, next_day) and abs(pusd - next_pusd) <= 1
 
 
@@ -154,9 +154,9 @@ def _follows(day: date, other: date) -> bool:
 
 
 def posted_differences(connection: Connection, account: str) -> dict[int, dict[int, int]]:
-    """Return what the posting of each invoice changed, by number and day.
+    """Return the amounts that each invoice's posting changed, by number and day.
 
-    `account` is the invoices' own: a provider's name, or `gpu:POOL`.
+    `account` is the party's adjustment account: a provider's name, or `gpu:POOL`.
     """
     table = PostingRow
     query = select(table.entry_id, table.at_us, table.amount_pusd).where(

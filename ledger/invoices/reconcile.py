@@ -1,9 +1,9 @@
-"""An invoice beside the books, day by day and model by model, and what explains a difference.
+"""Reconciliation of an invoice with the ledger, with the causes of differences.
 
-Pure. A difference is what was invoiced less what was booked. Causes are what the books know to be
-uncertain there; each is a bound, not a proof, so a row may have several, and what no cause covers
-is called unexplained. Nothing is explained by a cause of the wrong sign: an answer that was booked
-at its bound explains why less was invoiced, never why more was.
+Both are compared by day and model. A difference is the invoiced minus the booked amount. Causes are
+uncertainties known to the ledger. Each is a bound and no proof, so a row may have several; a
+difference without a cause is unexplained. A cause must have the right sign: a booking at its bound
+explains a lower invoice, never a higher one. This module does no I/O.
 """
 
 import re
@@ -15,30 +15,30 @@ from enum import StrEnum
 from ledger.invoices.files import InvoiceLine
 from ledger.money import PUSD_PER_USD
 
-ADJUSTED = "adjusted before"  # in a model's place: what was posted for a day
-RETIRED = "retired before"  # in a model's place: attempts of which no sums by model were kept
-ALL_MODELS = "all models"  # in a model's place: the invoice names none
+ADJUSTED = "adjusted before"  # as a model: adjustments posted for a day
+RETIRED = "retired before"  # as a model: retired attempts without sums by model
+ALL_MODELS = "all models"  # as a model: for an invoice that names none
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 
 class DifferenceCause(StrEnum):
-    """Why an invoice and the books may differ."""
+    """A reason why an invoice and the ledger may differ."""
 
-    ROUNDING = "rounding"  # the invoice's amounts have fewer places
-    CANCELLED = "cancelled"  # clients left, or usage was not told: booked by estimate or bound
-    LOST = "lost"  # a worker died; its open attempts stand at their bounds
-    RETRIES = "retries"  # tries that failed and were booked at nothing; they may have been charged
-    UNPRICED = "unpriced"  # the books have no price for some of it
-    DAY = "day"  # the neighbouring day differs by as much, the other way
-    NOT_IN_BOOKS = "not_in_books"  # traffic that did not pass here, or another name
-    NOT_INVOICED = "not_invoiced"  # nothing of this name is on the invoice
-    POSTED = "posted"  # with the day's adjustments its sum is the invoice's
+    ROUNDING = "rounding"  # the invoice's amounts have fewer decimals
+    CANCELLED = "cancelled"  # disconnects or missing usage: booked at an estimate or bound
+    LOST = "lost"  # a worker died; its open attempts are booked at their bounds
+    RETRIES = "retries"  # failed tries booked at zero, which may have been charged
+    UNPRICED = "unpriced"  # the ledger has no price for some attempts
+    DAY = "day"  # the neighbouring day has the opposite difference
+    NOT_IN_BOOKS = "not_in_books"  # traffic outside the gateway, or another name
+    NOT_INVOICED = "not_invoiced"  # the invoice has no line of this name
+    POSTED = "posted"  # with adjustments, the day's sum equals the invoice's
     UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True, slots=True)
 class BookedCost:
-    """Bookings of one day and model. `uncertain_pusd`: estimated or at a bound."""
+    """Bookings of one day and model. `uncertain_pusd` is estimated or at a bound."""
 
     day: date
     model: str
@@ -55,7 +55,7 @@ class BookedCost:
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationLine:
-    """One key (day, model or project) on both sides."""
+    """One day, model or project on both sides."""
 
     key: str
     invoiced_pusd: int
@@ -90,7 +90,10 @@ class _Pair:
 
 
 def model_of(item: str) -> str:
-    """The model that an item of an invoice, or an attempt, is about: `gpt-4o-2024-08-06, input`."""
+    """Return the model in an invoice item's or an attempt's name: `gpt-4o-2024-08-06, input`.
+
+    The result is in lower case, without provider and snapshot.
+    """
     name = item.partition(",")[0].strip().lower()
     return _SNAPSHOT.sub("", name.rpartition("/")[2])
 
@@ -98,10 +101,10 @@ def model_of(item: str) -> str:
 def by_day_and_model(
     lines: Iterable[InvoiceLine], booked: Iterable[BookedCost], *, places: int
 ) -> dict[date, list[ReconciliationLine]]:
-    """Every day with its rows by model, each with its causes; rows without any money are left out.
+    """Return every day with its rows by model and their causes, without rows of no money.
 
-    `places`: the decimal places of the invoice's amounts. An invoice that names no model is held
-    against all models of a day together.
+    `places` is the number of decimals of the invoice's amounts. An invoice that names no model is
+    compared with all models of a day together.
     """
     lines, booked = list(lines), list(booked)
     whole = bool(lines) and not any(model_of(line.item) for line in lines)
@@ -131,7 +134,7 @@ def by_key(
     booked: Sequence[BookedCost],
     keys: tuple[Callable[[InvoiceLine], str], Callable[[BookedCost], str]],
 ) -> list[ReconciliationLine]:
-    """Sums on both sides by any key; what differs most comes first."""
+    """Return sums of both sides by any key, largest difference first."""
     pairs: dict[str, _Pair] = {}
     for line in lines:
         pairs.setdefault(keys[0](line), _Pair()).lines.append(line)
@@ -142,12 +145,12 @@ def by_key(
 
 
 def map_projects(lines: Iterable[InvoiceLine], teams: Mapping[str, str]) -> list[InvoiceLine]:
-    """Projects by the names of the teams that they are for."""
+    """Return the lines with projects replaced by the names of their teams."""
     return [replace(line, project=teams.get(line.project or "", line.project)) for line in lines]
 
 
 def rounding_pusd(places: int, lines: int) -> int:
-    """The most that rounding each line to its last place can have changed their sum."""
+    """Return the maximum change of a sum by rounding each line to its last decimal."""
     last_place: int = PUSD_PER_USD // 10 ** min(places, 12)
     return lines * (last_place + 1) // 2
 
@@ -159,9 +162,9 @@ def _row(key: str, pair: _Pair, causes: tuple[DifferenceCause, ...]) -> Reconcil
 
 
 def _clear_settled(rows: list[ReconciliationLine]) -> list[ReconciliationLine]:
-    """Clear the difference of days whose adjustments bring their sum to the invoice's.
+    """Mark differences as posted on days whose adjustments bring the sum to the invoice's.
 
-    An adjustment is of a day and not of a model: it stands in a row of its own.
+    An adjustment belongs to a day, not to a model, so it has its own row.
     """
     posted = any(row.key == ADJUSTED and row.booked_pusd != 0 for row in rows)
     left_pusd = sum(row.difference_pusd for row in rows)
@@ -196,7 +199,7 @@ def _causes(pair: _Pair, neighbours: Sequence[int], rounding: int) -> tuple[Diff
 
 
 def _of_more(pair: _Pair) -> list[DifferenceCause]:
-    """More was invoiced than booked."""
+    """Return the causes of a higher invoice."""
     if not pair.total("attempts"):
         return [DifferenceCause.NOT_IN_BOOKS]
     found = []
@@ -208,7 +211,7 @@ def _of_more(pair: _Pair) -> list[DifferenceCause]:
 
 
 def _of_less(pair: _Pair, missing_pusd: int) -> list[DifferenceCause]:
-    """Less was invoiced than booked: only what is uncertain explains it, up to its amount."""
+    """Return the causes of a lower invoice: uncertain bookings, up to their amount."""
     found = []
     uncertain, lost = pair.total("uncertain_pusd"), pair.total("lost_pusd")
     if uncertain and uncertain + lost >= missing_pusd:

@@ -1,9 +1,10 @@
-"""Share what bills have among demands so that as much as possible of each kind is met.
+"""Sharing of bills among demands, so that as much as possible of each kind is met.
 
-Pure; money is in pico-USD. Demands come in stages; a later stage takes nothing from an earlier
-one. Each demand draws on its likeliest pools first, in proportion where a pool is short. Then a
-demand that lacks something takes what another one can draw elsewhere (augmenting paths, Ford and
-Fulkerson 1956), so that nothing is left over that a demand of the stage may explain.
+Money is pico-USD. Demands come in stages; a later stage takes nothing from an earlier one. Each
+demand first draws on its most likely pools, in proportion if a pool is short. Then a demand that
+lacks something takes what another one can draw elsewhere (augmenting paths, Ford and Fulkerson
+1956), so that no pool keeps an amount that a demand of the stage can explain. This module does no
+I/O.
 """
 
 from collections import deque
@@ -12,7 +13,7 @@ from itertools import chain, pairwise
 
 DemandGroup = tuple[int, int, str]  # stage, day and model
 Pool = tuple[int, int, str]  # first and last day, and model, of a stretch that a bill states
-Tiers = Sequence[Sequence[Pool]]  # pools that a demand may draw on, the likeliest first
+Tiers = Sequence[Sequence[Pool]]  # pools that a demand may draw on, most likely first
 MayMove = Callable[[DemandGroup, Pool], bool]
 _Steps = list[tuple[DemandGroup, Pool]]
 
@@ -31,10 +32,10 @@ class SupplyShares:
         tiers: Mapping[DemandGroup, Tiers],
         may_move: MayMove,
     ) -> dict[DemandGroup, int]:
-        """Return what each demand of a stage gets: its amount at most.
+        """Return what each demand of a stage gets, at most its amount.
 
-        No demand draws on a tier before all had theirs before it. `may_move` tells which draws,
-        also of earlier stages, may go to another pool to make room.
+        All demands draw on one tier before any draws on the next. `may_move` tells which draws,
+        also of earlier stages, may move to another pool.
         """
         self._pools.update((group, list(chain.from_iterable(of))) for group, of in tiers.items())
         lacks = dict(demands)
@@ -74,7 +75,7 @@ class SupplyShares:
     def _find_path(
         self, start: DemandGroup, may_move: MayMove, closed: set[DemandGroup]
     ) -> _Steps | None:
-        """Return steps (demand, pool that it draws on then) up to a pool with a rest."""
+        """Return steps (demand, its new pool) to a pool with a rest, `None` without a path."""
         origin: dict[DemandGroup, tuple[DemandGroup, Pool] | None] = {start: None}
         waiting = deque([start])
         while waiting:
@@ -92,7 +93,7 @@ class SupplyShares:
         return None
 
     def _move(self, path: _Steps, lacks: dict[DemandGroup, int]) -> None:
-        """Draw as much as every step of the path allows."""
+        """Draw the maximum amount that every step of the path allows."""
         freed = [(group, before) for (_, before), (group, _) in pairwise(path)]
         most = min(
             lacks[path[0][0]],

@@ -1,1 +1,1 @@
-"""The tables, by what they are of; `tables` has all of them in one namespace."""
+"""The tables of the ledger, by subject; `tables` has all of them in one namespace."""

@@ -1,4 +1,4 @@
-"""The class syntax that the tables are written in: a `sqlalchemy.Table` with its columns by name.
+"""The base class of all tables, whose attributes are a SQLAlchemy table's columns.
 
     class TeamRow(LedgerBase):
         __tablename__ = "teams"
@@ -6,10 +6,10 @@
         id: Stored[str] = define_column(primary_key=True)
         name: Stored[str | None]
 
-`TeamRow.id` is the table's column, and the class stands for the table wherever SQLAlchemy takes
-one: `select(TeamRow.name).where(TeamRow.id == "a")`, `insert(TeamRow)`, `.join(TeamRow, ...)`.
-Nothing is mapped and no class has instances: sqlalchemy.orm would cost every process more to import
-and to configure than most commands do.
+`TeamRow.id` is the table's column, and SQLAlchemy accepts the class as a table:
+`select(TeamRow.name).where(TeamRow.id == "a")`, `insert(TeamRow)`, `.join(TeamRow, ...)`. Nothing
+is mapped and no class has instances, because importing and configuring sqlalchemy.orm would cost
+every process more than most commands do.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,9 +34,9 @@ from sqlalchemy.types import TypeEngine
 
 T = TypeVar("T", bound="LedgerBase")
 
-Stored = ColumnClause  # what a class has of a column; `Column` itself must not be read from a class
+Stored = ColumnClause  # the annotation of a column; `Column` itself must not be read from a class
 
-# How a column is kept whose definition names no type.
+# Column types for definitions without a type.
 _KEPT_AS: Mapping[Any, TypeEngine[Any]] = {
     bool: Boolean(),
     bytes: LargeBinary(),
@@ -53,16 +53,17 @@ class _ColumnDefinition(NamedTuple):
 
 
 def define_column(*arguments: Any, **options: Any) -> Any:
-    """Return what an annotation `Stored[...]` does not say, in the words of `sqlalchemy.Column`.
+    """Return the column options that an annotation `Stored[...]` does not state.
 
-    The name is the attribute's unless one is given first; the column is nullable where its
-    annotation has None; the type follows the annotation unless one is given.
+    The arguments are those of `sqlalchemy.Column`. The name is the attribute's unless it is the
+    first argument. The column is nullable if its annotation includes `None`. The type follows the
+    annotation unless one is given.
     """
     return _ColumnDefinition(arguments, options)
 
 
 class LedgerBase:
-    """A table of the ledger; see above. `__table_args__`: indexes, constraints, then options."""
+    """Base class of the tables. `__table_args__` is indexes, constraints, then options."""
 
     metadata: ClassVar[MetaData] = MetaData(
         naming_convention={
@@ -78,9 +79,10 @@ class LedgerBase:
     __table__: ClassVar[Table]
 
     def __init_subclass__(cls) -> None:
-        """Make the table of the class's columns; those of classes that it mixes in come first.
+        """Create the table from the class's columns, with those of mixed-in classes first.
 
-        Of two definitions of one column, that one counts that Python would find first.
+        If a column is defined twice, the definition that Python's attribute lookup finds first
+        counts.
         """
         super().__init_subclass__()
         columns: dict[str, Column[Any]] = {}
@@ -99,19 +101,19 @@ class LedgerBase:
 
     @classmethod
     def append_column(cls, name: str, kept_as: TypeEngine[Any]) -> None:
-        """Add a nullable column after those that the table has."""
+        """Add a nullable column after the existing ones."""
         column = Column(name, kept_as, key=name)
         cls.__table__.append_column(column)
         setattr(cls, name, column)
 
     @classmethod
     def __clause_element__(cls) -> Table:
-        """The table, which is what SQLAlchemy asks of whatever stands for one."""
+        """Return the table. SQLAlchemy calls this for objects that stand for a table."""
         return cls.__table__
 
 
 class _TableAlias:
-    """A table under a name of its own, with its columns by name."""
+    """A table under an alias, with its columns as attributes."""
 
     def __init__(self, table: type[LedgerBase]) -> None:
         self.__table__ = table.__table__.alias()
@@ -123,12 +125,12 @@ class _TableAlias:
 
 
 def aliased(table: type[T]) -> type[T]:
-    """Return the table once more under a name of its own: for a query that has it twice."""
+    """Return the table under an alias, for a query that uses it twice."""
     return cast("type[T]", _TableAlias(table))
 
 
 def _columns_of(owner: type) -> Iterator[tuple[str, Column[Any]]]:
-    """Return the columns that a class itself defines, by their attribute's name."""
+    """Yield the columns that a class itself defines, with their attribute names."""
     for name, annotation in get_annotations(owner).items():
         origin: Any = get_origin(annotation)
         if origin is Stored:

@@ -1,8 +1,8 @@
-"""Files that clients keep here and the batches they make of them.
+"""Clients' files, and the batches made from them.
 
-A file lies in chunk rows, so that every host and worker on one database sees it. A batch's input is
-cut into lines, each taken by one runner at a time under a lease; a line's answer stays in its row
-until the output files are written. Times are microseconds since the Unix epoch.
+A file is stored in chunk rows, so that every host and worker on the database sees it. A batch's
+input is split into lines. One runner at a time holds a line under a lease. A line's answer stays in
+its row until the output files are written. Times are microseconds since the Unix epoch.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from ledger.orm.types import Json
 
 
 class FileRow(LedgerBase):
-    """Whole once `status` is `processed`; before, a client is sending it or a runner writes it."""
+    """A file. It is complete once `status` is `processed`; until then it is being written."""
 
     __tablename__ = "files"
     __table_args__ = (Index(None, "team_id", "id"),)
@@ -42,7 +42,7 @@ class FileChunkRow(LedgerBase):
 
 
 class BatchRow(LedgerBase):
-    """`owner` has validating or writing it in hand until `lease_us`."""
+    """A batch. `owner` is validating or writing it until `lease_us`."""
 
     __tablename__ = "batches"
     __table_args__ = (Index(None, "team_id", "id"),)
@@ -59,12 +59,12 @@ class BatchRow(LedgerBase):
     output_seconds: Stored[int | None] = define_column(BigInteger)  # the output files are kept
     errors: Stored[list[dict[str, Any]] | None] = define_column(Json)
     labels: Stored[dict[str, str] | None] = define_column("metadata", Json)
-    usage: Stored[dict[str, Any] | None] = define_column(Json)  # what its answers say
-    tags: Stored[str | None]  # that its lines name, as `x-breakeven-tags` has them
+    usage: Stored[dict[str, Any] | None] = define_column(Json)  # sum of its answers' usage
+    tags: Stored[str | None]  # tags of its lines, in the form of `x-breakeven-tags`
     total: Stored[int] = define_column(default=0)
     completed: Stored[int] = define_column(default=0)
     failed: Stored[int] = define_column(default=0)
-    unanswered: Stored[int | None]  # of `failed`: nobody tried them before the batch was over
+    unanswered: Stored[int | None]  # part of `failed` that ended without an answer
     created_us: Stored[int] = define_column(BigInteger)
     expires_us: Stored[int] = define_column(BigInteger)
     in_progress_us: Stored[int | None] = define_column(BigInteger)
@@ -79,7 +79,7 @@ class BatchRow(LedgerBase):
 
 
 class BatchLineRow(LedgerBase):
-    """One request of a batch. `sent` counts its tries: each has a request id of its own."""
+    """One request of a batch. `sent` counts its tries; each try has its own request id."""
 
     __tablename__ = "batch_lines"
     __table_args__ = (
@@ -102,16 +102,16 @@ class BatchLineRow(LedgerBase):
     next_us: Stored[int] = define_column(BigInteger, default=0)  # not before
     owner: Stored[str | None]
     lease_us: Stored[int] = define_column(BigInteger, default=0)
-    kept: Stored[bool] = define_column(default=False, server_default=false())  # no provider's batch
+    kept: Stored[bool] = define_column(default=False, server_default=false())  # not for providers
     ok: Stored[bool | None]
     answer: Stored[bytes | None] = define_column(LargeBinary)  # its line of an output file
 
 
 class ProviderBatchRow(LedgerBase):
-    """Lines of one batch that are given to one provider, as a batch of its own.
+    """Lines of one batch that were sent to one provider as a batch.
 
-    `state` is `outgoing.State`; `owner` takes its next step until `lease_us`. `marked_us`: when
-    what may have reached the provider without our knowing was begun.
+    `state` is an `outgoing.ProviderBatchState`; `owner` does its next step until `lease_us`.
+    `marked_us` is when a step began whose result at the provider may be unknown.
     """
 
     __tablename__ = "outgoing_batches"
@@ -129,7 +129,7 @@ class ProviderBatchRow(LedgerBase):
     bytes: Stored[int] = define_column(BigInteger, default=0)
     marked_us: Stored[int | None] = define_column(BigInteger)
     cancel_us: Stored[int | None] = define_column(BigInteger)
-    input_file_id: Stored[str | None]  # the provider's, as all that follow
+    input_file_id: Stored[str | None]  # the provider's id, like the following ids
     remote_id: Stored[str | None]
     output_file_id: Stored[str | None]
     error_file_id: Stored[str | None]
@@ -139,7 +139,10 @@ class ProviderBatchRow(LedgerBase):
 
 
 class ProviderLineRow(LedgerBase):
-    """A line as the provider gets it, until its attempt is settled. `terms`: `outgoing.Terms`."""
+    """A line as sent to the provider, until its attempt is settled.
+
+    `terms` is an `outgoing.LineTerms`.
+    """
 
     __tablename__ = "outgoing_lines"
 

@@ -1,8 +1,8 @@
-"""The books: one row per upstream attempt, its postings, and what it would have cost elsewhere.
+"""The main tables: one row per upstream attempt, its postings, and its comparators' costs.
 
-An attempt's row is inserted when its open record is applied and completed once, when its settle
-is (`settled_us` is null until then). Postings are append-only; the lines of one `entry_id` add
-up to zero. `flag` marks what a person should look at; it is never a reason to leave a row out.
+An attempt's row is inserted when its open record is applied and completed once, by its settle
+(`settled_us` is null until then). Postings are append-only; the lines of one `entry_id` sum to
+zero. `flag` marks rows that a person should check; flagged rows count like others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ from ledger.orm.base import LedgerBase, Stored, define_column
 from ledger.orm.partial_index import partial_index
 from ledger.orm.types import Json, Serial
 
-LOST = "lost"  # status and flag of an attempt whose end nobody knows
+LOST = "lost"  # status and flag of an attempt whose end is unknown
 
 
 def _partial(name: str, then: str) -> Index:
@@ -34,7 +34,7 @@ def _partial(name: str, then: str) -> Index:
 
 
 class AttemptRow(LedgerBase):
-    """`records.AttemptOpened` and, after settling, `records.AttemptSettled`, as columns."""
+    """An attempt: `records.AttemptOpened` and, once settled, `records.AttemptSettled`."""
 
     __tablename__ = "attempts"
     __table_args__ = (
@@ -42,7 +42,7 @@ class AttemptRow(LedgerBase):
         Index(None, "model", "opened_us"),
         Index(None, "target", "opened_us"),
         partial_index("ix_attempts_unsettled", "journal", where="settled_us IS NULL"),
-        # What settled in a pool's open hour; rare rows, the latest first.
+        # Attempts that settled in a pool's open hour, then indexes of rare rows, by time.
         _partial("pool", "settled_us"),
         _partial("flag", "opened_us"),
         _partial("spill_reason", "opened_us"),
@@ -77,9 +77,9 @@ class AttemptRow(LedgerBase):
     ttft_predicted_us: Stored[int | None] = define_column(BigInteger)
     kv_headroom_ppm: Stored[int | None]
     bid_price_pusd_per_s: Stored[int | None] = define_column(BigInteger)
-    content: Stored[str | None]  # kinds that were found, and what was done; null: not inspected
+    content: Stored[str | None]  # detected kinds and the action; null: not inspected
     tags: Stored[dict[str, str] | None] = define_column(Json)
-    journal: Stored[str]  # whose promise this row is: `JournalPositionRow.journal`
+    journal: Stored[str]  # the journal of its records: `JournalPositionRow.journal`
     settled_us: Stored[int | None] = define_column(BigInteger)
     status: Stored[str | None]  # records.Status, or `lost` while its outcome is unknown
     http_status: Stored[int | None]
@@ -94,7 +94,7 @@ class AttemptRow(LedgerBase):
     # unpriced | lost | disputed | over_bound | unknown_tier | late | partly_read | partly_priced |
     # unseen
     flag: Stored[str | None]
-    tier: Stored[str | None]  # that the answer named, else its hold's if booked at its bound
+    tier: Stored[str | None]  # the answer's tier, or the hold's if booked at its bound
     compared_with: Stored[str | None]  # the first comparator, repeated here to spare a join
     compared_pusd: Stored[int | None] = define_column(BigInteger)
 
@@ -107,13 +107,13 @@ for _kind in TOKEN_KINDS:
 
 
 def token_column(field: str) -> Stored[int | None]:
-    """Return the column of attempts that keeps a field of `Tokens`."""
+    """Return the column of attempts for a field of `TokenCounts`."""
     column: Stored[int | None] = getattr(AttemptRow, TOKEN_COLUMNS[field])
     return column
 
 
 def token_sum(kinds: Iterable[TokenKind]) -> ColumnElement[int]:
-    """Return the sum of several kinds of one attempt; a kind without a count is 0."""
+    """Return the SQL sum of several kinds of one attempt; a missing count is 0."""
     counts: Iterator[ColumnElement[int]] = (
         func.coalesce(token_column(kind.field), 0) for kind in kinds
     )
@@ -121,7 +121,7 @@ def token_sum(kinds: Iterable[TokenKind]) -> ColumnElement[int]:
 
 
 class AttemptDecisionRow(LedgerBase):
-    """Frozen inputs and verdicts of a decision (msgpack); kept apart, with its own retention."""
+    """Frozen inputs and verdicts of a decision (msgpack), with their own retention."""
 
     __tablename__ = "decisions"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
@@ -129,16 +129,16 @@ class AttemptDecisionRow(LedgerBase):
     attempt_id: Stored[str] = define_column(primary_key=True)
     opened_us: Stored[int] = define_column(BigInteger)
     decision: Stored[bytes] = define_column(LargeBinary)
-    # of a policy that only watches; without a target it would have refused
+    # The decision of a shadow policy; without a target it would have refused.
     shadow_policy: Stored[str | None]
     shadow_target: Stored[str | None]
     shadow_reason: Stored[str | None]
-    inputs: Stored[bytes | None] = define_column(LargeBinary)  # exact: it is decided again
-    line_us: Stored[int | None] = define_column(BigInteger)  # in the gateway's line for a place
+    inputs: Stored[bytes | None] = define_column(LargeBinary)  # exact, to repeat the decision
+    line_us: Stored[int | None] = define_column(BigInteger)  # time in the gateway's queue
 
 
 class ComparedCostRow(LedgerBase):
-    """The charge of each comparator for an attempt, by its own rules."""
+    """The cost of an attempt at each comparator, by the comparator's own rules."""
 
     __tablename__ = "compared"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
@@ -149,12 +149,12 @@ class ComparedCostRow(LedgerBase):
     price_version: Stored[int] = define_column(BigInteger)
     ratio_ppm: Stored[int]
     cost_pusd: Stored[int] = define_column(BigInteger)
-    # of the prompt, assumed in its provider's cache; null: of before, or of other units
+    # Prompt tokens assumed to be in the provider's cache; null in old rows or for other units.
     cached_tokens: Stored[int | None]
 
 
 class AttemptLegRow(LedgerBase):
-    """One engine's part in an attempt that took two: `records.AttemptLeg`, as columns."""
+    """One engine's part in an attempt that took two engines: `records.AttemptLeg`."""
 
     __tablename__ = "attempt_legs"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
@@ -171,11 +171,11 @@ class AttemptLegRow(LedgerBase):
 
 
 class ClaimRow(LedgerBase):
-    """A claim beyond an attempt's bound: it is owed if it is billed, and disputed.
+    """A claim beyond an attempt's bound. It is disputed, and owed only if it is billed.
 
-    `plausible_pusd` is the part of the surplus that the model can have made, null where the record
-    did not say; `counted_pusd` the part that the attempt's budgets count now. `resolution` is
-    `claims.BILLED` or `claims.WAIVED`, null while the claim is open.
+    `plausible_pusd` is the part of the surplus that the model can have produced, null if the record
+    did not state it. `counted_pusd` is the part that budgets count now. `resolution` is
+    `open_claims.BILLED` or `open_claims.WAIVED`, null while the claim is open.
     """
 
     __tablename__ = "claims"
@@ -216,9 +216,9 @@ class RefusalRow(LedgerBase):
 
 
 class CacheHitRow(LedgerBase):
-    """`records.CacheHit`: a request that an earlier answer was sent to, and what that avoided.
+    """A request answered from the response cache (`records.CacheHit`), and its avoided cost.
 
-    It is no attempt and has no posting: nobody was asked, and nobody bills it.
+    It is not an attempt and has no posting, because no target was called and nothing is billed.
     """
 
     __tablename__ = "cache_hits"
@@ -236,7 +236,7 @@ class CacheHitRow(LedgerBase):
     policy: Stored[str]
     target: Stored[str]
     backend: Stored[str]  # own | api
-    answered_by: Stored[str]  # `AttemptRow.request_id` of whoever asked first
+    answered_by: Stored[str]  # `AttemptRow.request_id` of the first request
     age_us: Stored[int] = define_column(BigInteger)
     input_tokens: Stored[int] = define_column(BigInteger)
     output_tokens: Stored[int] = define_column(BigInteger)
@@ -260,10 +260,10 @@ class PostingRow(LedgerBase):
 
 
 class JournalPositionRow(LedgerBase):
-    """The applied position of each journal; moved in the transaction that it covers.
+    """The applied position of each journal, moved in the transaction that applies its records.
 
-    `sequence` is the number of the frame that comes next, in format 2: 0 where none was read, and
-    `ledger.writing.repository.ENDED` once all of the journal is in the books.
+    `sequence` is the number of the next frame in format 2: 0 if none was read, and
+    `ledger.writing.repository.ENDED` once the whole journal is applied.
     """
 
     __tablename__ = "journal_positions"
@@ -278,9 +278,10 @@ class JournalPositionRow(LedgerBase):
 
 
 class HostNameRow(LedgerBase):
-    """The host name of a state directory, by its id; its writer, and since when.
+    """The host name of a state directory, by its id, with its writer.
 
-    `place`: the directory on its kernel that wrote last; null: a file's ledger, or not yet.
+    `place` is the directory, on its kernel, that wrote last; null for a ledger in a file, or before
+    the first write. `said_us` is when its writer last claimed the name.
     """
 
     __tablename__ = "hosts"
@@ -292,7 +293,7 @@ class HostNameRow(LedgerBase):
 
 
 class QuarantinedRecordRow(LedgerBase):
-    """A record that could not be applied, alone, with its reason: for a person to decide."""
+    """A record that could not be applied, with the reason, for a person to decide."""
 
     __tablename__ = "quarantine"
     __table_args__ = (UniqueConstraint("journal", "segment", "offset"),)
@@ -307,7 +308,7 @@ class QuarantinedRecordRow(LedgerBase):
 
 
 class PriceVersionRow(LedgerBase):
-    """One price of one name from `since_us` on; never edited, only followed by the next."""
+    """One price of one name from `since_us` on. Rows are never edited; a newer row follows."""
 
     __tablename__ = "price_versions"
     __table_args__ = (Index(None, "name", "since_us"),)
@@ -323,7 +324,10 @@ class PriceVersionRow(LedgerBase):
 
 
 class PriceImportRow(LedgerBase):
-    """An import of a book: author, time and source; also a reading that changed nothing."""
+    """An import of a price book: author, time and source.
+
+    A reading that changed nothing has a row, too.
+    """
 
     __tablename__ = "price_imports"
 

@@ -1,8 +1,8 @@
-"""Limits on spend: budgets, their windows, what hosts were granted, and the holds of attempts.
+"""Budgets: their terms, windows, grants to hosts, and holds of attempts.
 
-For a hard budget the grants of a window never add up to more than its limit, and no host spends
-and holds more than its grant; so nothing is overspent however hosts interleave. A grant includes
-what was spent out of it. Soft budgets have no grants: only `spent_pusd` moves.
+For a hard budget, the grants of a window never exceed its limit, and no host spends and holds more
+than its grant. So nothing is overspent in any interleaving of hosts. A grant includes what was
+spent from it. Soft budgets have no grants: only `spent_pusd` changes.
 """
 
 from sqlalchemy import BigInteger, Index
@@ -11,12 +11,12 @@ from ledger.orm.base import LedgerBase, Stored, define_column
 from ledger.orm.partial_index import partial_index
 from ledger.orm.types import Serial, WideInteger
 
-BOOKED = "booked"  # state of a hold that was made after the fact, out of no host's grant
-NO_HOST = ""  # holder of the grant that covers booked spending
+BOOKED = "booked"  # state of a hold that was added later, without a host's grant
+NO_HOST = ""  # the host of the grant that covers booked spending
 
 
 class BudgetRow(LedgerBase):
-    """`id` is `escrow.budget_key(scope, period)`, which is what `records.Hold.scope` carries."""
+    """A budget. `id` is `escrow.budget_key(scope, period)`, as in `records.Hold.scope`."""
 
     __tablename__ = "budgets"
 
@@ -31,7 +31,7 @@ class BudgetRow(LedgerBase):
 
 
 class BudgetVersionRow(LedgerBase):
-    """A version of a budget; the newest of its id is what the budget's row says."""
+    """A version of a budget. The newest version of an id equals the budget's row."""
 
     __tablename__ = "budget_versions"
     __table_args__ = (Index(None, "budget_id", "seq"),)
@@ -48,16 +48,16 @@ class BudgetVersionRow(LedgerBase):
 
 
 class BudgetWindowRow(LedgerBase):
-    """`granted_pusd` is the sum of the window's grants, kept under the same row lock.
+    """A window of one account. `granted_pusd` is the sum of its grants, under one row lock.
 
-    `limit_pusd` is the highest limit that a host's grant was raised under. `claimed_pusd` is what
-    claims of the window's attempts count beside what was spent: `ClaimRow.counted_pusd`. `team_id`:
-    the team whose request named this value of a tag first; None for any other account.
+    `limit_pusd` is the highest limit under which a host's grant was raised. `claimed_pusd` is what
+    claims of the window's attempts count in addition to spending (`ClaimRow.counted_pusd`).
+    `team_id` is the team whose request first named this tag value; null for other accounts.
     """
 
     __tablename__ = "budget_windows"
     __table_args__ = (
-        # Windows are looked for by the moment: of ended ones there are ever more.
+        # Queries select current windows by start, while ended ones keep growing in number.
         Index(None, "window", "team_id", "budget_id"),
     )
 
@@ -84,7 +84,7 @@ class GrantRow(LedgerBase):
 
 
 class HoldRow(LedgerBase):
-    """`state` is a `records.HoldState` or `BOOKED`."""
+    """A hold of an attempt on one window. `state` is a `records.HoldState` or `BOOKED`."""
 
     __tablename__ = "holds"
     __table_args__ = (
@@ -101,7 +101,7 @@ class HoldRow(LedgerBase):
 
 
 class BudgetAlertRow(LedgerBase):
-    """A threshold that a budget's window reached: noted once, told until somebody hears it."""
+    """A threshold that a budget's window reached: recorded once, sent until delivered."""
 
     __tablename__ = "budget_alerts"
 
@@ -111,6 +111,6 @@ class BudgetAlertRow(LedgerBase):
     spent_pusd: Stored[int] = define_column(WideInteger)
     limit_pusd: Stored[int] = define_column(WideInteger)
     reached_us: Stored[int] = define_column(BigInteger)
-    due_us: Stored[int] = define_column(BigInteger)  # nobody tells it before
+    due_us: Stored[int] = define_column(BigInteger)  # not sent before
     tries: Stored[int]
     told_us: Stored[int | None] = define_column(BigInteger)

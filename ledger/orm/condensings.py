@@ -1,6 +1,7 @@
-"""Tables that stand for rows that went: holds by window, postings by day, others by hour.
+"""Tables that replace removed rows: holds by window, postings by day, others by hour.
 
-Written by `retire` and `condense`; read by `condensed` and by the checks of `verify`.
+Written by `retire` and `compact` in `ledger/seals/`; read by `compactions` and by the checks of
+`verify`.
 """
 
 from sqlalchemy import BigInteger, Index, LargeBinary
@@ -21,7 +22,7 @@ class RetiredHoldsRow(LedgerBase):
 
 
 class PostingCompactionRow(LedgerBase):
-    """The stand-in for postings and refusals that were condensed: see `condensed`."""
+    """A compaction that replaced postings and refusals: see `ledger/seals/compactions.py`."""
 
     __tablename__ = "condensings"
 
@@ -29,7 +30,7 @@ class PostingCompactionRow(LedgerBase):
     first_link: Stored[int] = define_column(BigInteger)
     last_link: Stored[int] = define_column(BigInteger)
     condensed_us: Stored[int] = define_column(BigInteger)
-    entries: Stored[int] = define_column(BigInteger)  # of attempts, with a cost
+    entries: Stored[int] = define_column(BigInteger)  # entries of attempts with a cost
     postings: Stored[int] = define_column(BigInteger)
     refusals: Stored[int] = define_column(BigInteger)
     gone: Stored[bytes] = define_column(LargeBinary)
@@ -39,7 +40,7 @@ class PostingCompactionRow(LedgerBase):
 
 
 class CondensedPostingRow(LedgerBase):
-    """A balance: what the postings of a condensing came to on an account, by day (UTC)."""
+    """The sum of compacted postings on one account and day (UTC)."""
 
     __tablename__ = "condensed_postings"
     __table_args__ = (Index(None, "account", "day_us"),)
@@ -53,7 +54,7 @@ class CondensedPostingRow(LedgerBase):
 
 
 class CondensedRefusalRow(LedgerBase):
-    """The number of equal refusals of an hour."""
+    """The number of equal refusals in an hour."""
 
     __tablename__ = "condensed_refusals"
     __table_args__ = (Index(None, "hour_us"),)
@@ -72,7 +73,7 @@ class CondensedRefusalRow(LedgerBase):
 
 
 class CondensedHitRow(LedgerBase):
-    """A team's cache hits of an hour that went, in all; `number` is their entry's."""
+    """Sums of a team's removed cache hits in an hour; `number` is their annex entry's."""
 
     __tablename__ = "condensed_hits"
     __table_args__ = (Index(None, "hour_us"),)

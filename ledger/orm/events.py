@@ -6,9 +6,9 @@ from ledger.orm.base import LedgerBase, Stored, define_column
 
 
 class EventCursorRow(LedgerBase):
-    """One feed: what was told, and who tells on until when.
+    """The position of one feed, and the process that sends its events until `until_us`.
 
-    All events of the seals up to `number` were told, and `position` events of the one behind it.
+    All events of the seals up to `number` were sent, and `position` events of the next seal.
     """
 
     __tablename__ = "event_cursors"
@@ -16,6 +16,6 @@ class EventCursorRow(LedgerBase):
     feed: Stored[str] = define_column(primary_key=True)
     number: Stored[int] = define_column(BigInteger)
     position: Stored[int]
-    holder: Stored[str]  # empty: nobody
-    until_us: Stored[int] = define_column(BigInteger)  # nobody else tells before
-    tries: Stored[int]  # since something was heard
+    holder: Stored[str]  # empty: none
+    until_us: Stored[int] = define_column(BigInteger)  # no other process sends before
+    tries: Stored[int]  # since the last delivery

@@ -1,7 +1,7 @@
-"""The own engines as finance and the dashboard see them: contracts, closed hours, samples.
+"""Own engines for finance and the dashboard: contracts, closed hours, samples.
 
-Contracts, capacity and catalog are versioned: rows are added, the latest at a time is in force.
-Ratios are parts per million, rates are per second.
+Contracts, capacity and catalogue are versioned: rows are added, and the latest at a time is in
+force. Ratios are parts per million, rates are per second.
 """
 
 from datetime import date
@@ -15,10 +15,10 @@ HOUR_US = 3_600_000_000
 
 
 class GpuContractRow(LedgerBase):
-    """The cost of a pool's hardware. `pusd_per_hour` is for one GPU; `None` is unknown, never 0.
+    """The cost of a pool's hardware. `pusd_per_hour` is per GPU; null is unknown, never 0.
 
-    Pools on one `machine` share its rate: each contract holds its own exact part of it, and the
-    parts add up to the machine's rate.
+    Pools on one `machine` share its rate: each contract has its exact part, and the parts add up to
+    the machine's rate.
     """
 
     __tablename__ = "gpu_contracts"
@@ -38,15 +38,16 @@ class GpuContractRow(LedgerBase):
     ops_pusd_per_hour: Stored[int] = define_column(BigInteger, default=0)
     simulated: Stored[bool] = define_column(default=False)
     recorded_us: Stored[int] = define_column(BigInteger)
-    machine: Stored[str | None]  # None: the pool's own
-    share_ppm: Stored[int] = define_column(default=1_000_000)  # of the machine
+    machine: Stored[str | None]  # null: the pool's own
+    share_ppm: Stored[int] = define_column(default=1_000_000)  # share of the machine
 
 
 class GpuHourRow(LedgerBase):
-    """A closed hour of a pool: used + idle + unavailable = bill. Per team: see the postings.
+    """A closed hour of a pool: used + idle + unavailable = bill.
 
-    Rows are never edited. A settle that comes after the close adds a row of differences, numbered
-    by `correction` (the close itself is 0): every sum over the rows of an hour is right.
+    Rows are never edited. A settle after the close adds a row of differences, numbered by
+    `correction` (the close itself is 0), so the sum of an hour's rows is always right.
+    `GpuHourTeamRow` has the teams.
     """
 
     __tablename__ = "gpu_hours"
@@ -56,7 +57,7 @@ class GpuHourRow(LedgerBase):
     correction: Stored[int] = define_column(primary_key=True, default=0)
     contract_id: Stored[int] = define_column(BigInteger)
     replicas: Stored[int]  # 0 in a correction, as `span_us`
-    span_us: Stored[int] = define_column(BigInteger, default=HOUR_US)  # what of the hour is billed
+    span_us: Stored[int] = define_column(BigInteger, default=HOUR_US)  # billed part of the hour
     bill_pusd: Stored[int] = define_column(BigInteger)
     used_pusd: Stored[int] = define_column(BigInteger)
     idle_pusd: Stored[int] = define_column(BigInteger)
@@ -67,7 +68,7 @@ class GpuHourRow(LedgerBase):
 
 
 class GpuHourTeamRow(LedgerBase):
-    """One team's share of a closed hour: provisional charges plus the adjustment posted."""
+    """One team's share of a closed hour: provisional charges plus the posted adjustment."""
 
     __tablename__ = "gpu_hour_teams"
 
@@ -81,7 +82,7 @@ class GpuHourTeamRow(LedgerBase):
 
 
 class EngineSampleRow(LedgerBase):
-    """One engine's state every ten seconds; totals are the engine's own counters."""
+    """The state of one engine every ten seconds. Totals are the engine's own counters."""
 
     __tablename__ = "engine_samples"
     __table_args__ = (UniqueConstraint("engine", "at_us"), Index(None, "pool", "at_us"))
@@ -108,7 +109,7 @@ class EngineSampleRow(LedgerBase):
 
 
 class RoundTripRow(LedgerBase):
-    """The round trip to an engine, from then on: a row where it changed."""
+    """The round-trip time to an engine from `at_us` on. Rows are added after changes."""
 
     __tablename__ = "round_trips"
 
@@ -118,7 +119,7 @@ class RoundTripRow(LedgerBase):
 
 
 class EngineSampleHourRow(LedgerBase):
-    """One engine's samples in a past hour: the last, and the highest KV usage."""
+    """One engine's samples of a past hour: the last one, and the highest KV usage."""
 
     __tablename__ = "engine_sample_hours"
 
@@ -129,7 +130,7 @@ class EngineSampleHourRow(LedgerBase):
 
 
 class EngineCapacityRow(LedgerBase):
-    """The measurements of an engine and the promises it serves under; `source` says how."""
+    """The measurements of an engine and its SLO. `source` is how they were measured."""
 
     __tablename__ = "capacity"
     __table_args__ = (Index(None, "pool", "at_us"),)
@@ -150,7 +151,7 @@ class EngineCapacityRow(LedgerBase):
 
 
 class CatalogEntryRow(LedgerBase):
-    """The running engine: kind, version, model, flags and limits, as probed."""
+    """The probed state of an engine: kind, version, model, flags and limits."""
 
     __tablename__ = "catalog"
     __table_args__ = (Index(None, "pool", "at_us"),)
@@ -172,10 +173,10 @@ class CatalogEntryRow(LedgerBase):
 
 
 class ModelRouteRow(LedgerBase):
-    """The possible targets of a model beside own engines, as the configuration says.
+    """The APIs that may serve a model besides own engines, as configured.
 
-    `apis` has one document for each API, `model_routes.RouteApi`. `residency` is `any`,
-    `internal_only`, or `depends` where a rule with conditions keeps some of its requests inside.
+    `apis` has one document per API (`model_routes.RouteApi`). `residency` is `any`,
+    `internal_only`, or `depends` if a rule with conditions keeps some of its requests inside.
     """
 
     __tablename__ = "model_routes"

@@ -1,4 +1,4 @@
-"""Spending from before, of another gateway's records: beside the books and in no sum of theirs."""
+"""Spending records of another gateway, from before. They are in no sum of the ledger."""
 
 from sqlalchemy import BigInteger, Index
 
@@ -7,7 +7,7 @@ from ledger.orm.types import WideInteger
 
 
 class SpendHistoryRow(LedgerBase):
-    """One day's requests of a source that agree in whom and what; `cell` numbers them."""
+    """Sums of a source's requests of one day with equal attributes; `cell` numbers them."""
 
     __tablename__ = "spend_history"
     __table_args__ = (Index(None, "day"),)
@@ -17,7 +17,7 @@ class SpendHistoryRow(LedgerBase):
     cell: Stored[int] = define_column(primary_key=True)
     org: Stored[str]
     team: Stored[str]
-    key: Stored[str]  # the id that its key has here, or empty
+    key: Stored[str]  # the id of its key in this ledger, or empty
     user: Stored[str]
     model: Stored[str]
     provider: Stored[str]

@@ -1,7 +1,7 @@
-"""Callers: organisations, their teams and users, and their keys.
+"""Callers: organisations, their teams and users, and keys.
 
-Ids are short readable text (`search`, `acme`); a key's id is the public part of its token, and
-only an HMAC of the secret part is kept. Times are microseconds since the Unix epoch.
+Ids are short readable text (`search`, `acme`). A key's id is the public part of its token, and only
+an HMAC of the secret part is stored. Times are microseconds since the Unix epoch.
 """
 
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary
@@ -19,7 +19,7 @@ class OrganisationRow(LedgerBase):
 
 
 class TeamRow(LedgerBase):
-    """`residency` and `isolation` bind every key of the team; keys may only tighten them."""
+    """A team. `residency` and `isolation` bind all its keys; a key may only be stricter."""
 
     __tablename__ = "teams"
 
@@ -41,11 +41,11 @@ class UserRow(LedgerBase):
 
 
 class KeyRow(LedgerBase):
-    """`line`: the first of the keys that this one follows by rotation; None: itself.
+    """A key. `line` is the first key of its line of rotations; null if it is the first.
 
-    A key that a member made for itself names who did: `makers`, the lines of the keys that made it,
-    the first one first, and `member`, the person. `counts_on`: other keys whose budgets and limits
-    bind it, too.
+    A key that a person or key made names its makers: `makers` are the lines of the keys, first
+    maker first, and `member` is the person. `counts_on` are other keys whose budgets and limits
+    also bind it.
     """
 
     __tablename__ = "keys"
@@ -56,7 +56,7 @@ class KeyRow(LedgerBase):
     org_id: Stored[str] = define_column(ForeignKey("organisations.id"))
     team_id: Stored[str] = define_column(ForeignKey("teams.id"), index=True)
     user_id: Stored[str | None] = define_column(ForeignKey("users.id"))
-    scopes: Stored[list[str]] = define_column(Json)  # what the key may do: inference, admin, ...
+    scopes: Stored[list[str]] = define_column(Json)  # permissions: inference, admin, ...
     models: Stored[list[str] | None] = define_column(Json)  # None: every model
     residency: Stored[str] = define_column(default="any")
     tags: Stored[dict[str, str] | None] = define_column(Json)
@@ -70,7 +70,7 @@ class KeyRow(LedgerBase):
 
 
 class KeyChangeRow(LedgerBase):
-    """A change of a key and its author; `ends_us`: when it gives way to its `successor`."""
+    """A change of a key and its author. `ends_us` is when its `successor` replaces it."""
 
     __tablename__ = "key_changes"
     __table_args__ = (Index(None, "key_id", "seq"),)
@@ -86,9 +86,9 @@ class KeyChangeRow(LedgerBase):
 
 
 class MetaRow(LedgerBase):
-    """Named numbers: `key_generation` rises with every change to keys, teams or users.
+    """Named numbers. `key_generation` rises with every change to keys, teams or users.
 
-    `pepper_fingerprint` tells whose pepper the keys are hashed with.
+    `pepper_fingerprint` identifies the pepper that keys are hashed with.
     """
 
     __tablename__ = "meta"
@@ -98,7 +98,7 @@ class MetaRow(LedgerBase):
 
 
 class SubmissionRow(LedgerBase):
-    """An `Idempotency-Key` of a key, and the request that it stands for until it expires."""
+    """A key's `Idempotency-Key`, and the request that it stands for until it expires."""
 
     __tablename__ = "submissions"
 
@@ -110,10 +110,10 @@ class SubmissionRow(LedgerBase):
 
 
 class KeptAnswerRow(LedgerBase):
-    """The answer to a submission's request, sealed by the gateway's secret."""
+    """The answer of a request with an `Idempotency-Key`, encrypted with the gateway's secret."""
 
     __tablename__ = "kept_answers"
-    __table_args__ = (Index(None, "expires_us", "size"),)  # the sum of sizes reads no answer
+    __table_args__ = (Index(None, "expires_us", "size"),)  # sums sizes without reading answers
 
     key_id: Stored[str] = define_column(primary_key=True)
     name: Stored[str] = define_column(primary_key=True)

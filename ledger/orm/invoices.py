@@ -1,4 +1,4 @@
-"""Invoices as they were imported, and what was decided about them."""
+"""Imported invoices, and decisions about them."""
 
 from datetime import date
 
@@ -9,7 +9,7 @@ from ledger.orm.types import Serial, WideInteger
 
 
 class InvoiceRow(LedgerBase):
-    """One imported file. `party` is whom it is from: `provider:NAME`, or `gpu:POOL`."""
+    """One imported file. `party` is its issuer: `provider:NAME`, or `gpu:POOL`."""
 
     __tablename__ = "invoices"
 
@@ -26,11 +26,11 @@ class InvoiceRow(LedgerBase):
     imported_by: Stored[str]
     posted_us: Stored[int | None] = define_column(BigInteger)
     posted_by: Stored[str | None]
-    utc_offset_min: Stored[int | None]  # by which its days are ahead of UTC's
+    utc_offset_min: Stored[int | None]  # minutes by which its days are ahead of UTC
 
 
 class InvoiceItemRow(LedgerBase):
-    """One line of an invoice: a day of an item."""
+    """One line of an invoice: one item on one day."""
 
     __tablename__ = "invoice_items"
     __table_args__ = (Index(None, "invoice_id", "day"),)
@@ -43,6 +43,6 @@ class InvoiceItemRow(LedgerBase):
     amount_pusd: Stored[int] = define_column(BigInteger)
     quantity: Stored[str | None]  # decimal text
     unit: Stored[str | None]
-    # Which charge of the file it is a share of; null: its format has none for several days, or it
-    # was imported by an earlier release.
+    # The number of its charge in the file; null if the format has no charges for several days, or
+    # an earlier release imported it.
     charge: Stored[int | None] = define_column(BigInteger)

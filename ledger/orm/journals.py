@@ -1,4 +1,4 @@
-"""Findings in a host's journals: where rows may lack, until somebody acknowledges it."""
+"""Findings in a host's journals: places where rows may be missing, until acknowledged."""
 
 from sqlalchemy import BigInteger, UniqueConstraint
 
@@ -7,11 +7,11 @@ from ledger.orm.types import Serial, WideInteger
 
 
 class JournalFindingRow(LedgerBase):
-    """A place in a journal where something is damaged or missing. Rows are never changed.
+    """A place in a journal where data is damaged or missing. Rows are never changed.
 
-    `after` is the last sequence number before it. `missing` counts the numbers that lack, null:
-    not known. `at_most_pusd` bounds what rows that lack can have cost, null: not known.
-    `budgets_pusd` bounds the part of it that counts on hard budgets.
+    `after` is the last sequence number before it. `missing` is the number of missing records, null
+    if unknown. `at_most_pusd` is the maximum cost of missing rows, null if unknown. `budgets_pusd`
+    is the maximum part of it that counts on hard budgets.
     """
 
     __tablename__ = "journal_findings"

@@ -1,4 +1,4 @@
-"""Hardware to buy or rent, from the gateway's catalogue, also without own GPUs."""
+"""GPUs to buy or rent, from the gateway's catalogue. Also filled without own GPUs."""
 
 from datetime import date
 
@@ -9,15 +9,15 @@ from ledger.orm.types import Json
 
 
 class GpuTypeRow(LedgerBase):
-    """One kind of GPU; public prices are per hour, `None` where none was seen: never 0.
+    """One kind of GPU. Public prices are per hour, null if none was found, never 0.
 
-    `serving`: what was measured on it (`market.MeasuredThroughput`), one document each.
+    `serving` has one document per measurement (`market.MeasuredThroughput`).
     """
 
     __tablename__ = "gpu_types"
 
     name: Stored[str] = define_column(primary_key=True)
-    place: Stored[int]  # in the catalogue's order
+    place: Stored[int]  # position in the catalogue
     vendor: Stored[str]
     memory_gib: Stored[int]
     bandwidth_bytes_s: Stored[int] = define_column(BigInteger)

@@ -1,4 +1,4 @@
-"""Policies, what operators hold over them, and what people enter; no entry is ever edited."""
+"""Policies, operators' overrides, and people's entries. Rows are never edited."""
 
 from sqlalchemy import BigInteger, Index, Text
 
@@ -7,7 +7,7 @@ from ledger.orm.types import Json, Serial
 
 
 class PolicySetRow(LedgerBase):
-    """`document`: the policies as YAML; None: from then on those of the configuration file."""
+    """A policy set. `document` is YAML; null restores the configuration file's policies."""
 
     __tablename__ = "policy_sets"
 
@@ -19,7 +19,7 @@ class PolicySetRow(LedgerBase):
 
 
 class OverrideRow(LedgerBase):
-    """`until_us`: when it is over by itself; None: when another entry of its subject says so."""
+    """An override. It ends at `until_us`, or, if null, with the next entry of its subject."""
 
     __tablename__ = "overrides"
 
@@ -33,7 +33,7 @@ class OverrideRow(LedgerBase):
 
 
 class ManualEntryRow(LedgerBase):
-    """An entry of a person; `from_us`: its first instant. `says` of None withdraws it."""
+    """A person's entry, in force from `from_us` on. A null `says` withdraws the entry."""
 
     __tablename__ = "entered"
     __table_args__ = (Index(None, "subject", "number"),)

@@ -1,7 +1,7 @@
-"""Limits of a minute that several hosts share: who is alive, and which part of each limit is whose.
+"""Per-minute limits that several hosts share: live hosts, and their shares of each limit.
 
-State of work under way. A host lets in no more than its part, and the parts of a limit never add
-up to more than it; what was let in stands in each host's own file, not here.
+This is the state of running work. A host admits at most its share, and the shares never exceed the
+limit. Admissions themselves are in each host's own file.
 """
 
 from sqlalchemy import BigInteger, Index
@@ -11,7 +11,7 @@ from ledger.orm.partial_index import partial_index
 
 
 class RateHostRow(LedgerBase):
-    """`holder` is the host's file of rates, by its id; the stamp is the database's clock."""
+    """A host. `holder` is the id of its rates file; `renewed_us` is the database's time."""
 
     __tablename__ = "rate_hosts"
 
@@ -21,7 +21,7 @@ class RateHostRow(LedgerBase):
 
 
 class RateAccountRow(LedgerBase):
-    """One row a limit that anybody has a part of: it is locked while parts of it change."""
+    """A limit that has shares. This row is locked while its shares change."""
 
     __tablename__ = "rate_accounts"
 
@@ -29,10 +29,10 @@ class RateAccountRow(LedgerBase):
 
 
 class RatePartRow(LedgerBase):
-    """Requests and tokens of any 60 s that a host may let in, under limits as it knows them.
+    """Requests and tokens that a host may admit in any 60 s, under the limits it knows.
 
-    `kept_...`: of that, what it goes on with when it cannot renew its lease. `wanted_...`: what it
-    misses, since `wanted_us`; null: nothing.
+    `kept_...` is the part that it keeps if it cannot renew its lease. `wanted_...` is what it lacks
+    since `wanted_us`, null if nothing.
     """
 
     __tablename__ = "rate_parts"

@@ -1,7 +1,8 @@
-"""Registers of the books as a chained log: contracts, price imports, policies, keys.
+"""The audit log as a hash chain: contracts, price imports, policies, keys.
 
-Rows of these tables are added and never edited, but for a key's revocation. Each is entered here
-once, some seconds after its commit, and so is the revocation. See `registers`.
+Rows of the audited tables are added and never edited, except for a key's revocation. Each row is
+entered here once, some seconds after its commit, and so is a revocation. See
+`ledger/seals/audit_log.py`.
 """
 
 from sqlalchemy import BigInteger, LargeBinary, UniqueConstraint
@@ -11,9 +12,10 @@ from ledger.orm.types import Json
 
 
 class RegisterEntryRow(LedgerBase):
-    """`said`: the row without secrets; `leaf`: the hash of all of it; `chain`: of all until here.
+    """An entry of the audit log. `said` is the audited row without secrets.
 
-    `before` is the entry that this one follows for the same subject (a pool's contract before).
+    `leaf` is the hash of the entry, `chain` the hash up to this entry. `before` is the previous
+    entry of the same subject, such as a pool's previous contract.
     """
 
     __tablename__ = "register_entries"
@@ -24,7 +26,7 @@ class RegisterEntryRow(LedgerBase):
     register: Stored[str]  # the table
     row: Stored[str]  # its key
     event: Stored[str]  # made | revoked
-    actor: Stored[str | None]  # None: nobody wrote who
+    actor: Stored[str | None]  # null: unknown
     before: Stored[int | None] = define_column(BigInteger)
     said: Stored[dict[str, object]] = define_column(Json)
     leaf: Stored[bytes] = define_column(LargeBinary)

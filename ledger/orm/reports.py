@@ -1,4 +1,4 @@
-"""Reports that are sent by themselves: which period's went where, and what is tried again."""
+"""Scheduled reports: the periods that were sent, their destinations, and open retries."""
 
 from sqlalchemy import BigInteger
 
@@ -6,9 +6,9 @@ from ledger.orm.base import LedgerBase, Stored, define_column
 
 
 class ReportTurnRow(LedgerBase):
-    """A period's report to one place: whoever made the row or renews it in time sends it.
+    """A period's report to one destination. The process that made or renewed the row sends it.
 
-    `told_us`: when it was taken; `None` while nobody took it.
+    `told_us` is when it was delivered, null until then.
     """
 
     __tablename__ = "report_turns"
@@ -16,6 +16,6 @@ class ReportTurnRow(LedgerBase):
     name: Stored[str] = define_column(primary_key=True)
     place: Stored[str] = define_column(primary_key=True)  # folder | webhook | mail
     start_us: Stored[int] = define_column(BigInteger, primary_key=True)
-    due_us: Stored[int] = define_column(BigInteger)  # nobody sends it before
+    due_us: Stored[int] = define_column(BigInteger)  # not sent before
     tries: Stored[int]
     told_us: Stored[int | None] = define_column(BigInteger)

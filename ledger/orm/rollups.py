@@ -1,11 +1,10 @@
-"""Attempts added up: by hour and by day, by what pages group by; written by `rollups`.
+"""Sums of attempts by hour and day, by the dimensions of pages; written by `rollups`.
 
-What an attempt was is a row of a small table (`rollup_cells`, `rollup_comparisons`,
-`rollup_loads`); the sums name it by its number, so that a month of them is read quickly. An attempt
-counts in them once it has settled and its number is at most `seq` of `RollupPositionRow`; those at
-or below it that have not, or are lost, wait in `rollup_waiting`. Money is two limbs of 10^12, each
-added up. Coarser sums (quarters of a day, weeks, days of minutes) are of days that are over: see
-`packing`.
+The dimensions are rows of small tables (`rollup_cells`, `rollup_comparisons`, `rollup_loads`). Sums
+refer to them by number, so that a month is read quickly. An attempt counts once it has settled and
+its number is at most `seq` of `RollupPositionRow`. Attempts up to that number that are open or lost
+wait in `rollup_waiting`. Money is two limbs of 10^12, each summed. Coarser sums (quarters of a day,
+weeks, days of minutes) are of past days: see `packing`.
 """
 
 from sqlalchemy import BigInteger, LargeBinary
@@ -15,7 +14,7 @@ from ledger.orm.types import Serial
 
 
 class RollupPositionRow(LedgerBase):
-    """One row. `version` changes with every commit of the sums."""
+    """The position of the sums, in a single row. `version` changes with every commit."""
 
     __tablename__ = "rollup_position"
 
@@ -25,7 +24,7 @@ class RollupPositionRow(LedgerBase):
 
 
 class RollupWaitingRow(LedgerBase):
-    """An attempt that the sums passed by: under way, or lost without evidence."""
+    """An attempt that is not in the sums yet: open, or lost without evidence."""
 
     __tablename__ = "rollup_waiting"
 
@@ -34,7 +33,7 @@ class RollupWaitingRow(LedgerBase):
 
 
 class RollupCellRow(LedgerBase):
-    """The values that attempts of a cell share; `key` is all of it as text, some is null."""
+    """The dimensions of a cell of attempts. `key` is all of them as text; some are null."""
 
     __tablename__ = "rollup_cells"
 
@@ -77,19 +76,19 @@ class RollupDayRow(_Sums, LedgerBase):
 
 
 class RollupQuarterRow(_Sums, LedgerBase):
-    """Six hours, from midnight UTC on."""
+    """Sums of six hours, from midnight UTC on."""
 
     __tablename__ = "rollup_quarters"
 
 
 class RollupWeekRow(_Sums, LedgerBase):
-    """Seven days, aligned to the epoch."""
+    """Sums of seven days, aligned to the epoch."""
 
     __tablename__ = "rollup_weeks"
 
 
 class RollupComparisonRow(LedgerBase):
-    """The values that compared attempts share, with the comparator."""
+    """The dimensions of a cell of compared attempts, with the comparator."""
 
     __tablename__ = "rollup_comparisons"
 
@@ -134,20 +133,20 @@ class RollupComparedWeekRow(_ComparedSums, LedgerBase):
 
 
 class RollupLoadRow(LedgerBase):
-    """The series of a load. `pool` answered it; `model` spilled for lack of room."""
+    """The series of a load: answered by `pool`, or spilled from `model` for lack of capacity."""
 
     __tablename__ = "rollup_loads"
 
     id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
     key: Stored[str] = define_column(unique=True)
-    team_id: Stored[str | None]  # None: everyone
+    team_id: Stored[str | None]  # null: all teams
     pool: Stored[str | None]
     model: Stored[str | None]
     kind: Stored[str]
 
 
 class RollupLoadHourRow(LedgerBase):
-    """An hour of a load, minute by minute: see `rollup.pack`."""
+    """An hour of a load by minute: see `rollup.pack`."""
 
     __tablename__ = "rollup_load_hours"
 
@@ -157,13 +156,13 @@ class RollupLoadHourRow(LedgerBase):
 
 
 class RollupLoadDayRow(LedgerBase):
-    """A day of a load, minute by minute, a column for each figure: see `minutes.pack_day`."""
+    """A day of a load by minute, with a column for each figure: see `minutes.pack_day`."""
 
     __tablename__ = "rollup_load_days"
 
     cell_id: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
     start_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
-    minutes: Stored[bytes] = define_column(LargeBinary)  # empty: every one of the day
+    minutes: Stored[bytes] = define_column(LargeBinary)  # empty: every minute of the day
     tokens: Stored[bytes] = define_column(LargeBinary)
     output_tokens: Stored[bytes] = define_column(LargeBinary)
     good_tokens: Stored[bytes] = define_column(LargeBinary)
@@ -172,18 +171,21 @@ class RollupLoadDayRow(LedgerBase):
 
 
 class RollupPackingRow(LedgerBase):
-    """One row. Coarser sums hold all days before `until_us` while `version` is the position's."""
+    """The end of coarser sums, in a single row.
+
+    They hold all days before `until_us`, as long as `version` equals the position's.
+    """
 
     __tablename__ = "rollup_packing"
 
     name: Stored[str] = define_column(primary_key=True)
     version: Stored[int] = define_column(BigInteger)
     until_us: Stored[int] = define_column(BigInteger)
-    calm: Stored[int]  # commits of the sums in a row that kept these, too
+    calm: Stored[int]  # consecutive commits of the sums that left these unchanged
 
 
 class RollupTagRow(LedgerBase):
-    """A team's attempts that carry the same tags, or none: `tags` is their column as text."""
+    """A team's attempts with equal tags, or none. `tags` is their column as text."""
 
     __tablename__ = "rollup_tags"
 
@@ -236,10 +238,10 @@ class RollupKeyDayRow(_KeySums, LedgerBase):
 
 
 class RollupTaggingRow(LedgerBase):
-    """The start of sums by tag and key; valid while `version` is the position's.
+    """The start of sums by tag and key, valid as long as `version` equals the position's.
 
-    They hold what the other sums do of attempts numbered above `since_seq`; of `from_us` or later
-    there is none below it.
+    They include attempts numbered above `since_seq` that the other sums include. No attempt up to
+    that number is of `from_us` or later.
     """
 
     __tablename__ = "rollup_tagging"

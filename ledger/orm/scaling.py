@@ -1,7 +1,7 @@
-"""Fleets that size themselves: who may act, what was planned and done, what ran, what it earned.
+"""Pools that size themselves: leases, plans, changes, instances and scores.
 
-A change is a row before anything is done; an instance is a row from the first asking on, whether
-it ever came or not. Money is pico-USD; times are microseconds since the epoch.
+A change has a row before it is made. An instance has a row from its first request on, even if it
+never appears. Money is pico-USD; times are microseconds since the epoch.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from ledger.orm.types import Json, Serial
 
 
 class FleetLeaseRow(LedgerBase):
-    """Tells who sizes a pool now. `fence` grows with each new holder, and a change names it."""
+    """The lease to size a pool. `fence` rises with each new holder, and changes record it."""
 
     __tablename__ = "fleet_leases"
 
@@ -24,18 +24,18 @@ class FleetLeaseRow(LedgerBase):
 
 
 class FleetPoolRow(LedgerBase):
-    """The memory of a pool's planner: its memory, and how far traffic was observed."""
+    """The state of a pool's planner, and the time up to which traffic was observed."""
 
     __tablename__ = "fleet_pools"
 
     pool: Stored[str] = define_column(primary_key=True)
     through_us: Stored[int] = define_column(BigInteger)
     memory: Stored[dict[str, Any]] = define_column(Json)
-    advised: Stored[list[dict[str, Any]]] = define_column(Json)  # engines that advice would have
+    advised: Stored[list[dict[str, Any]]] = define_column(Json)  # engines if advice were followed
 
 
 class FleetPlanRow(LedgerBase):
-    """One plan, kept where its number or reason is another than the one before's."""
+    """A plan, stored if its number or reason differs from the previous plan's."""
 
     __tablename__ = "fleet_plans"
     __table_args__ = (Index(None, "pool", "at_us"),)
@@ -48,14 +48,14 @@ class FleetPlanRow(LedgerBase):
     running: Stored[int]
     reason: Stored[str]
     sentence: Stored[str]
-    document: Stored[dict[str, Any]] = define_column(Json)  # forecast, alternatives, worths
+    document: Stored[dict[str, Any]] = define_column(Json)  # forecast, alternatives, values
 
 
 class FleetInstanceRow(LedgerBase):
-    """One engine from its asking to its end. `owned` is false for what no plan asked for.
+    """One engine from its request to its end. `owned` is false if no plan requested it.
 
-    `seen_us`: first listed; `ready_us`: first served; `gone_us`: no longer listed, the end of its
-    rent. `name` is what its actuator calls it.
+    `seen_us`: first listed. `ready_us`: first served. `gone_us`: no longer listed, which ends its
+    rent. `name` is its actuator's name for it.
     """
 
     __tablename__ = "fleet_instances"
@@ -72,17 +72,17 @@ class FleetInstanceRow(LedgerBase):
     asked_us: Stored[int] = define_column(BigInteger)
     seen_us: Stored[int | None] = define_column(BigInteger)
     ready_us: Stored[int | None] = define_column(BigInteger)
-    stop_us: Stored[int | None] = define_column(BigInteger)  # asked to drain
+    stop_us: Stored[int | None] = define_column(BigInteger)  # requested to drain
     told_us: Stored[int | None] = define_column(BigInteger)  # its actuator was told to stop it
     gone_us: Stored[int | None] = define_column(BigInteger)
 
 
 class FleetChangeRow(LedgerBase):
-    """One change: written before it is done, completed with how it ended.
+    """One change: written before it is made, completed with its outcome.
 
-    `expected_pusd` is what the plan expects of it over its horizon, `realised_pusd` what came of
-    it by the traffic since; it grows until `until_us`. `engines` is the place in the order of
-    engines that it adds or takes away, from 1.
+    `expected_pusd` is the saving that the plan expects over its horizon. `realised_pusd` is the
+    saving observed so far, which grows until `until_us`. `engines` is the position, from 1, of the
+    engine that it adds or removes.
     """
 
     __tablename__ = "fleet_changes"
@@ -102,12 +102,12 @@ class FleetChangeRow(LedgerBase):
     realised_pusd: Stored[int] = define_column(BigInteger, default=0)
     until_us: Stored[int] = define_column(BigInteger)
     done_us: Stored[int | None] = define_column(BigInteger)
-    outcome: Stored[str | None]  # done | failed; null while it is open or was advice only
+    outcome: Stored[str | None]  # done | failed; null while open, and for advice
     detail: Stored[str | None]
 
 
 class FleetHourRow(LedgerBase):
-    """An hour's score: what ran, what was advised, and API dollars by number of engines."""
+    """An hour's score: what ran, what was advised, and API cost by number of engines."""
 
     __tablename__ = "fleet_hours"
 

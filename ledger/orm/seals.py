@@ -1,7 +1,7 @@
-"""The seals over the books: each covers what came since the one before, and all that was before.
+"""Seals over the ledger: each covers the rows since the last seal, and all seals before.
 
-Written by `sealer` after the commit of what they cover, never with it; `ledger.verify.seals` reads
-them.
+Written by `sealer` after the covered rows were committed, in a separate transaction;
+`ledger.verify.seals` reads them.
 """
 
 from sqlalchemy import BigInteger, Index, LargeBinary
@@ -12,7 +12,7 @@ from ledger.orm.types import Json, Serial, WideInteger
 
 
 class SealRow(LedgerBase):
-    """One link. The `*_to` are the last `seq` of each table that this link looked at."""
+    """One link of the chain. `..._to` are the last `seq` of each table that it covers."""
 
     __tablename__ = "seals"
 
@@ -28,10 +28,10 @@ class SealRow(LedgerBase):
 
 
 class SealMarkRow(LedgerBase):
-    """An attempt that a link could not seal for good: it was open, or lost without evidence.
+    """An attempt that a link could not seal finally: open, or lost without evidence.
 
-    `digest` is None for an open one, else what was sealed of the lost one; `sealed_in` the link
-    that sealed it when it had settled.
+    `digest` is null for an open attempt, else the digest of the lost one. `sealed_in` is the link
+    that sealed it after its settle.
     """
 
     __tablename__ = "seal_marks"
@@ -47,7 +47,10 @@ class SealMarkRow(LedgerBase):
 
 
 class SealAnnexRow(LedgerBase):
-    """An entry of the annex: proof of what seals leave out. `kind` and `subject`: see `annex`."""
+    """An annex entry: proof of rows that seals leave out.
+
+    See `annex` for `kind` and `subject`.
+    """
 
     __tablename__ = "seal_annexes"
     __table_args__ = (Index(None, "kind", "number"),)
@@ -62,12 +65,12 @@ class SealAnnexRow(LedgerBase):
 
 
 class RetirementRow(LedgerBase):
-    """The stand-in for retired attempts of a link: their number, their sums, their hash.
+    """A retirement, which replaces attempts of a link by their number, sums and hash.
 
-    A link's attempts go in parts; the last part has `ends`. `gone` is the digest of the leaves of
-    this part, `left` that of what is left under the link after it, of which there are `left_rows`.
-    `bookings` is the digest of its `RetiredBookingRow`s; null for a part that has none, as it was
-    retired by an earlier release.
+    A link's attempts are retired in parts; the last part has `ends`. `gone` is the digest of this
+    part's leaves. `left` is the digest of the `left_rows` rows that remain under the link.
+    `bookings` is the digest of its `RetiredBookingRow`s, null for a part without any, retired by an
+    earlier release.
     """
 
     __tablename__ = "retirements"
@@ -76,9 +79,9 @@ class RetirementRow(LedgerBase):
     part: Stored[int] = define_column(primary_key=True, autoincrement=False)
     ends: Stored[bool]
     retired_us: Stored[int] = define_column(BigInteger)
-    until_us: Stored[int] = define_column(BigInteger)  # all that went was opened before
+    until_us: Stored[int] = define_column(BigInteger)  # all retired attempts were opened before
     attempts: Stored[int] = define_column(BigInteger)
-    posted: Stored[int] = define_column(BigInteger)  # of these, what had a cost
+    posted: Stored[int] = define_column(BigInteger)  # attempts with a cost
     input_tokens: Stored[int] = define_column(BigInteger)
     output_tokens: Stored[int] = define_column(BigInteger)
     engine_us: Stored[int] = define_column(BigInteger)
@@ -91,11 +94,11 @@ class RetirementRow(LedgerBase):
 
 
 class RetiredBookingRow(LedgerBase):
-    """Costs booked for a provider's retired attempts, by quarters of an hour of their settles.
+    """Booked costs of a provider's retired attempts, by quarter of an hour of their settle.
 
-    Days of bills begin at a quarter of an hour of UTC in every time zone. `sure_pusd` and
-    `uncertain_pusd` are costs (`invoices.bookings.is_uncertain`), `claimed_pusd` is what was
-    claimed beyond them. Lines of a part are added once, with it.
+    Billing days start at a quarter of an hour of UTC in every time zone. `sure_pusd` and
+    `uncertain_pusd` are costs (`invoices.bookings.is_uncertain`), `claimed_pusd` is claimed beyond
+    them. Lines of a part are added once, with the part.
     """
 
     __tablename__ = "retired_bookings"
@@ -115,7 +118,7 @@ class RetiredBookingRow(LedgerBase):
 
 
 class RetiredUseRow(LedgerBase):
-    """The use and charges of retired attempts of own engines, by the hour of settlement."""
+    """Use and charges of retired attempts on own engines, by hour of settlement."""
 
     __tablename__ = "retired_use"
 
@@ -127,7 +130,7 @@ class RetiredUseRow(LedgerBase):
 
 
 class VerificationRow(LedgerBase):
-    """The findings of one run of `ledger verify`: the first ones, and their number in `found`."""
+    """The result of one `ledger verify`: the first findings, and the total in `found`."""
 
     __tablename__ = "verifications"
 

@@ -1,8 +1,8 @@
 """Stored conversations: answers, conversations and their items, encrypted.
 
-The rows tell who owns an object, how large it is and how long it stays. What it says is `sealed`
-under a key of its own, and that key is `wrapped_key`, encrypted by the deployment's: whoever
-deletes the row destroys the key with it.
+A row states an object's owner, size and expiry. The content is `sealed` with the object's own key,
+and that key is `wrapped_key`, encrypted with the deployment's key. Deleting the row destroys the
+key.
 """
 
 from sqlalchemy import BigInteger, Index, LargeBinary, UniqueConstraint
@@ -12,10 +12,10 @@ from ledger.orm.types import Serial
 
 
 class StoredObjectRow(LedgerBase):
-    """One object of a team. `parent`: the answer that it continues, or its conversation.
+    """One object of a team. `parent` is the answer that it continues, or its conversation.
 
-    `lease_us`: until when the worker that makes it is believed to live; `cancel_us`: when somebody
-    asked for its end.
+    `lease_us` is until when its worker is assumed to be alive; `cancel_us` is when its cancellation
+    was requested.
     """
 
     __tablename__ = "stored_objects"
@@ -23,7 +23,7 @@ class StoredObjectRow(LedgerBase):
         UniqueConstraint("team_id", "id"),
         Index(None, "team_id", "kind", "seq"),
         Index(None, "team_id", "parent", "seq"),
-        Index(None, "team_id", "size"),  # `verify` adds sizes up without reading what lies there
+        Index(None, "team_id", "size"),  # `verify` sums sizes without reading the content
         Index(None, "expires_us"),
     )
 
@@ -32,8 +32,8 @@ class StoredObjectRow(LedgerBase):
     id: Stored[str]
     kind: Stored[str]  # response | chat | conversation | item
     parent: Stored[str | None]
-    residency: Stored[str]  # any | internal_only: the tightest of what it was made from
-    status: Stored[str | None]  # of a Response: queued | in_progress | completed | ...
+    residency: Stored[str]  # any | internal_only: the strictest of its sources
+    status: Stored[str | None]  # for a Response: queued | in_progress | completed | ...
     wrapped_key: Stored[bytes] = define_column(LargeBinary)
     sealed: Stored[bytes] = define_column(LargeBinary)
     size: Stored[int]  # bytes that count towards the team's limit
@@ -44,7 +44,7 @@ class StoredObjectRow(LedgerBase):
 
 
 class StoredBytesRow(LedgerBase):
-    """The size of a team's stored objects; a change locks this row first."""
+    """The size of a team's stored objects. A change locks this row first."""
 
     __tablename__ = "stored_bytes"
 

@@ -1,6 +1,6 @@
 """Every table of the ledger in one namespace: `from ledger.orm import tables as orm`.
 
-The definitions stand by subject in `ledger/orm/`. Importing this module registers all of them on
+The definitions are in `ledger/orm/`, by subject. Importing this module registers all of them on
 `LedgerBase.metadata`, which the migrations are compared with.
 """
 

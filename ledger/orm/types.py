@@ -1,11 +1,10 @@
 """Column types that tables of the ledger share.
 
-Money in a row is BIGINT pico-USD (one row ends at 9.2 million USD). What adds rows up is wider:
-`WideInteger` is NUMERIC(38) on PostgreSQL and decimal text on SQLite, a Python `int` on both;
-SQLite's
-own arithmetic must not touch it, so totals are read, added in Python and written under a lock.
-`exact_sum(column)` sums BIGINT money to a Python `int` on both databases; SQLite's `SUM` would
-overflow, so it adds two limbs there. Never order by an `exact_sum` on SQLite: it is text.
+Money in a row is BIGINT pico-USD (up to 9.2 million USD). Totals are wider: `WideInteger` is
+NUMERIC(38) on PostgreSQL and decimal text on SQLite, and a Python `int` on both. SQLite must not
+calculate with it, so totals are read, added in Python and written under a lock. `exact_sum(column)`
+sums BIGINT money to a Python `int` on both databases; SQLite's `SUM` would overflow, so it sums two
+limbs there. Never order by an `exact_sum` on SQLite, where it is text.
 """
 
 from typing import Any
@@ -59,7 +58,7 @@ class _Limbs(TypeDecorator[int]):
 
 
 class exact_sum(FunctionElement[int]):  # noqa: N801  (reads as the SQL function it compiles to)
-    """Sum of one BIGINT expression as a Python `int`; 0 over no rows."""
+    """The sum of one BIGINT expression as a Python `int`; 0 over no rows."""
 
     type = _Limbs()
     inherit_cache = True

@@ -1,1 +1,1 @@
-"""Token prices: where they come from, which one counts, what an import changes."""
+"""Token prices: their sources, the price in force, and the effects of an import."""

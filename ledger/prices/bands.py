@@ -1,10 +1,11 @@
-"""Prices that cannot well be: typed per 1K tokens or per token where one million is meant.
+"""Detection of implausible prices, such as USD per 1K tokens entered as USD per million.
 
-A price is held against what is known of its name, the first of these that knows the kind: other
-books, the version before it in its own, other hosts of the same model, and what any model costs.
-Own figures are off from 10 times more or less, other hosts' from 30: of 480 models that LiteLLM's
-map prices at several hosts the widest stand 33 times apart. A factor of about 1,000 or 1,000,000
-is named as the unit that it looks like. A doubt blocks nothing: whoever approves reads it.
+Each price is compared with the first of these sources that states its kind: other books, the
+previous version in its own book, other hosts of the same model, and the range of all models. The
+tolerated factor is 10 for other books and versions, and 30 for other hosts: of 480 models that
+LiteLLM's map prices at several hosts, the widest spread is a factor of 33. A factor near 1,000 or
+1,000,000 is reported with the unit that it suggests. A doubt blocks nothing: it is shown for
+approval.
 """
 
 import re
@@ -19,8 +20,8 @@ from ledger.prices.rates import KINDS, STANDARD, PriceTerms, is_unlisted
 
 SAME_NAME_TIMES = 10
 OTHER_HOST_TIMES = 30
-NEAR = 3  # a discount or a dearer host moves a wrong unit's factor by no more
-# What any model costs, pico-USD per token. In the map of October 2026 some five of 3,321 are out.
+NEAR = 3  # a discount or a more expensive host changes a wrong unit's factor by at most this
+# Range of all models, pico-USD per token. About 5 of 3,321 in the map of October 2026 are outside.
 USUAL = {"input": (4_000, 150_000_000), "output": (10_000, 600_000_000)}
 _OTHER_UNITS = {
     **{kind.price: kind.unit.mistaken for kind in PER_UNIT},
@@ -35,7 +36,7 @@ Stated = dict[Place, int]
 
 @dataclass(frozen=True, slots=True)
 class _KnownPrices:
-    """The range that a source states, its name, and the factor beyond which a price is doubted."""
+    """A price range of one source, and the factor beyond which a price is doubted."""
 
     low: int
     high: int
@@ -44,7 +45,7 @@ class _KnownPrices:
 
 
 class PriceBands:
-    """The plausible range of each price at one time, to compare other prices with."""
+    """Plausible price range of each model at one time, used to flag outliers."""
 
     def __init__(self, book: PriceBook, at_us: int) -> None:
         self._book = book
@@ -54,7 +55,7 @@ class PriceBands:
                 self._hosts.setdefault(_model(price.name), []).append(price)
 
     def doubt(self, price: Price) -> str | None:
-        """Return a sentence on what looks wrong about a price, or `None`."""
+        """Return a sentence that describes what is implausible about a price, or `None`."""
         if price.withdrawn or price.simulated:
             return None
         found: dict[tuple[str, str], tuple[list[str], str]] = {}
@@ -75,7 +76,7 @@ class PriceBands:
         return "; ".join(lines) or None
 
     def _known_prices(self, price: Price, place: Place) -> Iterator[_KnownPrices]:
-        """Yield the ranges to compare a price of one kind with, the best source first."""
+        """Yield the ranges to compare one kind's price with, most reliable source first."""
         books = self._book.books_of(price.name)
         others = [
             max(versions, key=lambda version: version.version) for versions in books
@@ -95,8 +96,8 @@ class PriceBands:
 
 
 def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_KnownPrices]:
-    """Yield the range that these prices state of a kind, if any of them charges for it."""
-    if times == OTHER_HOST_TIMES:  # a cached read that one host discounts is full price elsewhere
+    """Yield the range that these prices state for a kind, if any of them charges for it."""
+    if times == OTHER_HOST_TIMES:  # a host may charge the full price for what another discounts
         prices = [price for price in prices if not _follows(price.terms, place)]
     found = [(value, price) for price in prices if (value := _value(price.terms, place))]
     if not found:
@@ -112,9 +113,10 @@ def _range(prices: Sequence[Price], place: Place, times: int) -> Iterator[_Known
 
 
 def _before(books: Iterable[Sequence[Price]], price: Price) -> list[Price]:
-    """Return the version before, unless this one goes back to the terms of an older one.
+    """Return the previous version as a list of one, or an empty list.
 
-    Then what came between is the odd one, and it was told when it was stored.
+    The list is empty if this price restores an older version's terms: then the version in between
+    was the outlier, and was flagged when it was stored.
     """
     own = next((versions for versions in books if versions[0].book == price.book), ())
     older = sorted(
@@ -138,7 +140,7 @@ def _off(place: Place, value: int, known: _KnownPrices) -> tuple[str, str] | Non
     figures = f"{_usd(place, value)} for {_usd(place, known.low)}"
     if known.high != known.low:
         figures += f" to {_usd(place, known.high)}"
-    if not value:  # some hosts of a model give it away, and embeddings have no output
+    if not value:  # some hosts of a model are free, and embeddings have no output
         return ("free, unlike", figures) if known.times == SAME_NAME_TIMES else None
     less = value < known.low
     nearest = known.low if less else known.high
@@ -153,7 +155,11 @@ def _off(place: Place, value: int, known: _KnownPrices) -> tuple[str, str] | Non
 
 
 def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
-    """The unit that a factor looks like. Of what any model costs a factor says only so much."""
+    """Return the unit that a factor suggests, or `None`.
+
+    With `exact`, the factor must be near the unit's. Otherwise the next larger unit's factor
+    counts.
+    """
     for factor, unit in _OTHER_UNITS.get(place[2], TOKEN.mistaken):
         if ratio <= (factor * NEAR if exact else factor) and (not exact or ratio * NEAR >= factor):
             return unit
@@ -161,7 +167,7 @@ def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
 
 
 def _stated_amounts(terms: PriceTerms) -> Stated:
-    """Return every amount that a price states, but its surcharge."""
+    """Return every amount that a price states, except its surcharge."""
     found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
     for schedule in terms.schedules:
         found |= {
@@ -175,13 +181,16 @@ def _stated_amounts(terms: PriceTerms) -> Stated:
 
 
 def _value(terms: PriceTerms, place: Place) -> int:
-    """Return the price of a place; the standard rate if the tier or step is not listed."""
+    """Return the price at a place, or the standard rate if its tier or step is not listed."""
     kind = place[2]
     return int(getattr(_rates(terms, place) if kind in KINDS else terms, kind))
 
 
 def _follows(terms: PriceTerms, place: Place) -> bool:
-    """Kinds that cost what another does, and free ones but for input and output."""
+    """Return whether a kind takes another kind's rate, or is free.
+
+    A free input or output does not count.
+    """
     kind = place[2]
     if kind not in KINDS:
         return False
@@ -203,18 +212,18 @@ def _place_text(place: Place) -> str:
 
 
 def _usd(place: Place, pusd: int) -> str:
-    """Return USD per million tokens, or per what else is priced."""
+    """Return USD per million tokens, or per unit for prices of other units, as text."""
     usd = pusd_to_usd(pusd * _PER_MILLION if place[2] in KINDS else pusd)
     text = f"{usd:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _round(ratio: Fraction) -> str:
-    """Two digits say enough."""
+    """Return the ratio rounded to two significant digits, as text."""
     scale = 10 ** max(0, len(str(int(ratio))) - 2)
     return f"{int(ratio / scale + Fraction(1, 2)) * scale:,}"
 
 
 def _model(name: str) -> str:
-    """Return a model's own name at whichever host: `meta-llama/Llama-3.3-70B` of any provider."""
+    """Return a model's name without provider, region and snapshot, in lower case."""
     return _SNAPSHOT.sub("", name.partition("#")[0].rpartition("/")[2].lower())

@@ -1,10 +1,10 @@
-"""The price book: which version of which price counts for a name at an instant.
+"""The price book: finds the price version that is in force for a name at a given time.
 
-`find` tries the exact name, then the alias that a price file declares, then, in this order, the
-name without its region (`openai/gpt-5.5#eu`: no surcharge is listed, so the base price counts), in
-any case, and without its snapshot suffix (`-2026-03-17`, `-20260317`, `-latest`). Nothing else
-is guessed: an unknown name is unpriced (`None`), never free. Costs are computed in `rates`, whose
-names this module passes on.
+`find` tries the exact name, then the alias from a price file, then, in this order: the name without
+its region (`openai/gpt-5.5#eu`: no surcharge is listed, so the base price applies), the name in any
+case, and the name without its snapshot suffix (`-2026-03-17`, `-20260317`, `-latest`). Any other
+name is unpriced (`None`), never free. Costs are computed in `rates`; this module exports its names
+as well.
 """
 
 from bisect import bisect_right
@@ -68,14 +68,17 @@ __all__ = [
     "units_bound_pusd",
 ]
 
-MARKET_RANK = 0  # price lists of the market; files that are configured count from 1
+MARKET_RANK = 0  # the rank of market price lists; configured files have ranks from 1
 BATCH: Final = "batch"  # the tier of a batch's rates
-_SAME_TIER = {"fast": "priority"}  # OpenAI's newer word for it
+_SAME_TIER = {"fast": "priority"}  # OpenAI's newer name of the tier
 _STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard", "standard_only"})
 
 
 class PriceBook:
-    """Immutable: a reload builds another. Refuses prices that fail their dry run, all at once."""
+    """Immutable book of all price versions. A reload builds a new one.
+
+    Raises `PriceError` with every price that fails `check`.
+    """
 
     __slots__ = ("_aliases", "_any_case", "_by_name", "_by_version", "_edges_us")
 
@@ -117,21 +120,20 @@ class PriceBook:
         return None
 
     def unchanged_span_us(self, at_us: int) -> tuple[int, int]:
-        """Return the span in which every `find` answers as at this instant, in microseconds."""
+        """Return start and end, in microseconds, of the span in which no price changes."""
         edges_us, place = self._edges_us, bisect_right(self._edges_us, at_us)
         since_us = edges_us[place - 1] if place else -BIGINT_LIMIT
         return since_us, edges_us[place] if place < len(edges_us) else BIGINT_LIMIT
 
     def version(self, version: int) -> Price | None:
-        """Return a version by its number, for audits and settles."""
+        """Return a version by its number, for audits and settles; `None` if it is unknown."""
         return self._by_version.get(version)
 
     def unread_terms(self, price: Price, at_us: int) -> tuple[str, ...]:
-        """Names of charges that the price does not say, though a list of the market has them.
+        """Return charges in the market list of the same name that the price does not state.
 
-        The price of a file or a person is of what it states; of the rest the market's list of the
-        same name speaks, until `complete` says that there is no rest. How many searches a request
-        may make is no charge: `complete` does not say it.
+        A price from a file or a person covers only the charges that it states, unless `complete` is
+        set. The maximum number of searches is a limit, so it is reported even then.
         """
         terms = price.terms
         return unread_terms.missing_limits(
@@ -161,29 +163,29 @@ class PriceBook:
 
     @property
     def newest_version(self) -> int:
-        """Return the number of the version that was stored last; 0 in an empty book."""
+        """Return the number of the version stored last, 0 in an empty book."""
         return max(self._by_version, default=0)
 
     def with_prices(self, prices: Iterable[Price]) -> "PriceBook":
-        """Return the book with these versions beside its own."""
+        """Return a copy of the book with these versions added."""
         return PriceBook([*self._by_version.values(), *prices], self._aliases)
 
     def books_of(self, name: str) -> tuple[tuple[Price, ...], ...]:
-        """Return every version of exactly this name: by book, each by time."""
+        """Return every version of exactly this name, grouped by book and ordered by time."""
         return self._by_name.get(name, ())
 
     def names(self) -> list[str]:
         return sorted(self._by_name)
 
     def prices_in_force(self, at_us: int) -> Iterator[Price]:
-        """Yield every name's price at an instant, by name."""
+        """Yield the price in force of each name, ordered by name."""
         for name in sorted(self._by_name):
             found = self._in_force(name, at_us)
             if found is not None:
                 yield found
 
     def _in_force(self, name: str, at_us: int) -> Price | None:
-        """Return the price in force: of the books with the name, by rank, then by storing order."""
+        """Return the price in force: highest rank first, then the version stored last."""
         standing = (last_at(versions, at_us) for versions in self._by_name.get(name, ()))
         found = [price for price in standing if price is not None and is_open(price, at_us)]
         return max(found, key=_precedence, default=None)
@@ -200,15 +202,15 @@ class PriceBook:
 
 
 def tier_of(service_tier: str | None) -> str:
-    """Return the tier that a response's `service_tier` names, in the price book's words."""
+    """Return the price book's name of the tier in a response's `service_tier`."""
     word = (service_tier or "").lower()
     return STANDARD if word in _STANDARD_WORDS else _SAME_TIER.get(word, word)
 
 
 def lists_tier(price: Price, tier: str) -> bool:
-    """Return whether the price has rates of this service tier of a request.
+    """Return whether the price has rates for this service tier of a request.
 
-    A batch is no tier of a request: whoever asks for it is served, and charged, as usual.
+    Batch rates do not apply: a request that names `batch` is served and charged at standard rates.
     """
     if tier in (STANDARD, BATCH):
         return tier == STANDARD
@@ -216,9 +218,9 @@ def lists_tier(price: Price, tier: str) -> bool:
 
 
 def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) -> tuple[int, bool]:
-    """Return the cost in the tier that an answer names, and whether the price lists that tier.
+    """Return the cost in the response's tier, and whether the price lists that tier.
 
-    A tier without rates is booked at the standard ones: money was owed, and the row is flagged.
+    A tier without rates is charged at the standard rates, and the row is flagged.
     """
     tier = tier_of(service_tier)
     try:
@@ -235,11 +237,11 @@ def dearest_usage(
     tier: str | None = None,
     is_prompt_told: bool = False,
 ) -> tuple[TokenCounts, str | None]:
-    """Return so much input and output as the kinds, and the tier, in which they cost most.
+    """Return the usage in the kinds and the tier that make it cost most, and that tier.
 
-    A hold is made of those, as an answer may be of any kind and tier until it tells. `tier` is the
-    one that it named; of an answer that named none, None is returned where that is the standard
-    one. `is_prompt_told`: the kinds of the prompt are as they were told.
+    Holds use this upper bound, because kinds and tier are unknown until the response states them.
+    `tier` is the tier that the response named, if any; otherwise all tiers compete, and a result of
+    `None` is the standard one. With `is_prompt_told`, the prompt's kinds are kept as reported.
     """
     named = {schedule.tier for schedule in price.terms.schedules} - {STANDARD}
     tiers = [None, *sorted(named)] if tier is None else [tier]
@@ -250,7 +252,7 @@ def dearest_usage(
 def _dearest_kinds(
     tokens: TokenCounts, price: Price, media: ReachableMedia, tier: str | None, told: bool
 ) -> TokenCounts:
-    """Return the dearest kinds in one tier. One rate holds for all tokens of a kind."""
+    """Return all prompt and all output tokens in their most expensive kind of one tier."""
     prompt = tokens.whole_prompt
     try:
         rates = rates_for(price, tier_of(tier), prompt)
@@ -272,7 +274,7 @@ def _dearest_kinds(
 
 
 def check(price: Price) -> list[str]:
-    """Return a dry run at load: faults as sentences, none for a price that can be used."""
+    """Return the faults of a price as sentences, empty for a price that can be used."""
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
     faults += _check_terms(price.terms)
     until = price.effective_until_us
@@ -283,7 +285,7 @@ def check(price: Price) -> list[str]:
 
 @lru_cache(maxsize=2048)
 def _check_terms(terms: PriceTerms) -> tuple[str, ...]:
-    """Return the faults of the terms. Of 3,300 bundled names many share them."""
+    """Return the faults of the terms. Cached: many of the 3,300 bundled names share terms."""
     faults = []
     every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
@@ -315,13 +317,13 @@ def _check_terms(terms: PriceTerms) -> tuple[str, ...]:
 
 
 def last_at(versions: Sequence[Price], at_us: int) -> Price | None:
-    """Return the version of one book, in order of time, that is valid at an instant."""
+    """Return the version of one book in force at a time. `versions` must be ordered by time."""
     place = bisect_right(versions, at_us, key=_since_us)
     return versions[place - 1] if place else None
 
 
 def is_open(price: Price, at_us: int) -> bool:
-    """Return whether a standing version counts: it is neither withdrawn nor at its end."""
+    """Return whether a version counts at a time: not withdrawn and before its end."""
     until_us = price.effective_until_us
     return not price.withdrawn and (until_us is None or at_us < until_us)
 

@@ -1,8 +1,8 @@
-"""The bundled prices: LiteLLM's packaged map, read as a file, never by importing LiteLLM.
+"""The bundled prices: LiteLLM's packaged price map, read without importing LiteLLM.
 
 Names become `provider/model`: the map prefixes keys only sometimes, and a prefixed key wins over a
-bare one. Regional surcharges become rows of their own (`openai/gpt-5.5#eu`). Rows without a price
-per token are refused and listed. Price files (`files`) come on top; `diff` says what an import
+bare one. Regional surcharges become separate rows (`openai/gpt-5.5#eu`). Rows without a price are
+refused and listed. Price files (`files`) override these prices; `diff` computes what an import
 would store.
 """
 
@@ -56,7 +56,7 @@ __all__ = [
 
 BOOK = "litellm"
 MAP_FILE = "model_prices_and_context_window_backup.json"
-# Upload date of the pinned release on the package index: the day its prices were last stated.
+# Upload date of the pinned release on the package index: its prices were stated by that day.
 RELEASE_DATES = {"1.106.2": "2026-10-21"}
 MODES = frozenset(
     {
@@ -86,7 +86,7 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class PriceRemark:
-    """Something about a row of the map that a person may want to know."""
+    """A note about a row of the price map, for a person to read."""
 
     name: str
     text: str
@@ -94,21 +94,24 @@ class PriceRemark:
 
 @dataclass(frozen=True, slots=True)
 class PriceSeed:
-    """Prices of a map. `refused` rows have none; of rows that contradict the first counts."""
+    """Drafts and refused rows of a price map.
+
+    If two rows contradict each other, the first counts. `refused` rows have no price.
+    """
 
     drafts: tuple[PriceDraft, ...]
     refused: tuple[PriceRemark, ...]
 
 
 class BundledMap(NamedTuple):
-    """The installed map: its text, and the ISO day that speaks for it, if it is known."""
+    """The text of the installed map and the ISO day on which its prices were stated, if known."""
 
     text: str
     source_date: str | None
 
 
 def bundled_map() -> BundledMap:
-    """Return the map of the installed package. Raises `PriceError` where there is none."""
+    """Return the installed package's map. Raises `PriceError` if LiteLLM is not installed."""
     spec = find_spec("litellm")  # finds a top-level package without importing it
     if spec is None or not spec.submodule_search_locations:
         raise PriceError("the package `litellm`, whose price map is the seed, is not installed")
@@ -123,12 +126,15 @@ def bundled_seed() -> PriceSeed:
 
 @functools.lru_cache(maxsize=1)
 def seed_of(bundled: BundledMap) -> PriceSeed:
-    """Return the map's seed. A first start of `serve` needs it twice, at 0.2 s of CPU each."""
+    """Return the map's seed. Cached, because a first start of `serve` reads it twice.
+
+    One reading takes 0.2 s of CPU.
+    """
     return seed_from_map(bundled.text, source_date=bundled.source_date)
 
 
 def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
-    """Return drafts of every row that is priced per token, and which have no price."""
+    """Return drafts of every row that has a price, and remarks on the rows that have none."""
     refused: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
     forms: dict[str, dict[str, tuple[int, Row]]] = {}
@@ -149,7 +155,7 @@ def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
 
 
 def _add_form(forms: dict[str, dict[str, tuple[int, Row]]], key: str, row: Row) -> bool:
-    """Keep a row that prices one form of a model's pictures; whether it does."""
+    """Store a row that prices one form of a model's pictures. Return whether it was one."""
     provider = str(row["litellm_provider"])
     found = split_key(key.removeprefix(f"{provider}/")) if row["mode"] == PICTURES else None
     if found is None:
@@ -167,7 +173,10 @@ def _with_forms(
     listed: Mapping[str, tuple[int, Row]],
     source_date: str | None,
 ) -> PriceDraft:
-    """Return a model's price with those of its pictures' forms; any other form is the dearest."""
+    """Return a model's price with the prices of its picture forms.
+
+    A form that is not listed costs what the most expensive listed one does.
+    """
     dearest = max(pusd for pusd, _ in listed.values())
     if draft is None:
         row = next(iter(listed.values()))[1]
@@ -185,7 +194,7 @@ def _with_forms(
 
 
 def normalised(key: str, provider: str) -> str:
-    """Return `provider/model` for a key of the map and the provider that the map names."""
+    """Return `provider/model` for a key of the map and the provider that its row names."""
     provider = _PROVIDERS.get(provider, provider)
     if provider.startswith("vertex_ai-"):
         provider = "vertex_ai"
@@ -220,7 +229,10 @@ def _drafts(
 
 
 def _uplifts(row: Row) -> Iterator[tuple[str, Decimal]]:
-    """Yield regions with a surcharge: a suffix of the field, `regional`, or Anthropic's `us`."""
+    """Yield regions with a surcharge and its factor.
+
+    The region is the field's suffix, `regional`, or Anthropic's `us`.
+    """
     for field, factor in row.items():
         region = uplifted_region(field)
         if region is not None and isinstance(factor, Decimal) and factor > 1:

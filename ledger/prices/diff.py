@@ -1,7 +1,7 @@
-"""The changes that an import would make, for approval: each price of a name, old and new.
+"""A plan of the changes that a price import would make, for approval.
 
-`planned` compares a source with the stored versions and answers with the rows to store and what
-each does to the price in force; what the source states as it stands makes no row. Pure.
+`planned` compares a source with the stored versions. It returns the rows to store and what each row
+does to the price in force. Prices that are stored unchanged make no row. This module does no I/O.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,11 +18,11 @@ Place = tuple[str, int, str]  # tier, above tokens, kind
 
 
 class PriceStatus(StrEnum):
-    """The effect of a row on the price in force, or that the source no longer has its name.
+    """The effect of a row on the price in force.
 
-    `RESTATED`: the same amounts from elsewhere; `SHADOWED`: another book's price stays in force;
-    `REMOVED`: its price ends; `DROPPED`: a market's list has it no more, and its price stays,
-    because the model may still be served.
+    `RESTATED`: the same amounts from another source. `SHADOWED`: another book's price stays in
+    force. `REMOVED`: the price ends. `DROPPED`: the market list no longer has the name; its price
+    stays, because the model may still be served.
     """
 
     ADDED = "added"
@@ -35,7 +35,10 @@ class PriceStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PriceAmount:
-    """One price of one kind: `old` and `new` in pico-USD per token, pico-USD, or millionths."""
+    """The old and new price of one kind.
+
+    Amounts are pico-USD per token or unit, or parts per million for a surcharge.
+    """
 
     tier: str
     above_tokens: int
@@ -46,7 +49,7 @@ class PriceAmount:
 
     @property
     def percent(self) -> float | None:
-        """Return the change in percent, `None` where there is nothing to compare with."""
+        """Return the change in percent, or `None` if there is no old or no new amount."""
         if not self.old or self.new is None:
             return None
         return round((self.new - self.old) * 100 / self.old, 2)
@@ -54,7 +57,7 @@ class PriceAmount:
 
 @dataclass(frozen=True, slots=True)
 class PriceChange:
-    """One name: its price in force before and after, from when, and what differs."""
+    """One name's price in force before and after an import, and the amounts that differ."""
 
     name: str
     status: PriceStatus
@@ -67,9 +70,10 @@ class PriceChange:
 
 @dataclass(frozen=True, slots=True)
 class PriceImportPlan:
-    """`changes.rows` are what approval stores; entries also tell what the source has dropped.
+    """The plan of one import: the rows that approval stores, and every change by name.
 
-    `doubts` are rows that cannot well be right, by name and why; they are stored if approved.
+    `entries` also list the names that the source has dropped. `doubts` are implausible prices, as
+    name and reason; approval stores them as well.
     """
 
     book: str
@@ -90,7 +94,7 @@ def planned(
     only: Callable[[str], bool],
     at_us: int,
 ) -> PriceImportPlan:
-    """Return the plan to import drafts as `book`, for the names that `only` accepts.
+    """Return the plan to import drafts into `book`, for the names that `only` accepts.
 
     Raises `PriceError` for drafts that cannot be used or have ended.
     """
@@ -115,7 +119,10 @@ def planned(
 
 
 def approved(plan: PriceImportPlan) -> tuple[tuple[PriceDraft, bool, int | None], ...]:
-    """Return what a person approves: equal for equal plans, until something changes."""
+    """Return the part of a plan that a person approves.
+
+    Plans made at different times are equal in this part as long as no price has changed.
+    """
     return tuple(
         (row.draft, row.withdrawn, None if since == plan.at_us else since)
         for row in plan.changes.rows
@@ -144,9 +151,9 @@ def _entries(
 
 
 def price_differences(before: Price | None, after: Price | None) -> tuple[PriceAmount, ...]:
-    """Every amount that differs, standard tier first, thresholds ascending, in the kinds' order.
+    """Return every amount that differs: standard tier first, then by threshold and kind.
 
-    A kind that only follows the one it falls back on is left out.
+    Kinds that take another kind's price are left out.
     """
     old, new = _amounts(before), _amounts(after)
     own = (old.keys() - _unlisted_places(before)) | (new.keys() - _unlisted_places(after))
@@ -158,7 +165,7 @@ def price_differences(before: Price | None, after: Price | None) -> tuple[PriceA
 
 
 def amounts(price: Price) -> tuple[PriceAmount, ...]:
-    """Return every amount of a price, with `old` and `new` alike."""
+    """Return every amount that a price lists, with `old` and `new` equal."""
     return tuple(
         PriceAmount(*place, _unit(place[2]), value, value)
         for place, value in sorted(_amounts(price).items(), key=lambda item: _order(item[0]))
@@ -187,7 +194,7 @@ def _amounts(price: Price | None) -> dict[Place, int]:
 
 
 def _beside() -> list[str]:
-    """The fields that are charged beside tokens: `request_pusd` and its like, `uplift_ppm`."""
+    """Return the fields of amounts that are not per token: `..._pusd` and `uplift_ppm`."""
     return [
         struct_field
         for struct_field in PriceTerms.__struct_fields__

@@ -1,10 +1,10 @@
-"""Drafts of prices from several sources, and what changed since the last import.
+"""Price drafts from several sources, and what changed since the last import.
 
-A draft is a price without a version. Sources (LiteLLM's packaged map, price files) give drafts;
-`diff` compares what they say for every instant from the import on with what the stored versions
-say, and names the rows to store: only what changed makes a version, nothing stored is edited and
-no past is rewritten. What a price file drops is ended by a `withdrawn` version; a model that the
-bundled map drops stays priced, because it may still be served.
+A draft is a price without a version. Sources are LiteLLM's packaged map and price files. `diff`
+compares the drafts with the stored versions for every time from the import on, and returns the rows
+to store. Only changes make a version; stored versions and past prices are never edited. A name that
+a price file drops is ended by a `withdrawn` version. A model that the bundled map drops keeps its
+price, because it may still be served.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -16,13 +16,16 @@ import msgspec
 from ledger.prices.book import MARKET_RANK, Price, PriceError, PriceTerms, check, is_open
 
 BUNDLED_RANK = MARKET_RANK
-APPROVED_RANK = 1_000_000  # negotiated prices that a person imported: over all that is configured
+APPROVED_RANK = 1_000_000  # negotiated prices that a person imported override configured files
 Key = tuple[str, str]  # book, name
 T = TypeVar("T", Price, "PriceDraft")
 
 
 class PriceDraft(msgspec.Struct, frozen=True):
-    """One price as a source states it. `effective_from_us` None: from when it is first seen."""
+    """One price as a source states it.
+
+    `effective_from_us` is `None` for a price that applies from its first import on.
+    """
 
     name: str
     book: str
@@ -38,7 +41,7 @@ class PriceDraft(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DraftChange:
-    """One row to store."""
+    """One price row to store."""
 
     draft: PriceDraft
     effective_from_us: int
@@ -68,8 +71,8 @@ class DraftChanges:
 
     rows: tuple[DraftChange, ...]
     unchanged: int
-    gone: tuple[Price, ...]  # bundled prices that the map has dropped: kept, for a person to see
-    waiting: int = 0  # names for which the map has another price, until a person approves it
+    gone: tuple[Price, ...]  # prices in force that the bundled map has dropped
+    waiting: int = 0  # names whose other price in the map waits for approval
 
     def prices(self, first_version: int) -> list[Price]:
         return [row.price(first_version + place) for place, row in enumerate(self.rows)]
@@ -82,11 +85,10 @@ def diff(
     at_us: int,
     priced: Container[str] = (),
 ) -> DraftChanges:
-    """Return the rows that bring the stored versions to what the drafts say, from `at_us` on.
+    """Return the rows that make the stored versions equal to the drafts from `at_us` on.
 
-    A name's first prices also cover the past, when nothing else is known of it: `priced` are names
-    whose past other books know. Raises `PriceError` with every draft that fails its dry run or is
-    stated twice.
+    A name's first price also covers the past, unless the name is in `priced`, the names that other
+    books price. Raises `PriceError` with every draft that fails `check` or is stated twice.
     """
     _refuse_faults(drafts)
     stored: dict[Key, list[Price]] = {}
@@ -111,7 +113,10 @@ def diff(
 def _missing_changes(
     versions: list[Price], drafts: list[PriceDraft], start: int
 ) -> list[DraftChange]:
-    """One name of one book: rows wherever, from `start` on, stored and stated differ."""
+    """Return the rows of one name of one book where stored and stated prices differ.
+
+    Only times from `start` on are compared.
+    """
     since = {draft.effective_from_us or 0 for draft in drafts}
     since |= {price.effective_from_us for price in versions}
     rows: list[DraftChange] = []
@@ -123,7 +128,7 @@ def _missing_changes(
         if standing is not None and not is_open(standing, moment):
             standing = None
         if wanted is not None and (wanted.effective_until_us or moment + 1) <= moment:
-            wanted = None  # it is over: a row that ends before it begins is none
+            wanted = None  # the draft has ended: its row would end before it begins
         if wanted is not None and (standing is None or not _same(standing, wanted)):
             row = DraftChange(wanted, moment)
         elif wanted is None and standing is not None:
@@ -137,7 +142,10 @@ def _missing_changes(
 
 
 def _same(price: Price, draft: PriceDraft) -> bool:
-    """The date on which a source was read is no change; books carry it (`PriceBook.read_on`)."""
+    """Return whether a stored price equals a draft.
+
+    The date on which the source was read is ignored: it is kept per book (`read_days`).
+    """
     return (
         price.terms == draft.terms
         and price.effective_until_us == draft.effective_until_us
@@ -147,7 +155,7 @@ def _same(price: Price, draft: PriceDraft) -> bool:
 
 
 def states_same_amounts(price: Price, draft: PriceDraft) -> bool:
-    """Return whether they differ at most in the names of what their terms do not say."""
+    """Return whether price and draft differ at most in the names of unread charges."""
     return msgspec.structs.replace(price.terms, unread=()) == msgspec.structs.replace(
         draft.terms, unread=()
     )

@@ -1,7 +1,7 @@
-"""Price files: negotiated rates, simulated providers, anything the bundled map does not know.
+"""Price files: negotiated rates, simulated providers, and names that the map lacks.
 
-YAML, strict, decimal numbers read as they are written (0.15 is 15/100, not its binary neighbour).
-A file overrides the bundled map, and a later file an earlier one, for the names it prices:
+Files are strict YAML. Decimal numbers are exact (0.15 is 15/100, not the nearest binary float). A
+file overrides the bundled map, and a later file an earlier one, for the names that it prices:
 
     source: contract 2026-17          # or per price
     source_date: 2026-11-01
@@ -16,15 +16,15 @@ A file overrides the bundled map, and a later file an earlier one, for the names
       perplexity/sonar-deep-research:
         usd_per_million: {input: 2, output: 8}
         usd_per_search: 0.005
-        max_searches: 60              # of one request: without it there is no bound for a budget
-        reasoning: outside            # thoughts are billed beside `max_tokens` (else: inside) ...
-        max_reasoning: 65536          # ... at most these; else as the longest answer
-        image_tokens: openai-tiles    # how a picture of the prompt is counted (`picture_tokens.py`)
-        complete: true                # the price says all: charges of the market's list are none
+        max_searches: 60              # per request; budgets have no upper bound without it
+        reasoning: outside            # reasoning tokens do not count towards `max_tokens`
+        max_reasoning: 65536          # their maximum; default: the model's longest answer
+        image_tokens: openai-tiles    # counts tokens of input pictures (`picture_tokens.py`)
+        complete: true                # no other charges of the market list apply
       openai/whisper-1: {usd_per_second: 0.0001}
       openai/tts-1: {usd_per_character: 0.000015}
       openai/dall-e-3:
-        usd_per_picture: 0.12         # of a form that is not listed: state the dearest
+        usd_per_picture: 0.12         # for forms that are not listed: state the highest price
         pictures: {1024x1024: 0.04, 1024x1792: 0.08, hd/1024x1024: 0.08, hd/1024x1792: 0.12}
 """
 
@@ -73,12 +73,15 @@ class PriceFile:
 
 
 def load_price_file(path: Path, *, rank: int) -> PriceFile:
-    """Read and check a file. `rank` is its place among the configured files, from 1."""
+    """Read and check a file. `rank` is its position among the configured files, from 1.
+
+    Raises `PriceError` with every fault.
+    """
     return parse_price_file(read_price_file(path), book=path.name, rank=rank)
 
 
 def read_price_file(path: Path) -> str:
-    """Return the file's text. Raises `PriceError` where it cannot be opened."""
+    """Return the file's text. Raises `PriceError` if the file cannot be opened."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -86,7 +89,10 @@ def read_price_file(path: Path) -> str:
 
 
 def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
-    """Return the file's prices and aliases; raises `PriceError` with every fault and its place."""
+    """Return the file's prices and aliases.
+
+    Raises `PriceError` with every fault and its place.
+    """
     try:
         document = yaml.load(text, Loader=_DecimalLoader)  # noqa: S506  (a SafeLoader)
     except yaml.YAMLError as error:
@@ -107,12 +113,12 @@ def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:
 
 
 class _DecimalLoader(BoundedLoader):
-    """YAML's floats as decimals; everything else as in `yaml.SafeLoader`."""
+    """A `yaml.SafeLoader` that reads floats as decimals."""
 
 
 def _decimal(loader: _DecimalLoader, node: yaml.ScalarNode) -> Decimal:
     number = Decimal(loader.construct_scalar(node).replace("_", ""))
-    if number.is_snan():  # nothing can be done with it, not even compared
+    if number.is_snan():  # a signalling NaN raises on every operation, comparisons included
         raise ValueError(node.value)
     return number
 
@@ -163,7 +169,10 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
 
 
 def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierRates]:
-    """Return rates of tiers and above thresholds: what a step leaves open is as in its own tier."""
+    """Return the rates of tiers and of prompts above thresholds.
+
+    Kinds that a step omits cost the same as in its tier.
+    """
     rates: dict[str, Mapping[str, int]] = {STANDARD: base}
     for word, stated in _mapping(row.get("tiers") or {}, "tiers").items():
         tier = tier_of(word)
@@ -188,7 +197,7 @@ def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierR
 
 
 def _picture_forms(row: Mapping[str, object], rates: TokenRates) -> list[TierRates]:
-    """Return prices of a picture by its form: `SIZE`, `QUALITY` or `QUALITY/SIZE`."""
+    """Return the prices of pictures by form: `SIZE`, `QUALITY` or `QUALITY/SIZE`."""
     found = []
     for form, usd in _mapping(row.get("pictures") or {}, "pictures").items():
         if picture_form(form) != form:

@@ -1,7 +1,7 @@
 """Doubts about prices for a person to check: stale, expired, without source, implausible.
 
-`flags` judges names; which names matter (those that a configuration uses, or all) is the caller's
-to say. Pure: the date comes in.
+`flags` examines the names that the caller gives: those of a configuration, or all. This module does
+no I/O; the time is an argument.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,9 +28,9 @@ _NO_DATES: Mapping[str, str] = {}
 class PriceDoubt(StrEnum):
     """The kind of a doubt about a price.
 
-    `STALE`: the source was last read long ago, or nobody wrote when. `PENDING`: the bundled map
-    states another price, which nobody has approved. `PARTLY_KNOWN`: its source states charges that
-    our terms do not say. `IMPLAUSIBLE`: too far from what else is known.
+    `STALE`: the source was read long ago, or its date is unknown. `PENDING`: the bundled map states
+    another price, which waits for approval. `PARTLY_KNOWN`: the source states charges that our
+    terms do not cover. `IMPLAUSIBLE`: too far from other known prices.
     """
 
     STALE = "stale"
@@ -46,7 +46,7 @@ class PriceDoubt(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PriceFlag:
-    """`version` is None where there is no price."""
+    """A doubt about one name's price. `version` is `None` if no price is in force."""
 
     name: str
     version: int | None
@@ -62,7 +62,10 @@ def flags(
     read_on: Mapping[str, str] = _NO_DATES,
     stale_after_days: int = STALE_AFTER_DAYS,
 ) -> list[PriceFlag]:
-    """Return doubts about prices of names. `read_on`: ISO day, per book, of its last reading."""
+    """Return doubts about the prices of these names.
+
+    `read_on` is the ISO day on which each book's source was last read.
+    """
     today = _day(at_us)
     bands = PriceBands(book, at_us)
     found: list[PriceFlag] = []
@@ -84,7 +87,7 @@ def flags(
 
 
 def _partly_known(names: Iterable[str]) -> str:
-    """Return charges that no term says, each with what a request must have to be charged it."""
+    """Return a sentence that lists uncovered charges and the requests that incur them."""
     doubtful = doubtful_terms(list(names))
     if not doubtful:
         return ""
@@ -114,7 +117,7 @@ def _doubts(
 
 
 def _ended_flags(book: PriceBook, name: str, now: Price | None, at_us: int) -> Iterator[PriceFlag]:
-    """Stated prices that came to their end with nothing in their place: another book's counts."""
+    """Yield flags for ended prices that no price of the same or a higher rank replaces."""
     for versions in book.books_of(name if now is None else now.name):
         last = last_at(versions, at_us)
         if last is None or last.withdrawn or is_open(last, at_us) or last.rank == 0:

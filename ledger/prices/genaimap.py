@@ -1,9 +1,9 @@
-"""Prices as the package `genai-prices` states them, for names of the price book.
+"""Prices from the package `genai-prices`, under the names of the price book.
 
-What it leaves open of a name that has a price (audio, a service tier, a fee) stays as that price
-has it, so an import changes only what it states. Prices by the time of day, free ones and those
-with more digits than a pico-USD are refused and listed. The package is read where it is installed,
-without network; nothing here imports it.
+An import changes only what the package states: where a name already has a price, its other terms
+(audio, a service tier, a fee) are kept. Prices by time of day, free prices, and prices finer than a
+pico-USD are refused and listed. The installed package is read without network access; nothing here
+imports it.
 """
 
 import re
@@ -31,7 +31,7 @@ from ledger.prices.rates import (
 )
 
 BOOK = "genai-prices"
-# Its providers by the names of the price book; the others serve nothing that the book names.
+# The package's providers and their names in the price book. The book has no names of the others.
 PROVIDERS = {
     "anthropic": "anthropic", "aws": "bedrock", "azure": "azure", "baseten": "baseten",
     "cerebras": "cerebras", "cohere": "cohere", "deepseek": "deepseek",
@@ -50,11 +50,11 @@ _TIERS = {
 _DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 
 Kinds = dict[str, int]
-Steps = dict[int, Kinds]  # above so many tokens -> pico-USD by kind
+Steps = dict[int, Kinds]  # threshold in tokens -> pico-USD by kind
 
 
 def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
-    """Return the last day that the data speaks of as past: it was stated then or later."""
+    """Return the latest past day that the data mentions: the data is at least that recent."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date().isoformat()
     comments = (model.price_comments or "" for provider in providers for model in provider.models)
     return max((day for text in comments for day in _DATE.findall(text) if day <= today),
@@ -64,7 +64,10 @@ def stated_on(providers: Iterable[Any], at_us: int) -> str | None:
 def seed_from_genai(
     providers: Iterable[Any], known: Mapping[str, Price], *, at_us: int, read_on: str | None
 ) -> PriceSeed:
-    """Drafts in force at an instant. `providers`: the package's own; `known`: prices in force."""
+    """Return drafts of the prices in force at a time, and the refused rows.
+
+    `providers` are the package's own objects; `known` are the price book's prices in force.
+    """
     refused: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
     cased = {name.lower(): name for name in known}
@@ -96,7 +99,7 @@ def _draft(
 
 
 def _names(prefix: str, model: Any, cased: Mapping[str, str]) -> list[str]:
-    """Return the model's own name, and of its exact aliases those that the price book has."""
+    """Return the model's own name, and its exact aliases that the price book has."""
     own = prefix + model.id
     aliases = [prefix + equal for equal in _equals(model.match)]
     found = [cased[name] for name in sorted({alias.lower() for alias in aliases}) if name in cased]
@@ -110,7 +113,7 @@ def _equals(clause: Any) -> Iterator[str]:
 
 
 def _terms(model: Any, known: Price | None, at_us: int) -> PriceTerms:
-    """Return the terms; `unread` are keys of the data that are charged for something else."""
+    """Return a model's terms. `unread` lists keys of charges that the terms do not cover."""
     today = datetime.fromtimestamp(at_us / 1e6, tz=UTC).date()
     stated = _in_force(model, today)
     steps = _steps(stated)
@@ -165,7 +168,10 @@ def _tier(
     tier: str, variant: Mapping[str, Any], full: Kinds, steps: Steps, before: PriceTerms | None,
     *, inclusive: bool,
 ) -> Iterator[tuple[tuple[str, int], TokenRates]]:  # fmt: skip
-    """A tier's schedules: what it states, else as its own price had it, else as the standard."""
+    """Yield the schedules of one tier.
+
+    A rate is the stated one, else the one of the earlier price's tier, else the standard one.
+    """
     own = _steps(variant)
     stated = own.pop(0)
     had = [] if before is None else [s for s in before.schedules if s.tier == tier]
@@ -180,7 +186,7 @@ def _tier(
 
 
 def _fill_kinds(stated: Kinds, before: TokenRates | None) -> Kinds:
-    """Return the stated kinds, and for others those that the earlier price lists itself."""
+    """Return the stated kinds, completed by those that the earlier price lists itself."""
     if before is None:
         return stated
     listed = {kind: getattr(before, kind) for kind in KINDS if not is_unlisted(before, kind)}
@@ -190,13 +196,13 @@ def _fill_kinds(stated: Kinds, before: TokenRates | None) -> Kinds:
 
 
 def _inclusive(steps: Steps, before: PriceTerms) -> bool:
-    """Return whether `above 199999` is how this data says `from 200000 on`."""
+    """Return whether `above 199999` in this data means `from 200000 on` in the earlier price."""
     places = {schedule.above_tokens for schedule in before.schedules}
     return before.inclusive and bool(steps) and all(above + 1 in places for above in steps)
 
 
 def _steps(stated: Mapping[str, Any]) -> Steps:
-    """Return the changes of each threshold from 0 up; the highest below the prompt counts."""
+    """Return the rates that change at each threshold, from 0 up."""
     steps: Steps = {0: {}}
     for key, kind in _KINDS.items():
         value = stated.get(key)
@@ -204,7 +210,7 @@ def _steps(stated: Mapping[str, Any]) -> Steps:
             continue
         tiered = not isinstance(value, Decimal)
         pusd = usd_per_million_to_pusd(value.base if tiered else value)
-        if pusd or kind in ("input", "output"):  # a cache for nothing cannot be told from no price
+        if pusd or kind in ("input", "output"):  # a free cache looks the same as a missing price
             steps[0][kind] = pusd
         for tier in value.tiers if tiered else ():
             steps.setdefault(tier.start, {})[kind] = usd_per_million_to_pusd(tier.price)
@@ -212,7 +218,7 @@ def _steps(stated: Mapping[str, Any]) -> Steps:
 
 
 def _in_force(model: Any, today: date) -> Mapping[str, Any]:
-    """Return the prices of the last condition that holds; the first stands where none does."""
+    """Return the prices of the last condition that holds, or the first prices if none holds."""
     if not isinstance(model.prices, list):
         return _stated_values(model.prices)
     if any(hasattr(price.constraint, "start_time") for price in model.prices):
@@ -222,7 +228,7 @@ def _in_force(model: Any, today: date) -> Mapping[str, Any]:
 
 
 def _variants(model: Any, today: date) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Service tiers and what they state; of several for one tier the first that holds counts."""
+    """Yield service tiers and their prices. If a tier has several, the first in force counts."""
     seen: set[str] = set()
     for price_variant in model.price_variants or ():
         tier = (

@@ -1,14 +1,13 @@
-"""One row of LiteLLM's price map as `PriceTerms`, exact or refused.
+"""Conversion of one row of LiteLLM's price map to `PriceTerms`, exact or refused.
 
-Amounts are USD per token and must be whole pico-USD. Binary-float noise of the map's own making
-(1.6000000000000000001e-06) is rounded half-even; anything else that is not exact,
-complete and above zero is refused, because a price of zero cannot be told from a missing one
-(a zero for caching counts as unlisted, so cached tokens and cache writes cost what input costs).
-A schedule that leaves a kind open takes it from the standard rates above the same threshold, then
-from the schedule below; a stated output price is also the price of reasoning. A discount of a tier
-goes on above a threshold and for an hour's cache, as the providers say (ai.google.dev/gemini-api/
-docs/pricing; platform.claude.com/docs/en/about-claude/pricing: discounts stack).
-Charges that no term says are named (`other_charges`).
+Amounts are USD per token and must be whole pico-USD. Float noise of the map
+(1.6000000000000000001e-06) is rounded half-even. Other inexact, incomplete or non-positive amounts
+are refused, because zero may mean a missing price (a zero for caching counts as unlisted: cached
+tokens and cache writes cost what input costs). A kind that a schedule omits takes the standard rate
+above the same threshold, then the rate of the schedule below; an output price also covers
+reasoning. A tier's discount also applies above a threshold and to one-hour cache writes (discounts
+stack: ai.google.dev/gemini-api/docs/pricing, platform.claude.com/docs/en/about-claude/pricing).
+See `other_charges` for charges left out.
 """
 
 import re
@@ -36,7 +35,7 @@ from ledger.prices.unread_terms import (
     unread_in_row,
 )
 
-# xAI charges the higher rates from the threshold on, the others above it
+# xAI charges the higher rates from the threshold on, other providers above the threshold
 # (litellm 1.106.2, llm_cost_calc/utils.py, read 2026-11-20).
 INCLUSIVE_PROVIDERS = frozenset({"xai"})
 _KINDS = {term: kind.field for kind in PER_TOKEN for term in kind.map_terms}
@@ -52,37 +51,37 @@ _KEY = re.compile(
     rf"^({'|'.join(sorted(_KINDS, key=len, reverse=True))})"
     rf"(?:_above_(\d+)(k?)_tokens)?({'|'.join(tier for tier in _TIERS if tier)})?$"
 )
-# Regional surcharges, which the map's reader makes names of their own from.
+# Regional surcharges: `bundled` makes a separate name for each.
 _UPLIFT = re.compile(
     r"^regional_(?:processing_uplift_multiplier_(\w+)|endpoint_uplift_multiplier)$"
 )
 _REQUEST = "input_cost_per_request"
-# Rerankers are priced by tokens or by searches (a query in the map), transcriptions by tokens, by
-# seconds, or both: then what the answer counts decides. Of two prices for a second, under input
-# and output, the higher is meant: the map states one charge under both names, or zero under one.
+# Rerankers are priced by tokens or by searches (a query in the map). Transcriptions are priced by
+# tokens, seconds or both: then the counts in the answer decide. If a second has an input and an
+# output price, the higher counts: the map states one charge under both names, or zero under one.
 RERANK, TRANSCRIPTION = "rerank", "audio_transcription"  # modes of the map
 MODERATION = "moderation"  # nearly always free
 SPEECH, PICTURES = "audio_speech", "image_generation"
-# Of pictures, where a row has no tokens: the price of one under input's name, or of its pixels.
+# In picture rows without token prices, the price of a picture or of a pixel, under input's name.
 _PICTURE_AS_INPUT = "input_cost_per_image"
 _PIXELS = ("input_cost_per_pixel", "output_cost_per_pixel")
 _SPOKEN_SECOND = "output_cost_per_second"  # the same charge as the tokens of sound
 _SIZED_PICTURE = re.compile(r"output_cost_per_image_(?!token|batches|flex|priority)([\w.]+)")
-# Providers whose every request is a search with a fee by its depth, which usage tells: each depth
-# is a tier (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
+# Providers that search on every request. The fee depends on the depth in usage: each depth is a
+# tier (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
 SEARCH_PROVIDERS = frozenset({"perplexity"})
-# Models that search for every request, whoever serves them: the search is the request's fee. The
-# map has no member that says so.
-# OpenAI's: in Chat Completions these models look up the web before each answer, without a tool
-# being asked for (developers.openai.com/api/docs/guides/tools-web-search); Perplexity's as above.
-# Resellers' have a word for it in their name (aihubmix `gemini-3-flash-preview-search`).
+# Models that search on every request at any provider: the search is part of the request's fee.
+# The map has no field for this.
+# OpenAI: in Chat Completions these models search the web before each answer, without a tool in
+# the request (developers.openai.com/api/docs/guides/tools-web-search). Perplexity: as above.
+# Resellers mark such models in their name (aihubmix `gemini-3-flash-preview-search`).
 _ALWAYS_SEARCHES = re.compile(
     r"(?:.*/)?(?:(?:[^/]*[-_.:])?(?:search|websearch|online|grounded|grounding)(?:[-_.:][^/]*)?"
     r"|sonar(?:-pro|-reasoning|-reasoning-pro)?)"
 )
-_WRITING = frozenset((None, "chat", "completion", "responses"))  # modes; others search by trade
-# Deep research: many searches a request, counted in usage; it alone has a price of citations
-# (docs.perplexity.ai/getting-started/pricing: "search queries", "citation tokens").
+_WRITING = frozenset((None, "chat", "completion", "responses"))  # modes that generate text
+# Deep research makes many searches per request, counted in usage. No other model has a price of
+# citations (docs.perplexity.ai/getting-started/pricing: "search queries", "citation tokens").
 _COUNTS_SEARCHES = "citation_cost_per_token"
 _BESIDE = {  # by mode
     mode: tuple(kind for kind in PER_UNIT if kind.map_mode == mode)
@@ -96,9 +95,9 @@ Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row st
 
 
 def terms_of(row: Mapping[str, object], name: str = "") -> PriceTerms:
-    """Return the row's terms. Raises `PriceError`.
+    """Return the row's terms. Raises `PriceError` if a price is missing, zero or inexact.
 
-    `name`: of the model, which tells whether it searches for every request.
+    `name` is the model's, which shows whether the model searches on every request.
     """
     listed = _ranges(row) or _listed_amounts(row)
     base = listed.pop((STANDARD, 0), {})
@@ -135,7 +134,7 @@ def terms_of(row: Mapping[str, object], name: str = "") -> PriceTerms:
 
 
 def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
-    """Yield names of charges that `terms_of` does not read; see `ledger.prices.unread_terms`."""
+    """Yield names of charges that `terms_of` does not cover (`ledger.prices.unread_terms`)."""
     beside = {term for kind in _BESIDE.get(str(row.get("mode")), ()) for term in kind.map_terms}
     read = {field for field in row if _is_read(field)} | beside
     read |= {_REQUEST, "tiered_pricing"}
@@ -162,7 +161,7 @@ def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
 
 
 def _beside(row: Mapping[str, object]) -> dict[str, int]:
-    """Price of a second of sound, of a search and their like, by its field of the terms."""
+    """Return prices per unit other than tokens (second, search, ...), by field of the terms."""
     if row.get("mode") == PICTURES:
         return {"picture_pusd": picture_price(row)}
     return {
@@ -172,9 +171,9 @@ def _beside(row: Mapping[str, object]) -> dict[str, int]:
 
 
 def picture_price(row: Mapping[str, object], pixels: int = 0) -> int:
-    """Return the dearest price of a picture that a row states, 0 where it states none.
+    """Return the highest price of a picture that a row states, 0 if it states none.
 
-    `pixels`: of its form, for rows that are priced by the pixel.
+    `pixels` is the size of the picture's form, for rows that are priced per pixel.
     """
     sized = [field for field in row if _SIZED_PICTURE.fullmatch(field)]
     if found := max(_pusd(row, term) or 0 for term in ("output_cost_per_image", *sized)):
@@ -193,7 +192,7 @@ def _pixel_pusd(row: Mapping[str, object], field: str) -> Decimal:
 
 
 def _complete_pictures(base: Kinds, picture_pusd: int) -> None:
-    """Complete the prices of pictures; refuse a step of work that is stated as a token."""
+    """Complete the rates of a picture model. Raises `PriceError` if pictures have no price."""
     if not (picture_pusd or base.get("image_output")):
         raise PriceError("a picture has no price")
     if base.get("image_output"):
@@ -201,7 +200,10 @@ def _complete_pictures(base: Kinds, picture_pusd: int) -> None:
 
 
 def _complete(base: Kinds, *, beside: int) -> None:
-    """The rates of what is priced by something else, too: only all of nothing is no price."""
+    """Complete the rates of a model that is priced per unit.
+
+    Raises `PriceError` if neither tokens nor any unit has a price.
+    """
     if not beside and not any(base.values()):
         raise PriceError("neither tokens nor any other unit has a price")
     base.setdefault("input", base.get("audio_input", 0))
@@ -210,7 +212,7 @@ def _complete(base: Kinds, *, beside: int) -> None:
 
 
 def _request_pusd(row: Mapping[str, object], name: str) -> tuple[int, int]:
-    """Return the fee of a request, and the price of a search where searches are counted."""
+    """Return the fee of a request, and the price of a search if searches are counted."""
     fee, depths = _pusd(row, _REQUEST) or 0, _searches(row)
     if not depths or not _searches_always(row, name):
         return fee, 0
@@ -219,7 +221,7 @@ def _request_pusd(row: Mapping[str, object], name: str) -> tuple[int, int]:
 
 
 def _depths(row: Mapping[str, object], rates: TokenRates) -> Iterator[TierRates]:
-    """Yield tiers of the depths that are cheaper than the dearest, which is the standard fee."""
+    """Yield one tier for each search depth, with its request fee."""
     if row.get("litellm_provider") not in SEARCH_PROVIDERS:
         return
     depths, fee = _searches(row), _pusd(row, _REQUEST) or 0
@@ -231,7 +233,7 @@ def _depths(row: Mapping[str, object], rates: TokenRates) -> Iterator[TierRates]
 
 
 def _searches(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return prices of a search by its depth; one price of all depths is a single one."""
+    """Return prices of a search by depth. A single price for all depths is one entry."""
     stated = row.get(SEARCH_FEE)
     if isinstance(stated, Mapping):
         return stated
@@ -239,7 +241,7 @@ def _searches(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _searches_always(row: Mapping[str, object], name: str) -> bool:
-    """Return whether the model searches for every request."""
+    """Return whether the model searches on every request."""
     if row.get("mode") in _WRITING and _ALWAYS_SEARCHES.fullmatch(name.lower()):
         return True
     return row.get("litellm_provider") in SEARCH_PROVIDERS and bool(_searches(row))
@@ -258,10 +260,10 @@ def _listed_amounts(row: Mapping[str, object]) -> Listed:
     return listed
 
 
-# A map has thousands of rows and a hundred names: each name is looked at once.
+# A map has thousands of rows but about a hundred field names, so each name is parsed once.
 @lru_cache(_NAMES_KEPT)
 def _amount_of(field: str) -> tuple[tuple[str, int], str] | None:
-    """Return what an amount of this name is for: tier, tokens above which, and kind."""
+    """Return tier, threshold and token kind of an amount's field name, `None` for other names."""
     match = _KEY.match(field)
     if match is None:
         return None
@@ -276,13 +278,13 @@ def _is_read(field: str) -> bool:
 
 @lru_cache(_NAMES_KEPT)
 def uplifted_region(field: str) -> str | None:
-    """Return the region whose surcharge a field of this name is; empty where it names none."""
+    """Return the region in a surcharge's field name, "" without one, `None` for other fields."""
     match = _UPLIFT.match(field)
     return None if match is None else match[1] or ""
 
 
 def _ranges(row: Mapping[str, object]) -> Listed:
-    """`tiered_pricing`: each range states its own rates; output may be the model's."""
+    """Return the rates of `tiered_pricing` by range; a range without output has the row's."""
     ranges = row.get("tiered_pricing")
     listed: Listed = {}
     for stated in ranges if isinstance(ranges, list) else ():
@@ -313,7 +315,7 @@ def _schedules(listed: Listed, base: Kinds) -> Iterator[TierRates]:
 
 
 def _as_much_cheaper(base: Kinds, own: Kinds, standard: Kinds) -> Kinds:
-    """The standard rates above a threshold, cheaper in a tier by as much as they are below it."""
+    """Return the standard rates above a threshold with the tier's discount applied."""
     found = dict(standard)
     for kind in standard:
         if 0 < own.get(kind, 0) < base.get(kind, 0):
@@ -323,7 +325,7 @@ def _as_much_cheaper(base: Kinds, own: Kinds, standard: Kinds) -> Kinds:
 
 
 def _in_proportion(base: Kinds, own: Kinds, kind: str, *, to: str) -> Kinds:
-    """A kind that a cheaper tier leaves open, cheaper by as much as another that it states."""
+    """Return the rate of a kind that a cheaper tier omits, at the discount of the kind `to`."""
     if kind in own or kind not in base or not 0 < own.get(to, 0) < base.get(to, 0):
         return {}
     pusd, rest = divmod(base[kind] * own[to], base[to])

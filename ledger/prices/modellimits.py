@@ -1,7 +1,7 @@
-"""The longest answer each model gives, by the bundled map: what an answer without a limit may cost.
+"""The longest answer of each model in the bundled map, to bound unlimited answers.
 
-The map is read as a file, without importing LiteLLM, and named as the price book names its rows.
-A model that it does not know has no limit here: nothing is guessed.
+The map is read as a file, without importing LiteLLM, under the names of the price book. A model
+that the map does not list has no limit here.
 """
 
 from collections.abc import Mapping
@@ -14,25 +14,29 @@ import msgspec
 
 from ledger.prices.bundled import MAP_FILE, MODES, normalised
 
-LIMIT_TOKENS = 10_000_000  # beyond any model's; larger numbers in the map are no limits
-CONTEXT_UNSTATED = 1_000_000  # tokens that a prompt has at most where nobody states a context
+LIMIT_TOKENS = 10_000_000  # above every model's limit; larger numbers in the map are ignored
+CONTEXT_UNSTATED = 1_000_000  # assumed maximum of a prompt where no context is stated
 
 _Number = int | float | str | None
 
 
 class ModelLimits(NamedTuple):
-    """Many rows give the context as the longest answer too, though the prompt takes its part."""
+    """Maximum output and context of a model, in tokens.
+
+    Many rows of the map state the context as the longest answer too, although the prompt uses part
+    of it.
+    """
 
     output_tokens: int
     context_tokens: int
 
     @property
     def stated_context(self) -> int:
-        """Return the context in tokens, 0 where the map states none."""
+        """Return the context in tokens, 0 if the map states none."""
         return self.context_tokens if self.context_tokens < LIMIT_TOKENS else 0
 
     def max_output_tokens(self, prompt_tokens: int) -> int:
-        """Return the longest answer after such a prompt, at least one token."""
+        """Return the longest answer to a prompt of this length, at least one token."""
         return max(1, min(self.output_tokens, self.context_tokens - prompt_tokens))
 
 
@@ -45,9 +49,9 @@ class _Row(msgspec.Struct):
 
 @cache
 def model_limits() -> Mapping[str, ModelLimits]:
-    """Return limits by `provider/model`, from the installed map; empty without one.
+    """Return limits by `provider/model`, from the installed map; empty without LiteLLM.
 
-    Read once: who forks workers has read it for all of them.
+    Cached: a parent that forks workers reads the map once for all of them.
     """
     spec = find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
@@ -56,7 +60,7 @@ def model_limits() -> Mapping[str, ModelLimits]:
 
 
 def limits_from_map(text: bytes) -> dict[str, ModelLimits]:
-    """Return the limits by name; a prefixed key wins over a bare one, as it does for prices."""
+    """Return limits by name. A prefixed key wins over a bare one, as for prices."""
     rows = msgspec.json.decode(text, type=dict[str, _Row])
     limits: dict[str, ModelLimits] = {}
     for key, row in sorted(rows.items(), key=lambda item: "/" not in item[0]):

@@ -1,22 +1,22 @@
-"""Negotiated prices from a spreadsheet: a CSV file, every fault told with its line and column.
+"""Negotiated prices from a CSV file; every fault is reported with its line and column.
 
-The first line names the columns, in any order; only `name` and prices are needed:
+The first line names the columns, in any order; only `name` and prices are required:
 
-    name           provider/model, as the price book has it
+    name           provider/model, as in the price book
     tier           service tier: batch, flex, priority ...; empty: standard
-    above_tokens   the row's prices count for prompts above this; empty: for every prompt
+    above_tokens   the row's prices apply to prompts above this; empty: to every prompt
     KIND_usd_per_million    KIND: input, cached, cache_write, cache_write_1h, output, reasoning,
                             audio_input, audio_output, image_output; also _per_thousand and
                             _per_token
-    usd_per_request         on the standard row, as uplift_percent is: a regional surcharge
-    usd_per_search          of a chat model with max_searches, the most of one request, on the
-                            standard row, too: without it there is no bound for a budget
+    usd_per_request         on the standard row only, like uplift_percent, a regional surcharge
+    usd_per_search          with max_searches (maximum per request) for a chat model, on the
+                            standard row only; budgets have no upper bound without a maximum
     from, until    UTC days like 2026-11-01, `until` inclusive; empty: from now, without end
-    source, source_date     the contract, and the day on which it said so
+    source, source_date     the contract, and the day on which it stated the price
 
-Rows of one name and one `from` make one price: a standard row, and what differs from it by tier
-or threshold; cells left empty there are as in the standard row. Separators may be commas,
-semicolons or tabs; numbers have a decimal point and no other sign.
+Rows of one name and one `from` make one price: a standard row, and rows that differ by tier or
+threshold. Empty cells in those take the standard row's value. Separators may be commas, semicolons
+or tabs; numbers have a decimal point and no other sign.
 """
 
 import re
@@ -47,11 +47,11 @@ from ledger.prices.rates import (
 
 _UNITS = {"million": 1, "thousand": 1_000, "token": 1_000_000}  # to USD per million
 _AMOUNT = re.compile(rf"^({'|'.join(KINDS)})_usd_per_({'|'.join(_UNITS)})$")
-# What is charged beside tokens, by column.
+# Columns of charges that are not per token.
 _BESIDE = {"usd_per_request": "request_pusd"} | {kind.term: kind.price for kind in PER_UNIT}
 _WORDS = ("name", "tier", "above_tokens", "from", "until", "source", "source_date")
 _UPLIFT, _SEARCHES = "uplift_percent", "max_searches"
-# Of `_Row.beside` what is no price of its own.
+# Fields of `_Row.beside` that do not make a price alone.
 _NO_PRICES = frozenset(("request_pusd", "uplift_ppm", "searches_limit"))
 _EXAMPLE = "input_usd_per_million"
 _NUMBER = re.compile(r"^\d+(\.\d+)?([eE][+-]?\d{1,2})?$")
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line, read: what it states in numbers and words, and where it stands."""
+    """One parsed line: amounts by token kind, other amounts, text cells, and the source line."""
 
     line: CsvLine
     kinds: dict[str, int]
@@ -75,7 +75,7 @@ class _Row:
 
     @property
     def tier(self) -> str:
-        """Return the tier in the price book's words."""
+        """Return the row's tier in the price book's terms."""
         return tier_of(self.words["tier"])
 
 
@@ -128,7 +128,7 @@ def _check_columns(table: CsvTable, book: str, faults: list[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """One line's cells; what cannot be read goes to `faults` with its place."""
+    """The cells of one line. A cell that cannot be read adds a fault with its place."""
 
     line: CsvLine
     book: str
@@ -180,7 +180,7 @@ def _row(line: CsvLine, book: str, faults: list[str]) -> _Row:
 
 
 def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDraft]:
-    """Yield the price that these rows of one name and one beginning make, if they make one."""
+    """Yield the price of rows with one name and start, if the rows have no faults."""
     where = f"{book}: line {rows[0].line.number}"
     standard = [row for row in rows if _order_of(row) == (STANDARD, 0)]
     if len(standard) != 1:
@@ -210,7 +210,7 @@ def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDra
 
 def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
     kinds = dict(base.kinds)
-    if base.beside.keys() - _NO_PRICES:  # priced by something else than tokens
+    if base.beside.keys() - _NO_PRICES:  # priced by another unit than tokens
         kinds = {"input": kinds.get("audio_input", 0), "output": 0, **kinds}
     if not any(kinds.values()) and not any(
         amount for field, amount in base.beside.items() if field != "searches_limit"
@@ -220,7 +220,7 @@ def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
         )
     rates = {row.tier: overlay_rates(kinds, row.kinds) for row in others if not row.above}
     schedules = [
-        # A tier's threshold leaves open what the tier's own row states.
+        # Kinds that a tier's threshold omits take the tier's own row.
         TierRates(*_order_of(row), rates_from(overlay_rates(rates.get(row.tier, kinds), row.kinds)))
         for row in sorted(others, key=_order_of)
     ]

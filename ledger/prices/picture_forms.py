@@ -1,7 +1,7 @@
-"""Forms of pictures that are made: quality and size, by which a price may list one.
+"""Forms of generated pictures: quality and size, by which a price may differ.
 
-A form is `QUALITY/SIZE`, or one of both: `hd/1024x1792`, `1024x1024`, `4k`. In a price it is a
-tier, so a row's tier says which price it was charged.
+A form is `QUALITY/SIZE`, or one of both: `hd/1024x1792`, `1024x1024`, `4k`. A price lists forms as
+tiers, so the tier of an attempt's row shows which form was charged.
 """
 
 import re
@@ -16,41 +16,41 @@ _KEY: Final = re.compile(r"((?:[a-z]+/)?\d{2,5}-x-\d{2,5})/(.+)")
 
 
 class PictureForm(NamedTuple):
-    """Quality and size as asked for or told; "" where nobody says."""
+    """Quality and size of a picture, as requested or reported; "" if unknown."""
 
     quality: str = ""
     size: str = ""
 
 
 def picture_form(text: str) -> str:
-    """Return a form in the words of prices: in lower case, sizes as `1024x1024`."""
+    """Return a form as prices write it: in lower case, sizes as `1024x1024`."""
     return _SIZE.sub(r"\1x\2", text.strip().lower()).strip("/")
 
 
 def form_of(quality: str, size: str) -> PictureForm:
-    """Return what a request or an answer says of a picture; `auto` says nothing."""
+    """Return the form that a request or an answer states; `auto` counts as unknown."""
     return PictureForm(
         *("" if (word := picture_form(said)) == "auto" else word for said in (quality, size))
     )
 
 
 def split_key(key: str) -> tuple[str, str] | None:
-    """Return the model and the form that a key of LiteLLM's map names; None of a plain key.
+    """Return model and form in a key of LiteLLM's map, `None` for a key without a form.
 
-    Keys are `hd/1024-x-1792/dall-e-3`, without a provider in front.
+    Such keys are `hd/1024-x-1792/dall-e-3`, without a provider in front.
     """
     found = _KEY.fullmatch(key)
     return None if found is None else (found[2], picture_form(found[1]))
 
 
 def pixels_of(form: str) -> int:
-    """Return the pixels of a form's size; 0 without one."""
+    """Return the number of pixels of a form's size, 0 if the form has no size."""
     found = _SIZE.search(form)
     return 0 if found is None else int(found[1]) * int(found[2])
 
 
 def priced_forms(terms: PriceTerms) -> Mapping[str, int]:
-    """Return the price of a picture by form, of those that the price lists."""
+    """Return the price of a picture in pico-USD, by form, for the forms that the price lists."""
     return {
         schedule.tier: schedule.picture_pusd
         for schedule in terms.schedules
@@ -59,10 +59,10 @@ def priced_forms(terms: PriceTerms) -> Mapping[str, int]:
 
 
 def reachable_forms(terms: PriceTerms, form: PictureForm) -> frozenset[str]:
-    """Return the tiers that a picture of this form may be charged in, the standard one included.
+    """Return the tiers that a picture of this form may be charged in.
 
-    The one that it names, where the price lists it; else all that it does not contradict: a target
-    chooses what is left open, and its answer tells.
+    A complete form that the price lists has exactly one. Otherwise the result is every listed form
+    that fits, and the standard tier: the target chooses the rest, and its answer states the choice.
     """
     listed = priced_forms(terms)
     if form.quality and form.size and (name := _listed_name(listed, form)) is not None:
@@ -71,9 +71,10 @@ def reachable_forms(terms: PriceTerms, form: PictureForm) -> frozenset[str]:
 
 
 def charged_form(terms: PriceTerms, form: PictureForm) -> str:
-    """Return the tier that a picture of this form is charged in: of several the dearest.
+    """Return the tier that a picture of this form is charged in.
 
-    Without a word of its quality it is the standard one of its size, where the price lists that.
+    If several tiers are possible, the most expensive one counts. A form without a quality has the
+    standard quality, if the price lists its size.
     """
     listed = {STANDARD: terms.picture_pusd, **priced_forms(terms)}
     if (name := _listed_name(listed, form)) is not None:
@@ -86,7 +87,7 @@ def _listed_name(listed: Mapping[str, int], form: PictureForm) -> str | None:
 
 
 def _names_of(form: PictureForm) -> Iterator[str]:
-    """Yield names of exactly this form, the most particular first."""
+    """Yield the names of exactly this form, most specific first."""
     quality, size = form
     if quality and size:
         yield f"{quality}/{size}"
@@ -98,13 +99,13 @@ def _names_of(form: PictureForm) -> Iterator[str]:
 
 
 def _fits(name: str, form: PictureForm) -> bool:
-    """Return whether a listed form may be the one that was asked for without saying all of it."""
+    """Return whether a listed form does not contradict a partly known form."""
     listed = form_parts(name)
     return all(not said or not has or said == has for said, has in zip(form, listed, strict=True))
 
 
 def form_parts(name: str) -> PictureForm:
-    """Return quality and size of a form in the words of prices."""
+    """Return quality and size of a form that a price lists."""
     quality, _, size = name.rpartition("/")
     if quality:
         return PictureForm(quality, size)

@@ -1,9 +1,9 @@
-"""The number of tokens that a vendor counts for a picture, by its published rule.
+"""Token counts of input pictures, by the published rule of each vendor.
 
-A price names its rule (`image_tokens`); a few families of models have theirs by name. Each rule
-never counts less than its vendor: a picture may be turned (EXIF), so no rule depends on which side
-is the width, and what a vendor rounds is rounded up here. A word of detail counts only where a rule
-names it; any other counts as the finest.
+A price names its rule (`image_tokens`); some model families have a rule by name. No rule counts
+less than its vendor: a picture may be rotated (EXIF), so rules ignore which side is the width, and
+values that a vendor rounds are rounded up here. A value of `detail` counts only where the rule
+names it; any other value counts as the finest.
 """
 
 import re
@@ -15,17 +15,17 @@ from typing import Final, NamedTuple
 # Sources, read 2026-11-27 as stored copies of the vendors' pages:
 # OpenAI: developers.openai.com/api/docs/guides/images-vision ("Model sizing behavior", "Calculating
 # costs"): tiles of 512 within 2048 x 2048 and a short side of 768; patches of 32, times a factor,
-# within a budget that the model and the detail have. Until 2026 the budget was 1,536 for all; now
-# GPT-4.1 mini and GPT-5.2 have 6,144. Of GPT-5.6 and GPT-6 there is none, and what needs more than
-# 30,000 patches is refused. What the page calls deprecated (GPT-5 mini and nano, o4-mini, GPT-4.1
-# nano) has no budget there and counts as GPT-4.1 mini here. The page also limits sides, to 2,048
-# pixels at `high`; others measured counts without that (huggingface.co/datasets/JOHNISKING/
-# image-token-cost: 2,931 for 3840 x 2160), so sides limit nothing here but `low` of GPT-5.5 on.
-# Billing may be one token above for rounding, which a part's own text has room for.
+# within a limit by model and detail. Until 2026 the limit was 1,536 for all models; now GPT-4.1
+# mini and GPT-5.2 have 6,144. GPT-5.6 and GPT-6 have none, and refuse pictures of more than
+# 30,000 patches. Models that the page calls deprecated (GPT-5 mini and nano, o4-mini, GPT-4.1
+# nano) have no limit there and count as GPT-4.1 mini here. The page also limits sides, to 2,048
+# pixels at `high`; a published data set has counts above that (huggingface.co/datasets/JOHNISKING/
+# image-token-cost: 2,931 for 3840 x 2160), so no rule but `low` of GPT-5.5 on limits sides.
+# Billing may round up by one token, which the allowance for a content part's text covers.
 # Anthropic: platform.claude.com/docs/en/build-with-claude/vision: a token for each 28 x 28 pixels,
 # at most 1,568; 4,784 within 2,576 pixels a side for Claude 4.7 and later (5, 5.5, ... among them).
-# Before 2026 it was width x height / 750. Others measured three or four tokens more for each
-# picture (github.com/diegosouzapw/OmniGlyph), which a part's own text has room for.
+# Before 2026 it was width x height / 750. A project measured three or four tokens more for each
+# picture (github.com/diegosouzapw/OmniGlyph), which the allowance for a part's text covers.
 # Gemini: ai.google.dev/gemini-api/docs/tokens and .../media-resolution: 258 up to 384 x 384, above
 # that 258 for each tile of 768 or, by the crop unit of Vertex's page, less; Gemini 3 at most 1,120,
 # 2,240 where a request asks for ultra high.
@@ -34,15 +34,16 @@ from typing import Final, NamedTuple
 # Qwen: huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct: one token for each 28 x 28 (Qwen3: 32 x 32)
 # pixels, at most 16,384, and two marks.
 # xAI: docs.x.ai/docs/guides/image-understanding: 256 for each tile of 448,
-# at most six, and one tile more. No copy of this page was found again: read 2026-11 as it was.
+# at most six, and one tile more. The page was read in 2026-11; no stored copy of it was found.
 
 _ULTRA_TOKENS: Final = 2_240
 
 
 class PictureRule(NamedTuple):
-    """`tokens_of` takes the longer side, the shorter side and the detail that is asked for.
+    """The token rule of a vendor.
 
-    `most`: tokens of the dearest picture, None where there is no end.
+    `tokens_of` takes the longer side, the shorter side (in pixels) and the requested detail. `most`
+    is the maximum for one picture in tokens, `None` if there is no maximum.
     """
 
     tokens_of: Callable[[int, int, str], int]
@@ -50,20 +51,20 @@ class PictureRule(NamedTuple):
 
 
 def picture_tokens(rule: str, width: int, height: int, *, detail: str = "") -> int:
-    """Return at least as many tokens as the rule's vendor counts. Raises `KeyError`."""
+    """Return an upper bound of the vendor's token count. Raises `KeyError` for unknown rules."""
     known = RULES[rule]
     tokens = known.tokens_of(max(width, height, 1), max(min(width, height), 1), detail)
     return tokens if known.most is None else min(tokens, known.most)
 
 
 def most_picture_tokens(rule: str) -> int:
-    """Return the tokens of the dearest picture, 0 where the rule has no end."""
+    """Return the maximum tokens of one picture, 0 if the rule has no maximum."""
     return RULES[rule].most or 0
 
 
 @lru_cache(maxsize=4096)
 def rule_of_model(name: str) -> str:
-    """Return the published rule of `provider/model`, "" where none is known."""
+    """Return the published rule of `provider/model`, "" if none is known."""
     for pattern, rule in _MODELS:
         if pattern.fullmatch(name):
             return rule
@@ -71,7 +72,10 @@ def rule_of_model(name: str) -> str:
 
 
 def _openai_tiles(base: int, tile: int) -> PictureRule:
-    """Return tiles of a picture that is shrunk, never enlarged, to 2,048 pixels, then to 768."""
+    """Return a rule by tiles of 512 pixels, after shrinking the picture.
+
+    The longer side is shrunk to 2,048 pixels, then the shorter side to 768. Nothing is enlarged.
+    """
 
     def count(longer: int, shorter: int, detail: str) -> int:
         if detail == "low":
@@ -80,7 +84,7 @@ def _openai_tiles(base: int, tile: int) -> PictureRule:
         if longer > 2048:
             wide, slim = 2048, _scaled(shorter, 2048, longer)
         if slim > 768:
-            # Who rounds between the two steps is at most three pixels further.
+            # A vendor that rounds between the two steps differs by at most three pixels.
             rounded = 3 if longer > 2048 and shorter * 2048 % longer else 0
             wide, slim = min(wide, _scaled(longer, 768, shorter) + rounded), 768
         return base + tile * _grid(wide, slim, 512)
@@ -95,7 +99,10 @@ _LOW, _HIGH, _WIDE, _ORIGINAL, _UNREFUSED = 256, 2_500, 6_144, 10_000, 30_000
 def _openai_patches(
     factor_percent: int, finest: int, by_detail: Mapping[str, int] | None = None
 ) -> PictureRule:
-    """Return patches of 32 pixels, each some tokens, at most as many as the detail has."""
+    """Return a rule by patches of 32 pixels, limited to a number of patches per detail.
+
+    `factor_percent` is the tokens per 100 patches; `finest` is the limit for other details.
+    """
     budgets = by_detail or {}
 
     def count(longer: int, shorter: int, detail: str) -> int:
@@ -106,7 +113,10 @@ def _openai_patches(
 
 
 def _anthropic(most: int) -> PictureRule:
-    """Return the area / 750, or patches of 28 pixels where a thin picture has more of those."""
+    """Return a rule of area / 750, or of patches of 28 pixels if those are more.
+
+    Thin pictures have more patches.
+    """
 
     def count(longer: int, shorter: int, _detail: str) -> int:
         return max(-(-longer * shorter // 750), _grid(longer, shorter, 28))
@@ -115,7 +125,7 @@ def _anthropic(most: int) -> PictureRule:
 
 
 def _gemini_tiles(longer: int, shorter: int, _detail: str) -> int:
-    """Return tiles of 768 pixels, or of the crop unit, whichever are more."""
+    """Return tokens by tiles of 768 pixels or of the crop unit, whichever count is higher."""
     if longer <= 384:
         return 258
     unit = min(max(shorter * 2 // 3, 256), 768)
@@ -123,7 +133,7 @@ def _gemini_tiles(longer: int, shorter: int, _detail: str) -> int:
 
 
 def _rows_of_patches(side: int, limit: int) -> PictureRule:
-    """Return patches within a longest side, and a token at each row's end."""
+    """Return a rule by patches within a longest side, plus one token per row."""
 
     def count(longer: int, shorter: int, _detail: str) -> int:
         if longer > limit:
@@ -135,7 +145,10 @@ def _rows_of_patches(side: int, limit: int) -> PictureRule:
 
 
 def _qwen(side: int) -> PictureRule:
-    """Squares of pixels, with room for what a small picture is enlarged to, and two marks."""
+    """Return a rule by squares of `side` pixels, plus two marker tokens.
+
+    The minimum of about 256 squares covers small pictures, which the model enlarges.
+    """
 
     def count(longer: int, shorter: int, _detail: str) -> int:
         return max(_grid(longer, shorter, side), 256 + isqrt(longer // shorter) + 1) + 2
@@ -148,7 +161,7 @@ def _xai(longer: int, shorter: int, _detail: str) -> int:
 
 
 def _gemini_3(_longer: int, _shorter: int, detail: str) -> int:
-    """The most of each word of resolution; `ultra_high` and unknown words are the dearest."""
+    """Return the maximum tokens at each resolution; `ultra_high` and unknown values cost most."""
     return 1_120 if detail in ("", "auto", "low", "medium", "high") else _ULTRA_TOKENS
 
 
@@ -189,12 +202,12 @@ RULES: Final[Mapping[str, PictureRule]] = {
     "qwen-32": _qwen(32),
     "xai-tiles": PictureRule(_xai, 256 * 7),
 }
-# Whose models these are, and who serves them by the same published count: Azure's page on images
-# has OpenAI's tiles of the 4o family, Vertex's has Gemini's, and Anthropic's is of its models
-# wherever they run. Unknown, for nobody has published it (2026-11-27): the Pro, Codex and chat
-# variants of GPT-5.1 and later, whether Azure counts GPT-5 as OpenAI does, and what OpenRouter
-# makes of a picture on the way. GPT-6 Astra stands in the examples of OpenAI's page, and counts of
-# it and of Claude 5.5 were measured (the dataset above).
+# Models with a published rule, at every provider that publishes the same one: Azure's page on
+# images has OpenAI's tiles for the 4o family, Vertex's page has Gemini's, and Anthropic's page
+# covers its models at every provider. Not published as of 2026-11-27: the Pro, Codex and chat
+# variants of GPT-5.1 and later, whether Azure counts GPT-5 as OpenAI does, and whether OpenRouter
+# changes pictures. GPT-6 Astra is in the examples of OpenAI's page, and its counts and those of
+# Claude 5.5 were measured (the data set above).
 _DATED: Final = r"(?:-latest|-\d{4}-\d{2}-\d{2})?"
 _AZURE: Final = r"azure/(?:(?:eu|us|global|global-standard)/)?"
 _CLAUDE: Final = "(?:opus|sonnet|haiku)"

@@ -1,7 +1,7 @@
-"""The published rules of providers' prompt caches: from how many tokens on, and how long.
+"""The published rules of providers' prompt caches: minimum length, step and lifetime.
 
-A rule says where it is worth looking. Whether the cache then has the prompt is learned from usage
-(`router.cached_share`), from nothing on, but where a provider promises it.
+A rule states which prefixes may be cached. Whether a prefix is cached is learned from usage
+(`router.cached_share`), starting from zero, unless the provider promises it.
 """
 
 import re
@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 # Sources, read 2026-11-27 as stored copies of the vendors' pages:
-# Anthropic: platform.claude.com/docs/en/build-with-claude/prompt-caching: what lies before a mark
-# is read from the cache for 5 minutes, or an hour, since it was last read; least lengths by model.
-# For Sonnet 4.6 the page says 1,024; others saw 2,048 (anthropics/anthropic-sdk-python#1194).
+# Anthropic: platform.claude.com/docs/en/build-with-claude/prompt-caching: the prefix before a mark
+# is cached for 5 minutes, or an hour, since its last read; the minimum length depends on the model.
+# For Sonnet 4.6 the page says 1,024; users saw 2,048 (anthropics/anthropic-sdk-python#1194).
 # OpenAI: developers.openai.com/docs/guides/prompt-caching: from 1,024 tokens on, in steps of 128,
 # for 5 to 10 minutes; a request may ask for 24 hours.
 # Gemini: ai.google.dev/gemini-api/docs/caching: from 2,048 tokens on (2.5), 4,096 (3 and later),
@@ -22,9 +22,10 @@ _HOUR_S: Final = 3600.0
 
 
 class PromptCacheRule(NamedTuple):
-    """Tokens from which on a prefix is kept, the step of what is read, and how long.
+    """The minimum length of a cached prefix, the step in which it is read, and its lifetime.
 
-    `marked`: only what a request marks. `promised`: what was kept is read; else it is learned.
+    `marked`: only prefixes that a request marks are cached. `promised`: a cached prefix is always
+    read; otherwise the share is learned from usage.
     """
 
     least_tokens: int = 1024
@@ -58,5 +59,5 @@ _RULES: Final = tuple(
 
 @lru_cache(maxsize=4096)
 def cache_rule_of(name: str) -> PromptCacheRule:
-    """Return the rule of `provider/model`; of one that publishes none, what most have."""
+    """Return the rule of `provider/model`, or the most common rule if none is published."""
     return next(rule for pattern, rule in _RULES if pattern.fullmatch(name))

@@ -1,7 +1,7 @@
-"""The price of a request before it is sent: text in, text out, in the service tier it asks for.
+"""The price of a text request before it is sent, in the service tier that it requests.
 
-The same amounts as `cost_pusd` and `bound_pusd`, asked again and again: where one pair of rates
-holds for every prompt (no schedule, no uplift), which is the usual price, they are found once.
+Amounts equal those of `cost_pusd` and `bound_pusd`. Most prices have no schedule and no surcharge;
+for those, the rates are looked up once per quote.
 """
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from ledger.prices.unread_terms import OF_COUNTED_SEARCHES, unlimited_terms
 
 
 class PriceQuote:
-    """One price, ready to multiply."""
+    """A price with its rates looked up once, for many cost estimates."""
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
@@ -39,17 +39,18 @@ class PriceQuote:
         limits: ModelLimits | None = None,
         tier: str = STANDARD,
     ) -> None:
-        """`unread`: names of charges that the price does not say (`PriceBook.unread_terms`).
+        """Look up the rates of `price`.
 
-        `limits` are its model's, None where nobody states them. Costs are those of the `tier`,
-        which the price must list; bounds are of any tier.
+        `unread` names charges that the price does not cover (`PriceBook.unread_terms`). `limits`
+        are the model's, `None` if unknown. Costs are those of `tier`, which the price must list;
+        bounds cover every tier.
         """
         self.price = price
         self._tier = tier
         self.limits = limits
         self._picture_rule = picture_rule_of(price)
         self._model = _model_of(price)
-        self.context_tokens = 0 if limits is None else limits.stated_context  # 0: nobody states it
+        self.context_tokens = 0 if limits is None else limits.stated_context  # 0: unknown
         self.unread = unread
         self._unread: dict[frozenset[str], tuple[str, ...]] = {}
         terms, rates = price.terms, price.terms.rates
@@ -64,9 +65,9 @@ class PriceQuote:
         self._dearest_text = dearest_output(rates, audio=False, images=False)
 
     def limit_searches(self, most: int) -> "PriceQuote":
-        """Return the quote of a request that lets its target make so many searches at most.
+        """Return the quote for a request that allows its target at most `most` searches.
 
-        The price's own limit holds as well. Without a price of a search nothing is known of more.
+        A lower limit of the price stays. A price without a search price is returned unchanged.
         """
         terms = self.price.terms
         if not terms.search_pusd or 0 < terms.searches_limit <= most:
@@ -76,13 +77,13 @@ class PriceQuote:
         return PriceQuote(replace(self.price, terms=limited), unread, self.limits, self._tier)
 
     def cost_pusd(self, tokens: TokenCounts) -> int:
-        """Return the cost of input and output tokens in pico-USD; other kinds are left out."""
+        """Return the cost of input and output tokens in pico-USD; other kinds are ignored."""
         if self._any_prompt:
             return tokens.input * self._input + tokens.output * self._output + self._request
         return self.cached_cost_pusd(TokenCounts(input=tokens.input, output=tokens.output))
 
     def cached_cost_pusd(self, tokens: TokenCounts) -> int:
-        """Return the cost of a prompt with cached and written tokens, and of its output."""
+        """Return the cost of a prompt with cached and cache-write tokens, and its output."""
         return cost_pusd(tokens, self.price, tier=self._tier)
 
     def bound_pusd(
@@ -92,9 +93,10 @@ class PriceQuote:
         *,
         media: ReachableMedia = WITHOUT_SOUND,
     ) -> int:
-        """The most that so many tokens can cost, whatever of them is cached, written or thought.
+        """Return the maximum cost in pico-USD, whichever kinds the tokens turn out to be.
 
-        `output_tokens` are those of all choices; `media`: kinds beside text that may be among them.
+        `output_tokens` is the sum over all choices; `media` are the kinds other than text that the
+        request may be charged for.
         """
         if self._any_prompt and not (media.audio_output or media.audio_input):
             return (
@@ -110,17 +112,17 @@ class PriceQuote:
         )
 
     def picture_rule(self, upstream_model: str) -> str:
-        """Return how a target counts pictures of a prompt, "" where nobody says so.
+        """Return the rule by which a target counts pictures of a prompt, "" if unknown.
 
-        A target may borrow the price of another model (`prices_as`): then it counts as the price
-        states, and never as the lender's name lets one think.
+        A target that uses another model's price (`prices_as`) counts by the rule that the price
+        states, never by the rule of the other model's name.
         """
         stated = self.price.terms.image_rule
         borrowed = not stated and _last_name(upstream_model) != self._model
         return "" if borrowed else self._picture_rule
 
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:
-        """Return names of what is unread and may be charged to a request with these features."""
+        """Return unread charges that leave a request with these features without a bound."""
         known = self._unread.get(features)
         if known is None:
             known = self._unread[features] = unlimited_terms(self.unread, features)
@@ -128,13 +130,13 @@ class PriceQuote:
 
 
 def cache_rule(price: Price) -> PromptCacheRule | None:
-    """Return the rule of the model's prompt cache, None where what it has is no cheaper."""
+    """Return the model's prompt cache rule, `None` if cached tokens are not cheaper."""
     rates = price.terms.rates
     return cache_rule_of(price.name.partition("#")[0]) if rates.cached < rates.input else None
 
 
 def picture_rule_of(price: Price) -> str:
-    """Return how pictures of a prompt are counted: as the price states, else by its model."""
+    """Return the rule for pictures of a prompt: the price's own, else the model's."""
     return price.terms.image_rule or rule_of_model(price.name.partition("#")[0])
 
 
@@ -143,5 +145,5 @@ def _model_of(price: Price) -> str:
 
 
 def _last_name(model: str) -> str:
-    """Return the model's own name, without who serves it."""
+    """Return the model's name without its provider."""
     return model.rpartition("/")[2]

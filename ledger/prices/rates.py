@@ -1,11 +1,11 @@
 """The parts of a price, and the only functions that multiply tokens by a price.
 
-Every kind of token has a rate in pico-USD, so a cost is exact. Rates that a provider does not
-list are the ones it charges instead: cached reads and cache writes as input, reasoning as output,
-audio and pictures as text. A request whose prompt passes a threshold pays that schedule's rates
-for all its tokens. A service tier without rates is refused, never zero. Values are stored as they
-are. Sound and searches have rates of their own: a transcription is charged by its tokens where the
-answer counts them and the price lists them, else by its seconds.
+Rates are pico-USD per token, so costs are exact. A kind that a provider does not list costs what
+the provider charges instead: cached reads and cache writes as input, reasoning as output, audio and
+pictures as text. A request whose prompt exceeds a threshold pays that schedule's rates for all its
+tokens. A service tier without rates is refused, never free. Prices are stored as stated. Sound and
+searches have rates of their own: a transcription is charged by tokens if the answer counts them and
+the price lists them, otherwise by seconds.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -33,7 +33,7 @@ KINDS = tuple(kind.field for kind in PER_TOKEN)
 _KNOWN = frozenset(KINDS)
 BIGINT_LIMIT = 2**63
 _FALLBACK = {kind.field: kind.price_as for kind in PER_TOKEN if kind.price_as is not None}
-# Most requests have no others: these are looked at one by one.
+# Most requests have only these kinds, so `cost_pusd` handles them without a loop.
 _USUAL = frozenset({"input", "cached", "output", "reasoning"})
 _SELDOM = tuple(kind for kind in TOKEN_KINDS if kind.field not in _USUAL)
 _Values = Callable[[TokenCounts | TokenRates], tuple[int, ...]]
@@ -54,19 +54,19 @@ _seldom: _Values = attrgetter(*(kind.field for kind in _SELDOM))
 
 
 class PriceError(ValueError):
-    """A price that cannot be used; the message says which and why."""
+    """A price that cannot be used; the message names the price and the reason."""
 
 
 class UnpricedTierError(PriceError):
-    """The request ran in a service tier that this price does not list."""
+    """A service tier that the price does not list."""
 
 
 class TierRates(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rates of one service tier for prompts above `above_tokens` (0: every prompt).
 
-    A form of pictures (`hd/1024x1792`) is a tier as well, and a depth of search (`search-low`).
-    `picture_pusd` and `request_pusd` are the price of a picture and the fee of a request, where
-    they differ from the standard ones; no fee is above that.
+    A picture form (`hd/1024x1792`) and a search depth (`search-low`) are tiers as well.
+    `picture_pusd` and `request_pusd` are the price of a picture and the fee of a request, if they
+    differ from the standard ones. A tier's fee never exceeds the standard fee.
     """
 
     tier: str
@@ -77,16 +77,15 @@ class TierRates(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
-    """All that decides a cost. `schedules` hold what differs from the standard `rates`.
+    """The terms that decide a cost: standard `rates`, and `schedules` that differ from them.
 
-    `inclusive`: a prompt of exactly `above_tokens` already pays the higher rates.
-    `uplift_ppm` is a regional surcharge on the whole request, rounded half-even once.
-    `unread` are names of charges that its source states and these terms do not say
-    (`ledger.prices.unread_terms`); `complete`: its source says that there are none.
-    `searches_limit` is the most searches of one request, 0 where nobody stated it.
-    `reasoning_outside`: thoughts are billed beside `max_tokens`, at most `reasoning_limit` tokens a
-    choice, 0 where nobody stated how many. `image_rule`: how a picture of the prompt is counted
-    (`ledger.prices.picture_tokens`), "" where nobody stated it.
+    `inclusive`: a prompt of exactly `above_tokens` pays the higher rates. `uplift_ppm`: a regional
+    surcharge on the whole request, rounded half-even once. `unread`: names of charges that the
+    source states and these terms do not cover (`ledger.prices.unread_terms`). `complete`: the
+    source says that there are none. `searches_limit`: maximum searches of one request, 0 if
+    unknown. `reasoning_outside`: reasoning is billed on top of `max_tokens`, at most
+    `reasoning_limit` tokens per choice (0 if unknown). `image_rule`: the token rule for pictures of
+    the prompt (`ledger.prices.picture_tokens`), "" if unknown.
     """
 
     rates: TokenRates
@@ -103,9 +102,9 @@ class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One version of one name's price. Of two books that price a name, the higher rank counts.
+    """One version of one name's price. If two books price a name, the higher rank counts.
 
-    `withdrawn` ends the name in its book from `effective_from_us` on.
+    A `withdrawn` version ends the name in its book from `effective_from_us` on.
     """
 
     version: int
@@ -116,14 +115,14 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
     effective_until_us: int | None = None
     rank: int = 0  # 0: bundled; files override it in the order they are configured
     source: str | None = None  # address or contract behind the number
-    source_date: str | None = None  # ISO day on which the source said so
+    source_date: str | None = None  # ISO day on which the source stated the price
     retired_on: str | None = None  # ISO day on which the provider stops serving the model
     simulated: bool = False
     withdrawn: bool = False
 
 
 def rates_from(listed: Mapping[str, int]) -> TokenRates:
-    """Return complete rates from listed ones; `input` and `output` must be among them."""
+    """Return complete rates from the listed ones. Raises `PriceError` without input or output."""
     if unknown := listed.keys() - _KNOWN:
         raise PriceError(f"unknown kinds of tokens: {', '.join(sorted(unknown))}")
     if "input" not in listed or "output" not in listed:
@@ -135,7 +134,10 @@ def rates_from(listed: Mapping[str, int]) -> TokenRates:
 
 
 def overlay_rates(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, int]:
-    """Return the rates of a schedule over those below; its output price covers reasoning too."""
+    """Return a schedule's stated rates, completed by the rates below it.
+
+    A stated output price also applies to reasoning.
+    """
     full = {**below, **stated}
     if "output" in stated and "reasoning" not in stated:
         full.pop("reasoning", None)
@@ -143,7 +145,7 @@ def overlay_rates(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[s
 
 
 class ReachableMedia(NamedTuple):
-    """The kinds of tokens beside text that a request can be charged for."""
+    """The kinds of tokens other than text that a request can be charged for."""
 
     audio_input: bool = True
     audio_output: bool = True
@@ -157,7 +159,7 @@ TEXT_ALONE = ReachableMedia(audio_input=False, audio_output=False, images=False)
 
 
 def is_unlisted(rates: TokenRates, kind: str) -> bool:
-    """Return whether a kind costs just what the one it falls back on costs."""
+    """Return whether a kind costs the same as the kind that it falls back on."""
     instead = _FALLBACK.get(kind)
     return instead is not None and getattr(rates, kind) == getattr(rates, instead)
 
@@ -191,11 +193,11 @@ def bound_pusd(
     tiers: Collection[str] | None = None,
     media: ReachableMedia = ANY_MEDIA,
 ) -> int:
-    """Return the most that these tokens may cost: each at its dearest reachable kind, in pico-USD.
+    """Return the maximum cost of these tokens in pico-USD, each at its most expensive kind.
 
-    `output_tokens` are those of all choices. `tiers` are the service tiers the request can run in
-    (`None`: any that is priced, because the provider's default may not be the standard one).
-    `media`: the kinds beside text that it can be charged for.
+    `output_tokens` is the sum over all choices. `tiers` are the service tiers that the request can
+    run in; `None` means every listed tier, because the provider's default may not be the standard
+    one. `media` are the kinds other than text that can be charged.
     """
     terms = price.terms
     reachable = [terms.rates] if tiers is None or STANDARD in tiers else []
@@ -218,18 +220,19 @@ def bound_pusd(
 
 
 def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
-    """Return an upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
+    """Return an upper bound of the charges per unit, in pico-USD, including the request fee.
 
-    `counts` are fields of `TokenCounts`; `tiers`: as in `bound_pusd`.
+    `counts` are fields of `TokenCounts`; `tiers` is as in `bound_pusd`.
     """
     pusd = price.terms.request_pusd + _units_pusd(price.terms, tiers, counts)
     return -(-pusd * (PPM + price.terms.uplift_ppm) // PPM)
 
 
 def units_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
-    """Return the most that the units cost, in pico-USD; the fee is in the bound on tokens.
+    """Return the maximum cost of the units in pico-USD, without the request fee.
 
-    Both are rounded, and their sum once, which may be one more.
+    The fee is part of the bound on tokens. Both bounds are rounded separately, but a cost is
+    rounded once as a sum, so this bound is one higher if there is a surcharge.
     """
     pusd, uplift_ppm = _units_pusd(price.terms, tiers, counts), price.terms.uplift_ppm
     return -(-pusd * (PPM + uplift_ppm) // PPM) + bool(uplift_ppm and pusd)
@@ -245,7 +248,7 @@ def _units_pusd(terms: PriceTerms, tiers: Collection[str] | None, counts: Mappin
 
 
 def request_fee_pusd(terms: PriceTerms, tier: str) -> int:
-    """Return the fee of a request in a tier: the standard one where it has none of its own."""
+    """Return the fee of a request in a tier, or the standard fee if the tier has none."""
     for schedule in terms.schedules:
         if schedule.tier == tier and schedule.request_pusd is not None:
             return schedule.request_pusd
@@ -253,7 +256,7 @@ def request_fee_pusd(terms: PriceTerms, tier: str) -> int:
 
 
 def unit_pusd(terms: PriceTerms, kind: TokenKind, tier: str) -> int:
-    """Return the price of a unit in a tier: the standard one where the tier has none of its own."""
+    """Return the price of a unit in a tier, or the standard price if the tier has none."""
     if kind.by_tier:
         for schedule in terms.schedules:
             own = getattr(schedule, kind.price)
@@ -270,7 +273,10 @@ def _dearest_unit_pusd(terms: PriceTerms, kind: TokenKind, tiers: Collection[str
 
 
 def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
-    """Return the rates that all tokens of a request with this prompt pay in this tier."""
+    """Return the rates for all tokens of a request with this prompt in this tier.
+
+    Raises `UnpricedTierError` for a tier without rates.
+    """
     terms = price.terms
     found = terms.rates if tier == STANDARD else None
     for schedule in terms.schedules:  # ascending thresholds within a tier: the last that fits wins
@@ -286,22 +292,22 @@ def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
 
 
 def prompt_tokens(tokens: TokenCounts) -> int:
-    """Return the whole prompt, as context limits and thresholds count it."""
+    """Return the tokens of the whole prompt, as context limits and thresholds count them."""
     return tokens.whole_prompt
 
 
 def dearest_input(rates: TokenRates, *, audio: bool) -> int:
-    """Return the most that a token of the prompt can cost; without `audio`, a token of its text."""
+    """Return the highest rate of a prompt token; without `audio`, of a text token."""
     return max(_of_prompt(rates) if audio else _of_text_prompt(rates))
 
 
 def dearest_output(rates: TokenRates, *, audio: bool, images: bool) -> int:
-    """Return the most that a token of the output costs, in pico-USD."""
+    """Return the highest rate of an output token, in pico-USD."""
     return max(_of_outputs[audio, images](rates))
 
 
 def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates, tier: str) -> int:
-    """Return cost of the kinds that few requests have, in pico-USD."""
+    """Return the cost of rarely used kinds, in pico-USD."""
     pusd = 0
     for kind in _SELDOM:
         count = getattr(tokens, kind.field)

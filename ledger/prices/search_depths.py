@@ -1,8 +1,8 @@
-"""Fees of a request by how deeply its target searches: each depth is a tier of its price.
+"""Request fees by search depth: each depth is a tier of the price.
 
-Perplexity's: a request may ask for a depth (`web_search_options.search_context_size`), and usage
-tells which it was (docs.perplexity.ai/getting-started/pricing). The standard tier has the dearest
-fee: it counts where neither says a depth that the price lists, and holds are made of it.
+Used by Perplexity: a request may set a depth (`web_search_options.search_context_size`), and usage
+reports the depth used (docs.perplexity.ai/getting-started/pricing). The standard tier has the
+highest fee. It applies if neither names a depth that the price lists, and to holds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _TIERS: Final = {depth: f"search-{depth}" for depth in DEPTHS}
 
 
 def depth_of_term(term: str) -> str | None:
-    """Return the tier of a depth by its name in the map, None for other names."""
+    """Return the tier of a depth by its name in the map, `None` for other names."""
     return _TIERS.get(term.removeprefix(f"{MEMBER}_")) if term.startswith(MEMBER) else None
 
 
@@ -26,9 +26,9 @@ def has_depths(terms: PriceTerms) -> bool:
 
 
 def charged_depth(terms: PriceTerms, usage: Sequence[Mapping[str, Any]], asked: object) -> str:
-    """Return the tier of the depth that usage tells, else of the asked one, else the standard one.
+    """Return the tier of the reported depth, else of the requested one, else the standard one.
 
-    Of several figures that an answer tells the dearest.
+    If the answer reports several depths, the most expensive one counts.
     """
     told = [figure[MEMBER] for figure in usage if MEMBER in figure] or [asked]
     listed = {step.tier for step in terms.schedules if step.request_pusd is not None}

@@ -1,10 +1,10 @@
-"""The prices of a start: the bundled map and the files over it, brought into the ledger.
+"""The prices at a start: the bundled map and the configured files, stored in the ledger.
 
-Most starts change nothing, and to see that by comparing 3,300 drafts with as many stored versions
-takes 0.4 s of CPU. So a start that leaves nothing to store or to approve leaves a mark: a
-`PriceImportRow` with a digest of its sources, of the code that reads and compares them, and of all
-stored versions. A start whose digest has a mark has nothing to store. Whatever differs (another
-map, a version that somebody stored or edited, another program) is compared row by row.
+Most starts change nothing, and comparing 3,300 drafts with the stored versions takes 0.4 s of CPU.
+A start that leaves nothing to store or approve therefore writes a mark: a `PriceImportRow` with a
+digest of its sources, of the code that reads and compares them, and of all stored versions. A later
+start with an equal digest has nothing to store. Any other start (another map, changed versions,
+another release) compares row by row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ from ledger.prices.stored import (
 )
 
 ORIGIN = "start"
-# What the outcome depends on besides this folder; a test compares it with what the folder imports.
+# Modules outside this folder that affect the result. A test compares them with the imports.
 CODE_OUTSIDE = (
     "csvtable.py", "journals/records.py", "journals/token_kinds.py", "model_names.py", "money.py",
     "yamltext.py",
@@ -42,28 +42,28 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True, slots=True)
 class PriceSources:
-    """The texts that prices are read from; `files` are name and text, a later one over others."""
+    """The texts that prices are read from. `files` are (name, text); a later file overrides."""
 
     bundled: BundledMap
     files: tuple[tuple[str, str], ...] = ()
 
     def parse_files(self) -> list[PriceFile]:
-        """Raises `PriceError` with the faults of the first file that has any."""
+        """Return the parsed files. Raises `PriceError` with the faults of the first faulty file."""
         return [
             parse_price_file(text, book=name, rank=rank)
             for rank, (name, text) in enumerate(self.files, start=1)
         ]
 
     def drafts(self) -> list[PriceDraft]:
-        """Return what all of them state. Raises `PriceError`."""
+        """Return the drafts of the map and all files. Raises `PriceError`."""
         files = chain.from_iterable(file.drafts for file in self.parse_files())
         return [*seed_of(self.bundled).drafts, *files]
 
 
 class StartPrices(NamedTuple):
-    """Counts of a start: versions that it stored, names with another price in the map.
+    """Counts of a start: `stored` versions, and `waiting` names with another price in the map.
 
-    Those wait for a person's approval (`ledger.prices.stored.import_drafts`).
+    Waiting names need a person's approval (`ledger.prices.stored.import_drafts`).
     """
 
     stored: int
@@ -71,14 +71,14 @@ class StartPrices(NamedTuple):
 
 
 def read_sources(paths: Iterable[Path]) -> PriceSources:
-    """Read the installed map and these files. Raises `PriceError` where one cannot be read."""
+    """Read the installed map and these files. Raises `PriceError` if one cannot be read."""
     return PriceSources(bundled_map(), tuple((path.name, read_price_file(path)) for path in paths))
 
 
 def store_start_prices(
     engine: Engine, sources: PriceSources, *, actor: str, at_us: int
 ) -> StartPrices:
-    """Store what the sources add or change. Raises `PriceError`."""
+    """Store prices that the sources add or change. Raises `PriceError`."""
     with reading(engine) as connection:
         if _settled_documents(connection, sources, at_us) is not None:
             return StartPrices(0, 0)
@@ -92,7 +92,7 @@ def store_start_prices(
 
 
 def settled_prices(engine: Engine, sources: PriceSources, at_us: int) -> list[Price] | None:
-    """Return the stored versions where a start would change none of them, else None."""
+    """Return the stored versions if a start would not change them, otherwise `None`."""
     with reading(engine) as connection:
         documents = _settled_documents(connection, sources, at_us)
     return None if documents is None else decode_prices(documents)
@@ -101,9 +101,9 @@ def settled_prices(engine: Engine, sources: PriceSources, at_us: int) -> list[Pr
 def _settled_documents(
     connection: Connection, sources: PriceSources, at_us: int
 ) -> Sequence[tuple[int, str]] | None:
-    """Return what is stored, where an earlier start left a mark on just this.
+    """Return the stored versions if a mark with an equal digest exists, otherwise `None`.
 
-    A comparison covers each instant from its own on: a mark counts from its own on, too, as the
+    A mark counts only from its own time on: a comparison does not cover earlier times, and the
     clock may have been set back since.
     """
     documents = read_documents(connection)
@@ -116,19 +116,19 @@ def _settled_documents(
 
 
 def _digest(sources: PriceSources, documents: Iterable[tuple[int, str]]) -> str:
-    """Return the SHA-256 of all that decides what a start stores, in hexadecimal."""
+    """Return the SHA-256 of everything that decides what a start stores, in hexadecimal."""
     state = sha256(_code_digest())
     texts = [sources.bundled.text, sources.bundled.source_date or "", *chain(*sources.files)]
     for text in (*texts, *(f"{version} {document}" for version, document in documents)):
         data = text.encode()
-        state.update(b"%d:" % len(data))  # so that no text continues another
+        state.update(b"%d:" % len(data))  # separates the texts
         state.update(data)
     return state.hexdigest()
 
 
 @cache
 def _code_digest() -> bytes:
-    """Return a digest of the code: an older program may read the same map otherwise."""
+    """Return a digest of the code: another release may read the same map differently."""
     state = sha256()
     for path in (
         *sorted(Path(__file__).parent.glob("*.py")),

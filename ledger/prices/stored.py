@@ -1,7 +1,7 @@
-"""The price book in the database: versions are added, never edited, and read back whole.
+"""The price book in the database: versions are added and never edited.
 
-What stores versions also stores who did it, when, and from what (`PriceImportRow`), in the same
-transaction. Whoever stores waits for whoever does: version numbers are seen in their order.
+Every write also stores its author, time and source (`PriceImportRow`) in the same transaction.
+Writers wait for each other, so readers see version numbers in order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,22 +26,22 @@ from ledger.prices.drafts import (
 )
 
 UNSOURCED = ""
-NEWEST_PRICE_FILE = "prices.newest"  # in the run directory: the newest version, as key generations
-# As text: msgspec reads it in a tenth of the time that SQLAlchemy takes to make objects of it.
+NEWEST_PRICE_FILE = "prices.newest"  # in the run directory: the number of the newest version
+# Read as text: msgspec decodes JSON in a tenth of the time that SQLAlchemy takes.
 _DOCUMENT = cast(PriceVersionRow.price, Text)
 _decoder = msgspec.json.Decoder(Price)
 _LOCK = text("LOCK TABLE price_versions IN SHARE ROW EXCLUSIVE MODE")
 
 
 class BookMovedError(Exception):
-    """Between a person's look and the storing, somebody else changed what it was about."""
+    """The prices changed between a person's preview and the approval."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportStamp:
-    """The author of an import and its source: `digest` of its bytes, `read_on` its day.
+    """The author of an import and its source: `digest` of its bytes, `read_on` its ISO day.
 
-    `read_on` is None where only a part of the source was looked at.
+    `read_on` is `None` if only a part of the source was read.
     """
 
     actor: str
@@ -52,7 +52,7 @@ class ImportStamp:
 
 @dataclass(frozen=True, slots=True)
 class PriceRecord:
-    """One stored version with its circumstances; `actor` is None for those of older programs."""
+    """One stored version with its author and time. `actor` is `None` for old releases."""
 
     price: Price
     recorded_us: int
@@ -61,7 +61,7 @@ class PriceRecord:
 
 
 def load_price_book(engine: Engine, aliases: Mapping[str, str] | None = None) -> PriceBook:
-    """Return the book of all stored versions; `aliases` are those of configured price files."""
+    """Return the book of all stored versions, with the aliases of configured price files."""
     with reading(engine) as connection:
         return PriceBook(_read_stored(connection), aliases)
 
@@ -84,7 +84,7 @@ def newer_prices(engine: Engine, version: int) -> list[Price]:
 
 
 def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
-    """Return these versions by their numbers."""
+    """Return the versions with these numbers, by number."""
     query = select(PriceVersionRow.version, PriceVersionRow.price).where(
         PriceVersionRow.version.in_(sorted(set(versions)))
     )
@@ -92,12 +92,12 @@ def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
 
 
 def newest_version(connection: Connection) -> int:
-    """Return the number of the version that was stored last; 0 in an empty book."""
+    """Return the number of the version stored last, 0 in an empty book."""
     return connection.execute(select(func.max(PriceVersionRow.version))).scalar_one() or 0
 
 
 def read_days(engine: Engine) -> dict[str, str]:
-    """Return the ISO day, per book, on which its source was last read as a whole."""
+    """Return the ISO day, per book, on which its whole source was last read."""
     query = select(PriceImportRow.book, func.max(PriceImportRow.read_on)).group_by(
         PriceImportRow.book
     )
@@ -130,12 +130,12 @@ def import_drafts(
     keep_market: bool = False,
     stamp: ImportStamp | None = None,
 ) -> DraftChanges:
-    """Store what the drafts of all configured books change; repeating stores nothing.
+    """Store the changes in the drafts of all configured books. Repeating stores nothing.
 
-    A price file that is no longer among them is withdrawn, all its names at once; what a person
-    approved stays. `keep_market`: a market's list only adds names that have no price of its kind;
-    another price for one that has waits for approval. That it has charges which its terms do not
-    say is no other price, and counts at once.
+    A price file that is no longer configured is withdrawn with all its names. Approved imports
+    stay. With `keep_market`, a market list adds only names without a price of that list; another
+    price for a known name waits for approval. A change that affects only the names of unread
+    charges counts at once.
     """
     with engine.begin() as connection:
         return import_into(connection, drafts, at_us=at_us, keep_market=keep_market, stamp=stamp)
@@ -149,7 +149,7 @@ def import_into(
     keep_market: bool = False,
     stamp: ImportStamp | None = None,
 ) -> DraftChanges:
-    """Do what `import_drafts` does in a transaction that goes on."""
+    """Store drafts as `import_drafts` does, within the caller's transaction."""
     _lock_import(connection)
     stored = [row for row in _read_stored(connection) if row.rank < APPROVED_RANK]
     waiting = 0
@@ -176,9 +176,10 @@ def import_approved(
     stamp: ImportStamp,
     at_us: int,
 ) -> PriceImportPlan:
-    """Store what a person saw and approved, all or nothing, in force from `at_us` on.
+    """Store an approved import in one transaction, in force from `at_us` on.
 
-    `plan` makes it again of what is stored by now. Raises `BookMovedError` if that differs.
+    `plan` computes the import again from the stored versions. Raises `BookMovedError` if the result
+    differs from `seen`.
     """
     with engine.begin() as connection:
         _lock_import(connection)
@@ -190,7 +191,7 @@ def import_approved(
 
 
 def _waiting_count(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) -> int:
-    """Return names of a market's list that it states otherwise than it was stored."""
+    """Return the number of names whose price in the market list differs from the stored one."""
     books = {(price.book, price.name) for price in market}
     again = [draft for draft in drafts if (draft.book, draft.name) in books]
     return len({row.draft.name for row in diff(market, again, at_us=at_us).rows})
@@ -199,7 +200,7 @@ def _waiting_count(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us:
 def _newly_unread(
     market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int
 ) -> Iterator[PriceDraft]:
-    """Drafts that state the same amounts as the stored price, and other names of what is unread."""
+    """Yield drafts that differ from the stored price only in the names of unread charges."""
     standing: dict[tuple[str, str], Price] = {}
     for price in sorted(market, key=lambda row: (row.effective_from_us, row.version)):
         if price.effective_from_us <= at_us:
@@ -217,7 +218,7 @@ def _newly_unread(
 
 
 def _lock_import(connection: Connection) -> None:
-    """SQLite's transactions of writers are so by themselves."""
+    """Lock the price versions on PostgreSQL. SQLite has one writer at a time anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(_LOCK)
 
@@ -253,7 +254,7 @@ def _store(
 def record_import(
     connection: Connection, book: str, stamp: ImportStamp, at_us: int, stored: int
 ) -> int:
-    """Write down a reading of a book that stored so many versions; return its number."""
+    """Record that a book was read and `stored` versions were stored. Return the row's number."""
     values = {
         "at_us": at_us, "actor": stamp.actor, "origin": stamp.origin, "book": book,
         "digest": stamp.digest, "read_on": stamp.read_on, "stored": stored,
@@ -263,7 +264,7 @@ def record_import(
 
 
 def read_documents(connection: Connection, above: int = 0) -> Sequence[tuple[int, str]]:
-    """Return the versions after `above` as they are stored: number and JSON text, by number."""
+    """Return the versions after `above` as (number, JSON text), ordered by number."""
     query = (
         select(PriceVersionRow.version, _DOCUMENT)
         .where(PriceVersionRow.version > above)
@@ -273,8 +274,8 @@ def read_documents(connection: Connection, above: int = 0) -> Sequence[tuple[int
 
 
 def decode_prices(documents: Iterable[tuple[int, str]]) -> list[Price]:
-    """Return the prices of what `read_documents` read."""
-    alike: dict[object, Any] = {}  # thousands of names have some hundred terms and sources
+    """Return the prices in the documents that `read_documents` returns."""
+    alike: dict[object, Any] = {}  # thousands of names share a few hundred terms and sources
     return [
         _share_equal_parts(version, _decoder.decode(document), alike)
         for version, document in documents
@@ -290,7 +291,7 @@ def _price(version: int, document: dict[str, object]) -> Price:
 
 
 def _share_equal_parts(version: int, price: Price, alike: dict[object, Any]) -> Price:
-    """Return the price with parts that equal ones share, which halves a book's memory."""
+    """Return the price with parts shared between equal prices, which halves the memory used."""
     return msgspec.structs.replace(
         price,
         version=version,

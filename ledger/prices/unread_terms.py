@@ -1,8 +1,8 @@
-"""Charges of a price list that our terms do not say, and which requests may be charged them.
+"""Charges of a price list that our terms do not cover, and requests that may incur them.
 
-A price with such a charge is *partly known*: what else it states is exact, and a request that may
-be charged more than that has no bound. The names are kept with the price. Which request is meant
-follows from the name; a name that nobody knows is of every request.
+A price with such a charge is *partly known*: its other amounts are exact, but a request that may
+incur the charge has no upper bound. The names are stored with the price. The name decides which
+requests are affected; an unknown name affects every request.
 """
 
 import re
@@ -13,15 +13,16 @@ from functools import lru_cache
 
 
 class FeeTrigger(StrEnum):
-    """The trigger of a charge. `images` and `hosted_tools` are features' words.
+    """The feature of a request that triggers a charge.
 
-    `LIMIT` is no charge: a number without which there is no bound. `DISCOUNT` only makes cheaper
-    what is booked at its full price, and no bound needs it.
+    `images` and `hosted_tools` are names of features. `LIMIT` is not a charge, but a number without
+    which there is no bound. `DISCOUNT` only lowers a price that is booked in full, so bounds ignore
+    it.
     """
 
     ANY = "any"
     MEDIA = "images"  # pictures, sound, video
-    SOUND = "sound"  # counted in usage; what is read of it from a cache is inside any bound
+    SOUND = "sound"  # counted in usage; bounds already cover cached sound
     HOSTED_TOOLS = "hosted_tools"  # searches and tools that the provider runs
     LIMIT = "limit"
     OPTION = "option"  # a member of the provider's own, such as a faster mode
@@ -29,10 +30,10 @@ class FeeTrigger(StrEnum):
 
 
 SEARCH_FEE = "search_context_cost_per_query"
-# A model that searches for every request, whose list has no price of a search.
+# For a model that searches on every request and whose price list has no search price.
 SEARCH_OF_EVERY_REQUEST = "search_of_every_request"
-MOST_SEARCHES = "max_searches"  # how many a request may make, of a model that makes many
-# What a price of a search says, of a request whose number of searches is limited.
+MOST_SEARCHES = "max_searches"  # the maximum per request, for a model that makes many searches
+# Names that a price per search covers for a request with a limited number of searches.
 OF_COUNTED_SEARCHES = frozenset((SEARCH_FEE, MOST_SEARCHES))
 _NAMES: tuple[tuple[FeeTrigger, tuple[str, ...]], ...] = (
     (
@@ -66,12 +67,12 @@ _NAMES: tuple[tuple[FeeTrigger, tuple[str, ...]], ...] = (
     ),
 )  # fmt: skip
 _TRIGGERS = tuple((re.compile("|".join(names)), trigger) for trigger, names in _NAMES)
-# Names that speak of money, in the map as it is and as it may become.
+# Names of amounts of money, in today's map and in later ones.
 _MONEY = re.compile(r"cost|pric(e|ing)|(^|_)fees?(_|$)|surcharge|multiplier|specific_entry")
-# The same charge in another unit (characters, a provider's own units), or of a path that is not
-# served here (OpenAI's /v1/decisions).
+# The same charge in another unit (characters, a provider's own units), or a charge of a path that
+# the gateway does not serve (OpenAI's /v1/decisions).
 _INSTEAD = re.compile(r".+_cost_per_character(_.+)?|.+_dbu_cost_per_.+|.+_decisions")
-# Charged like another member, where the list says the same price for both.
+# Charged like another field, if the list states an equal price for both.
 _ALIKE = {
     "input_cost_per_image_token": "input_cost_per_token",
     "input_cost_per_video_token": "input_cost_per_token",
@@ -85,7 +86,7 @@ _OUTPUT = re.compile(r"output_cost_per_(image|video)(_.+)?")
 
 
 def trigger_of(name: str) -> FeeTrigger:
-    """Return what a request must have to be charged the term of this name."""
+    """Return what triggers the charge of this name."""
     for pattern, trigger in _TRIGGERS:
         if pattern.fullmatch(name):
             return trigger
@@ -93,26 +94,27 @@ def trigger_of(name: str) -> FeeTrigger:
 
 
 def charged_terms(names: Collection[str], features: Collection[str]) -> tuple[str, ...]:
-    """Return, of these names, those that a request with these features may be charged."""
+    """Return the names that a request with these features may be charged."""
     words = {FeeTrigger.ANY.value, *features}
     return tuple(name for name in names if trigger_of(name).value in words)
 
 
 def unlimited_terms(names: Collection[str], features: Collection[str]) -> tuple[str, ...]:
-    """Return, of these names, those without which such a request has no bound."""
+    """Return the names that leave a request with these features without an upper bound."""
     return charged_terms(names, [*features, FeeTrigger.LIMIT.value])
 
 
 def doubtful_terms(names: Collection[str]) -> tuple[str, ...]:
-    """Return, of these names, those that some request may be charged or needs for its bound."""
+    """Return the names that some request may be charged, or needs for its upper bound."""
     harmless = (FeeTrigger.OPTION, FeeTrigger.DISCOUNT)
     return tuple(name for name in names if trigger_of(name) not in harmless)
 
 
 def answered(names: Collection[str], *, per_request: bool, searches: bool) -> tuple[str, ...]:
-    """Return what is left of a list's names where a price file states more.
+    """Return the names of a market list that a price file leaves open.
 
-    `per_request`: a fee of every request; `searches`: a price of a search, and the most of them.
+    `per_request`: the file states a fee per request. `searches`: the file states a price of a
+    search and the maximum number of searches.
     """
     of_searches = (SEARCH_FEE, SEARCH_OF_EVERY_REQUEST, MOST_SEARCHES)
     known = of_searches if per_request or searches else ()
@@ -122,9 +124,9 @@ def answered(names: Collection[str], *, per_request: bool, searches: bool) -> tu
 def missing_limits(
     names: Collection[str], *, search_pusd: int, searches_limit: int, output_pusd: int
 ) -> tuple[str, ...]:
-    """Return the names with `MOST_SEARCHES`, where searches have a price and nobody limits them.
+    """Return the names, with `MOST_SEARCHES` added if searches have a price but no maximum.
 
-    A model without a price of output is a reranker: its request says how many searches it is.
+    A model without an output price is a reranker, whose request states its number of searches.
     """
     if not search_pusd or searches_limit or not output_pusd or MOST_SEARCHES in names:
         return tuple(names)
@@ -132,7 +134,7 @@ def missing_limits(
 
 
 def unread_in_row(row: Mapping[str, object], read: Collection[str]) -> Iterator[str]:
-    """Yield names of a map's row that state a charge and are not among those that were `read`."""
+    """Yield names of a map's row that state a charge and are not in `read`."""
     shown = row.get("supported_output_modalities")
     for name, value in row.items():
         if name in read or not _speaks_of_money(name) or not _is_charge(name, value):
@@ -152,7 +154,7 @@ def _speaks_of_money(name: str) -> bool:
 
 
 def _is_charge(name: str, value: object) -> bool:
-    """Return whether there is an amount above zero in it."""
+    """Return whether a field has an amount above zero."""
     if name == "off_peak_pricing":
         return bool(value)
     if isinstance(value, Mapping):  # the `us` of a provider's own entry is a regional surcharge

@@ -1,1 +1,1 @@
-"""Readers of invoices as providers and clouds give them: one file a format."""
+"""Readers of invoice formats of providers and clouds, one file per format."""

@@ -1,7 +1,7 @@
-"""Read single cells of an invoice: amounts, quantities, instants and texts, with their faults.
+"""Parsing of an invoice's cells: amounts, quantities, times and texts, with their faults.
 
-Amounts are USD, read as decimals and never as floats. Digits are limited before anything is
-calculated, so that no figure of a few characters fills the memory.
+Amounts are USD, parsed as decimals and never as floats. Digits are limited before any calculation,
+so that a short text with a large exponent cannot fill the memory.
 """
 
 import re
@@ -13,24 +13,24 @@ from ledger.instants import EXAMPLES, InstantError, day_of, instant_us
 from ledger.money import MoneyError, usd_to_pusd_rounded
 from ledger.prices.rates import BIGINT_LIMIT
 
-WHOLE_DIGITS, PLACES = 24, 60  # of a quantity; of money as many places
-SHOWN = 60  # characters of a cell in a fault
-LONGEST = 200  # characters of a number or a date
+WHOLE_DIGITS, PLACES = 24, 60  # maximum digits before and after the point
+SHOWN = 60  # maximum characters of a cell in a fault
+LONGEST = 200  # maximum characters of a number or a date
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _YEARS = range(2000, 2101)
 
 
 class CellReader:
-    """Gathers faults, and how fine amounts are (`places`, decimal), while cells are read."""
+    """A parser of cells that collects faults, and the most decimals of amounts (`places`)."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
         self.places = 0
 
     def read_amount(self, value: Any, where: str, currencies: Iterable[Any] = ()) -> int | None:
-        """Return pico-USD; foreign figures may carry more digits than they mean.
+        """Return pico-USD, rounded if the file has more digits. `None` adds a fault.
 
-        `currencies` is what the file says of the amount's currency; empty cells say nothing.
+        `currencies` are the file's cells for the amount's currency; empty cells are ignored.
         """
         for currency in currencies:
             if currency is not None and _text_of(currency).strip().upper() not in ("", "USD"):
@@ -52,11 +52,11 @@ class CellReader:
         return pusd
 
     def read_quantity(self, value: Any, where: str) -> Decimal | None:
-        """Return a quantity; None for an empty cell and for a fault."""
+        """Return a quantity, `None` for an empty cell or with a fault."""
         return None if value in (None, "") else self._number(value, where, "quantity")
 
     def read_instant(self, value: str, where: str, column: str) -> int | None:
-        """Return microseconds since the epoch."""
+        """Return microseconds since the epoch, `None` with a fault."""
         place = f"{where}: column `{column}`"
         try:
             at_us = instant_us(value if len(value) <= LONGEST else f"{value[:SHOWN]}...")
@@ -69,7 +69,7 @@ class CellReader:
         return at_us
 
     def read_text(self, value: Any, where: str) -> str | None:
-        """Return a text that a database can store; None for what is no text."""
+        """Return a text that a database can store, `None` for other values."""
         if not isinstance(value, str):
             return None
         if "\0" in value or not _is_unicode(value):
@@ -89,12 +89,12 @@ class CellReader:
 
 
 def _decimal(said: str) -> Decimal | None:
-    """Return a number; None for one with more digits than are kept."""
+    """Return a number, `None` for one with too many digits."""
     if len(said) > LONGEST:
         return None
     try:
         number = Decimal(said)
-    except InvalidOperation:  # its exponent is beyond all limits
+    except InvalidOperation:  # the exponent is too large for a decimal
         return None
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or not -PLACES <= exponent <= WHOLE_DIGITS:
@@ -103,7 +103,7 @@ def _decimal(said: str) -> Decimal | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether a text has no half of a surrogate pair, as JSON may."""
+    """Return whether a text has no single surrogate, which JSON allows."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -112,13 +112,13 @@ def _is_unicode(text: str) -> bool:
 
 
 def show_cell(value: Any) -> str:
-    """Return a cell for a fault, cut where it is long."""
+    """Return a cell for a fault, shortened if it is long."""
     said = repr(_text_of(value)[: SHOWN + 1])
     return said if len(said) <= SHOWN else f"{said[:SHOWN]}..."
 
 
 def _text_of(value: Any) -> str:
-    """Return the text of a text or a number; of anything else its type, as it may be nested."""
+    """Return a text or number as text, and the type's name for other values."""
     if isinstance(value, str | int | float | Decimal):
         return str(value)
     return "null" if value is None else type(value).__name__

@@ -1,7 +1,7 @@
-"""FOCUS CSV of a cloud (1.0 and later).
+"""Reader of FOCUS CSV from a cloud (1.0 and later).
 
-`BilledCost` is spread over the UTC days of its charge period, which is all instants from
-`ChargePeriodStart` on and before `ChargePeriodEnd`.
+`BilledCost` is spread over the UTC days of its charge period, from `ChargePeriodStart` (included)
+to `ChargePeriodEnd` (excluded).
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,13 +14,13 @@ from ledger.invoices.formats.invoice_line import InvoiceLine
 from ledger.invoices.formats.table_rows import table_rows
 from ledger.money import split_largest_remainder
 
-COST = "billedcost"  # the column that a FOCUS file is known by
-DAYS_LIMIT = 366  # of one charge's period
+COST = "billedcost"  # the column that identifies a FOCUS file
+DAYS_LIMIT = 366  # maximum days of a charge's period
 _WANTED = {"BilledCost": (COST,), "ChargePeriodStart": ("chargeperiodstart",)}
 
 
 def read_focus_table(reader: CellReader, table: CsvTable) -> Iterator[InvoiceLine]:
-    """Yield a line for each day of each charge; faults go to the reader."""
+    """Yield one line per day of each charge. Faults go to the reader."""
     for charge, (where, cells) in enumerate(table_rows(reader, table, _WANTED), 1):
         period = _charge_period(reader, where, cells)
         pusd = reader.read_amount(cells[COST], where, (cells.get("billingcurrency"),))
@@ -39,7 +39,7 @@ def read_focus_table(reader: CellReader, table: CsvTable) -> Iterator[InvoiceLin
 def _charge_period(
     reader: CellReader, where: str, cells: Mapping[str, str]
 ) -> tuple[int, int] | None:
-    """Return a charge's first instant and the first one after it; without an end it is a day's."""
+    """Return start and end of a charge in microseconds. Without an end it covers one day."""
     start_us = reader.read_instant(cells["chargeperiodstart"], where, "ChargePeriodStart")
     end = cells.get("chargeperiodend")
     end_us = reader.read_instant(end, where, "ChargePeriodEnd") if end else start_us
@@ -56,7 +56,7 @@ def _charge_period(
 
 
 def _spread(line: InvoiceLine, start_us: int, end_us: int) -> Iterator[InvoiceLine]:
-    """Yield a line for each day that the period touches, by the time in it; the sum is exact."""
+    """Yield a line per day of the period, in proportion to its time. The sum is exact."""
     days, times_us = zip(*time_in_days(start_us, end_us), strict=True)
     whole_us = sum(times_us)
     parts = split_largest_remainder(line.amount_pusd, times_us)

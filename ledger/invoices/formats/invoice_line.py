@@ -1,4 +1,4 @@
-"""The plain line that every format of invoices is read into."""
+"""The plain line to which every invoice format is converted."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -7,10 +7,10 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class InvoiceLine:
-    """The cost of one day of one item. `quantity` counts `unit`s (tokens, hours), if it was told.
+    """The cost of one item on one day. `quantity` counts `unit`s (tokens, hours), if stated.
 
-    `charge` is the number of the file's charge that it is a share of; None in formats without
-    charges for several days.
+    `charge` is the number of its charge in the file; `None` for formats without charges for several
+    days.
     """
 
     day: date

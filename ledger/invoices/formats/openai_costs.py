@@ -1,6 +1,7 @@
-"""Answers of OpenAI's `GET /v1/organization/costs`, grouped by line item and project if asked so.
+"""Reader of answers from OpenAI's `GET /v1/organization/costs`.
 
-One page, a JSON list of pages, or one page a line.
+Answers may be grouped by line item and project. The text is one page, a JSON list of pages, or one
+page per line.
 """
 
 import json
@@ -14,15 +15,15 @@ from ledger.invoices.formats.cell_reader import CellReader
 from ledger.invoices.formats.invoice_line import InvoiceLine
 
 DAY_S = 86_400
-_LAST_S = 2**40  # an instant of no calendar; beyond it no number is taken for one
+_LAST_S = 2**40  # larger numbers are not times
 
 
 class _NamedTwiceError(ValueError):
-    """A JSON object has two members of one name, so that one of them would be passed over."""
+    """A JSON object with two members of one name, of which one would be ignored."""
 
 
 def read_openai_costs(reader: CellReader, text: str) -> Iterator[InvoiceLine]:
-    """Yield the lines of all pages; faults go to the reader."""
+    """Yield the lines of all pages. Faults go to the reader."""
     page: Any = None
     starts: list[int] = []
     for number, page in enumerate(_pages(reader, text), 1):
@@ -124,7 +125,7 @@ def _seconds(value: Any) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise TypeError("no time")
-    # Before anything is calculated: a whole number of a few characters may fill the memory.
+    # Checked before any calculation: a short text may be a number that fills the memory.
     if not -_LAST_S <= value <= _LAST_S or value != int(value):
         raise ValueError("no whole second of a calendar")
     return int(value)

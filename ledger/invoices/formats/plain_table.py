@@ -1,7 +1,7 @@
-"""A CSV with the columns `date` and `amount`.
+"""Reader of CSV files with the columns `date` and `amount`.
 
-Where there is one also `item` (or `model`, `line_item`), `project`, `quantity`, `unit` and
-`currency`. A day may also be called `day`, an amount `amount_usd`, `cost` or `cost_usd`.
+Optional columns are `item` (or `model`, `line_item`), `project`, `quantity`, `unit` and `currency`.
+A date may also be called `day`, an amount `amount_usd`, `cost` or `cost_usd`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _ITEMS = ("item", "model", "line_item")
 
 
 def read_plain_table(reader: CellReader, table: CsvTable) -> Iterator[InvoiceLine]:
-    """Yield a line for each row; faults go to the reader."""
+    """Yield one line per row. Faults go to the reader."""
     for where, cells in table_rows(reader, table, {"date": _DAYS, "amount": _AMOUNTS}):
         at_us, pusd = _instant(reader, where, cells), _amount(reader, where, cells)
         quantity = reader.read_quantity(cells.get("quantity"), where)
@@ -46,7 +46,7 @@ def _amount(reader: CellReader, where: str, cells: Mapping[str, str]) -> int | N
 def _agreed(
     reader: CellReader, where: str, titles: list[str], values: list[int | None]
 ) -> int | None:
-    """Return what columns of one meaning say; nobody knows which of two values is meant."""
+    """Return the value of columns with one meaning. Different values are a fault."""
     known = {value for value in values if value is not None}
     if len(known) > 1:
         names = " and ".join(f"`{title}`" for title in titles)

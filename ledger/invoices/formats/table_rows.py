@@ -1,4 +1,4 @@
-"""The rows of a table of an invoice, for each format that is a CSV."""
+"""The rows of an invoice table, for all CSV formats."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -9,9 +9,10 @@ from ledger.invoices.formats.cell_reader import CellReader
 def table_rows(
     reader: CellReader, table: CsvTable, wanted: Mapping[str, Collection[str]]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield each row's place in words and its cells by column; a missing column ends the reading.
+    """Yield each row's location as text and its cells by column. Faults go to the reader.
 
-    `wanted` are the columns that must be there, by the name that a fault gives: one of each.
+    `wanted` are the required columns, by the name used in a fault; one spelling of each is enough.
+    If one is missing, no rows are read.
     """
     missing = [name for name, columns in wanted.items() if not {*columns} & {*table.columns}]
     if missing:
