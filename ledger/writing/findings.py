@@ -1,4 +1,4 @@
-"""Stored findings in journals: written by the writer, open until a person acknowledges them.
+"""Stored findings in journals: written by the writer, open until a person accepts them.
 
 A quarantined record is a finding too. An acknowledgement is an entry of `ledger.manual_entries`, so
 `ledger changes` and the audit log show author, time and reason. An entry that withdraws it opens
