@@ -1,4 +1,4 @@
-"""An engine's health as a fold over probe results: no clock, no network, no memory but its own.
+"""Health of an engine as a pure fold over probe results, without clock and network.
 
                  alive                       refused (several)
     LOADING ----------------> HEALTHY <---------------------------> DOWN
@@ -6,8 +6,9 @@
               silent, blind   v    | alive                            | refused
                             UNKNOWN               DRAINING -----------+
 
-Silence is not death: a busy vLLM answers its metrics page seconds late. An engine that has not
-been seen for `stale_s` is UNKNOWN, which is never read as good news and never as an exit.
+A busy vLLM answers its metrics page seconds late, so silence does not mean that it is down. An
+engine that has not been seen for `stale_s` is UNKNOWN, which counts neither as healthy nor as
+stopped.
 """
 
 from dataclasses import dataclass, replace

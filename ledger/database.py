@@ -304,7 +304,7 @@ def _is_up_to_date(url: str) -> bool:
 
 
 def _scripts() -> Path:
-    """Return the folder of migrations: beside this file in a wheel, beside the package else."""
+    """Return the folder of migrations: in this folder (wheel) or next to the package."""
     packaged = _HERE / "migrations"
     return packaged if packaged.is_dir() else _HERE.parent / "migrations"
 

@@ -114,7 +114,7 @@ def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepT
 
 
 def believed_model(pace: StepTiming) -> FittedStepModel:
-    """Return the linear model next to a pace, with launches spread over prefill as a bound."""
+    """Return the closest linear model that is not faster: launches are spread over prefill."""
     step = pace.step
     spread_s = (pace.eager_s - step.a_s) / pace.captured_tokens
     return replace(step, d_s=max(step.d_s, spread_s))

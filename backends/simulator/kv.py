@@ -52,7 +52,7 @@ class BlockPool:
     def acquire(self, hashes: Sequence[int], total: int, *, spare: int = 0) -> int | None:
         """Take `total` blocks, sharing leading cached ones. Return the number of shared ones.
 
-        Returns `None` if they do not fit beside `spare` further blocks.
+        Returns `None` if they do not fit in addition to `spare` further blocks.
         """
         hit = self.hits(hashes)
         resident = sum(1 for block in hashes[:hit] if block in self._held)

@@ -1,9 +1,9 @@
 """The mark of a journal in file-backed memory: how far its worker has written it.
 
 A frame missing at a journal's end was unfinished when its process died, or was written and lost by
-the disk: the mark tells which. It is stored after each frame without a system call and outlives the
+the disk: the mark shows which. It is stored after each frame without a system call and outlives the
 process. After a host crash it may be ahead of the disk, so after another boot only flushed numbers
-count. After a remount within one boot (by mount id), nothing is known to be missing. The file is
+count. After a remount within one boot (by mount id), it does not show what is missing. The file is
 also the journal's lock. A mark is a frame's head with its checksum, stored in two places in turn,
 so the previous one stays readable. A store into mapped memory raises SIGBUS if the file system has
 no block for it. Memory is therefore mapped only if the file system writes in place; others (Btrfs,

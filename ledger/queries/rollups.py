@@ -20,7 +20,7 @@ from ledger.sums.rollup import QUARTER_US, WEEK_US, RollupCube, hour_of
 TRIES = 20
 WIDTHS = (WEEK_US, DAY_US, QUARTER_US, HOUR_US)
 PACKED = (WEEK_US, QUARTER_US)  # made of days that are over
-# Attempts beyond the position: above this the sums are being built, and rows alone are read.
+# Attempts beyond the position. Above this, the sums are being built: rows are read if all exist.
 BEHIND = 200_000
 Sums = dict[tuple[Any, ...], list[int]]
 Found = TypeVar("Found")

@@ -7,7 +7,7 @@ Contracts, budget versions, price imports, policy sets, overrides, manual entrie
 organisations, teams, users, keys and their changes, invoices, and the setup of engines are rows
 that are never edited; a key is revoked once, and an invoice posted once. Seconds after its commit
 each row is entered with the hash of all its columns (and an invoice's lines).
-`ledger.verify.registers` then finds any edit. The log reads rows, whoever wrote them.
+`ledger.verify.registers` then finds any edit. The log reads rows of writers of any version.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Sums of retired attempts, and the chain that binds them.
 
 A retirement of a part of a link is chained to the previous part and to the link's own chain value.
-Whoever keeps the last value can detect any edited, added or removed part.
+The last value, noted elsewhere, reveals any edited, added or removed part.
 """
 
 from collections.abc import Generator

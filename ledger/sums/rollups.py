@@ -3,7 +3,7 @@
     while Rollups(engine).follow():
         pass
 
-The follower reads rows, whoever wrote them. A final attempt is counted at once; one that is not
+The follower reads the rows of all writers. A final attempt is counted at once; one that is not
 final is noted as waiting and counted later. Position, waiting attempts and sums change in one
 transaction. Sums, waiting attempts and rows beyond the position therefore hold every attempt once,
 whenever the process dies. Any host may follow; one does at a time.

@@ -289,7 +289,7 @@ class _BudgetStatement:
         return None
 
     def limits(self, account: str, start: int, ends: int) -> set[int]:
-        """Return the limits in force during a window, give or take the clock differences of hosts.
+        """Return the limits in force during a window, extended by 1 h for hosts' clocks.
 
         A window before the first version comes from a clock that was set back, and has the limit of
         that version.

@@ -1,7 +1,7 @@
 """Stored results of `ledger verify`, which the dashboard shows.
 
-They show who ran a verification and when, but prove nothing: whoever can write to the ledger can
-write them. The page can therefore run the checks itself.
+They show who ran a verification and when, but prove nothing: a person with write access to the
+ledger can write them. The page can therefore run the checks itself.
 """
 
 from dataclasses import asdict, dataclass
