@@ -64,7 +64,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
     text: str | None = None
     delta: Delta | None = None
-    usage: msgspec.Raw = NULL  # where Kimi tells it
+    usage: msgspec.Raw = NULL  # Kimi's place
     error: msgspec.Raw = NULL
     beside: int = 0
 

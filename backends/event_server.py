@@ -12,7 +12,7 @@ from contextlib import suppress
 import uvicorn
 
 DATE_S = 1.0  # how long a date in answers' heads may be old
-FIRST_LOOK_S, LATER_LOOK_S = 0.005, 0.1  # between two looks at who is still connected
+FIRST_LOOK_S, LATER_LOOK_S = 0.005, 0.1  # interval of checks for open connections
 log = logging.getLogger("uvicorn.error")  # where the server that this one is says the same
 
 
@@ -74,7 +74,7 @@ class EventServer(uvicorn.Server):
 
     async def _wait_tasks_to_complete(self) -> None:
         state, pause_s = self.server_state, FIRST_LOOK_S
-        await asyncio.sleep(0)  # who was idle is gone after that
+        await asyncio.sleep(0)  # idle connections are gone after that
         while (state.connections or state.tasks) and not self.force_exit:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LATER_LOOK_S)

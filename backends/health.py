@@ -7,8 +7,7 @@
                             UNKNOWN               DRAINING -----------+
 
 A busy vLLM answers its metrics page seconds late, so silence does not mean that it is down. An
-engine that has not been seen for `stale_s` is UNKNOWN, which counts neither as healthy nor as
-stopped.
+engine not seen for `stale_s` is UNKNOWN, which counts neither as healthy nor as stopped.
 """
 
 from dataclasses import dataclass, replace

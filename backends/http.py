@@ -143,7 +143,7 @@ class _Pool:
         if self._idle and not fresh:
             return self._idle.pop()
         if self.open >= self._limits.connections and self._idle:
-            self._idle[0].abort()  # a fresh one was asked for: make room
+            self._idle[0].abort()  # a fresh connection was requested: free a slot
         if self.open < self._limits.connections:
             self.open += 1
         else:
@@ -209,7 +209,7 @@ class _Pool:
             address, dialled = await dial(self._loop, addresses, port)
             try:
                 await connect(sock=dialled)
-            except (OSError, ssl.SSLError):  # whoever answers there is not who it should be
+            except (OSError, ssl.SSLError):  # the TLS certificate is wrong
                 addresses.remove(address)
             else:
                 return
@@ -293,5 +293,5 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not accepted ({error.verify_message})"
     if isinstance(error, AddressNotAllowed):
-        return str(error)  # about addresses, and for whoever configures them
+        return str(error)  # about addresses, for the operator
     return type(error).__name__

@@ -266,7 +266,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def data_received(self, data: bytes | memoryview) -> None:
         parser, exchange = self._parser, self._exchange
         if parser is None or exchange is None:
-            self.abort()  # nobody asked: whatever it is, it is no answer of ours
+            self.abort()  # unrequested bytes are not an answer
             return
         self._received = True
         self._silent_bytes += len(data)

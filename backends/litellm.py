@@ -73,7 +73,7 @@ def load() -> Any:
     litellm.turn_off_message_logging = True
     litellm.num_retries = 0
     litellm.disable_stop_sequence_limit = True  # it would drop all beyond four without a word
-    for name in _LOGGERS:  # even their errors quote prompts and answers; what failed is raised, too
+    for name in _LOGGERS:  # even their errors quote prompts and answers; failures are raised too
         logging.getLogger(name).disabled = True
     handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
     # Connections that LiteLLM and its SDKs open also use the gateway's transport.
@@ -205,7 +205,7 @@ class LiteLLMBackend:
             wall_s=self._wall_clock(),
             watched=self._prefix not in _UNWATCHED,
         )
-        if tap.status is not None and tap.status < 300:  # what it says, LiteLLM's words aside
+        if tap.status is not None and tap.status < 300:  # the text without LiteLLM's additions
             translated = error_in_events(tap.tail) or translated
             if isinstance(translated, InvalidResponse):  # what LiteLLM cannot read may be counted
                 with_usage_of(translated, tap.tail)
@@ -219,7 +219,7 @@ class LiteLLMBackend:
                 charge_status(translated, tap.tail)
             raise translated from None  # the original's text may hold keys
         body = refusal_body(translated, redact(str(error), self.secrets), tap.tail)
-        if not tap.transmission.possible:  # LiteLLM has no form for it: the target was not asked
+        if not tap.transmission.possible:  # LiteLLM cannot express it: nothing was sent
             declined = RequestDeclined("the adapter has no form for it", status=translated)
             declined.body = body
             raise tap.transmission.judge(declined) from None

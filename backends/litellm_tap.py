@@ -68,7 +68,7 @@ class Tap(httpx.AsyncBaseTransport):
         sent = request.method, str(request.url)
         if sent in self._unanswered and self.transmission.possible:
             raise httpx.RemoteProtocolError("it is not sent twice", request=request)
-        if request.method != "GET":  # that asks for what is made, as often as it likes
+        if request.method != "GET":  # polling may repeat a request
             self._unanswered.add(sent)
         return partial(self._unanswered.discard, sent)
 

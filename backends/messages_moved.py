@@ -47,7 +47,7 @@ def moved_body(body: bytes) -> MovedBody:
         messages = msgspec.json.decode(members.get("messages", b"null"))
         thinking = msgspec.json.decode(members.get("thinking", b"null"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return MovedBody(body)  # the target says what is wrong with it
+        return MovedBody(body)  # the target reports the error
     if not isinstance(model, str) or _CLAUDE not in model.lower():
         return MovedBody(body)
     left = set[str]()

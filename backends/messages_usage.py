@@ -34,7 +34,7 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
     left = {name: value for name, value in usage.items() if value is not None}
     told = {name: left.pop(name) for name in _COUNTS if name in left}
     if not all(map(_is_count, told.values())):
-        return dict(usage)  # nobody can add it up: the books say so
+        return dict(usage)  # it cannot be added up: the ledger flags it
     odd: dict[str, Any] = {}
     own, unread = _calls_of(left.pop("iterations", None), odd)
     counts = {name: _whole_count(name, told.get(name), own, odd) for name in _COUNTS}

@@ -39,7 +39,7 @@ from backends.unreadable_answers import with_usage_of
 FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
 _SAFE_VALUE = re.compile(r"[\x20-\x7e]{0,1024}")
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
-ROOT_PATHS = frozenset({"/tokenize", "/detokenize"})  # vLLM's, which stand beside `/v1`
+ROOT_PATHS = frozenset({"/tokenize", "/detokenize"})  # vLLM's paths outside `/v1`
 _ERROR_LIMIT_BYTES = 64 * 1024
 _ANSWER_LIMIT_BYTES = 4 * 1024 * 1024  # of an answer that cannot be relayed
 _ERROR_WAIT_S = 1.0

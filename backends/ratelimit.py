@@ -16,7 +16,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
 _LONGEST_WAIT_S = 3600.0
 _PERIODS_S = (60.0, 3600.0, 86_400.0)
-_PERIOD_ERROR = 0.05  # what rounding to whole seconds and thousands of tokens may make of a period
+_PERIOD_ERROR = 0.05  # tolerance for rounding to whole seconds and thousands of tokens
 _OPENAI_LEFT = frozenset(("x-ratelimit-remaining-requests", "x-ratelimit-remaining-tokens"))
 _PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NoReturn, Self
 
 HIDDEN = "***"
-LEAST_CHARACTERS = 4  # what is shorter is no secret, and would strike out words
+LEAST_CHARACTERS = 4  # shorter texts are not secrets, and would remove words
 
 
 class Secret:

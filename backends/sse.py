@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from backends.errors import UpstreamBroken
 
-PLAIN_LIMIT_BYTES = 1024 * 1024  # of what does not begin with data: no event is that long
+PLAIN_LIMIT_BYTES = 1024 * 1024  # bytes without a data field: no event is that long
 EVENT_LIMIT_BYTES = 32 * 1024 * 1024  # a picture of 24 MB in base64: 4096 x 4096 as PNG
 
 # Atomic groups: the CR of a CRLF must never count as a line end of its own.

@@ -208,7 +208,7 @@ def close_hour(
     idle_us = max(0, hour_us - unavailable_us - sum(busy_us.values()))
     weights = [*(busy_us[team] for team in teams), idle_us, unavailable_us]
     if not any(weights):
-        weights[-2] = 1  # a bill for no time at all is nobody's use
+        weights[-2] = 1  # no team bears a bill for zero time
     *shares, idle, unavailable = split_largest_remainder(bill_pusd, weights)
     used = dict(zip(teams, shares, strict=True))
     charged = {team: pusd for team, pusd in provisional_pusd.items() if pusd}

@@ -17,7 +17,7 @@ class Convention(StrEnum):
     """The place where cache reads and cache writes are counted."""
 
     CACHED_INSIDE = "cached_inside"  # OpenAI, vLLM: part of prompt_tokens
-    CACHED_OUTSIDE = "cached_outside"  # Anthropic: input_tokens is only what was not cached
+    CACHED_OUTSIDE = "cached_outside"  # Anthropic: input_tokens excludes cached tokens
 
 
 # Names of cached tokens that the providers who introduced them count outside the prompt.

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from ledger.file_watch import FileWatch
 
-WAIT_S = 0.05  # for a lock that nobody keeps; then the books are read
+WAIT_S = 0.05  # timeout of a short-held lock; after it the database is read
 SAME_TICK_NS = 100_000_000  # a file's time is coarse: two writes so close may have the same one
 
 

@@ -177,7 +177,7 @@ def _count_before(connection: Connection, budgets: Sequence[BudgetSpec], at_us: 
     """
     counted = count_ended(connection, _sweeps(_stored(connection), budgets, at_us))
     serialize_declarations(connection)
-    serialize_claims(connection)  # what is waived or posted counts in new windows, or does not
+    serialize_claims(connection)  # decides whether waived or posted amounts count in new windows
     return counted
 
 

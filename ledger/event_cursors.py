@@ -15,7 +15,7 @@ from ledger.orm.events import EventCursorRow
 
 US_PER_S = 1_000_000
 LEASE_US = 60 * US_PER_S
-FIRST_WAIT_US = 5 * US_PER_S  # after what was not heard; twice as long each time
+FIRST_WAIT_US = 5 * US_PER_S  # after a failed delivery; doubles each time
 LAST_WAIT_US = 300 * US_PER_S
 
 

@@ -26,7 +26,7 @@ from ledger.upserts import insert_of
 ID_FILE = "host"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAID_EACH_S = 1.0
-LEASE_S = 5.0  # so long nothing is said before who comes from elsewhere may begin
+LEASE_S = 5.0  # seconds without a renewal before another place may claim
 LOOK_S = 0.5
 ID_DIGITS, NAME_DIGITS = 32, 8
 
@@ -72,7 +72,7 @@ def claim_name(
     with engine.begin() as connection:
         name = _claim_free_name(connection, claim.holder, machine)
     if engine.dialect.name == "sqlite":
-        return name  # a file: who copies a state directory has another one
+        return name  # a file: a copied state directory has its own database
     for _ in range(round(LEASE_S / LOOK_S)):
         place, said_us = _read_statement(engine, claim.holder)
         if place in (None, claim.place):

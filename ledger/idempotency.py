@@ -15,7 +15,7 @@ from ledger.orm.identity import KeptAnswerRow, SubmissionRow
 from ledger.upserts import insert_of
 
 FORGOTTEN_AT_ONCE = 1_000
-TRIES = 3  # what was taken may be freed between two looks at it
+TRIES = 3  # the row may be freed between two tries
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, func, select
 from ledger.orm.tables import AttemptRow
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 
-ATTEMPTS = 4000  # of the latest ones; what is learned from more has faded
+ATTEMPTS = 4000  # latest attempts; older lengths have no weight
 
 
 class AnswerLength(NamedTuple):

@@ -18,10 +18,10 @@ from ledger.storage_room import lock_room, store_in_room
 from ledger.upserts import insert_of
 
 CHAIN_LIMIT: Final = 2_000  # turns of one conversation
-ROW_BYTES: Final = 256  # that a row takes beside what it says
+ROW_BYTES: Final = 256  # bytes of a row besides its content
 EVICTED_AT_ONCE: Final = 64
 FORGOTTEN_AT_ONCE: Final = 200
-PAGE_BYTES: Final = 16 * 1024 * 1024  # of a list's page, and of what a search returns
+PAGE_BYTES: Final = 16 * 1024 * 1024  # bytes of a list page and of a search result
 UNFINISHED: Final = ("queued", "in_progress")
 CANCELLED: Final = "cancelled"
 _Object = StoredObjectRow

@@ -214,7 +214,7 @@ def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]
         meaning: numbers[0] if len(numbers) == 1 else _agree_on_count(meaning, said, note)
         for meaning, numbers in said.items()
     }
-    if not counts.get(UsageCount.TOTAL, 1):  # nobody added up
+    if not counts.get(UsageCount.TOTAL, 1):  # no total to add up
         del counts[UsageCount.TOTAL]
     if UsageCount.PROMPT_ANYWHERE in counts:
         _place_beside(counts)

@@ -18,9 +18,9 @@ class UsageCount(IntEnum):
     """
 
     PROMPT = auto()  # with or without cached tokens, by the provider's convention
-    PROMPT_BESIDE = auto()  # read by the model beside the prompt's own count
+    PROMPT_BESIDE = auto()  # input besides the prompt's own count
     PROMPT_ANYWHERE = auto()  # the same, or inside the prompt where the total has it there
-    CITED = auto()  # read by the model beside the prompt, and beside the total
+    CITED = auto()  # input besides the prompt and besides the total
     COMPLETION = auto()
     TOTAL = auto()
     CACHED = auto()
@@ -95,9 +95,9 @@ MEMBERS: dict[str, UsageCount] = {
     "prompt_cache_miss_tokens": UsageCount.INCLUDED,
     "cached_tokens": UsageCount.CACHED,
     "num_cached_tokens": UsageCount.CACHED,
-    "connector_tokens": UsageCount.PROMPT_BESIDE,  # what Mistral's tools gave its model to read
+    "connector_tokens": UsageCount.PROMPT_BESIDE,  # input from Mistral's tools
     "connectors.web_search": UsageCount.SEARCHES,
-    # SGLang counts it inside the completion, Perplexity's deep research beside it: there it comes
+    # SGLang counts it inside the completion, Perplexity's deep research outside: there it comes
     # with cited tokens, has a separate price and is in no total.
     "reasoning_tokens": UsageCount.THOUGHT_ANYWHERE,
     "audio_tokens": UsageCount.AUDIO_IN,  # Mistral's, of a transcription

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LOOK_S = 0.002
-SUFFIX = "-turn"  # beside SQLite's own `-wal` and `-shm`
+SUFFIX = "-turn"  # next to SQLite's own `-wal` and `-shm`
 
 
 def turns_of(database: Path) -> Path:
@@ -29,7 +29,7 @@ def acquire_turn(path: Path, limit_s: float) -> Iterator[bool]:
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
-        yield False  # the database itself will say what is wrong
+        yield False  # the database reports the error itself
         return
     try:
         yield _try_lock(file, limit_s)

@@ -52,17 +52,17 @@ from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
 from ledger.writing.tail import JournalTailer, TailResult
 
 COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
-IDLE_STEP_S = 4.0  # journals are read at least as often: one that cannot be is told within 5 s
+IDLE_STEP_S = 4.0  # maximum interval of journal reads; stalls are reported within 5 s
 NEWS_S = 0.2  # key generation, prices, budgets: so soon after a commit
-QUIET_S, QUIET_AFTER_S = 0.5, 10.0  # between looks while nobody commits; no journal moved so long
-IDLE_NEWS_S = 5.0  # the lag is told at least as often, though nobody committed
+QUIET_S, QUIET_AFTER_S = 0.5, 10.0  # check interval once no journal has moved this long
+IDLE_NEWS_S = 5.0  # maximum interval of lag reports without commits
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
 RETIRE_S = 300.0  # attempts beyond their retention
 TIDY_OBJECTS = 5_000  # new ones; of an idle writer they are fewer in half an hour
 TIDY_S = 30.0  # what statements leave behind; the interpreter itself would wait for 50,000 of it
 FINDINGS_S = 5.0  # findings in journals, of all hosts, for metrics
-SEAL_S = 5.0  # what is in the books is sealed within twice this
+SEAL_S = 5.0  # rows are sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
 LOCK_FILE = "writer.lock"
@@ -147,7 +147,7 @@ class LedgerWriter:
             except DatabaseUnavailable:
                 self._away = True
                 if stopping:
-                    return  # the journals keep what is left
+                    return  # the remaining records stay in the journals
                 await _wait(stop, retry_s)
                 retry_s = min(2 * retry_s, RETRY_LAST_S)
                 continue

@@ -57,7 +57,7 @@ class CompletionRequest:
     stream: bool
     include_usage: bool
     continuous_usage: bool
-    logprobs: int | None  # alternatives per token; None: not asked for
+    logprobs: int | None  # alternatives per token; None: not requested
     prompt_tokens: int  # billed once however many choices
     n: int
     choices: tuple[SimulatedChoice, ...]  # of the first prompt, then of the second, ...

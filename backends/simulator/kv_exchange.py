@@ -66,7 +66,7 @@ class KvExchange:
     speed: float = 1.0
     setup_s: float = SETUP_S
     token_s: float = TOKEN_S
-    expired: int = 0  # freed because nobody fetched it
+    expired: int = 0  # freed at the end of its lease
     asked: int = 0  # times that another engine began to fetch
     _kept: dict[str, tuple[int, asyncio.TimerHandle]] = field(default_factory=dict)
 

@@ -88,7 +88,7 @@ class SimulatedEngine:
                 for queued in queue:
                     if queued.id == id:
                         queue.remove(queued)
-                        self._is_blocked = False  # what stood behind it may fit
+                        self._is_blocked = False  # jobs behind it may fit now
                         self.totals.aborted += 1
                         return queued.base
             return None

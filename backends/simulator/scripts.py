@@ -113,5 +113,5 @@ def _forced_tool(fields: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     if isinstance(choice, Mapping):
         named = (choice.get("function") or {}).get("name")
         if isinstance(named, str) and named in functions:
-            return named, functions[named], "stop"  # what vLLM says for a named function
+            return named, functions[named], "stop"  # vLLM's value for a named function
     return None

@@ -38,7 +38,7 @@ class TranscriptionForm:
     text: str
     format: str
     stream: bool
-    told: bool  # usage in a stream, as vLLM is asked for it
+    told: bool  # usage in a stream, as in a request to vLLM
     counts_tokens: bool
 
     @property

@@ -15,7 +15,7 @@ _NUMBERS = {  # io_setup, io_destroy, io_getevents, io_submit
     "aarch64": (0, 1, 4, 2),
 }
 _FDSYNC = 3
-_TELL = 1  # through the eventfd named beside it
+_TELL = 1  # by the eventfd named in the same structure
 MOST = 16  # operations under way at once
 
 

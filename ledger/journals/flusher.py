@@ -79,7 +79,7 @@ class ThreadFlusher:
                 self._sync(files)
             except OSError as error:
                 failure = error
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed: no task waits any more
                 loop.call_soon_threadsafe(done, failure)
 
 

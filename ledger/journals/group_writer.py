@@ -142,7 +142,7 @@ class DiskThread:
                 work()
             except OSError as error:
                 failure = error
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed: no task waits any more
                 loop.call_soon_threadsafe(done, failure)
 
 
@@ -171,7 +171,7 @@ def create_segment(home: Path, header: SegmentHeader, flags: int = 0) -> int:
     journal.
     """
     path = segment_path(home, header.segment)
-    if os.path.lexists(path):  # no other worker writes here: somebody put it there
+    if os.path.lexists(path):  # a foreign file: no other worker writes here
         path.rename(path.with_name(f"{path.name}{STRANGE}"))
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600)
     try:

@@ -115,7 +115,7 @@ def segments_of_worker(directory: Path, worker: str) -> dict[Path, int]:
     kept = {}
     for journal in list_journals(directory):
         for path in segments(journal) if journal.worker == worker else ():
-            with suppress(FileNotFoundError):  # applied and removed meanwhile
+            with suppress(FileNotFoundError):  # applied and deleted since the listing
                 kept[path] = max(0, path.stat().st_size - HEADER_BYTES)
     return kept
 
@@ -158,7 +158,7 @@ def _is_segment(home: Path, file: int) -> bool:
     """
     own = os.fstat(file)
     for path in _segments(home, _WRITTEN) if own.st_nlink else ():
-        with suppress(FileNotFoundError):  # applied and removed meanwhile
+        with suppress(FileNotFoundError):  # applied and deleted since the listing
             if os.path.samestat(path.stat(), own):
                 return True
     return False
@@ -229,7 +229,7 @@ def _named_by(segment: Path) -> str | None:
     try:
         with segment.open("rb") as file:
             header = parse_header(file.read(HEADER_BYTES))
-    except FileNotFoundError:  # applied and removed meanwhile
+    except FileNotFoundError:  # applied and deleted since the listing
         return None
     return None if header is None else header.journal
 

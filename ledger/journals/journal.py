@@ -93,12 +93,12 @@ class JournalWriter:
         self._reserve = DiskReserve(self._home / RESERVE_FILE)
         self._unended = 0  # attempts whose end is to come: room is kept for it
         self._full = self._torn = False  # a frame that had no room is still to be cut off
-        self._gone: str | None = None  # which file somebody removed, as last looked at
+        self._gone: str | None = None  # which file was deleted, by the last check
         self._behind: WriteBehind | None = None
         self.owed = OwedEndings(self._put_ending)
         self._put: Callable[[bytes], None] = self._write
         self.way: JournalWay = "calls"  # that records go now
-        self.way_refused: str | None = None  # why it is not the one that was asked for
+        self.way_refused: str | None = None  # why the requested way is not used
         self._path, self._file, self._offset = self._home, -1, 0  # of the segment that is open
         self._open_segment()
 

@@ -7,7 +7,7 @@ import msgspec
 from ledger.journals.records import Record
 
 RECORD_LIMIT_BYTES = 1024 * 1024
-encode_payload = msgspec.msgpack.Encoder().encode  # whoever makes a frame of it bounds it
+encode_payload = msgspec.msgpack.Encoder().encode  # the code that makes a frame enforces it
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 _MEMBERS = {
     str(record.__struct_config__.tag): {"type", *record.__struct_fields__}

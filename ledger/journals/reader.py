@@ -84,7 +84,7 @@ class JournalReader:
         """
         if journal.format == 1:
             return _read_old(journal, since, limit_bytes, most)
-        owned = has_owner(journal)  # before the listing: what is unowned now will not grow
+        owned = has_owner(journal)  # before the listing: a journal without an owner will not grow
         # The mark is read before the frames: those that it counts are whole when they are read.
         mark, boot = read_mark(journal.lock), read_boot_id()
         written, sure = (mark.written, None) if owned else (None, mark.sure(boot))
@@ -171,7 +171,7 @@ def _read_old(
 ) -> JournalChunk:
     owned = has_owner(journal)
     files = [path for path in segments(journal) if number_of(path) >= since.segment]
-    expected, lacking = max(1, since.segment), 0  # what was read wholly is removed up to there
+    expected, lacking = max(1, since.segment), 0  # fully read segments are deleted up to there
     for place, path in enumerate(files):
         number = number_of(path)
         lacking, expected = lacking + number - expected, number + 1
@@ -212,7 +212,7 @@ def _without_strangers(journal: JournalSource) -> list[Path]:
 def _is_own(journal: JournalSource, path: Path) -> bool:
     try:
         header = parse_header(_read(path, 0, HEADER_BYTES))
-    except FileNotFoundError:  # applied and removed meanwhile
+    except FileNotFoundError:  # applied and deleted since the listing
         return True
     named = (journal.name, number_of(path))
     return header is not None and (header.journal, header.segment) == named

@@ -32,7 +32,7 @@ __all__ = [
 Basis = Literal["reported", "continuous", "estimated", "bound"]
 Status = Literal[
     "finished",  # the answer was complete
-    "client_gone",  # the client hung up; settled at what was used
+    "client_gone",  # the client disconnected; settled at the used amount
     "upstream_error",  # the target failed; partial usage kept
     "timeout",  # one of our deadlines ended it
     "rejected",  # the target refused before any work (4xx, 429, 503): nothing billed
@@ -107,7 +107,7 @@ class AttemptOpened(
     org_id: str
     kind: str  # router.request_kinds.RequestKind
     stream: bool
-    model: str  # the logical model that was asked for
+    model: str  # the requested logical model
     target: str  # Candidate.name
     backend: Literal["own", "api"]
     pool: str | None
@@ -135,7 +135,7 @@ class AttemptOpened(
     inputs: bytes = b""  # msgpack of all that the decision was given, exact; empty: not kept
     line_us: int = 0  # how long it stood in the gateway's line for a place, before its first try
     counts_on: tuple[str, ...] = ()  # other keys whose budgets bind its key; not kept in its row
-    content: str | None = None  # kinds that were found and what was done; None: not inspected
+    content: str | None = None  # kinds of content and actions; None: not inspected
 
 
 class AttemptSettled(
@@ -203,7 +203,7 @@ class RequestRefused(
     limit_pusd: int | None = None
     since_us: int | None = None
     until_us: int | None = None
-    content: str | None = None  # kinds that were found and what was done; None: not inspected
+    content: str | None = None  # kinds of content and actions; None: not inspected
 
 
 class CacheHit(

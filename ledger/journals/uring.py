@@ -27,7 +27,7 @@ _FEATURES = struct.Struct("<I")  # at 20
 _SQ_OFFSETS = struct.Struct("<IIIIIII")  # head, tail, mask, entries, flags, dropped, array
 _CQ_OFFSETS = struct.Struct("<IIIIII")  # head, tail, mask, entries, overflow, entries' place
 _SQE = struct.Struct("<BBHiQQIIQ24x")  # operation, flags, -, file, offset, address, size, rw flags
-_SPAN, _SPAN_AT = struct.Struct("<QQI"), 8  # what differs between two writes to a file
+_SPAN, _SPAN_AT = struct.Struct("<QQI"), 8  # fields that differ between writes to a file
 _CQE = struct.Struct("<QiI")
 _WORD_BYTES = 4
 

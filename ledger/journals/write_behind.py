@@ -29,8 +29,8 @@ from ledger.journals.mark import FLUSHED, WRITTEN, WriteMark
 from ledger.journals.pending import ROOM_BYTES, PendingFrames
 from ledger.journals.reserve import BYTES_PER_END, LEAST_BYTES, MOST_BYTES, DiskReserve
 
-ROUND_S = 0.002  # between the beginnings of two flushes: who ends meanwhile shares the second
-LAZY_S = 0.25  # until frames are written that nobody waits for
+ROUND_S = 0.002  # minimum between two flush starts; later ends share the second
+LAZY_S = 0.25  # until frames without a waiter are written
 RETRY_S = 0.2  # between two tries on a full disk
 LOOK_S = 0.05  # between two looks for room
 HASTE_BYTES = 1024 * 1024  # so much is written at once, whether anybody waits or not
@@ -98,9 +98,9 @@ class WriteBehind:
             place.home, self._header, place.file, pending.group, is_plain=False
         )
         self._told = (place.head, place.sequence)  # the last frame of it
-        self._taken: list[asyncio.Future[None]] = []  # who waits for it
-        self._waiting: list[asyncio.Future[None]] = []  # who waits for the next
-        self._soon: asyncio.Handle | None = None  # the next round, where somebody waits for it
+        self._taken: list[asyncio.Future[None]] = []  # waiters of this round
+        self._waiting: list[asyncio.Future[None]] = []  # waiters of the next round
+        self._soon: asyncio.Handle | None = None  # the next round, if it has waiters
         self._lazy: asyncio.Handle | None = None
         self._round_s = -math.inf
         self._looking, self._looked_s = False, -math.inf
@@ -295,7 +295,7 @@ class WriteBehind:
         is_full = self._reason is not None
 
         def look() -> None:
-            with suppress(OSError):  # ahead of what is needed, so that nobody is refused for it
+            with suppress(OSError):  # reserved ahead of need, so that no request is refused for it
                 self._reserve.keep(2 * needed // BYTES_PER_END)
             self._reserve.keep(-(-needed // BYTES_PER_END))
             if is_full:

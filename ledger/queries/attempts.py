@@ -76,7 +76,7 @@ class ComparatorCost:
     avoided_pusd: int  # of requests inside the SLO (or without one)
     missed_pusd: int  # of requests outside it: shown, never counted as avoided
     scaled: bool  # token counts were scaled by a measured ratio
-    cancelled_pusd: int = 0  # part of what is avoided: its client went away before the end
+    cancelled_pusd: int = 0  # part of the avoided cost: the client disconnected
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class OverflowCost:
     """Requests of a model that spilled for lack of capacity, at the paid or another price."""
 
     model: str
-    comparator: str | None  # `None`: what was really paid
+    comparator: str | None  # `None`: the paid price
     position: int | None
     tokens: int
     output_tokens: int

@@ -10,7 +10,7 @@ from ledger.orm.books import AttemptRow, RefusalRow
 from ledger.spans import Scope
 
 NOTHING: Final = "nothing"  # of a request that was inspected, and clean
-NOTED: Final = "record"  # what is done where nothing else is
+NOTED: Final = "record"  # default action
 
 
 @dataclass(frozen=True, slots=True)

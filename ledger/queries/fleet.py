@@ -60,7 +60,7 @@ class EngineRow:
     load_ppm: int | None
     age_us: int | None
     simulated: bool
-    step_feedback_ppm: int | None = None  # observed step times beside their model's
+    step_feedback_ppm: int | None = None  # observed relative to modelled step times
     bid_price_pusd_per_s: int | None = None
 
 

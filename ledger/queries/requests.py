@@ -45,7 +45,7 @@ class AttemptDetail:
     slo_met: bool | None
     flag: str | None
     simulated: bool
-    claimed_pusd: int | None = None  # what its provider says that it cost, above `cost_pusd`
+    claimed_pusd: int | None = None  # the provider's claimed cost, if above `cost_pusd`
 
 
 @dataclass(frozen=True, slots=True)

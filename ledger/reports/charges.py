@@ -36,7 +36,7 @@ from ledger.spans import Scope, total
 
 REQUESTS = "requests"  # a fee per request
 UNSETTLED = "unsettled"  # perhaps billed: stands at its bound until evidence comes
-UNEXPLAINED = "unexplained"  # booked, and not what tokens and price say
+UNEXPLAINED = "unexplained"  # the booked cost, not tokens x price
 METERS = {
     **{kind.charge: kind.meter for kind in TOKEN_KINDS},
     REQUESTS: "Requests",

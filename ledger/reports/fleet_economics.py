@@ -43,7 +43,7 @@ class ComparatorResult:
     even: BreakEven | None  # `None`: no average price, or no capacity known
     stands: BreakEvenPosition | None
     scaled: bool
-    cancelled_pusd: int = 0  # part of what is avoided: its client went away before the end
+    cancelled_pusd: int = 0  # part of the avoided cost: the client disconnected
 
     @property
     def result_pusd(self) -> Exact | None:

@@ -43,7 +43,7 @@ def month_outlook(
     first_us = queries.first_us(connection)
     from_us = today_us if first_us is None else max(first_us, today_us - MOST_DAYS * DAY_US)
     if zone.day(from_us)[0] != from_us:
-        from_us = min(zone.day(from_us)[1], today_us)  # a part of a day says nothing of days
+        from_us = min(zone.day(from_us)[1], today_us)  # a partial day says nothing about whole days
     days = spend_by_day(connection, Scope(min(start_us, from_us), now_us, team), zone)
     whole = _since_spend_began(
         [day for day in days if from_us <= day.start_us and day.end_us <= today_us]

@@ -101,7 +101,7 @@ def known_rates(connection: Connection, now_us: int) -> dict[str, PoolRates]:
     for entry in [*standing, *later]:
         mine, rate = versions.get(entry.name), rate_of(entry)
         if mine is None or (rate is None and entry not in later):
-            continue  # what a taken back entry leaves is in the contract already
+            continue  # the contract includes the effect of withdrawn entries
         said = {"pusd_per_hour": None} if rate is None else msgspec.structs.asdict(rate)
         coming = replace(mine[-1], **said)
         if coming != mine[-1]:

@@ -28,7 +28,7 @@ from ledger.reports.zone_days import day_spent
 from ledger.spans import DAY_US, HOUR_US, Scope
 
 SHOWN = 5
-USUAL_DAYS = 28  # what a day is compared with
+USUAL_DAYS = 28  # days that a day is compared with
 LEAST_COVERAGE = 0.9  # of the period before
 PERCENT = 100
 
@@ -193,7 +193,7 @@ def _unusual(
 ) -> list[Anomaly]:
     """Return the days of the period with anomalies, by the weeks up to its end."""
     start_us = zone.day(min(scope.start_us, scope.end_us - USUAL_DAYS * DAY_US))[0]
-    if first_us is not None and first_us > start_us:  # the day in which the books begin is a part
+    if first_us is not None and first_us > start_us:  # the first day of the ledger is partial
         start_us = min(zone.day(first_us)[1], scope.end_us)
     span = Scope(start_us, scope.end_us)
     starts = [day.start_us for day in zone.days(span)]

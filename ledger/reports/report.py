@@ -67,7 +67,7 @@ class Report:
     start_us: int
     end_us: int
     team: str | None  # whose attempts and comparisons these are; bills are of all teams
-    team_used_pusd: int | None  # its part of the bills: closed hours, and what runs since
+    team_used_pusd: int | None  # its part of the bills: closed hours, and the time since
     total: ReportLine
     teams: tuple[ReportLine, ...]
     models: tuple[ReportLine, ...]
@@ -77,7 +77,7 @@ class Report:
     running: tuple[PoolLine, ...]  # since then
     comparators: tuple[ComparedLine, ...]
     refused: int
-    flagged: tuple[FlaggedAttempts, ...]  # what a person should look at
+    flagged: tuple[FlaggedAttempts, ...]  # flagged attempts
     flags: tuple[FlagSum, ...]  # the same by flag alone
     simulated: bool  # whether anything in it came from a simulated part
     timezone: str  # whose days `days` are

@@ -47,7 +47,7 @@ class PoolSurvey:
 
     standing: FleetEconomics
     capability: PoolCapability | None
-    load: tuple[int, ...]  # tokens asked in every minute of the billed hours
+    load: tuple[int, ...]  # requested tokens in every minute of the billed hours
 
 
 @dataclass(frozen=True, slots=True)

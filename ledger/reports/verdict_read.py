@@ -16,7 +16,7 @@ from ledger.reports.month_even import MonthEven, month_evens
 from ledger.reports.survey import Survey, survey
 from ledger.spans import DAY_US, HOUR_US, Scope
 
-LEAST_COVERAGE = 0.9  # of a period; what is judged from less says so
+LEAST_COVERAGE = 0.9  # share of the period; a smaller one is noted
 
 
 class MonthError(ValueError):

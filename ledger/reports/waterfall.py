@@ -15,7 +15,7 @@ from ledger.orm.books import AttemptDecisionRow, AttemptRow, token_column
 from ledger.orm.fleet import EngineCapacityRow, EngineSampleRow, RoundTripRow
 from ledger.spans import INPUT_TOKENS
 
-REACH_US = 60_000_000  # a sample further away says nothing of the request
+REACH_US = 60_000_000  # maximum distance of a sample from the request
 FAR_US = 1_000  # a way that is shorter matters to nobody,
 FAR_SHARE = 0.1  # nor one that is less of the time to the first token
 _ID = re.compile(r"req_([0-9a-f]{12})[0-9a-f]{16}")

@@ -125,7 +125,7 @@ class AuditLog:
 
         If two hosts follow at once, one of them gives up.
         """
-        with reading(self._engine) as connection:  # of idle books, without a lock for writing
+        with reading(self._engine) as connection:  # an idle ledger is read without a write lock
             if not connection.execute(_any_fresh()).scalar_one():
                 return 0
         try:

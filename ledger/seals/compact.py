@@ -91,7 +91,7 @@ class PostingCompactor:
                 _write(connection, row, draft)
                 add_entries(connection, [beside], at_us=at_us)
         except IntegrityError:
-            return CompactionResult()  # another host condensed it meanwhile
+            return CompactionResult()  # another host compacted it first
         return CompactionResult(said.postings, said.refusals)
 
     def _links(

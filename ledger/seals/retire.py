@@ -122,7 +122,7 @@ class AttemptRetirer:
                 add_entries(connection, [draft.beside], at_us=at_us)
                 _delete(connection, draft.gone)
         except IntegrityError:
-            return RetirementResult(number, 0)  # another host retired it meanwhile
+            return RetirementResult(number, 0)  # another host retired it first
         return RetirementResult(number, part.sums.attempts)
 
     def _part(

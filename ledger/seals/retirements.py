@@ -27,7 +27,7 @@ class RetiredTotals:
 
     until_us: int = 0
     attempts: int = 0
-    posted: int = 0  # of these, what had a cost
+    posted: int = 0  # attempts with a cost
     input_tokens: int = 0
     output_tokens: int = 0
     engine_us: int = 0

@@ -34,7 +34,7 @@ class _Draft:
     leaves: list[bytes] = field(default_factory=list)
     marks: list[dict[str, object]] = field(default_factory=list)
     resolved: list[int] = field(default_factory=list)  # attempts whose older marks end here
-    beside: list[bytes] = field(default_factory=list)  # what the annex proves of attempts
+    beside: list[bytes] = field(default_factory=list)  # annex leaves of attempts
     refused: list[bytes] = field(default_factory=list)  # and of refusals
 
     def attempt(self, sealed_attempt: sealed.SealedAttempt) -> None:
@@ -72,7 +72,7 @@ class Sealer:
                 _write(connection, link, link.chain(chain), draft)
                 add_link(connection, link.number, draft.beside, draft.refused, at_us=at_us)
         except IntegrityError:
-            return 0  # another host has sealed meanwhile
+            return 0  # another host sealed first
         return max(1, len(draft.leaves))
 
     def _settled_ranges(self) -> SealRanges | None:
@@ -102,7 +102,7 @@ class Sealer:
         since, to = last.to, sealed.before(last.to, most, self._at_once)
         draft = _Draft(last.number + 1)
         waiting = _waiting_attempts(connection, since.attempts)
-        if to == since and not waiting:  # idle books
+        if to == since and not waiting:  # idle ledger
             return draft, to
         for some in in_groups(waiting):
             for attempt in sealed.attempts(connection, 0, since.attempts, some, beside=True):

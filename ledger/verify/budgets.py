@@ -75,7 +75,7 @@ def _windows_of(
     for budget_id, start, granted, limit, spent in connection.execute(select(*columns)):
         key, bound = (budget_id, start), budgets.of(budget_id)
         if bound is None or (not bound.hard and key in sums):
-            continue  # what was granted while it was hard binds nobody
+            continue  # grants from the time as a hard budget have no effect
         if granted != sums.pop(key, 0):
             yield f"{budget_id} {start}", f"window says {granted} granted, grants differ"
         given = hosts.get(key, 0)

@@ -17,7 +17,7 @@ from ledger.manual_entries import ManualEntry, enter, entries
 from ledger.orm.books import QuarantinedRecordRow
 from ledger.orm.journals import JournalFindingRow
 
-FINDING = "finding:"  # a subject of what is entered
+FINDING = "finding:"  # prefix of a manual entry's subject
 
 
 class OpenFinding(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ from ledger.writing.stored import known_attempts
 
 IMPORT_BATCH = 4000
 LOST_BATCH = 1000
-ENDED = -1  # the sequence of a journal that is wholly in the books, and may be deleted
+ENDED = -1  # sequence of a fully applied journal, which may be deleted
 # Errors caused by a record: values out of range, broken constraints, unbalanced postings.
 _VALUES = (ValueError, OverflowError, TypeError)
 _POISON = (StatementError, *_VALUES)

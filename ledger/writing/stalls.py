@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-STANDSTILL_S = 2.0  # a frame is written in microseconds; unready is told within 5 s
+STANDSTILL_S = 2.0  # a frame is written in microseconds; unready is reported within 5 s
 
 
 class StallWatch:

@@ -117,7 +117,7 @@ class CopyStatement(InsertStatement):
             with cursor.copy(self._copy) as into:
                 for row in rows:
                     into.write_row(row)
-        except driver.Error as error:  # what its own statements would have raised
+        except driver.Error as error:  # the errors of its own statements
             raise DBAPIError.instance(
                 self._copy, None, error, driver.Error, dialect=self._dialect
             ) from error
