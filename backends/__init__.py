@@ -1,1 +1,1 @@
-"""Everything that speaks to a model server or runs one."""
+"""Clients of model servers, and supervision of own engines."""

@@ -1,4 +1,4 @@
-"""Looks up the addresses that a target's name has, and judges every one of them."""
+"""Lookup of the addresses of a target's host name, each checked against the policy."""
 
 import asyncio
 import socket
@@ -8,13 +8,14 @@ from backends.address_policy import LOCALHOST, Address, AddressPolicy, parse_add
 
 
 class AddressNotAllowed(OSError):
-    """A host that leads where its target may not be; `str()` says what would allow it."""
+    """A host with an address that the target may not have; `str()` says what would allow it."""
 
 
 async def resolve_addresses(host: str, port: int, reach: AddressPolicy) -> list[str]:
-    """Return the addresses to connect to, each allowed.
+    """Return the addresses to connect to, all of them allowed.
 
-    Raises `AddressNotAllowed` if a single one is not, and `OSError` or `UnicodeError` without any.
+    Raises `AddressNotAllowed` if any of them is not allowed, and `OSError` or `UnicodeError` if
+    there is none.
     """
     literal = parse_address(host)
     if literal is not None:

@@ -1,12 +1,10 @@
-"""Rules for the addresses that a target's name may lead to, applied at each connection.
+"""Rules for the addresses that a target's host name may have, applied at each connection.
 
-A name is looked up once for each connection, every address that it has is judged, and the
-connection goes to one of those that were judged: a name that answers differently the next moment
-changes nothing. Ranges are those of IANA's special-purpose registries, as `ipaddress` has them;
-an IPv4 address inside an IPv6 one (mapped, compatible, 6to4, Teredo, NAT64) is judged as itself.
-
-Who states an address as digits has said where it lies and may mean a private one. Where clouds
-keep their machines' credentials (link-local and the like) nothing leads unless it is listed.
+A name is resolved once for each connection, every address is checked, and the connection uses a
+checked address, so a changed DNS answer has no effect. Ranges are those of IANA's special-purpose
+registries, as in `ipaddress`. An IPv4 address inside an IPv6 one (mapped, compatible, 6to4, Teredo,
+NAT64) is checked as itself. A literal address in the configuration may be private. Link-local and
+other metadata addresses, where clouds serve machine credentials, are refused unless listed.
 """
 
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ Address = IPv4Address | IPv6Address
 NAT64 = IPv6Network("64:ff9b::/96")
 COMPATIBLE = IPv6Network("::/96")
 LOCALHOST = "localhost"
-# Metadata services outside of link-local: AWS over IPv6, Alibaba, Oracle, Azure's wire server.
+# Metadata services outside link-local ranges: AWS over IPv6, Alibaba, Oracle, Azure's wire server.
 METADATA = frozenset(
     ip_address(name)
     for name in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
@@ -25,13 +23,16 @@ METADATA = frozenset(
 
 
 class AddressPolicy(NamedTuple):
-    """`networks`: CIDRs that a name may lead to beside public ones; `inside`: to private ones."""
+    """Addresses allowed besides public ones. `networks`: CIDRs; `inside`: private ones too."""
 
     networks: tuple[str, ...] = ()
     inside: bool = False
 
     def is_refused(self, address: Address, *, stated: bool = False) -> str | None:
-        """Why not there, or None. `stated`: the configuration has this very address."""
+        """Return why the address is refused, or `None`.
+
+        `stated`: the configuration has this address as a literal.
+        """
         forms = (address, *_embedded_addresses(address))
         if any(form in ip_network(net) for form in forms for net in self.networks):
             return None
@@ -51,7 +52,7 @@ INSIDE = AddressPolicy(inside=True)
 
 
 def parse_address(host: str) -> Address | None:
-    """Return the address that a host is, if it is one in plain digits."""
+    """Return the address if the host is a literal address, else `None`."""
     try:
         return ip_address(host)
     except ValueError:
@@ -59,7 +60,7 @@ def parse_address(host: str) -> Address | None:
 
 
 def _embedded_addresses(address: Address) -> Iterator[IPv4Address]:
-    """Yield the IPv4 addresses inside an IPv6 address, which a translator would send it to."""
+    """Yield the IPv4 addresses inside an IPv6 address, to which a translator would connect."""
     if isinstance(address, IPv4Address):
         return
     if address.ipv4_mapped is not None:

@@ -1,7 +1,7 @@
-"""Whether an answer has pictures or sound that its model made: no text tells their tokens.
+"""Detection of generated images and audio in an answer, whose tokens its text cannot show.
 
-Pictures are parts of their own (`images`, parts of a content whose type says so), or `data:`
-addresses in a text, as Markdown has them. A text that only mentions either is none.
+Images are separate parts (`images`, or parts of `content` with an image type) or `data:` addresses
+in a text, such as Markdown. A text that only mentions one does not count.
 """
 
 import re
@@ -10,24 +10,24 @@ from typing import Any
 
 from backends.text_length import ENCODED_FROM, decode_answer
 
-# Whatever model made it, the data of a picture are longer than this.
+# The data of a generated image are longer than this, for any model.
 _INLINE = re.compile(
     rf"data:image/[^,\s]{{1,99}}?;base64,[A-Za-z0-9+/=_-]{{{ENCODED_FROM}}}", re.IGNORECASE
 )
 
 
 def has_pictures(answer: bytes) -> bool:
-    """Return whether a whole answer has pictures, as parts or in its text."""
+    """Return whether a whole answer has images, as parts or in its text."""
     if not _may_have(answer):
         return False
     return any(has_part(words) or has_inline(words) for words in _words_of(answer))
 
 
 def has_picture_part(answer: bytes) -> bool:
-    """Return whether a whole answer has a picture as a part of its own.
+    """Return whether a whole answer has an image as a separate part.
 
-    Parts stand in a list inside of the list of choices: to look for one byte takes a hundredth of
-    the time.
+    Parts are in a list inside the list of choices; testing for one byte takes a hundredth of the
+    time.
     """
     if answer.find(b"[", answer.find(b"[") + 1) < 0 or not _may_have(answer):
         return False
@@ -35,14 +35,14 @@ def has_picture_part(answer: bytes) -> bool:
 
 
 def has_sound(answer: bytes) -> bool:
-    """Return whether a whole answer has sound that its model made."""
+    """Return whether a whole answer has generated audio."""
     if b"audio" not in answer and b"\\u00" not in answer:
         return False
     return any(bool(words.get("audio")) for words in _words_of(answer))
 
 
 def has_part(words: dict[str, Any]) -> bool:
-    """Return whether a decoded message or delta has a picture as a part."""
+    """Return whether a decoded message or delta has an image as a part."""
     if words.get("images"):
         return True
     content = words.get("content")
@@ -52,7 +52,7 @@ def has_part(words: dict[str, Any]) -> bool:
 
 
 def has_inline(words: dict[str, Any]) -> bool:
-    """Return whether the text of a decoded message or delta has a picture as an address."""
+    """Return whether the text of a decoded message or delta has an image as a `data:` address."""
     content = words.get("content")
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
@@ -60,12 +60,12 @@ def has_inline(words: dict[str, Any]) -> bool:
 
 
 def is_inline(text: str) -> bool:
-    """Return whether a text has a picture as an address."""
+    """Return whether a text has an image as a `data:` address."""
     return len(text) > ENCODED_FROM and ";base64," in text and _INLINE.search(text) is not None
 
 
 def _may_have(answer: bytes) -> bool:
-    """Return whether a name of pictures is in it, in any of JSON's spellings."""
+    """Return whether the bytes contain a name of image members, in any JSON escaping."""
     return b"image" in answer or b"\\u00" in answer
 
 

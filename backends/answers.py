@@ -1,7 +1,7 @@
-"""Answers that are no conversation, in one piece: rankings and transcripts. What they count.
+"""Readers of whole answers other than conversations: rankings, transcripts, images.
 
-Rankings are JSON with `results` (vLLM, Jina, Cohere) or `data` (Voyage); a transcript is JSON with
-its `text`, or plain text, subtitles: then nothing in it counts anything.
+Rankings are JSON with `results` (vLLM, Jina, Cohere) or `data` (Voyage). A transcript is JSON with
+its `text`, or plain text or subtitles without any counts.
 """
 
 import re
@@ -21,7 +21,7 @@ PICTURE_FORM = ("size", "quality")
 OCTETS = "application/octet-stream"
 TEXTS = frozenset({"text/plain", "text/vtt", "text/srt", "application/x-subrip"})
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-# Members of an answer that are what was asked for.
+# Members of an answer that hold its content.
 _ASKED = frozenset(("data", "results", "text", "segments", "words"))
 _PICTURES = ("b64_json", "url")
 _MADE = "generated_images"  # Volcengine's word
@@ -29,7 +29,7 @@ _NOTHING = frozenset((b"null", b"[]", b"{}", b'""'))
 
 
 class AnswerUsage(NamedTuple):
-    """`usage` as the target counts it; `said_bytes` of text that was heard."""
+    """Usage as the target reports it, and `said_bytes` of transcribed text."""
 
     usage: dict[str, Any] | None
     said_bytes: int = 0
@@ -40,7 +40,10 @@ def media_type(headers: Mapping[str, str]) -> str:
 
 
 def read_ranking(body: bytes) -> AnswerUsage:
-    """Usage, or what Cohere says it bills; raises `InvalidResponse` for what ranks nothing."""
+    """Return the usage of a ranking, or Cohere's billed units.
+
+    Raises `InvalidResponse` for an answer without results.
+    """
     members = _decode_members(body)
     if not any(bytes(members.get(name, b"null"))[:1] == b"[" for name in ("results", "data")):
         raise error_in(body) or InvalidResponse("the answer has no results")
@@ -48,7 +51,7 @@ def read_ranking(body: bytes) -> AnswerUsage:
 
 
 def read_results(body: bytes, name: str) -> AnswerUsage:
-    """Usage of an answer that is a list under `name`; raises `InvalidResponse` without one."""
+    """Return the usage of an answer with a list `name`. Raises `InvalidResponse` without it."""
     members = _decode_members(body)
     if bytes(members.get(name, b"null"))[:1] != b"[":
         raise error_in(body) or InvalidResponse(f"the answer has no {name}")
@@ -56,9 +59,9 @@ def read_results(body: bytes, name: str) -> AnswerUsage:
 
 
 def read_pictures(body: bytes) -> AnswerUsage:
-    """Usage with how many pictures came, and their size and quality where the answer says them.
+    """Return the usage with the number of images, and their size and quality if stated.
 
-    Raises `InvalidResponse` for an answer without pictures.
+    Raises `InvalidResponse` for an answer without images.
     """
     members = _decode_members(body)
     try:
@@ -79,14 +82,14 @@ def read_pictures(body: bytes) -> AnswerUsage:
 
 
 def with_pictures(usage: Mapping[str, Any] | None, made: int) -> dict[str, Any]:
-    """Return usage with how many pictures came, or were made by what it tells itself."""
+    """Return usage with the number of images: received, or reported if that is higher."""
     told = {} if usage is None else dict(usage)
     counted = told.get(_MADE)
     return {**told, _MADE: max(made, counted) if type(counted) is int else made}
 
 
 def _is_picture(item: msgspec.Raw) -> bool:
-    """Return whether a member of the list is no error, and not nothing."""
+    """Return whether an entry of the list is neither empty nor an error."""
     if bytes(item) == b"null":
         return False
     try:
@@ -98,22 +101,22 @@ def _is_picture(item: msgspec.Raw) -> bool:
 
 
 def is_sound(media: str) -> bool:
-    """Return whether a media type is of a file of sound; some servers name none."""
+    """Return whether a media type is audio; some servers send none."""
     return media in ("", OCTETS) or re.fullmatch(r"audio/[a-z0-9.+-]{1,64}", media) is not None
 
 
 def refuse_text(body: bytes, _media: str) -> AnswerUsage:
-    """Raise what an answer says that should be sound, and is not."""
+    """Raise the error that an answer reports instead of audio."""
     raise error_in(body) or InvalidResponse("the answer is no sound")
 
 
 def read_object(body: bytes) -> AnswerUsage:
-    """Return usage of an answer that is an object; raises `InvalidResponse` for anything else."""
+    """Return the usage of a JSON object. Raises `InvalidResponse` for anything else."""
     return AnswerUsage(_usage_of(_decode_members(body)))
 
 
 def read_transcript(body: bytes, media: str) -> AnswerUsage:
-    """A target that says what kind of text it sends is believed; anything else must be JSON."""
+    """Return the usage of a transcript: text if its media type says so, else JSON."""
     if media in TEXTS:
         return AnswerUsage(None, len(body))
     members = _decode_members(body)
@@ -141,7 +144,7 @@ def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
 
 
 def _usage_of(members: Mapping[str, msgspec.Raw]) -> dict[str, Any] | None:
-    """Return what an answer tells of usage, wherever; `None` without any."""
+    """Return the usage at any place of an answer, `None` if there is none."""
     told = {name: _value(raw) for name, raw in members.items() if name not in _ASKED}
     return usage_in(told)
 

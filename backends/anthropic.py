@@ -1,14 +1,12 @@
-"""Targets that speak Anthropic's Messages: Anthropic's own, and servers that speak like it.
+"""Client of targets with Anthropic's Messages API: Anthropic and compatible servers.
 
-Two kinds of calls come here. A body that a client wrote in Messages (`/messages`) goes on as it is,
-and the answer's events come back inside chat's (`backends.native_events`), which relays and books
-read. A body of chat is translated (`messages_request`), and so is its answer (`messages_answer`).
-The wire is `OpenAIBackend`'s: its connections, deadlines, hang-ups and kinds of errors. Here are
-the key's header, the version, and the betas of a client that the operator lets through. Turns that
-other models made are told as Claude takes them (`messages_moved`).
-
-Refusals that only Anthropic's words tell are told in those that everybody here reads: a prompt
-beyond the context, and a balance that is spent, which comes as a 400.
+A Messages request of a client (`/messages`) is forwarded unchanged, and the answer's events are
+embedded in chat events (`backends.native_events`), which the relay and the ledger read. A chat
+request is translated (`messages_request`), and so is its answer (`messages_answer`). Connections,
+deadlines, disconnects and errors are those of `OpenAIBackend`. This module adds the key's header,
+the version, and client betas that the operator allows. `messages_moved` adapts turns of other
+models. Two refusals of Anthropic are mapped to common errors: a prompt above the context, and a
+spent balance, which Anthropic reports as 400.
 """
 
 import re
@@ -50,7 +48,7 @@ _NO_MONEY: Final = re.compile(rb"credit balance is too low")
 
 
 class MessagesExchange:
-    """An answer whose bytes are translated on their way."""
+    """An answer whose bytes are translated as they arrive."""
 
     __slots__ = ("_chunks", "_inner", "headers", "status")
 
@@ -66,19 +64,19 @@ class MessagesExchange:
         return self._chunks
 
     async def aclose(self) -> None:
-        """Idempotent; before the end it closes the target's socket."""
+        """Close the answer; before its end, this also closes the target's socket. Idempotent."""
         await self._inner.aclose()
         with suppress(RuntimeError):  # it may be running in a task that is being cancelled
             await self._chunks.aclose()
 
 
 class _MessagesWire(OpenAIBackend):
-    """Speaks over the same wire with Anthropic's heads."""
+    """An OpenAI wire client with Anthropic's headers."""
 
     forwarded: ClassVar[frozenset[str]] = FORWARDED | {VERSION_HEADER, BETA_HEADER}
 
     def _proof(self, key: str) -> dict[str, str]:
-        """By Anthropic's header; servers that speak like it look for one or the other."""
+        """Return Anthropic's key header; compatible servers also get a bearer token."""
         if key.startswith(_OAUTH):
             return super()._proof(key)
         own = {"x-api-key": key}
@@ -86,9 +84,9 @@ class _MessagesWire(OpenAIBackend):
 
 
 class AnthropicBackend:
-    """One base URL with one key.
+    """Client of one base URL with one key.
 
-    `betas`: what clients may ask for in `anthropic-beta`; `NAME-*` is any that begins so.
+    `betas`: values of `anthropic-beta` that clients may request; `NAME-*` allows a prefix.
     """
 
     def __init__(
@@ -112,7 +110,7 @@ class AnthropicBackend:
         self._beginnings = tuple(beta[:-1] for beta in betas if beta.endswith("*"))
 
     async def open(self, call: Call) -> Exchange:
-        """Send the call; return its answer as chat's, or raise what its status means."""
+        """Send the call. Return its answer as chat, or raise the error of its status."""
         native = call.path != CHAT_PATH
         call = self._with_version(_moved(call if native else _translated(call)))
         inner = await self._wire.open(call)
@@ -129,10 +127,10 @@ class AnthropicBackend:
         return _ready(inner, chat_answer(body, created_s=created_s, native=native), headers)
 
     async def aclose(self) -> None:
-        """Nothing of its own to close: the client is shared."""
+        """Do nothing: the HTTP client is shared."""
 
     def _with_version(self, call: Call) -> Call:
-        """Return the call with the version, and with the betas that may be sent."""
+        """Return the call with the API version and the allowed betas."""
         headers = {VERSION_HEADER: _VERSION, **call.headers}
         asked = [beta.strip() for beta in headers.pop(BETA_HEADER, "").split(",") if beta.strip()]
         sent = [beta for beta in asked if self._lets_through(beta)]
@@ -147,7 +145,10 @@ class AnthropicBackend:
 
 
 async def _refused(inner: HttpExchange) -> bytes:
-    """Return the body of a refusal, in the words that tell here what it is about."""
+    """Return the body of a refusal with the common code for a long context.
+
+    Raises `UpstreamRejected` for a spent balance.
+    """
     body = await read_all(inner, _REFUSAL_LIMIT_BYTES)
     if inner.status == 400 and _NO_MONEY.search(body):
         raise UpstreamRejected("the target's balance is spent", status=inner.status)
@@ -157,7 +158,7 @@ async def _refused(inner: HttpExchange) -> bytes:
 
 
 def _translated(call: Call) -> Call:
-    """Return the call in Messages; raises `RequestDeclined` for what they have no form for."""
+    """Return the call in Messages. Raises `RequestDeclined` if Messages cannot express it."""
     try:
         made = messages_request(call.body)
     except NoMessagesForm as error:
@@ -188,7 +189,7 @@ async def _once(body: bytes) -> AsyncGenerator[bytes, None]:
 
 
 async def _events(inner: HttpExchange, stream: MessagesStream) -> AsyncGenerator[bytes, None]:
-    """Raise `UpstreamBroken` where the answer ends without its last word."""
+    """Yield chat events. Raises `UpstreamBroken` if the stream ends before its last event."""
     async for piece in inner:
         told = stream.feed(piece)
         if told:

@@ -1,8 +1,8 @@
-"""One seam between the gateway and any model server: open an exchange, read it, close it.
+"""The interface between the gateway and any model server: open, read, close an exchange.
 
-`Backend.open` returns once the response head has arrived (or raises a `backends.errors` kind).
-The body is then read as chunks exactly as they came. Closing before the end aborts the work
-upstream: a hang-up must never leave an engine generating.
+`Backend.open` returns once the response head has arrived, or raises a kind of `backends.errors`.
+The body is then read in chunks as they arrived. Closing before the end aborts the work upstream, so
+that no engine generates for a disconnected client.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,10 +17,10 @@ from backends.sending import Transmission
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds, each with its own meaning and its own error; `None` switches one off.
+    """Timeouts in seconds, each with its own error; `None` disables one.
 
-    connect: TCP and TLS; head: request sent to response head (for streams of an engine that
-    answers its head with the first token this bounds TTFT); idle: between two chunks.
+    connect: TCP and TLS. head: from the sent request to the response head (for streams of an engine
+    that sends its head with the first token, this bounds TTFT). idle: between two chunks.
     """
 
     connect_s: float = 5.0
@@ -29,7 +29,7 @@ class Deadlines:
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One upstream request: an OpenAI path under the target's base URL and an encoded body."""
+    """One upstream request: an OpenAI path under the target's base URL, and an encoded body."""
 
     path: str  # "/chat/completions"
     body: bytes
@@ -40,16 +40,16 @@ class Call(msgspec.Struct, frozen=True):
     transmission: Transmission = msgspec.field(default_factory=Transmission)
 
 
-# Takes a piece of a body; returns whether the next may follow at once. It must not raise.
+# Receives a chunk of a body and returns whether it accepts the next one. It must not raise.
 Sink = Callable[[bytes], bool]
 
 
 class Exchange(Protocol):
-    """A response in progress.
+    """A response in progress. All wire clients return one.
 
-    `status` and `headers` (lower-case names) are final. Iterating yields body chunks as read
-    from the wire (transfer encoding removed); an upstream that dies raises `UpstreamBroken`,
-    never ends silently. `aclose` is idempotent; before the end it aborts upstream.
+    `status` and `headers` (lower-case names) are final. Iteration yields body chunks as read from
+    the wire, without transfer encoding. An upstream that breaks off raises `UpstreamBroken`, never
+    a silent end. `aclose` is idempotent; before the end it aborts the upstream.
     """
 
     status: int
@@ -61,10 +61,11 @@ class Exchange(Protocol):
 
 
 class Backend(Protocol):
-    """A target's wire client. One object per endpoint or provider, shared by all requests.
+    """A target's wire client, one object per endpoint or provider, shared by all requests.
 
-    It states in `Call.transmission` when the first byte leaves, and in each error whether one had.
-    `secrets`: what proves who we are there; no text that leaves may hold it.
+    The clients of `backends.providers` implement it. It records in `Call.transmission` when the
+    first byte leaves, and in each error whether a byte had left. `secrets` are its credentials,
+    which no outgoing text may contain.
     """
 
     @property

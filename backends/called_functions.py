@@ -1,15 +1,15 @@
-"""Calls of functions in OpenAI's first form, told in its second. Pure.
+"""Conversion of OpenAI's `function_call` messages to tool calls with ids. No I/O.
 
-The first form pairs a result with the call before it, the second and other APIs pair them by ids.
+The older form pairs a result with the call before it; tool calls and other APIs pair them by id.
 """
 
 from typing import Any
 
 
 def with_call_ids(messages: Any) -> Any:
-    """Return the messages, with calls and their results in the second form.
+    """Return the messages with function calls and their results as tool calls.
 
-    A call without a result behind it stays as it is, and so does a result without a call.
+    A call without a following result is unchanged, and so is a result without a call.
     """
     if not isinstance(messages, list) or not any(map(_is_result, messages)):
         return messages
@@ -32,7 +32,7 @@ def _is_result(entry: Any) -> bool:
 
 
 def _call_of(entry: Any) -> dict[str, Any] | None:
-    """Return the call of a message that has one in the first form, and none in the second."""
+    """Return the function call of a message that has one, and no tool calls."""
     if not isinstance(entry, dict) or entry.get("role") != "assistant" or entry.get("tool_calls"):
         return None
     call = entry.get("function_call")

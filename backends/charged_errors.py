@@ -1,8 +1,8 @@
-"""Errors whose provider may charge for what it had made before, in the body of a 200 or beside it.
+"""Errors that a provider may charge for: output was generated before the failure.
 
-What was said or counted before a failure is the provider's to charge for, whatever the error says
-and whatever status it comes with. So is a prompt that a filter read and refused, and what was made
-until a deadline of the provider's own: Azure bills both ("even if the status code is not 200").
+A provider may charge for output that it sent or counted before a failure, whatever the error and
+status. It may also charge for a prompt that a content filter read and refused, and for output until
+its own deadline: Azure bills both ("even if the status code is not 200").
 """
 
 import re
@@ -15,7 +15,7 @@ from backends.errors import BackendError, broken_by
 from backends.usage_places import billed_usage_in, counts_output
 
 FILTERED: Final = "content_filter"
-# What providers call it; a message counts where it is a vendor's own sentence (Anthropic's,
+# Providers' codes; a message counts only if it is a vendor's fixed sentence (Anthropic's,
 # Azure's, DeepSeek's, xAI's, OpenAI's, OpenRouter's, Zhipu's), for a message may quote the request.
 _FILTER_WORD: Final = re.compile(
     r"(?i)content_?(?:filter|policy)|responsible_?ai|data_?inspection|moderation_(?:block|refus)"
@@ -32,9 +32,9 @@ _FILTERS: Final = frozenset((FILTERED, "ResponsibleAIPolicyViolation"))
 
 
 def charged_error(reported: BackendError, value: Any) -> BackendError:
-    """Return the error as it is charged: `UpstreamBroken` where output was made or counted.
+    """Return the error to charge: `UpstreamBroken` if output was generated or counted.
 
-    `value` is the decoded body. Usage of a prompt alone is no output: it was not worked on.
+    `value` is the decoded body. Usage of only a prompt is not output: no work was done.
     """
     if isinstance(value, list):  # Google sends a list of one
         value = value[0] if value else None
@@ -53,7 +53,7 @@ def charged_error(reported: BackendError, value: Any) -> BackendError:
 
 
 def charge_status(error: BackendError, body: bytes) -> BackendError:
-    """Return the error of an HTTP status, charged where its body counts output, or has any."""
+    """Return an HTTP status error, marked as charged if its body has or counts output."""
     usage = refusal_usage(body)
     if usage is not None:
         error.usage, error.charges = usage, True
@@ -63,14 +63,14 @@ def charge_status(error: BackendError, body: bytes) -> BackendError:
 
 
 def refusal_usage(body: bytes) -> Mapping[str, Any] | None:
-    """Return the usage of output that the body of an error tells, None without any."""
+    """Return the usage in the body of an error if it counts output, else `None`."""
     value = _object_of(body)
     usage = None if value is None else billed_usage_in(value)
     return usage if value is not None and _is_counted(value, usage) else None
 
 
 def is_filtered(body: bytes) -> bool:
-    """Return whether a prompt was read by a filter, which refused it, by the error's own code."""
+    """Return whether the error's code says that a content filter read and refused the prompt."""
     error = (_object_of(body) or {}).get("error")
     if not isinstance(error, Mapping):
         return False
@@ -80,9 +80,9 @@ def is_filtered(body: bytes) -> bool:
 
 
 def is_content_refusal(body: bytes) -> bool:
-    """Return whether a refusal is a content filter's, by its code or, without one, its text.
+    """Return whether a content filter refused, by the error's code or, without one, its text.
 
-    More than `is_filtered`: not everybody charges for it.
+    This covers more than `is_filtered`: not every provider charges for it.
     """
     error = (_object_of(body) or {}).get("error")
     if isinstance(error, str):
@@ -113,7 +113,7 @@ def _is_counted(value: Mapping[str, Any], usage: Mapping[str, Any] | None) -> bo
 
 
 def _has_results(value: Mapping[str, Any]) -> bool:
-    """Whether embeddings, a ranking or a transcript are there: their usage counts no output."""
+    """Return whether embeddings, a ranking or a transcript exist: their usage has no output."""
     kinds = (("data", list), ("results", list), ("text", str))
     return any(bool(value.get(name)) and isinstance(value[name], kind) for name, kind in kinds)
 

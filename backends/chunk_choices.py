@@ -1,4 +1,4 @@
-"""Choices of a chunk: what each says, how it ends, and what it tells of usage."""
+"""Choices of a stream chunk: their content, their end, and their usage."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -26,12 +26,12 @@ _SHOWN = msgspec.Raw(b"[{}]")
 
 
 def is_given(raw: msgspec.Raw) -> bool:
-    """Return whether a member has a value that is not empty."""
+    """Return whether an encoded member has a value that is not empty."""
     return raw is not NULL and bytes(raw) not in EMPTY
 
 
 class Delta(msgspec.Struct, gc=False):
-    """Words of a choice. What has a type of its own stays encoded."""
+    """Content of a choice; members with types of their own stay encoded."""
 
     content: str | None = None
     reasoning_content: str | None = None
@@ -44,12 +44,12 @@ class Delta(msgspec.Struct, gc=False):
 
 
 _WORDS = Delta.__struct_fields__
-# Texts of a delta that are read, or are no words of the model.
+# Texts of a delta that are read, or are not model output.
 _KNOWN = frozenset(
     (*Delta.__struct_fields__, "role", "name", "id", "type", "index", "signature", "object")
 )
 
-# Members of an answer, and of a choice, that are looked at by themselves, or are no words.
+# Members of an answer, and of a choice, that are read separately or are not model output.
 _OF_ANSWER = frozenset(("choices", "error", "prompt_filter_results", "usage"))
 _OF_CHOICE = frozenset((
     "content_filter_offsets", "content_filter_result", "content_filter_results", "delta", "error",
@@ -58,22 +58,22 @@ _OF_CHOICE = frozenset((
 
 
 class ChunkChoice(msgspec.Struct, gc=False):
-    """`beside`: bytes that may have been said beside what stands in the other members."""
+    """A choice of a chunk. `beside`: bytes of possible content outside the named members."""
 
     index: int = 0
     finish_reason: str | None = None
     text: str | None = None
     delta: Delta | None = None
-    usage: msgspec.Raw = NULL  # where Kimi tells it
+    usage: msgspec.Raw = NULL  # Kimi's place
     error: msgspec.Raw = NULL
     beside: int = 0
 
     def is_failed(self) -> bool:
-        """Return whether it ends in an error instead of an answer."""
+        """Return whether the choice ends in an error instead of an answer."""
         return self.finish_reason == "error" or is_given(self.error)
 
     def has_content(self) -> bool:
-        """Whether the model said something here: text, reasoning, a tool call, a picture, ..."""
+        """Return whether the choice has model output: text, reasoning, tool call, image, ..."""
         if self.text:
             return True
         delta = self.delta
@@ -85,11 +85,11 @@ class ChunkChoice(msgspec.Struct, gc=False):
         return any(raw is not NULL and bytes(raw) not in EMPTY for raw in others)
 
     def usage_bytes(self) -> bytes | None:
-        """The encoded usage object that stands inside, as Kimi writes it; `None` without one."""
+        """Return the encoded usage inside the choice (as Kimi sends it), or `None`."""
         return None if self.usage is NULL else usage_bytes(self.usage)
 
     def shows(self) -> bool:
-        """Return whether a picture is in it, whose tokens no text tells."""
+        """Return whether the choice has an image, whose tokens its text cannot show."""
         delta = self.delta
         if delta is None:
             return False
@@ -98,11 +98,11 @@ class ChunkChoice(msgspec.Struct, gc=False):
         return is_given(delta.images)
 
     def speaks(self) -> bool:
-        """Return whether sound is in it, whose tokens no text tells."""
+        """Return whether the choice has audio, whose tokens its text cannot show."""
         return self.delta is not None and is_given(self.delta.audio)
 
     def said(self) -> tuple[int, int]:
-        """Return bytes of text that it said for certain, and that it may have said at most."""
+        """Return the bytes of text that are certainly model output, and those that may be."""
         said = text_bytes(self.text) if self.text else 0
         delta = self.delta
         if delta is None:
@@ -126,10 +126,10 @@ class ChunkChoice(msgspec.Struct, gc=False):
 
 
 class UnnamedWords(NamedTuple):
-    """Return what is said in members that have no name here.
+    """Content in members that this module does not name.
 
-    `text`: whether a plain text is among it, as thoughts came before they had a name. `words`:
-    bytes of what the model may have said itself, and nothing else tells.
+    `text`: whether it includes a plain text, as early reasoning members did. `words`: bytes that
+    may be model output and are counted nowhere else.
     """
 
     text: bool
@@ -138,9 +138,9 @@ class UnnamedWords(NamedTuple):
 
 
 def unnamed_words(answer: Mapping[str, Any]) -> UnnamedWords:
-    """Return what stands in members of a decoded chunk or answer that have no name here.
+    """Return the content of unnamed members of a decoded chunk or answer.
 
-    Without choices it is of another form, and all of it may be said.
+    An answer without choices has another format, and all of it may be content.
     """
     choices = answer.get("choices")
     if not isinstance(choices, list):
@@ -177,12 +177,12 @@ def _without(members: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any
 
 
 def _may_tell_more(name: str, said: Any) -> bool:
-    """Return whether a member of a delta may hold more than what is read of its name."""
+    """Return whether a member of a delta may have content besides what is read by its name."""
     return name not in _WORDS if isinstance(said, str) else said is not None
 
 
 def odd_choice(choice: dict[str, Any]) -> ChunkChoice:
-    """Return a choice whose members have types of their own (content as a list of parts, ...)."""
+    """Return a choice whose members have unusual types (content as a list of parts, ...)."""
     delta = choice.get("delta")
     words = delta if isinstance(delta, dict) else {}
     least = choice_bytes(choice)

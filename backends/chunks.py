@@ -1,8 +1,8 @@
 """The reader of OpenAI-style answers, whole or in chunks: usage, endings, first content.
 
-Only the members that money and timing depend on are decoded, and usage stays encoded until
-someone asks. Members with types of their own (content as a list of parts, ...) take a slower
-way and never fail; an answer that is no JSON object does.
+Only members for billing and timing are decoded, and usage stays encoded until it is needed. Members
+of unusual types (content as a list of parts, ...) take a slower path and never fail. An answer that
+is not a JSON object fails.
 """
 
 import re
@@ -39,7 +39,7 @@ class Chunk(msgspec.Struct, gc=False):
         return None if self.usage is NULL else usage_bytes(self.usage)
 
     def error_bytes(self) -> bytes | None:
-        """Return the encoded error an upstream reports in its stream, or `None`."""
+        """Return the encoded error that an upstream reports in its stream, or `None`."""
         if self.error is NULL:
             return None
         value = bytes(self.error)
@@ -62,10 +62,10 @@ def read_chunk(payload: bytes) -> Chunk | None:
 
 
 def tells_error(event: bytes, payload: bytes, *, is_first: bool = False) -> bool:
-    """Return whether an event without choices is an error that has no member `error` to say so.
+    """Return whether an event without choices and without `error` member is an error.
 
     Older engines send the error itself (`object` or `type` is `error`); others name the event.
-    `is_first`: before any word; what has only an error's shape is one there alone.
+    `is_first`: before any content, where an error's shape alone suffices.
     """
     if _ERROR_EVENT.search(event):
         return True
@@ -76,7 +76,7 @@ def tells_error(event: bytes, payload: bytes, *, is_first: bool = False) -> bool
 
 
 def _read_odd(payload: bytes) -> Chunk | None:
-    """Return a chunk whose members have types of their own (content as a list of parts, ...)."""
+    """Return a chunk whose members have unusual types (content as a list of parts, ...)."""
     try:
         value = _decode_any(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -129,11 +129,12 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def parse_answer(body: bytes) -> AnswerSummary:
-    """Usage, finish reason and service tier; raises `InvalidResponse` if it is no JSON object.
+    """Return usage, finish reason and service tier of a whole answer.
 
-    So does one without `choices` and, as embeddings come, `data`. An error under a status of
-    success is one all the same, in a choice too, and is judged by what it says
-    (`backends.reported`); its text stays here. An empty list of choices is a `StreamError`.
+    Raises `InvalidResponse` for bytes that are not a JSON object, or have neither `choices` nor (as
+    embeddings) `data`. An error under a success status is raised by its content
+    (`backends.reported`), also in a choice; its text is not passed on. An empty list of choices
+    raises `StreamError`.
     """
     if not body.isascii() and not _is_utf8(body):  # the decoder does not look into values
         raise with_usage_of(InvalidResponse("the answer is not UTF-8"), body)
@@ -151,7 +152,7 @@ def parse_answer(body: bytes) -> AnswerSummary:
     if not answer.choices and _says_nothing(answer.data, body):
         raise _without_choices(body, empty=answer.choices is not None)
     first = answer.choices[0] if answer.choices else _AnswerChoice()
-    # Where the first is whole, an answer is one.
+    # An answer is valid if its first choice is complete.
     if first.is_failed() and all(choice.is_failed() for choice in answer.choices or ()):
         raise error_in(body) or StreamError("the answer failed")
     raw = usage_bytes(answer.usage)
@@ -164,9 +165,9 @@ def parse_answer(body: bytes) -> AnswerSummary:
 
 
 def _says_nothing(data: msgspec.Raw, body: bytes) -> bool:
-    """Whether data, as embeddings have, are no answer; an empty list is one, but beside an error.
+    """Return whether `data` is no answer; an empty list is one, unless there is an error.
 
-    They may be megabytes, so only short ones are looked at.
+    Data may be megabytes, so only short ones are checked.
     """
     if len(memoryview(data)) > _LONGEST_EMPTY:
         return False
@@ -201,7 +202,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def _without_choices(body: bytes, *, empty: bool) -> BackendError:
-    """Return the error for an answer without choices, with what it may be charged."""
+    """Return the error for an answer without choices, marked with what may be charged."""
     reported = error_in(body)
     if reported is not None:
         return reported
@@ -211,7 +212,7 @@ def _without_choices(body: bytes, *, empty: bool) -> BackendError:
 
 
 def _tells_none(found: dict[str, Any] | None) -> bool:
-    """Whether an answer's choices are null, as Go writes an empty list, and it counts no output."""
+    """Return whether choices are null (Go's empty list) and no output is counted."""
     if found is None or found.get("choices", found) is not None:
         return False
     usage = usage_in(found) or {}
@@ -219,7 +220,7 @@ def _tells_none(found: dict[str, Any] | None) -> bool:
 
 
 def printable_text(text: str | None) -> str | None:
-    """Return a target's word as records keep it: no database and no log takes every text."""
+    """Return a target's text as stored: printable and limited, for databases and logs."""
     if text is None or (len(text) <= WORD_LIMIT and text.isprintable()):
         return text
     return "".join(name if name.isprintable() else "?" for name in text[:WORD_LIMIT])

@@ -1,6 +1,6 @@
-"""Cohere's streams in the form that LiteLLM reads: it stumbles over names of events.
+"""Adaptation of Cohere's streams for LiteLLM, which fails on named events.
 
-And it looks for tools' calls and a stream's end, with its usage, where Cohere does not send them.
+LiteLLM also expects tool calls, and the end of a stream with its usage, at other places.
 """
 
 import re
@@ -16,7 +16,7 @@ _CALLS: Final = frozenset({b"tool-call-start", b"tool-call-delta"})
 
 
 async def without_names(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield a stream line by line, without the names of its events."""
+    """Yield a stream line by line, without event names."""
     rest = b""
     async for part in parts:
         *lines, rest = (rest + part).split(b"\n")
@@ -29,7 +29,7 @@ async def without_names(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def mend_line(line: bytes) -> bytes | None:
-    """Return a line as LiteLLM reads it; nothing of one that has no data."""
+    """Return a line as LiteLLM expects it, `None` for a line without data."""
     if not line.strip() or line.startswith(b"event:"):
         return None
     data = _DATA.match(line)
@@ -43,7 +43,7 @@ def mend_line(line: bytes) -> bytes | None:
 
 
 def _call(data: bytes) -> bytes:
-    """Return a part of a tool's call where LiteLLM looks for one."""
+    """Return a part of a tool call at the place where LiteLLM expects it."""
     try:
         event = msgspec.json.decode(data)
         call = event["delta"]["message"]["tool_calls"]

@@ -1,12 +1,12 @@
-"""Headers in which a provider states what a request costs, in dollars."""
+"""Headers in which a provider states the cost of a request, in dollars."""
 
 from collections.abc import Mapping
 
-# Of LiteLLM's proxy: the cost with its own discounts and margins. A stream's head is sent before.
+# LiteLLM's proxy: cost with its discounts and margins. Streams send their head before it is known.
 COST_HEADER = "x-litellm-response-cost"
 
 
 def cost_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the headers that state a cost; names are lower-case."""
+    """Return the headers that state a cost; names are in lower case."""
     value = headers.get(COST_HEADER)
     return {} if value is None else {COST_HEADER: value}

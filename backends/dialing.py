@@ -1,8 +1,8 @@
-"""TCP to whichever of a name's addresses answers first, as RFC 8305 has it ("happy eyeballs").
+"""TCP connection to the first address of a name that answers (RFC 8305, "happy eyeballs").
 
-One after the other, an address that answers nothing (a dead host among several, IPv6 without a way
-out) would use up all of the time that connecting may take, and no target behind that name would be
-reached although the next address is well. So the next one is tried beside it after a moment.
+Tried one after the other, an address that does not answer (a dead host, IPv6 without a route) would
+use up the whole connect timeout, although the next address works. The next one is therefore tried
+in parallel after a short delay.
 """
 
 import asyncio
@@ -17,9 +17,10 @@ STAGGER_S = 0.25  # RFC 8305, section 5
 async def dial(
     loop: asyncio.AbstractEventLoop, addresses: Sequence[str], port: int
 ) -> tuple[str, socket.socket]:
-    """Return the address that answered, and the connection to it; `OSError` where none did.
+    """Return the address that answered and its socket. Raises `OSError` if none did.
 
-    In their order; a refusal begins the next at once. The caller bounds the time.
+    Addresses are tried in order; a refusal starts the next one at once. The caller sets the
+    timeout.
     """
     made: dict[socket.socket, str] = {}
 

@@ -1,8 +1,8 @@
-"""Says what a provider does with an answer whose client disconnects: stop making it, or go on.
+"""Documented behaviour of providers when a client disconnects: stop, or finish the answer.
 
-Only what a provider itself documents stands here. A provider that documents nothing is unknown, and
-an unknown one is treated as one that goes on: its answer is read to the end, so that its usage is
-known. `providers.NAME.on_disconnect` of the configuration overrides this list.
+Only what a provider itself documents is listed. Others are unknown and treated as finishing the
+answer: it is read to the end, so that its usage is known. `providers.NAME.on_disconnect` of the
+configuration overrides this list.
 """
 
 from collections.abc import Mapping
@@ -28,5 +28,5 @@ DOCUMENTED: Final[Mapping[str, OnDisconnect]] = {
 
 
 def documented(provider: str) -> OnDisconnect:
-    """Return what this provider documents, `unknown` if that is nothing."""
+    """Return what this provider documents, `unknown` if it documents nothing."""
     return DOCUMENTED.get(provider, UNKNOWN)

@@ -1,9 +1,8 @@
-"""Engine kinds: the servers of own models, and all that anybody asks of each.
+"""Engine kinds: the servers of own models, and all that the product needs of each.
 
-`ENGINE_KINDS` is the one table. `pools.NAME.engine.kind` of the configuration chooses among those
-that `serve` can start, `engine.metrics` among those with a metrics page of their own. A new
-attached engine is the reader of its page and an entry here; one that `serve` starts has also the
-program that writes its command line.
+`ENGINE_KINDS` is the only table. `pools.NAME.engine.kind` of the configuration selects a kind that
+`serve` can start, `engine.metrics` one with its own metrics page. A new attached engine is a page
+reader and an entry here; one that `serve` starts also has a program that builds its command line.
 """
 
 import sys
@@ -31,7 +30,7 @@ SIMULATED: Final = "simulated"
 
 
 class ChildLaunch(NamedTuple):
-    """One engine that runs as a child without supervision. `adapters`: names, no folders."""
+    """One engine that runs as an unsupervised child. `adapters` are names, not folders."""
 
     model: str
     served_name: str
@@ -42,13 +41,13 @@ class ChildLaunch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineKind:
-    """All that anybody asks of an engine. An entry that lacks a field is a type error.
+    """Properties of an engine kind. An entry without a field is a type error.
 
-    `dialect`: how its metrics page is read, `None` where the page is vLLM's. `program` or `child`:
-    how `serve` starts it; with neither it is only attached. `takes_profile`: flags that `engine
-    tune` found. `tells_cache`: it publishes what its prefix cache holds (`kv_events`).
-    `moves_kv`: it hands a prompt's KV to another engine (`roles`).
-    `profile`: the parameters of a simulated engine, by the name of its model.
+    `dialect`: the format of its metrics page, `None` for vLLM's. `program` or `child`: how `serve`
+    starts it; an engine with neither can only be attached. `takes_profile`: it accepts flags found
+    by `engine tune`. `tells_cache`: it publishes its prefix cache (`kv_events`). `moves_kv`: it can
+    transfer a prompt's KV to another engine (`roles`). `profile`: the parameters of a simulated
+    engine, by model name.
     """
 
     dialect: MetricsDialect | None
@@ -85,7 +84,7 @@ def _simulator_command(launch: ChildLaunch) -> list[str]:
 
 
 def _attached_kind(dialect: MetricsDialect) -> EngineKind:
-    """Return the entry of an engine that is only attached and known by its metrics page."""
+    """Return the entry of an engine that can only be attached, known by its metrics page."""
     return EngineKind(
         dialect=dialect,
         program=None,
@@ -100,7 +99,7 @@ def _attached_kind(dialect: MetricsDialect) -> EngineKind:
 
 ENGINE_KINDS: Final[Mapping[str, EngineKind]] = {
     VLLM: EngineKind(
-        # First: where Triton passes vLLM's gauges on, the page is read as vLLM's.
+        # First, because a page of Triton with vLLM's gauges is read as vLLM's.
         dialect=MetricsDialect(MARK, read_vllm, METRICS_PATH),
         program=VLLM_PROGRAM,
         child=None,

@@ -1,18 +1,18 @@
-"""One reading of an engine's metrics page, the same for every kind of engine."""
+"""One reading of an engine's metrics page, in a common form for all engine kinds."""
 
 from dataclasses import dataclass
 
 
 class ProbeFailed(Exception):
-    """The engine answered, but its metrics cannot be used; the message says what is missing."""
+    """An engine answered with unusable metrics; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSample:
-    """One reading; `None` is what the engine does not tell, which is not 0.
+    """One reading. `None` means not reported, which is not 0.
 
-    Totals are counters since the engine started: they fall when it restarts. `dialect` is the word
-    for whose page it was.
+    Totals count since the engine started and fall when it restarts. `dialect` names the page's
+    format.
     """
 
     running: int | None
@@ -31,7 +31,7 @@ class EngineSample:
 
     @property
     def load(self) -> int | None:
-        """Sequences running and waiting, at least; `None` when neither is told."""
+        """Return the running and waiting sequences, `None` if neither is reported."""
         if self.running is None and self.waiting is None:
             return None
         return (self.running or 0) + (self.waiting or 0)

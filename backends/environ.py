@@ -1,9 +1,9 @@
-"""The environment variables that every child process may see: a list of what is allowed.
+"""The environment variables that every child process may have, as an allow list.
 
-A list of what is forbidden cannot be complete: keys and passwords go by any name, in any case,
-and are parts of addresses. What is let through says where programs and files are, which language
-people speak, and how accelerators, threads and numeric libraries behave; within a family, a name
-that sounds like a secret (`HF_TOKEN`, `VLLM_API_KEY`) stays behind.
+A deny list cannot be complete: secrets have names of any form and are parts of addresses. Allowed
+variables give paths of programs and files, the language, and settings of accelerators, threads and
+numeric libraries. Within an allowed family, a name that suggests a secret (`HF_TOKEN`,
+`VLLM_API_KEY`) is left out.
 """
 
 import re
@@ -26,12 +26,12 @@ _SOUNDS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH", re.IGNORECAS
 
 
 def sounds_secret(name: str) -> bool:
-    """Return whether a variable of this name may hold what nobody else should see."""
+    """Return whether a variable's name suggests a secret."""
     return _SOUNDS_SECRET.search(name) is not None
 
 
 def plain_environ(base: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of an environment that holds no secret."""
+    """Return the part of an environment without secrets."""
     return {
         name: value
         for name, value in base.items()

@@ -1,9 +1,9 @@
-"""Finds the error of a body that has no member `error`, in the shapes that providers have for it.
+"""Errors of bodies without an `error` member, in the formats of several providers.
 
-MiniMax counts in `base_resp`, Baidu in `error_code`; DashScope and gateways tell `code` and
-`message`, frameworks `detail`, Cloudflare `errors`, Apigee a `fault`, AWS a `__type`, Tencent an
-`Error` in its `Response`, others a problem of RFC 9457. A body with anything of an answer is none
-of these; usage of nothing but zeros is nothing of an answer.
+MiniMax uses `base_resp`, Baidu `error_code`, DashScope and gateways `code` and `message`,
+frameworks `detail`, Cloudflare `errors`, Apigee a `fault`, AWS a `__type`, Tencent an `Error` in
+its `Response`, others a problem of RFC 9457. A body with any part of an answer is not an error;
+usage of only zeros is no part of an answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from backends.usage_places import usage_in
 
 Reader = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
-# What an answer of any kind has its results in, or its progress.
+# Members with the results of an answer of any kind, or with its progress.
 _ANSWERS: Final = ("choices", "content", "data", "output", "outputs", "results", "result", "text",
                    "candidates", "response", "predictions", "embeddings", "delta", "item",
                    "generated_text")  # fmt: skip
@@ -23,7 +23,7 @@ _STATUSES: Final = ("status", "statusCode", "status_code")
 _MESSAGES: Final = ("message", "msg", "error_msg", "error_message", "errorMessage", "detail",
                     "title", "Message")  # fmt: skip
 _SUCCESS: Final = frozenset(("", "0", "200", "ok", "success", "succeeded", "none"))
-# Numbers of their own, as the HTTP status that they stand for.
+# Providers' own error numbers, with the equivalent HTTP status.
 _MINIMAX: Final = {1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 1026: 400, 1027: 400,
                    1039: 429, 1041: 429, 2013: 400, 2049: 401, 2056: 429}  # fmt: skip
 _BAIDU: Final = {2: 503, 4: 429, 6: 403, 13: 401, 14: 401, 15: 401, 17: 429, 18: 429, 19: 429,
@@ -76,7 +76,7 @@ def _of_errors(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_status(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a problem of RFC 9457, and gateways that repeat the status."""
+    """Return a problem of RFC 9457, or the error of a gateway that repeats the status."""
     for name in _STATUSES:
         status = value.get(name)
         if type(status) is int and 400 <= status < 600:
@@ -102,7 +102,7 @@ def _of_detail(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_choice(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what stands in the words of a choice."""
+    """Return the error in the message or delta of a choice."""
     return words_error(value.get("message")) or words_error(value.get("delta"))
 
 
@@ -113,7 +113,7 @@ _WHOLE: Final[tuple[Reader, ...]] = (
 
 
 def shaped_error(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the error as a member `error` would have it, `None` where there is none."""
+    """Return the error in the form of an `error` member, `None` if there is none."""
     if (inside := _of_choice(value)) is not None:
         return inside
     if any(value.get(name) for name in _ANSWERS) or _counts(usage_in(value)):
@@ -122,7 +122,7 @@ def shaped_error(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def bare_message(value: Mapping[str, Any]) -> str | None:
-    """Return the text of a body that says nothing else; it may be an error by what it says."""
+    """Return the text of a body that has only a message, which may be an error."""
     if any(item for name, item in value.items() if name not in ("message", "request_id")):
         return None
     message = value.get("message")
@@ -130,7 +130,7 @@ def bare_message(value: Mapping[str, Any]) -> str | None:
 
 
 def words_error(words: Any) -> dict[str, Any] | None:
-    """Return the error that stands in a choice's message, `None` without any."""
+    """Return the error in a choice's message, `None` if there is none."""
     return _as_error(words.get("error")) if isinstance(words, Mapping) else None
 
 

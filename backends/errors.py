@@ -1,29 +1,29 @@
-"""Errors between the gateway and a model server, each translated once, at the border.
+"""Errors between the gateway and a model server, each translated once, by the wire client.
 
     BackendError
-    |-- UpstreamUnreachable        no connection (refused, DNS, TLS, connect deadline)   billable
-    |-- RequestUnsendable   our adapter could not make the request of it          billable
-    |-- UpstreamOverloaded         429/503/529: the target refused before working        free
-    |-- UpstreamRejected            401/402/403, a spent quota: it refused our account    free
-    |-- RequestDeclined      a 4xx in the body of a 200: the client's to mend      free
-    |-- ContextTooLong            the prompt exceeds this target's context              free
-    |-- ContentFiltered      its content filter refused prompt or answer          billable
-    |-- ModelNotServed           this target is without that model or adapter        free
-    |-- ServerError        other 5xx                                             billable
-    |-- StreamError           an error in the body of a 200                         free
-    |-- WrongAddress       3xx/404/405: not there, by our configuration          free
-    |-- HeadTimeout        no response head in time                              billable
-    |-- FirstTokenTimeout             nor anything else of its engine                       billable
-    |-- DispatchSuperseded          another host had given that engine's time away        free
-    |-- IdleTimeout        the body went silent                                  billable
-    |-- UpstreamBroken     the body ended early or was malformed                 billable
-    `-- InvalidResponse          the head was malformed or over a limit                billable
+    |-- UpstreamUnreachable no connection (refused, DNS, TLS, connect timeout)  billable
+    |-- RequestUnsendable   our adapter could not build the request             billable
+    |-- UpstreamOverloaded  429/503/529: refused before any work                free
+    |-- UpstreamRejected    401/402/403, spent quota: our account refused       free
+    |-- RequestDeclined     a 4xx in the body of a 200: the client's to fix     free
+    |-- ContextTooLong      the prompt exceeds this target's context            free
+    |-- ContentFiltered     a content filter refused prompt or answer           billable
+    |-- ModelNotServed      this target lacks that model or adapter             free
+    |-- ServerError         other 5xx                                           billable
+    |-- StreamError         an error in the body of a 200                       free
+    |-- WrongAddress        3xx/404/405: wrong address in the configuration     free
+    |-- HeadTimeout         no response head in time                            billable
+    |-- FirstTokenTimeout   no head, and nothing else from its engine           billable
+    |-- DispatchSuperseded  another host had reassigned the engine's time       free
+    |-- IdleTimeout         no body bytes in time                               billable
+    |-- UpstreamBroken      the body ended early or was malformed               billable
+    `-- InvalidResponse     the head was malformed or over a limit              billable
 
 While no byte has reached the client, another candidate may be tried after each of them.
-`charges` says whether the target may charge for the failed try once a byte of the request had left;
-what says in its body how much it made is charged, whatever its kind (`charged_errors`).
-Whether one had is a fact that the backend states (`sent`): what failed before that is free, of
-whatever kind it is. Both together are `billable` (the try's hold then goes to suspense).
+`charges` says whether the target may charge for a failed attempt after a byte of the request left;
+a failed answer that reports its output is charged, whatever its kind (`charged_errors`).
+The backend records whether a byte had left (`sent`): a failure before that is free, whatever its
+kind. Both together are `billable` (the hold of the attempt then goes to suspense).
 Plain 4xx answers are not errors here: they are the target's answer to the client.
 """
 
@@ -34,10 +34,11 @@ from backends.ratelimit import RateLimitHeaders
 
 
 class BackendError(Exception):
-    """`sent`: whether a byte of the request may have left; what nobody stated counts as sent.
+    """Base of all errors of a target.
 
-    `usage`: what the answer that failed said of its use, if it counted any output. `hides_output`:
-    an answer was made, and nothing that can be read tells how much of it.
+    `sent`: whether a byte of the request may have left; true unless the backend stated it. `usage`:
+    usage reported by the failed answer, if it counted any output. `hides_output`: an answer was
+    generated, but its size cannot be read.
     """
 
     charges: bool = True
@@ -61,7 +62,7 @@ class BackendError(Exception):
 
     @property
     def billable(self) -> bool:
-        """Return whether the target may charge for the failed try."""
+        """Return whether the target may charge for the failed attempt."""
         return self.charges and self.sent
 
 
@@ -84,7 +85,10 @@ class UpstreamRejected(BackendError):
 
 
 class RequestDeclined(BackendError):
-    """`body` holds the error as the target said it; its text may quote the request."""
+    """A 4xx error in the body of a 200, for the client to fix.
+
+    `body` holds the error as the target sent it; its text may quote the request.
+    """
 
     charges, kind = False, "declined"
     body: bytes = b""
@@ -95,7 +99,7 @@ class ContextTooLong(BackendError):
 
 
 class ContentFiltered(BackendError):
-    """The try is settled as what it is, an answer or a refusal, before this is raised."""
+    """A refusal by the target's content filter. The attempt is settled before this is raised."""
 
     kind = "filtered"
 
@@ -133,14 +137,14 @@ class IdleTimeout(BackendError):
 
 
 class UpstreamBroken(BackendError):
-    """`was_full`: the target itself said that it broke off because it was overloaded."""
+    """An answer that ended early. `was_full`: the target said that it was overloaded."""
 
     kind = "upstream_broken"
     was_full: bool = False
 
 
 def broken_by(reported: BackendError) -> UpstreamBroken:
-    """Return the end of an answer that had begun, by the error that its target reported."""
+    """Return the early end of an answer that had begun, from the error that its target sent."""
     broken = UpstreamBroken(str(reported), retry_after_s=reported.retry_after_s)
     broken.was_full = isinstance(reported, UpstreamOverloaded)
     return broken
@@ -150,12 +154,12 @@ class InvalidResponse(BackendError):
     kind = "bad_answer"
 
 
-# Kinds of failure whose cause is the request, and says nothing of the target.
+# Errors caused by the request, which say nothing about the target.
 OF_THE_REQUEST = frozenset(
     {RequestDeclined.kind, ContextTooLong.kind, ContentFiltered.kind, ModelNotServed.kind}
 )
-# A target that stumbles over one request answers so; one that is down or full refuses, is silent
-# or says that it is full, whatever it was sent.
+# Answers to a single bad request; a target that is down or full refuses, does not answer
+# or reports overload for any request.
 MAY_BE_THE_REQUEST = frozenset({
     ServerError.kind, StreamError.kind, UpstreamBroken.kind, InvalidResponse.kind,
     RequestUnsendable.kind,
@@ -163,7 +167,7 @@ MAY_BE_THE_REQUEST = frozenset({
 
 
 def failure_of(status: int) -> type[BackendError]:
-    """Return what a failure of a target is, by its HTTP status."""
+    """Return the error class of a failure by its HTTP status."""
     if status == 408:  # it worked until its own time was over
         return HeadTimeout
     return UpstreamOverloaded if status in (429, 503, 529) else ServerError

@@ -1,7 +1,7 @@
-"""An HTTP server that wakes when there is something to do.
+"""An HTTP server that wakes only when there is work.
 
-Uvicorn's server looks ten times a second whether it should end, which is most of what an idle
-process does, and gives connections a tenth of a second to end. This one is told, and looks.
+Uvicorn's server checks ten times a second whether it should stop, which is most of the load of an
+idle process, and adds a tenth of a second to a shutdown. This server is notified instead.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from contextlib import suppress
 import uvicorn
 
 DATE_S = 1.0  # how long a date in answers' heads may be old
-FIRST_LOOK_S, LATER_LOOK_S = 0.005, 0.1  # between two looks at who is still connected
+FIRST_LOOK_S, LATER_LOOK_S = 0.005, 0.1  # interval of checks for open connections
 log = logging.getLogger("uvicorn.error")  # where the server that this one is says the same
 
 
 class EventServer(uvicorn.Server):
-    """Uvicorn's server; setting `should_exit`, from any thread or signal, ends it at once.
+    """Uvicorn's server, which stops at once when `should_exit` is set from a thread or signal.
 
-    It also looks at once when its application's lifespan has ended (`on_tick`).
+    It also checks when its application's lifespan has ended (`on_tick`).
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -29,7 +29,7 @@ class EventServer(uvicorn.Server):
 
     @property
     def should_exit(self) -> bool:
-        """Return whether the server is to end, or ends."""
+        """Return whether the server is stopping or should stop."""
         return self._should_exit
 
     @should_exit.setter
@@ -53,9 +53,9 @@ class EventServer(uvicorn.Server):
             lifespan.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let who is served finish, for the time that the configuration grants, and end.
+        """Let open requests finish within the configured time, then stop.
 
-        As uvicorn's does, which sleeps for a tenth of a second before it looks who is left.
+        Uvicorn's version sleeps a tenth of a second before it checks for open requests.
         """
         for listener in (*self.servers, *(sockets or ())):
             listener.close()
@@ -74,7 +74,7 @@ class EventServer(uvicorn.Server):
 
     async def _wait_tasks_to_complete(self) -> None:
         state, pause_s = self.server_state, FIRST_LOOK_S
-        await asyncio.sleep(0)  # who was idle is gone after that
+        await asyncio.sleep(0)  # idle connections are gone after that
         while (state.connections or state.tasks) and not self.force_exit:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LATER_LOOK_S)
@@ -82,7 +82,7 @@ class EventServer(uvicorn.Server):
             await listener.wait_closed()
 
     async def _await_lifespan(self) -> None:
-        """Uvicorn sets this event when the application's lifespan ends, in whatever way."""
+        """Wait for Uvicorn's event at the end of the application's lifespan."""
         ended: asyncio.Event | None = getattr(self.lifespan, "shutdown_event", None)
         if ended is not None:
             await ended.wait()

@@ -1,7 +1,7 @@
-"""Reading an answer to its end, within bounds: piece by piece, whole, or only to have it ended.
+"""Bounded reading of an answer to its end: in chunks, whole, or discarded.
 
-An answer that is dropped before its end costs its connection, so a few milliseconds spent on
-the terminator that follows `[DONE]` save the next request a handshake.
+An answer that is dropped before its end costs its connection, so a few milliseconds of waiting for
+the terminator after `[DONE]` save the next request a handshake.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from backends.http_connection import HttpExchange
 
 
 async def pour_exchange(exchange: Exchange, sink: Sink) -> bool:
-    """Hand each piece to `sink` as it comes. True at the end, False once `sink` takes no more."""
+    """Pass each chunk to `sink` on arrival. Return true at the end, false once `sink` stops."""
     if isinstance(exchange, HttpExchange):
         return await exchange.pour(sink)
     async for piece in exchange:
@@ -29,7 +29,7 @@ async def read_all(
     timeout_s: float | None = None,
     check: Callable[[int], None] | None = None,
 ) -> bytes:
-    """Return the whole body. Above the limit or the time it is given up, and the target is told.
+    """Return the whole body. Above the limit or timeout, the answer is aborted.
 
     `check` is called with the size so far and may raise a `BackendError`.
     """
@@ -62,7 +62,7 @@ async def _join_parts(
 
 
 def _ignore(_piece: bytes) -> None:
-    """Nobody reads it."""
+    """Discard a chunk."""
 
 
 async def drain_exchange(
@@ -72,10 +72,10 @@ async def drain_exchange(
     grace_s: float = 0.05,
     limit_bytes: int = 65536,
 ) -> None:
-    """Let an answer that has said all end by itself; after the grace it is closed.
+    """Let a finished answer end by its framing, or close it after the grace period.
 
-    `take` gets what still comes. Mostly the terminator came with the last word: then nothing is
-    waited for.
+    `take` receives further bytes. Usually the terminator came with the last chunk, and there is no
+    wait.
     """
     if isinstance(exchange, HttpExchange) and exchange.is_ended:
         take(exchange.take_whole() or b"")

@@ -1,23 +1,23 @@
-"""Halves of characters in JSON: escapes of one surrogate, which no decoder takes.
+"""Repair of JSON with escapes of single surrogates, which decoders refuse.
 
-Servers that count a text in UTF-16 cut characters in two, and many clients join them again.
+Servers that count text in UTF-16 split characters, and many clients join the halves again.
 """
 
 import re
 
-# Escapes: those of backslashes and whole pairs are kept, what is left is half of a character.
+# Escapes of backslashes and whole pairs are kept; the remaining ones are single surrogates.
 _HALVES = re.compile(
     rb"(\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 
-# A first half before a text's last quote, and a second one behind its first.
+# A high surrogate before a text's closing quote, and a low one after its opening quote.
 _CUT_OFF = re.compile(rb"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2})(?=\")")
 _GOES_ON = re.compile(rb'(?<!\\)"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2})')
 
 
 class HalfJoiner:
-    """Joins the halves of a character that a stream of JSON documents has in two of them."""
+    """A joiner of character halves that a stream has in two JSON documents."""
 
     __slots__ = ("_half",)
 
@@ -25,7 +25,7 @@ class HalfJoiner:
         self._half = b""  # that a document ended a text with
 
     def feed(self, document: bytes) -> bytes:
-        """Return the document with a half that one before it held back, without one it holds."""
+        """Return the document with the half held back before, and hold back a half at its end."""
         if rb"\u" not in document:
             return document
         if self._half and _GOES_ON.search(document):
@@ -39,7 +39,7 @@ class HalfJoiner:
 
 
 def whole_characters(text: bytes) -> bytes | None:
-    """JSON with U+FFFD for halves of characters (an escape of `d83d` alone); `None` without any."""
+    """Return JSON with U+FFFD for lone surrogates (an escape of `d83d`), `None` if unchanged."""
     mended = _HALVES.sub(_whole_or_unknown, text)
     return None if mended == text else mended
 

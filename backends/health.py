@@ -1,4 +1,4 @@
-"""An engine's health as a fold over probe results: no clock, no network, no memory but its own.
+"""Health of an engine as a pure fold over probe results, without clock and network.
 
                  alive                       refused (several)
     LOADING ----------------> HEALTHY <---------------------------> DOWN
@@ -6,8 +6,8 @@
               silent, blind   v    | alive                            | refused
                             UNKNOWN               DRAINING -----------+
 
-Silence is not death: a busy vLLM answers its metrics page seconds late. An engine that has not
-been seen for `stale_s` is UNKNOWN, which is never read as good news and never as an exit.
+A busy vLLM answers its metrics page seconds late, so silence does not mean that it is down. An
+engine not seen for `stale_s` is UNKNOWN, which counts neither as healthy nor as stopped.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class HealthLimits:
 
 @dataclass(frozen=True, slots=True)
 class EngineHealth:
-    """`streak` counts equal probes in a row; `reason` is a sentence for people."""
+    """Health of an engine. `streak` counts equal probes in a row; `reason` is a sentence."""
 
     state: HealthState
     since_s: float
@@ -52,12 +52,12 @@ class EngineHealth:
 
 
 def starting_health(now_s: float) -> EngineHealth:
-    """Return an engine that we start: refusals are expected until it listens."""
+    """Return the health of an engine that was just started: refusals are expected."""
     return EngineHealth(HealthState.LOADING, now_s, reason="starting")
 
 
 def attached_health(now_s: float) -> EngineHealth:
-    """Return an engine that somebody else runs, not looked at so far."""
+    """Return the health of an attached engine before its first probe."""
     return EngineHealth(HealthState.UNKNOWN, now_s, reason="not probed so far")
 
 
@@ -69,7 +69,7 @@ def observe_probe(
     detail: str = "",
     limits: HealthLimits | None = None,
 ) -> EngineHealth:
-    """Fold one probe in."""
+    """Return the health after one more probe."""
     limits = limits or HealthLimits()
     streak = health.streak + 1 if probe is health.last else 1
     seen = now_s if probe is ProbeResult.ALIVE else health.seen_at_s
@@ -82,7 +82,7 @@ def observe_probe(
 def health_at(
     health: EngineHealth, now_s: float, *, limits: HealthLimits | None = None
 ) -> EngineHealth:
-    """Return the health as of now: what has not been seen for too long is unknown."""
+    """Return the health as of now: an engine not seen for `stale_s` is unknown."""
     limits = limits or HealthLimits()
     if health.state is not HealthState.HEALTHY or health.seen_at_s is None:
         return health
@@ -97,7 +97,7 @@ def _next(
 ) -> tuple[HealthState, str]:
     state = health.state
     if state is HealthState.DRAINING:
-        # While it drains, vLLM's /health stays 200: only the closed port says that it ended.
+        # While draining, vLLM's /health stays 200: only the closed port shows that it ended.
         return (
             (HealthState.DOWN, "drained") if probe is ProbeResult.REFUSED else (state, "draining")
         )
@@ -109,7 +109,7 @@ def _next(
         return state, "loading"
     if probe is ProbeResult.REFUSED and health.streak >= limits.refusals_to_down:
         return HealthState.DOWN, _REASONS[probe]
-    # One refusal may be a full backlog: unknown, so that nothing is sent, but not down.
+    # One refusal may be a full backlog: unknown, so that nothing is sent, but not yet down.
     falls = probe is ProbeResult.BLIND or (
         probe is ProbeResult.REFUSED and state is HealthState.HEALTHY
     )

@@ -1,13 +1,12 @@
-"""HTTP/1.1 client of the request path: bounded keep-alive pools, deadlines, one honest retry.
+"""HTTP/1.1 client of the request path: bounded keep-alive pools, deadlines, one retry.
 
     client = HttpClient()
     exchange = await client.open(origin, payload, deadlines)
 
-The newest idle connection is taken first, so that unused ones age and close. A kept connection
-can die in the moment it is reused; only then, and only while nothing was received, the request
-is sent once more on a fresh one: later it may have been worked on, and a try has its row. No
-redirects, no decompression, no proxies from the environment: what a target answers is what the
-caller sees.
+The newest idle connection is used first, so that unused ones age and close. A kept connection can
+die when it is reused. Only then, and only if no byte was received, the request is sent again on a
+fresh connection: later it may have been processed, and a second attempt needs its own row. There
+are no redirects, decompression or proxies: the caller sees the target's answer unchanged.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ from backends.sending import Transmission
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """Bounds of one origin's pool. `idle_s` should stay below the server's keep-alive time."""
+    """Limits of one origin's pool. `idle_s` should be below the server's keep-alive time."""
 
     connections: int = 1024
     waiters: int = 1024
@@ -45,7 +44,7 @@ class PoolLimits:
 
 
 class HttpClient:
-    """Connections to any number of origins, for one event loop."""
+    """HTTP connections to any number of origins, for one event loop."""
 
     def __init__(self, limits: PoolLimits | None = None, tls: ssl.SSLContext | None = None) -> None:
         self._limits = limits or PoolLimits()
@@ -59,9 +58,9 @@ class HttpClient:
         deadlines: Deadlines,
         transmission: Transmission | None = None,
     ) -> HttpExchange:
-        """Send an encoded request; return once the head of its answer is there.
+        """Send an encoded request. Return once the head of its answer has arrived.
 
-        States in `transmission` whether a byte has left, and so does each error.
+        `transmission` and each error record whether a byte has left.
         """
         transmission = transmission or Transmission()
         if transmission.begun is None:
@@ -92,12 +91,12 @@ class HttpClient:
             raise
 
     async def aclose(self) -> None:
-        """Close every connection; answers in progress break."""
+        """Close every connection; answers in progress fail."""
         for pool in self._pools.values():
             pool.close()
 
     def connections(self, origin: Origin) -> int:
-        """Connections to `origin`, idle ones included."""
+        """Return the number of connections to `origin`, including idle ones."""
         pool = self._pools.get(origin)
         return pool.open if pool is not None else 0
 
@@ -105,7 +104,7 @@ class HttpClient:
         tls = None
         if origin.scheme == "https":
             tls = self._tls = self._tls or _make_ssl_context()
-        # The running loop is asked for once: on Python 3.11 every question is a system call.
+        # The running loop is cached: on Python 3.11 every lookup is a system call.
         loop = asyncio.get_running_loop()
         pool = self._pools[origin] = _Pool(loop, origin, self._limits, tls)
         return pool
@@ -118,7 +117,7 @@ def _make_ssl_context() -> ssl.SSLContext:
 
 
 class _Pool:
-    """One origin's connections. `open` counts every taken slot, connecting ones included."""
+    """One origin's connections. `open` counts all used slots, including connecting ones."""
 
     def __init__(
         self,
@@ -140,11 +139,11 @@ class _Pool:
         self._reaper: asyncio.TimerHandle | None = None
 
     async def acquire(self, timeout_s: float, *, fresh: bool) -> UpstreamConnection:
-        """Return a connection ready for a request: kept, made, or handed on by another request."""
+        """Return a connection ready for a request: idle, new, or released by another request."""
         if self._idle and not fresh:
             return self._idle.pop()
         if self.open >= self._limits.connections and self._idle:
-            self._idle[0].abort()  # a fresh one was asked for: make room
+            self._idle[0].abort()  # a fresh connection was requested: free a slot
         if self.open < self._limits.connections:
             self.open += 1
         else:
@@ -203,24 +202,24 @@ class _Pool:
         return connection
 
     async def _reach(self, make: Callable[[], UpstreamConnection], name: str | None) -> None:
-        """To the first address that answers: to an address, so that no name is looked up again."""
+        """Connect to the first address that answers, without another DNS lookup."""
         port, addresses = self._origin.port, await self._addresses()
         connect = partial(self._loop.create_connection, make, ssl=self._tls, server_hostname=name)
         while len(addresses) > 1:
             address, dialled = await dial(self._loop, addresses, port)
             try:
                 await connect(sock=dialled)
-            except (OSError, ssl.SSLError):  # whoever answers there is not who it should be
+            except (OSError, ssl.SSLError):  # the TLS certificate is wrong
                 addresses.remove(address)
             else:
                 return
         await connect(host=addresses[0], port=port)
 
     async def _addresses(self) -> list[str]:
-        """By one look-up at a time, whoever waits for it.
+        """Resolve the name, sharing one lookup among all waiting requests.
 
-        The loop has four threads for the names of all targets, and what hangs in one cannot be
-        called back: many look-ups of a name whose server is silent would keep all others waiting.
+        The loop has four threads for all lookups, which cannot be cancelled: many lookups of a name
+        with a silent server would block all others.
         """
         origin = self._origin
         if parse_address(origin.host) is not None:
@@ -257,7 +256,7 @@ class _Pool:
         self.open -= 1
 
     def _reap(self) -> None:
-        """Close what has been idle for too long; the oldest are on the left."""
+        """Close connections that were idle for too long; the oldest are on the left."""
         self._reaper = None
         idle, limit = self._idle, self._limits.idle_s
         now = self._loop.time()
@@ -290,9 +289,9 @@ def _same(connection: UpstreamConnection) -> UpstreamConnection:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reason of a failure, without addresses or certificates' contents."""
+    """Return the reason of a failure without addresses and certificate contents."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not accepted ({error.verify_message})"
     if isinstance(error, AddressNotAllowed):
-        return str(error)  # about addresses, and for whoever configures them
+        return str(error)  # about addresses, for the operator
     return type(error).__name__

@@ -1,10 +1,10 @@
-"""One HTTP/1.1 connection to a model server, and the answer that is in progress on it.
+"""One HTTP/1.1 connection to a model server, and the answer in progress on it.
 
-Parsing is llhttp's (httptools). Ours is what it leaves open: an answer must end as its framing
-says, heads and trailers have limits, a reader that is slow pauses the socket, and each wait has
-its own deadline. Deadlines share one timer that is moved only when it would ring too late, so
-that a chunk costs no timer. Dropping an unfinished answer aborts the socket at once.
-A connection is reusable only if the answer ended by its own framing and nothing came after it.
+llhttp (httptools) parses. This module adds: an answer must end by its framing, heads and trailers
+have limits, a slow reader pauses the socket, and each wait has a deadline. Deadlines share one
+timer that is moved only if it would fire too late, so that chunks cost no timer. Dropping an
+unfinished answer aborts the socket at once. A connection is reusable only if the answer ended by
+its framing and no bytes followed.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ STALE_S = 2.0  # what had been given up says so after a round trip; who reads on
 
 
 class StaleConnection(Exception):
-    """A kept connection died before a byte of the answer came: the server had given it up."""
+    """A kept connection died before any byte of the answer: the server had closed it."""
 
 
 class HttpExchange:
-    """An answer in progress: `status`, `headers`, and the body as it comes."""
+    """An answer in progress: `status`, `headers`, and the body as it arrives."""
 
     __slots__ = (
         "_connection",
@@ -70,7 +70,7 @@ class HttpExchange:
 
     @property
     def is_ended(self) -> bool:
-        """Return whether its connection has nothing more to say; what came may still be unread."""
+        """Return whether the answer has ended on the wire; its bytes may still be unread."""
         return self._connection is None
 
     def take_whole(self) -> bytes | None:
@@ -80,9 +80,9 @@ class HttpExchange:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     async def pour(self, sink: Sink) -> bool:
-        """Hand on each piece in the moment it comes: waking a task for it would cost as much again.
+        """Pass each chunk to `sink` on arrival, which saves waking a task.
 
-        True at the answer's end. False once `sink` takes no more: what comes then waits here.
+        Returns true at the answer's end, and false once `sink` stops; later bytes are buffered.
         """
         self._sink = sink
         try:
@@ -98,7 +98,7 @@ class HttpExchange:
         return False
 
     async def aclose(self) -> None:
-        """Give the answer up; before its end this aborts the connection."""
+        """Close the answer; before its end, this aborts the connection."""
         connection, self._connection = self._connection, None
         self._parts = []
         if connection is not None:
@@ -112,9 +112,10 @@ class HttpExchange:
             raise self._error
 
     async def _wait(self, connection: "UpstreamConnection", seconds: float | None) -> None:
-        """Until the connection has news.
+        """Wait for the next event of the connection.
 
-        It disarms the deadline itself: when this task runs it may already serve someone else.
+        The connection disarms the deadline itself: when this task runs, it may serve another
+        request.
         """
         connection.arm(seconds)
         self._waiter = connection.loop.create_future()
@@ -134,7 +135,7 @@ class HttpExchange:
             self._sink = None
 
     def notify(self) -> None:
-        """Hand received bytes to the sink while it accepts more, else wake the waiting task."""
+        """Pass received bytes to the sink while it accepts them, else wake the waiting task."""
         if self._sink is not None:
             self._forward_parts()
             if self._sink is not None and self._connection is not None:
@@ -144,13 +145,13 @@ class HttpExchange:
             self._waiter.set_result(None)
 
     def push(self, data: bytes) -> int:
-        """Buffer a piece of the body; returns how much waits to be read."""
+        """Buffer a chunk of the body. Return the number of unread bytes."""
         self._parts.append(data)
         self._size += len(data)
         return self._size
 
     def end(self, error: BackendError | StaleConnection | None) -> None:
-        """The connection has nothing more to say: the answer is whole, or `error` says why not."""
+        """Mark the answer as complete, or as failed with `error`."""
         self._connection = None
         if self._error is None:
             self._error = error
@@ -158,11 +159,11 @@ class HttpExchange:
 
 
 class UpstreamConnection(asyncio.BufferedProtocol):
-    """The socket's side. `on_free(connection, reusable)` is called once per answer or death.
+    """The socket side. `on_free(connection, reusable)` is called once per answer or failure.
 
-    `room`: where reads go, `READ_BYTES`. Nothing is left there when a read returns, so connections
-    of one loop may share it. A loop's own reads are sixteen times as large, and three of them wait
-    for a client that reads nothing: what leaves, what is held, what came before it could be paused.
+    `room` is a read buffer of `READ_BYTES`, empty again when a read returns, so connections of one
+    loop may share it. A loop's own reads are sixteen times as large, and up to three of them pile
+    up for a client that does not read.
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         return exchange
 
     def arm(self, seconds: float | None) -> None:
-        """Bound the wait for the next news; `None`: it may take for ever."""
+        """Set the deadline of the next event; `None` sets none."""
         if seconds is None:
             return
         self._deadline = deadline = self.loop.time() + seconds
@@ -265,7 +266,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def data_received(self, data: bytes | memoryview) -> None:
         parser, exchange = self._parser, self._exchange
         if parser is None or exchange is None:
-            self.abort()  # nobody asked: whatever it is, it is no answer of ours
+            self.abort()  # unrequested bytes are not an answer
             return
         self._received = True
         self._silent_bytes += len(data)
@@ -347,13 +348,13 @@ class UpstreamConnection(asyncio.BufferedProtocol):
     def on_message_complete(self) -> None:
         if self._head_done and not self._complete:
             self._complete = True
-            # Asked any later, the parser answers for the next message.
+            # A later call would return the parser's state of the next message.
             self._reusable = self._parser is not None and self._parser.should_keep_alive()
 
     # -- endings
 
     def _finish(self) -> None:
-        """The answer is whole: pass the connection on, or close it."""
+        """Complete the answer, and release or close the connection."""
         exchange, self._exchange = self._exchange, None
         transport = self._transport
         self._deadline = math.inf

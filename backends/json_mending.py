@@ -1,21 +1,21 @@
-"""JSON as Python's servers and others write it where a strict reader fails, and what was meant.
+"""Repair of invalid JSON as Python's and other servers write it.
 
-Bare words for what is no number (`NaN`, `Infinity`), numbers that no machine holds, and halves of
-characters. An answer that is mended is relayed as it came: its client may read it otherwise.
+It replaces bare words for numbers (`NaN`, `Infinity`), numbers out of range, and single surrogates.
+A repaired answer is still relayed unchanged, because its client may read it in another way.
 """
 
 import re
 
 from backends.half_characters import whole_characters
 
-# Strings are kept as they are.
+# Strings are kept unchanged.
 _NO_NUMBER = re.compile(
     rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")|-?\b(?:NaN|Infinity)\b|-?\b\d[\d.]*+[eE]\+?\d{3,}', re.DOTALL
 )
 
 
 def mend_json(text: bytes) -> bytes | None:
-    """Return JSON with `null` for what is no number, and whole characters; None without any."""
+    """Return JSON with `null` for invalid numbers and whole characters, `None` if unchanged."""
     mended = whole_characters(text) or text
     mended = _NO_NUMBER.sub(_kept_or_null, mended)
     return None if mended == text else mended

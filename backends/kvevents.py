@@ -1,12 +1,10 @@
-"""vLLM's KV events: what an engine reports of its prefix cache, read and kept.
+"""vLLM's KV events: changes of an engine's prefix cache, parsed and kept.
 
-Each batch is `[time, [event, ...], rank]` in MessagePack, behind a topic and a number that counts
-from 0 in each of the engine's lives. Blocks are named by hashes of tokens, which nobody here can
-make of a prompt; what can be learned without a tokenizer is *when* the cache held what it has
-lost. It drops what was used longest ago first, so of the time at which a removed block was stored
-follows that hardly anything that was last asked for before is left: `forgotten_s`.
-
-The tokens of prompts, which are in the events, are never decoded.
+Each batch is `[time, [event, ...], rank]` in MessagePack, after a topic and a number that counts
+from 0 in each run of the engine. Blocks are identified by hashes of tokens, which cannot be
+computed without the tokenizer. The events do show the age of evicted blocks: the cache evicts the
+least recently used first, so hardly anything last requested before the storing time of an evicted
+block is left (`forgotten_s`). Tokens of prompts in the events are never decoded.
 """
 
 from collections.abc import Sequence
@@ -43,18 +41,18 @@ class _Batch(msgspec.Struct, array_like=True, gc=False):
 
 
 class KvEventError(Exception):
-    """A message that is no batch of KV events: of another publisher or another version."""
+    """A message that is not a batch of KV events, or of another version."""
 
 
 _decode = msgspec.msgpack.Decoder(_Batch).decode
 
 
 class PrefixMemory:
-    """One engine's cache by its own events, in the receiver's monotonic seconds.
+    """One engine's cache according to its events, in the receiver's monotonic seconds.
 
-    `forgotten_s`: what was last asked for before is not in the cache (0: nothing is known to be
-    lost). `missed` counts batches that never came; what they told is not known, and what is not
-    known to be lost is believed to be there.
+    `forgotten_s`: what was last requested before is not in the cache (0: nothing is known to be
+    evicted). `missed` counts lost batches; blocks not known to be evicted are assumed to be
+    present.
     """
 
     __slots__ = ("_next", "_stored_s", "forgotten_s", "missed")
@@ -67,7 +65,7 @@ class PrefixMemory:
 
     @property
     def has_heard(self) -> bool:
-        """Return whether the engine tells of its cache."""
+        """Return whether any event of the engine was received."""
         return self._next is not None
 
     @property
@@ -76,12 +74,12 @@ class PrefixMemory:
         return len(self._stored_s)
 
     def clear(self, now_s: float) -> None:
-        """The cache is empty, as after a start."""
+        """Record that the cache is empty, as after a start."""
         self._stored_s.clear()
         self.forgotten_s = now_s
 
     def fold(self, frames: Sequence[bytes], now_s: float) -> None:
-        """Read a message: topic, number, batch. Raises `KvEventError`, then nothing has changed."""
+        """Apply a message: topic, number, batch. Raises `KvEventError` and changes nothing."""
         if len(frames) != 3 or len(frames[1]) != _NUMBER_BYTES:
             raise KvEventError(f"{len(frames)} frames")
         try:

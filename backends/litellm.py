@@ -1,10 +1,9 @@
-"""Targets that do not speak OpenAI's HTTP (Anthropic, Bedrock, Gemini, ...), through LiteLLM.
+"""Client of targets without an OpenAI-compatible API (Bedrock, Gemini), through LiteLLM.
 
-LiteLLM is imported with `load()` (or the first call): it takes seconds and a lot of memory, nobody
-who does not need it should pay, and whoever is served meanwhile waits for it. It translates and
-nothing else: its retries, callbacks, redirects and price look-ups are off, every try is ours.
-Requests go over our own transport, for only what owns the sockets can end the work upstream when a
-client leaves.
+`load()` or the first call imports LiteLLM, which takes seconds and much memory and blocks other
+requests meanwhile. LiteLLM only translates: its retries, callbacks, redirects and price lookups are
+disabled, and the gateway makes every attempt. Requests use the gateway's transport, because only
+the owner of the sockets can stop the upstream when a client disconnects.
 """
 
 import asyncio
@@ -55,9 +54,9 @@ from backends.ratelimit import rate_limit_headers
 from backends.reported import error_in, error_in_events
 from backends.unreadable_answers import with_usage_of
 
-# Nothing tells what leaves for these: they open connections past LiteLLM's own clients.
+# Sent bytes cannot be observed for these: they bypass LiteLLM's own HTTP clients.
 _UNWATCHED = frozenset({"aiohttp_openai", "vllm"})
-# Pydantic builds each at its first use, which once failed within a call on a busy machine.
+# Pydantic builds each model at first use, which once failed in a call on a busy machine.
 _ANSWERS = ("ModelResponse", "ModelResponseStream", "TextCompletionResponse", "EmbeddingResponse")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 log = logging.getLogger("breakeven.litellm")
@@ -66,7 +65,7 @@ _EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
 
 
 def load() -> Any:
-    """Import LiteLLM without a word to the network, and switch off what is not translation."""
+    """Import LiteLLM without network access, and disable all that is not translation."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True
@@ -74,10 +73,10 @@ def load() -> Any:
     litellm.turn_off_message_logging = True
     litellm.num_retries = 0
     litellm.disable_stop_sequence_limit = True  # it would drop all beyond four without a word
-    for name in _LOGGERS:  # even their errors quote prompts and answers; what failed is raised, too
+    for name in _LOGGERS:  # even their errors quote prompts and answers; failures are raised too
         logging.getLogger(name).disabled = True
     handler: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
-    # What it opens itself, its SDKs' connections included, goes over ours too.
+    # Connections that LiteLLM and its SDKs open also use the gateway's transport.
     handler.AsyncHTTPHandler.create_async_transport = staticmethod(_routed)
     litellm.aclient_session = httpx.AsyncClient(transport=TapRouter(), trust_env=False)
     litellm.sync_transport = SyncRouter()
@@ -93,7 +92,7 @@ def _routed(*_: Any, **__: Any) -> TapRouter:
 
 
 class LiteLLMExchange:
-    """An answer that LiteLLM translated, as the bytes OpenAI would have sent."""
+    """An answer translated by LiteLLM, as the bytes that OpenAI would have sent."""
 
     __slots__ = ("_abort", "_chunks", "_closed", "headers", "status")
 
@@ -114,7 +113,7 @@ class LiteLLMExchange:
         return self._chunks
 
     async def aclose(self) -> None:
-        """Idempotent; before the end it closes the upstream's socket."""
+        """Close the answer; before its end, this closes the upstream's socket. Idempotent."""
         if not self._closed:
             self._closed = True
             await self._abort()
@@ -123,7 +122,7 @@ class LiteLLMExchange:
 
 
 class LiteLLMBackend:
-    """One provider with one key. `prefix` is LiteLLM's name of it (`anthropic`, `bedrock`, ...)."""
+    """Client of one provider with one key. `prefix` is LiteLLM's name of the provider."""
 
     def __init__(
         self,
@@ -153,11 +152,11 @@ class LiteLLMBackend:
             return self._transport
 
     def adopt(self, litellm: Any, transport: Any) -> None:
-        """Use what is loaded and another transport, as something that is not a network is."""
+        """Use a loaded LiteLLM and another transport, for example one without a network."""
         self._litellm, self._transport = litellm, transport
 
     async def open(self, call: Call) -> LiteLLMExchange:
-        """Translate and send the call; return its answer, or raise what its failure means."""
+        """Translate and send the call. Return its answer, or raise the error of its failure."""
         call.transmission.takes()
         shared = self._transport or await self.start()
         tap = Tap(shared, call.transmission, self._prefix, whole=not call.stream)
@@ -206,7 +205,7 @@ class LiteLLMBackend:
             wall_s=self._wall_clock(),
             watched=self._prefix not in _UNWATCHED,
         )
-        if tap.status is not None and tap.status < 300:  # what it says, LiteLLM's words aside
+        if tap.status is not None and tap.status < 300:  # the text without LiteLLM's additions
             translated = error_in_events(tap.tail) or translated
             if isinstance(translated, InvalidResponse):  # what LiteLLM cannot read may be counted
                 with_usage_of(translated, tap.tail)
@@ -220,7 +219,7 @@ class LiteLLMBackend:
                 charge_status(translated, tap.tail)
             raise translated from None  # the original's text may hold keys
         body = refusal_body(translated, redact(str(error), self.secrets), tap.tail)
-        if not tap.transmission.possible:  # LiteLLM has no form for it: the target was not asked
+        if not tap.transmission.possible:  # LiteLLM cannot express it: nothing was sent
             declined = RequestDeclined("the adapter has no form for it", status=translated)
             declined.body = body
             raise tap.transmission.judge(declined) from None
@@ -235,7 +234,7 @@ class LiteLLMBackend:
             while True:
                 chunk, first = first, None
                 if chunk is None:
-                    # Any byte is life: a provider may say for minutes that it goes on.
+                    # Any byte resets the timeout: a provider may send keep-alives for minutes.
                     async with asyncio.timeout(deadlines.idle_s) as patience:
                         tap.on_bytes = partial(_be_patient, patience, deadlines.idle_s)
                         chunk = await anext(parts, None)
@@ -263,7 +262,7 @@ class LiteLLMBackend:
 
 
 def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) -> bytes:
-    """Raises `UpstreamBroken` where the provider ended its answer with an error."""
+    """Return a whole answer. Raises `UpstreamBroken` if the provider ended it with an error."""
     if error_in(tap.tail) is not None:  # LiteLLM may make an answer without words of one
         return tap.tail
     try:
@@ -280,7 +279,7 @@ def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) 
 
 
 def _broken_stream(error: Exception, tail: bytes, *, said: bool) -> BackendError:
-    """Return what broke a stream: what its provider said of it, else the name of `error` alone."""
+    """Return the error of a broken stream: as its provider reported it, else by class name."""
     reported = error_in_events(tail)
     if reported is None:
         return UpstreamBroken(f"the stream broke ({type(error).__name__})")

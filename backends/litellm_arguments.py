@@ -1,4 +1,4 @@
-"""Arguments for LiteLLM are made here: only what is listed, for its own could redirect a call."""
+"""Arguments for LiteLLM, from an allow list: its own arguments could redirect a call."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -12,8 +12,8 @@ from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
 from backends.openai import Credentials
 
-# Google charges for a cache by its hours, which no answer's usage tells; LiteLLM makes one
-# of what is marked. Claude there has Anthropic's, whose writes are counted.
+# Google charges for a cache by the hour, which no usage shows; LiteLLM creates one
+# for marked content. Claude on Google has Anthropic's cache, whose writes are counted.
 _CACHES_BY_THE_HOUR: Final = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 _MARKED: Final = ("messages", "tools")
 # LiteLLM's function of a path, and what it calls such requests.
@@ -26,7 +26,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "/audio/transcriptions": ("atranscription", "transcription"),
     "/moderations": ("amoderation", "chat_completion"),
 }
-# What every provider is told, each in its own words.
+# Members that every provider supports, each in its own format.
 _TRANSLATED: Final = frozenset({
     "model", "messages", "prompt", "input", "stream", "stream_options", "max_tokens",
     "max_completion_tokens", "file",
@@ -34,12 +34,12 @@ _TRANSLATED: Final = frozenset({
 _CAP: Final = "max_completion_tokens"
 _OLDER_CAP: Final = "max_tokens"
 _MODELS_KEPT: Final = 256
-# Names that LiteLLM's functions know by another one: its proxy's of agents, and a part of Azure.
+# Names that LiteLLM's functions know differently: its proxy for agents, and a part of Azure.
 _CALLED: Final = {"a2a_agent": "a2a", "azure_speech": "azure/speech"}
 
 
 class AdapterArguments:
-    """Makes the arguments of one provider's calls. `prefix` is LiteLLM's name of it."""
+    """Builder of arguments for one provider's calls. `prefix` is LiteLLM's name of it."""
 
     def __init__(self, prefix: str, credentials: Credentials, base_url: str | None) -> None:
         self._prefix = prefix
@@ -48,7 +48,10 @@ class AdapterArguments:
         self._supported: dict[tuple[str, str], frozenset[str] | None] = {}  # by model and path
 
     def make(self, litellm: Any, call: Call) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Only what is listed reaches LiteLLM: its own arguments could redirect the call."""
+        """Return LiteLLM's function and arguments for a call. Only listed members are passed.
+
+        Raises `RequestUnsendable` for a path that the provider is not called by.
+        """
         if call.path not in _FUNCTIONS:
             raise RequestUnsendable(f"{self._prefix} is not reached through {call.path}")
         key = self._credentials.api_key
@@ -65,7 +68,7 @@ class AdapterArguments:
             "drop_params": True,  # sampling hints only: features are matched before dispatch
         }
         if key is None and self._base_url and self._prefix in litellm.openai_compatible_providers:
-            # Its SDK takes no call without a key, and not every server wants one.
+            # The SDK requires a key, even for servers that need none.
             known = litellm.get_llm_provider(model=model, api_base=self._base_url)[2]
             arguments["api_key"] = known or "none"
         if self._credentials.headers:
@@ -77,9 +80,9 @@ class AdapterArguments:
                 name: without_marks(arguments[name]) for name in _MARKED if name in arguments
             }
         if call.path == "/chat/completions":
-            # Otherwise tools make it load, and talk to, servers of tools.
+            # Otherwise LiteLLM would load tool servers and connect to them.
             arguments["_skip_mcp_handler"] = True
-            # `auto` is the target's own default; LiteLLM asks Gemini for the dear one instead.
+            # `auto` is the target's default; LiteLLM would request the expensive one from Gemini.
             if body.get("service_tier") not in (None, "auto"):
                 arguments["service_tier"] = body["service_tier"]
         supported = self._supported_by(litellm, str(body["model"]), call.path)
@@ -94,7 +97,7 @@ class AdapterArguments:
         return getattr(litellm, _FUNCTIONS[call.path][0]), arguments
 
     def _supported_by(self, litellm: Any, model: str, path: str) -> frozenset[str] | None:
-        """Return the members that LiteLLM passes on to a model; `None` where it does not say."""
+        """Return the members that LiteLLM passes on to a model; `None` if it does not say."""
         if (model, path) not in self._supported and len(self._supported) < _MODELS_KEPT:
             named = litellm.get_supported_openai_params(model, self._prefix, _FUNCTIONS[path][1])
             self._supported[model, path] = None if named is None else frozenset(named)
@@ -102,7 +105,7 @@ class AdapterArguments:
 
 
 def without_marks(value: Any) -> Any:
-    """Return messages or tools without their marks of what to cache."""
+    """Return messages or tools without their `cache_control` marks."""
     if isinstance(value, list):
         return [without_marks(item) for item in value]
     if not isinstance(value, dict):
@@ -125,13 +128,13 @@ def _members(text: bytes) -> dict[str, Any]:
 
 
 def _tell_cap(arguments: dict[str, Any]) -> None:
-    """LiteLLM drops a cap whose newer name a provider does not know; the answer would have none."""
+    """Pass the lowest token limit by its older name, since LiteLLM may drop the newer one."""
     caps = [arguments.pop(_CAP), arguments.get(_OLDER_CAP)]
     arguments[_OLDER_CAP] = min(cap for cap in caps if cap is not None)
 
 
 def _lost_caps(body: Mapping[str, Any], supported: frozenset[str] | None) -> tuple[str, ...]:
-    """Return the caps of an answer that LiteLLM tells nobody of, by any name."""
+    """Return the token limits of a request that LiteLLM passes on under neither name."""
     caps = [name for name in (_CAP, _OLDER_CAP) if body.get(name) is not None]
     return () if supported is None or {_CAP, _OLDER_CAP} & supported else tuple(caps)
 

@@ -1,4 +1,4 @@
-"""Sounds that are sent as a form, in the arguments that LiteLLM takes for them."""
+"""Conversion of audio form requests to LiteLLM's arguments."""
 
 import re
 from typing import Any, Final
@@ -15,7 +15,10 @@ _AS_JSON: Final = ("json", "verbose_json")
 
 
 def form_members(call: Call) -> dict[str, Any]:
-    """Return the parts of a call's form. LiteLLM answers such calls whole, and as JSON only."""
+    """Return the members of a call's form; LiteLLM answers such calls whole and as JSON.
+
+    Raises `RequestUnsendable` if the body is not a form.
+    """
     found = _BOUNDARY.search(call.content_type or "")
     if found is None:
         raise RequestUnsendable("the request is no form")

@@ -1,13 +1,11 @@
-"""The transport under one LiteLLM call: shares the pool, but can end its own answer at once.
+"""A transport for one LiteLLM call, which shares the pool but can abort its own answer.
 
-LiteLLM's streams do not close their connection when they are closed, so a client that leaves
-would leave a provider generating. The tap keeps hold of the answers of its call and of their last
-bytes: a stream whose provider never said that it was over must not pass for a whole one. Of an
-answer in one piece it keeps more, since its usage may stand anywhere in it. LiteLLM's handlers send
-a request again whose connection broke; it may have been answered and charged, so none leaves twice.
-
-What LiteLLM opens itself goes through a router to the tap of the call that is being made, so that
-a call's first byte is seen whatever client its handler takes.
+LiteLLM's closed streams keep their connection open, so a provider would go on generating for a
+disconnected client. The tap keeps the answers of its call and their last bytes: a stream without
+its provider's final event must not pass as complete. For a whole answer it keeps more, since usage
+may be at any place. LiteLLM's handlers resend a request after a broken connection; it may have been
+processed and charged, so the tap refuses it. Connections that LiteLLM opens itself are routed to
+the tap of the current call, so that its first byte is observed for any client.
 """
 
 import re
@@ -25,10 +23,10 @@ from backends.native_endings import is_over
 from backends.reported import error_in_events
 from backends.sending import EXTENSION, Transmission
 
-# What a provider's stream carries last; LiteLLM would make up a finish reason without it.
-# The event's name counts: LiteLLM reads no further once it has that line, and the rest may lag.
+# The final event of a provider's stream; without it, LiteLLM would invent a finish reason.
+# The event's name suffices: LiteLLM stops reading after that line, before the rest arrives.
 _ENDINGS = {"anthropic": re.compile(rb'"message_stop"|^event:[ ]?message_stop', re.MULTILINE)}
-# Whose streams say in one of the usual forms that they are over, wherever: much may follow.
+# Providers whose streams mark their end in a usual form at any place; much may follow.
 _SAY_OVER = frozenset({
     "azure", "azure_ai", "bedrock_mantle", "databricks", "datarobot", "fireworks_ai", "gemini",
     "cohere", "cohere_chat", "huggingface", "ollama", "ollama_chat", "openrouter", "ragflow",
@@ -41,7 +39,7 @@ _WORD_BYTES = 128  # of the longest such form or name of a count, which may come
 
 
 class Tap(httpx.AsyncBaseTransport):
-    """A transport for one call; closing it leaves the shared one open."""
+    """A transport for one call; closing it leaves the shared transport open."""
 
     def __init__(
         self,
@@ -51,7 +49,7 @@ class Tap(httpx.AsyncBaseTransport):
         *,
         whole: bool = False,
     ) -> None:
-        """`whole`: its answer comes in one piece."""
+        """Create the tap; `whole` if the answer comes in one piece."""
         self._whole = whole
         self._mends = prefix in cohere_events.PREFIXES
         self.transmission = transmission or Transmission()
@@ -63,14 +61,14 @@ class Tap(httpx.AsyncBaseTransport):
         self._unanswered: set[tuple[str, str]] = set()  # requests whose answer is not whole
 
     def begin(self, request: httpx.Request) -> Callable[[], None]:
-        """Take note of a request; return what to call once its answer is whole, or it cannot be.
+        """Record a request. Return a callback for when its answer is complete or has failed.
 
-        Raises `RemoteProtocolError` for one that has left and was not answered: it is the same one.
+        Raises `RemoteProtocolError` for a repeated request that has left and was not answered.
         """
         sent = request.method, str(request.url)
         if sent in self._unanswered and self.transmission.possible:
             raise httpx.RemoteProtocolError("it is not sent twice", request=request)
-        if request.method != "GET":  # that asks for what is made, as often as it likes
+        if request.method != "GET":  # polling may repeat a request
             self._unanswered.add(sent)
         return partial(self._unanswered.discard, sent)
 
@@ -92,7 +90,7 @@ class Tap(httpx.AsyncBaseTransport):
         return response
 
     async def fetch(self, request: httpx.Request) -> httpx.Response:
-        """Send what is no call of a model: a picture that a prompt names is fetched."""
+        """Send a request that is not a model call, such as fetching an image of a prompt."""
         return await self._shared.handle_async_request(request)
 
     def _note_bytes(self) -> None:
@@ -101,24 +99,24 @@ class Tap(httpx.AsyncBaseTransport):
 
     @property
     def tail(self) -> bytes:
-        """Return the last bytes of the last answer; all of one that is small."""
+        """Return the last bytes of the last answer, or all of a small one."""
         return self._streams[-1].tail if self._streams else b""
 
     @property
     def is_counted(self) -> bool:
-        """Whether an answer in one piece counts anything, however long it is, as far as is seen."""
+        """Return whether a whole answer counts anything, as far as it was kept."""
         return not self._streams or not self.tail or self._streams[-1].counts
 
     async def aclose(self) -> None:
-        """The pool belongs to the backend."""
+        """Do nothing: the pool belongs to the backend."""
 
     async def abort(self) -> None:
-        """Close what is unfinished; the provider sees its client leave."""
+        """Close unfinished answers, which disconnects from the provider."""
         for stream in self._streams:
             await stream.aclose()
 
     def check_end(self, prefix: str) -> None:
-        """Raises if the provider has a last word and the answer came without it."""
+        """Raise `UpstreamBroken` if the stream ended without the provider's final event."""
         word = _ENDINGS.get(prefix)
         if word is not None and self._streams and not word.search(self._streams[-1].tail[-512:]):
             raise UpstreamBroken("the stream ended before the answer did")
@@ -126,18 +124,18 @@ class Tap(httpx.AsyncBaseTransport):
             raise error_in_events(self.tail) or UpstreamBroken("the stream ended without an end")
 
 
-# LiteLLM keeps clients from call to call: which call a request is of is known by its context.
+# LiteLLM reuses clients between calls: a context variable tells the call of a request.
 _CURRENT: ContextVar[Tap] = ContextVar("litellm_tap")
 
 
 def _is_elsewhere(request: httpx.Request) -> bool:
-    """LiteLLM looks for templates of models by their names, at nobody who is configured."""
+    """Return whether LiteLLM looks up a model's template at a host that is not configured."""
     return request.url.host == "huggingface.co" and "/raw/" in request.url.path
 
 
 @contextmanager
 def calling(tap: Tap) -> Iterator[None]:
-    """Around a call of LiteLLM: what it sends meanwhile goes through `tap`."""
+    """Route what LiteLLM sends during the block through `tap`."""
     token = _CURRENT.set(tap)
     try:
         yield
@@ -146,7 +144,7 @@ def calling(tap: Tap) -> Iterator[None]:
 
 
 class TapRouter(httpx.AsyncBaseTransport):
-    """Under the clients that LiteLLM makes itself."""
+    """A transport for clients that LiteLLM creates itself."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         tap = _CURRENT.get(None)
@@ -158,7 +156,7 @@ class TapRouter(httpx.AsyncBaseTransport):
 
 
 class SyncRouter(httpx.BaseTransport):
-    """Under its clients that block: nothing of theirs is watched but what leaves."""
+    """A transport for LiteLLM's blocking clients, of which only sent bytes are observed."""
 
     def __init__(self) -> None:
         self._inner = httpx.HTTPTransport(trust_env=False)
@@ -211,11 +209,11 @@ class _TappedStream(httpx.AsyncByteStream):
 
     @property
     def tail(self) -> bytes:
-        """Return what is kept of the bytes that came."""
+        """Return the kept bytes."""
         return bytes(self._kept) if self._whole else self._tail
 
     def _keep(self, part: bytes) -> None:
-        """Take a part of an answer in one piece."""
+        """Keep a part of a whole answer."""
         self.counts = self.counts or tells_counts(bytes(self._kept[-_WORD_BYTES:]) + part)
         self._kept += part
         del self._kept[:-WHOLE_BYTES]
@@ -223,13 +221,13 @@ class _TappedStream(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         if not self._closed:
             self._closed = True
-            # An answer that is being read elsewhere ends with an error there.
+            # If another task reads the answer, it ends with an error there.
             with suppress(RuntimeError):
                 await self._inner.aclose()
 
 
 class _MendedStream(httpx.AsyncByteStream):
-    """A stream that LiteLLM could not read as it comes; what is kept of it is as it came."""
+    """A stream that is adapted for LiteLLM; the kept bytes are the original ones."""
 
     def __init__(self, inner: _TappedStream) -> None:
         self._inner = inner

@@ -1,8 +1,8 @@
-"""LiteLLM's objects as OpenAI's bytes, and its exceptions as our kinds.
+"""Conversion of LiteLLM's objects to OpenAI's bytes, and of its exceptions to our errors.
 
-Usage comes last, in a chunk of its own, whatever chunk LiteLLM hangs it on. Its texts quote
-requests, answers and sometimes keys: a `BackendError` carries none of them, a refusal that is
-the client's to read is cut down to the provider's message, with secrets struck out.
+Usage is sent last, in a separate chunk, wherever LiteLLM has it. LiteLLM's texts quote requests,
+answers and sometimes keys: a `BackendError` has none of them, and a refusal for the client is
+reduced to the provider's message without secrets.
 """
 
 import re
@@ -37,17 +37,17 @@ _COUNTED = re.compile(
 )
 DONE = b"data: [DONE]\n\n"
 
-# Request members that are OpenAI's; everything else LiteLLM knows steers LiteLLM itself.
+# OpenAI's request members; all others that LiteLLM knows control LiteLLM itself.
 PARAMETERS = (
     "messages", "prompt", "input", "temperature", "top_p", "n", "stop", "max_tokens",
     "max_completion_tokens", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs",
     "top_logprobs", "seed", "user", "response_format", "tools", "tool_choice",
     "parallel_tool_calls", "reasoning_effort", "modalities", "audio", "prediction",
     "suffix", "echo", "dimensions", "encoding_format",
-    # Of pictures and speech.
+    # Members of image and speech requests.
     "background", "moderation", "output_compression", "output_format", "quality", "size", "style",
     "instructions", "speed", "voice",
-    # Of sounds that are written down.
+    # Members of transcription requests.
     "file", "language", "timestamp_granularities",
 )  # fmt: skip
 
@@ -62,14 +62,14 @@ _PREFIX = re.compile(r"^(litellm\.\w+: )?(\w+(Exception|Error)\s*[-:]\s*)*")
 
 
 class ToolCallPlaces:
-    """Keeps one choice's calls of tools apart: LiteLLM tells some providers' all at one place."""
+    """Indices of one choice's tool calls, as LiteLLM gives some providers' calls one index."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []  # of the calls so far
         self._places: dict[int, int] = {}  # ours of the last call, by LiteLLM's
 
     def place(self, choice: dict[str, Any]) -> None:
-        """Give each call a place of its own, and an end that says that there are calls."""
+        """Give each call its own index, and the finish reason of tool calls."""
         for call in (choice.get("delta") or {}).get("tool_calls") or ():
             told, name = call.get("index") or 0, call.get("id")
             if (name and name not in self._ids) or told not in self._places:
@@ -81,7 +81,7 @@ class ToolCallPlaces:
 
 
 class StreamWriter:
-    """Writes chunks as events; a sum of usage comes at the end."""
+    """A writer of chunks as events, with total usage at the end."""
 
     def __init__(self) -> None:
         self.said = False  # words came, or whatever else a model says
@@ -93,11 +93,11 @@ class StreamWriter:
     def event(
         self, chunk: Any, tail: bytes = b"", running: Mapping[str, Any] | None = None
     ) -> bytes:
-        """Return one chunk's event, or nothing if it only carried usage.
+        """Return one chunk's event, or nothing if it only had usage.
 
-        `tail`: the last bytes of the provider's own answer; `running`: usage that it told by then,
-        which is all that is known of an answer that ends here. Raises `UpstreamBroken` where they
-        end it with an error.
+        `tail`: the last bytes of the provider's answer. `running`: usage reported so far, which is
+        all that is known if the answer ends here. Raises `UpstreamBroken` if the provider ended it
+        with an error.
         """
         value: dict[str, Any] = chunk.model_dump(mode="json", exclude_none=True)
         self.usage = _plain_usage(value.pop("usage", None)) or self.usage
@@ -116,7 +116,7 @@ class StreamWriter:
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
     def usage_event(self, told: dict[str, Any] | None) -> bytes:
-        """The last chunk before `[DONE]`: no choices, all the usage that the provider told."""
+        """Return the last chunk before `[DONE]`: no choices, and the provider's whole usage."""
         if told is None:
             return b""
         value = self._named | {"choices": [], "usage": told}
@@ -137,10 +137,10 @@ def whole_answer(
 ) -> bytes:
     """Return a finished answer as OpenAI's JSON.
 
-    Without `zeros_count` usage of nothing is none: of pictures whose target counts nothing, LiteLLM
-    counts zero tokens. `tail`: the last bytes of the provider's own answer; `is_counted`: whether
-    that counts anything, for LiteLLM counts words where it does not. `encoding`: the one that
-    vectors were asked for in. Raises `UpstreamBroken` where it ended with an error.
+    Without `zeros_count`, usage of zero counts as none: for images whose target reports nothing,
+    LiteLLM reports zero tokens. `tail`: the last bytes of the provider's answer. `is_counted`:
+    whether the provider counts anything, since LiteLLM counts words otherwise. `encoding`: the
+    requested one of vectors. Raises `UpstreamBroken` if it ended with an error.
     """
     value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
     usage = answer_usage(_plain_usage(value.pop("usage", None)), tail)
@@ -157,12 +157,15 @@ def whole_answer(
 
 
 def tells_counts(part: bytes) -> bool:
-    """Return whether a part of a provider's own answer counts anything."""
+    """Return whether a part of a provider's answer counts anything."""
     return _COUNTED.search(part) is not None
 
 
 def encode_vector(vector: Any, encoding: Any) -> Any:
-    """Return a vector as it was asked for: numbers, or base64 of little-endian 32-bit floats."""
+    """Return a vector in the requested encoding: numbers, or base64 of little-endian floats.
+
+    The floats have 32 bits.
+    """
     if encoding == "base64" and isinstance(vector, list):
         return b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
     if encoding != "base64" and isinstance(vector, str):
@@ -172,20 +175,20 @@ def encode_vector(vector: Any, encoding: Any) -> Any:
 
 
 def _counts(usage: Any) -> bool:
-    """Return whether there is a number above zero in it."""
+    """Return whether usage has a number above zero."""
     if isinstance(usage, dict):
         return any(_counts(value) for value in usage.values())
     return isinstance(usage, int) and usage > 0
 
 
 def sound_answer(result: Any) -> tuple[str, bytes]:
-    """Return a spoken answer: its media type and its bytes."""
+    """Return the media type and the bytes of a speech answer."""
     headers = getattr(getattr(result, "response", None), "headers", None) or {}
     return str(headers.get("content-type") or _SOUND), bytes(result.content)
 
 
 def _plain_usage(usage: Any) -> dict[str, Any] | None:
-    """Return the usage as an object; a `cost` in it is what the provider states."""
+    """Return the usage as an object; a `cost` in it is the provider's stated cost."""
     return usage if isinstance(usage, dict) else None
 
 
@@ -197,11 +200,11 @@ def translate_error(
     wall_s: float,
     watched: bool = True,
 ) -> BackendError | int:
-    """Our kind of error; a plain refusal (4xx) is its status, as it is the target's answer.
+    """Return our error, or the status of a plain refusal (4xx), which is passed on.
 
-    `status` and `headers` are what was seen on the wire: LiteLLM's exceptions round them (a 529
-    becomes a 500) and often have none. Theirs count only where the wire was not `watched`, and for
-    what LiteLLM refuses before it sends anything.
+    `status` and `headers` are those of the wire: LiteLLM's exceptions map them (529 to 500) and
+    often lack them. The exception's values count only if the wire was not `watched`, or if LiteLLM
+    refuses before sending.
     """
     name = type(error).__name__
     if status is None or status < 300:
@@ -261,7 +264,7 @@ def _causes(error: BaseException) -> Iterable[BaseException]:
 
 
 def redact(text: str, secrets: Iterable[Secret]) -> str:
-    """Return the provider's message without LiteLLM's words around it, and without secrets."""
+    """Return the provider's message without LiteLLM's text around it and without secrets."""
     text = _PREFIX.sub("", text)
     found = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
     if found is not None:
@@ -270,9 +273,9 @@ def redact(text: str, secrets: Iterable[Secret]) -> str:
 
 
 def refusal_body(status: int, message: str, told: bytes = b"") -> bytes:
-    """Return an OpenAI error body; what concerns our own credentials is not the client's to read.
+    """Return an OpenAI error body; details about the gateway's credentials are replaced.
 
-    `told`: the target's own, of which stays what it may be charged by.
+    `told`: the target's own body, of which the parts that may be charged are kept.
     """
     if status in (401, 403):
         message = "the target refused the gateway's credentials"

@@ -1,12 +1,11 @@
-"""Usage of LiteLLM's answers as their providers told it.
+"""Usage of LiteLLM's answers as reported by their providers.
 
-Where a stream tells none, LiteLLM counts words by a tokenizer of its own and says that as usage.
-Only what stands in chunks, or in the provider's own bytes, is the provider's: Kimi tells it in a
-choice, Groq in `x_groq`, and LiteLLM reads neither. Of what it reads it keeps the members that it
-knows, adds up a total of its own, and states a cost by its own list of prices. So the provider's
-own words count where they can be read, and of LiteLLM's sum what a chunk told. So it is with
-answers in one piece: LiteLLM puts thoughts that stand beside the completion into it, and leaves out
-members of details that it does not know.
+If a stream reports none, LiteLLM counts words with its own tokenizer and reports that as usage.
+Only usage in chunks or in the provider's bytes is the provider's: Kimi has it in a choice, Groq in
+`x_groq`, and LiteLLM reads neither. LiteLLM keeps only known members, adds its own total, and
+computes a cost from its own prices. It also adds separate reasoning to the completion and drops
+unknown details. The provider's bytes therefore take precedence where they can be read, then the
+counts of a chunk.
 """
 
 import re
@@ -21,13 +20,13 @@ from backends.usage_bytes import decode_object, is_number
 from backends.usage_places import sum_choices, usage_in
 
 _TOTALS: Final = ("prompt_tokens", "completion_tokens")
-# A quote within a text stands behind a backslash. Cohere counts what its template takes, too.
+# A quote within a text follows a backslash. Cohere's counts include its template.
 _BILLED: Final = re.compile(rb'(?<!\\)"billed_units"\s*:\s*(\{[^{}]*\})')
 _BILLED_NAMES: Final = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 _DATA: Final = b"data:"
 _BEGINS: Final = b'"message_start"'
 _DETAILS: Final = "completion_tokens_details"
-# What LiteLLM makes of a stream's counts by itself.
+# Members that LiteLLM adds to a stream's counts.
 _MADE_UP: Final = ("total_tokens", "cost")
 _DETAILED: Final = frozenset((_DETAILS, "prompt_tokens_details"))
 _WRAPPERS: Final = 4  # LiteLLM wraps a stream in a stream, of texts
@@ -36,9 +35,10 @@ _WRAPPERS: Final = 4  # LiteLLM wraps a stream in a stream, of texts
 def provider_usage(
     summed: Mapping[str, Any] | None, stream: Any, tail: bytes
 ) -> dict[str, Any] | None:
-    """Return what the provider told of `summed`, or what its last bytes tell; `None` without.
+    """Return the part of `summed` that the provider reported, or that its last bytes have.
 
-    Usage that words came behind is of the beginning, and came with them (`running_usage`).
+    `None` if there is none. Usage followed by content is that of the start, and was read with it
+    (`running_usage`).
     """
     chunks = _chunks_of(stream)
     if chunks is None:  # nothing there that could have made it up
@@ -61,13 +61,13 @@ def provider_usage(
 
 
 def chunk_says(chunk: Mapping[str, Any]) -> bool:
-    """Return whether a chunk of chat has words, or whatever else a model says."""
+    """Return whether a chat chunk has any model output."""
     choices = [choice for choice in chunk.get("choices") or () if isinstance(choice, dict)]
     return any(map(choice_says, choices))
 
 
 def choice_says(choice: Mapping[str, Any]) -> bool:
-    """Return whether a choice of a chunk has words, or whatever else a model says."""
+    """Return whether a choice of a chunk has any model output."""
     delta = choice.get("delta")
     members = delta.items() if isinstance(delta, dict) else ()
     return any(value for name, value in members if name != "role") or bool(choice.get("text"))
@@ -81,7 +81,7 @@ def _says(chunk: Any) -> bool:
 def _goes_on(
     chunks: Iterable[Any], usage_of: Callable[[Any], Any], says: Callable[[Any], bool]
 ) -> bool:
-    """Return whether words came behind the last chunk with usage, where there is any."""
+    """Return whether content follows the last chunk with usage, if there is one."""
     behind = False
     for chunk in reversed(list(chunks)):
         if usage_of(chunk) is not None:
@@ -91,7 +91,7 @@ def _goes_on(
 
 
 def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
-    """Return what the provider's last event told beside its words; `None` without."""
+    """Return the usage in the provider's last event with content, or `None`."""
     own = usage_in_events(tail[max(0, tail.rfind(_DATA)) :])
     if own is not None:
         return own if all(own.get(name) is not None for name in _TOTALS) else None
@@ -100,9 +100,9 @@ def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
 
 
 def begun_usage(tail: bytes) -> dict[str, Any] | None:
-    """Return what a stream of Messages told of its prompt before the first word.
+    """Return the usage of the prompt at the start of a Messages stream, or `None`.
 
-    LiteLLM tells it at the end alone, and its client may leave before.
+    LiteLLM reports it only at the end, and the client may disconnect before.
     """
     if _BEGINS not in tail:
         return None
@@ -115,9 +115,9 @@ def begun_usage(tail: bytes) -> dict[str, Any] | None:
 
 
 def answer_usage(usage: dict[str, Any] | None, body: bytes) -> dict[str, Any] | None:
-    """Return the usage of an answer in one piece: the provider's own, where that speaks chat.
+    """Return the usage of a whole answer: the provider's own if the provider uses chat.
 
-    `usage` is LiteLLM's, `body` what the provider sent, or the end of it.
+    `usage` is LiteLLM's, `body` the provider's answer or the end of it.
     """
     found = decode_object(body) if usage is not None else None
     if found is not None and isinstance(found.get("choices"), list):
@@ -128,7 +128,7 @@ def answer_usage(usage: dict[str, Any] | None, body: bytes) -> dict[str, Any] | 
 
 
 def billed_usage(usage: dict[str, Any] | None, tail: bytes) -> dict[str, Any] | None:
-    """Return usage with the tokens that its provider says that it bills, where it says so."""
+    """Return usage with the tokens that its provider bills, where it reports them."""
     found = _BILLED.findall(tail)
     units = decode_object(found[-1]) if found else None
     if usage is None or not units:
@@ -145,7 +145,7 @@ def billed_usage(usage: dict[str, Any] | None, tail: bytes) -> dict[str, Any] | 
 
 
 def usage_in_events(tail: bytes) -> dict[str, Any] | None:
-    """Return the last usage that chunks of chat tell, wherever they put it."""
+    """Return the last usage that chat chunks report, at any place."""
     own: dict[str, Any] | None = None
     choices: dict[int, dict[str, Any]] = {}
     for chunk in _chunks_in(tail):
@@ -179,7 +179,7 @@ def _values_in(tail: bytes) -> Iterable[dict[str, Any]]:
 
 
 def _chunks_of(stream: Any) -> list[Any] | None:
-    """Return what LiteLLM kept of the provider's chunks, with their usage."""
+    """Return the provider's chunks with their usage, as LiteLLM kept them."""
     for _ in range(_WRAPPERS):
         chunks = getattr(stream, "chunks", None)
         if isinstance(chunks, list):
@@ -197,7 +197,7 @@ def _usage_of(chunk: Any) -> dict[str, Any] | None:
 
 
 def _are_told(summed: Mapping[str, Any], told: list[dict[str, Any]]) -> bool:
-    """Return whether each total is one that a chunk has: LiteLLM takes the last of each."""
+    """Return whether each total equals that of a chunk, since LiteLLM takes the last of each."""
     return all(
         any((summed.get(name) or 0) == (usage.get(name) or 0) for usage in told) for name in _TOTALS
     )

@@ -1,9 +1,9 @@
-"""Answers of Anthropic's Messages as chat's: whole ones, and streams event by event. Pure.
+"""Conversion of Anthropic Messages answers to chat, whole or event by event. No I/O.
 
-Chat is what relays, books and clients of chat read. With `native` each event carries the one that
-the target sent, for a client that speaks Messages itself (`backends.native_events`). What nobody
-here knows, and input of tools that run at the target, stands as it came under `UNNAMED`: it is no
-words of chat, and the books count it where usage does not.
+The relay, the ledger and chat clients read chat. With `native`, each event carries the target's
+original, for clients of Messages (`backends.native_events`). Unknown members, and input of tools
+that run at the target, are kept under `UNNAMED`: they are not chat content, but count if usage does
+not include them.
 """
 
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ FINISHES: Final[Mapping[str, str]] = {
     "pause_turn": "stop",
     "compaction": "stop",
 }
-# Endings that chat's words do not tell.
+# Stop reasons for which chat has no finish reason.
 _TELLING: Final = frozenset(
     ("compaction", "model_context_window_exceeded", "pause_turn", "refusal")
 )
 _TIERS: Final = {"standard": "default"}
 _CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
 UNNAMED: Final = "unnamed"
-# Where the words of a block, or of a change of one, stand; None: there are none of the model's own.
+# Member with the text of a block or a delta; None: it has no model output.
 _WORDS: Final = {
     "text": "text", "thinking": "thinking", "compaction": "content", "tool_use": "input",
     "redacted_thinking": None,
@@ -49,7 +49,7 @@ _OUTPUTS: Final = frozenset(("output_tokens", "iterations"))
 
 
 def chat_answer(body: bytes, *, created_s: int, native: bool) -> bytes:
-    """Return a whole answer as a chat completion; what is no message stays as it is."""
+    """Return a whole answer as a chat completion; a body that is no message is unchanged."""
     try:
         message = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -74,7 +74,7 @@ def chat_answer(body: bytes, *, created_s: int, native: bool) -> bytes:
 
 
 def _unread(block: Mapping[str, Any], words: str | None) -> dict[str, Any]:
-    """Return a block, or a change of one, without what is read of it; empty without words in it."""
+    """Return the unread part of a block or delta, empty if it has no text."""
     kind = word_of(block)
     if kind.endswith(_RESULT) or (words is None and kind in _WORDS):
         return {}
@@ -115,7 +115,7 @@ def _call(index: int, block: Mapping[str, Any], arguments: str) -> dict[str, Any
 
 
 def _ending(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a choice ends, of a message or of the change that ends a stream."""
+    """Return the end of a choice from a message or from the delta that ends a stream."""
     word = told.get("stop_reason")
     ending: dict[str, Any] = {"finish_reason": FINISHES.get(str(word), "stop")}
     if word == "stop_sequence" and isinstance(told.get("stop_sequence"), str):
@@ -133,9 +133,9 @@ def _tier(usage: Mapping[str, Any]) -> dict[str, str]:
 
 
 class MessagesStream:
-    """Takes bytes of Messages' event stream, returns those of chat's.
+    """A converter of Messages event streams to chat event streams.
 
-    `ended`: the target's last word has come. An end before it is broken, however much was said.
+    `ended`: the target's final event has arrived. A stream that ends before is broken.
     """
 
     def __init__(self, *, created_s: int, native: bool) -> None:
@@ -156,7 +156,7 @@ class MessagesStream:
 
     @property
     def rest(self) -> bytes:
-        """Return an event whose empty line never came."""
+        """Return an event whose final empty line is missing."""
         return bytes(self._splitter.rest)
 
     def _event(self, event: bytes) -> bytes:
@@ -197,7 +197,7 @@ class MessagesStream:
         return DONE if kind == "message_stop" else b""
 
     def _beside(self, told: dict[str, Any]) -> bytes:
-        """Return a chunk of what an event says in members that it has no name for here."""
+        """Return a chunk with the unnamed members of an event."""
         left = {name: value for name, value in told.items() if name not in _OF_EVENT}
         if "message" in told:
             left |= object_of(told["message"]) | {"usage": None}
@@ -261,9 +261,9 @@ class MessagesStream:
         return self._chunk(made) if made else b""
 
     def _end(self, told: dict[str, Any]) -> bytes:
-        """The ending, and all that was used: figures of an end are those of the whole answer.
+        """Return the end and the whole usage; counts of an end cover the whole answer.
 
-        An end that counts no output leaves that of the start, which is of nothing: no last word.
+        An end without an output count keeps the count of the start, which is no final count.
         """
         usage = object_of(told.get("usage"))
         usage = {name: value for name, value in usage.items() if value is not None}

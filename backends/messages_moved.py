@@ -1,13 +1,11 @@
-"""A conversation that began at other models, as Claude takes it. Pure.
+"""Adaptation of conversations that began at other models for Claude. No I/O.
 
-Clients send a conversation again with each turn, so what Claude refuses once would refuse the
-session for good. Thoughts that nobody signed and blank texts of the model's are left out (many say
-an empty line before a call), and names of calls are written with the letters that it takes.
-Thinking by a budget must have begun the turn whose tools have answered: where it did not, the
-request goes without. All that is left out but blanks is named.
-
-Other models that are spoken to in Messages read unsigned thoughts and their own names of calls, so
-their requests stay as they are, byte for byte, as Claude's do that need no change.
+Clients resend a conversation with each turn, so a turn that Claude refuses would block the session.
+Unsigned reasoning and blank texts of the model are removed (many models send an empty line before a
+call), and tool names are written with allowed letters. Budgeted thinking requires that the turn
+with answered tools began with reasoning; otherwise the request omits thinking. All that is removed,
+except blanks, is reported. Other models with a Messages API accept these, so their requests are
+unchanged byte for byte, as are Claude's that need no change.
 """
 
 import re
@@ -22,8 +20,8 @@ _MANAGED: Final = "context_management"
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
 _ODD_LETTERS: Final = re.compile(r"[^A-Za-z0-9_-]")
 _CALL_IDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
-# What a body is looked into for: most have none of it, and to find that out must cost little. Each
-# begins with letters, which are found ten times as fast as a choice of words.
+# Patterns of bodies that may need a change. Most have none, so the test must be cheap. Each
+# begins with letters, which are found ten times as fast as alternatives.
 _SUSPECTS: Final = (
     re.compile(rb'signature"\s*+:\s*+(?:""|null)'),
     re.compile(rb'id"\s*+:\s*+"[A-Za-z0-9_-]*+[^A-Za-z0-9_"-]'),
@@ -33,14 +31,14 @@ _SUSPECTS: Final = (
 
 
 class MovedBody(NamedTuple):
-    """`ignored`: what the target does not get."""
+    """An adapted body. `ignored`: members that the target does not receive."""
 
     body: bytes
     ignored: tuple[str, ...] = ()
 
 
 def moved_body(body: bytes) -> MovedBody:
-    """Return a request of Messages as its model takes it."""
+    """Return a Messages request in a form that its model accepts."""
     if not any(suspect.search(body) for suspect in _SUSPECTS):
         return MovedBody(body)
     try:
@@ -49,7 +47,7 @@ def moved_body(body: bytes) -> MovedBody:
         messages = msgspec.json.decode(members.get("messages", b"null"))
         thinking = msgspec.json.decode(members.get("thinking", b"null"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return MovedBody(body)  # the target says what is wrong with it
+        return MovedBody(body)  # the target reports the error
     if not isinstance(model, str) or _CLAUDE not in model.lower():
         return MovedBody(body)
     left = set[str]()
@@ -67,7 +65,7 @@ def moved_body(body: bytes) -> MovedBody:
 
 
 def _without_clearing(members: dict[str, msgspec.Raw]) -> Iterator[str]:
-    """Take out edits of thoughts, refused where nothing is thought; yield their member."""
+    """Remove edits of reasoning, refused without thinking, and yield their member."""
     given = msgspec.json.decode(members.get(_MANAGED, b"null"))
     edits = given.get("edits") if isinstance(given, dict) else None
     if not isinstance(edits, list):
@@ -83,7 +81,7 @@ def _clears_thoughts(edit: Mapping[str, Any]) -> bool:
 
 
 def lacks_thought(messages: Sequence[Any]) -> bool:
-    """Whether the last turn of the model called tools and did not begin with a thought."""
+    """Return whether the model's last turn called tools without reasoning first."""
     for message in reversed(messages):
         if isinstance(message, dict) and message.get("role") == "assistant":
             blocks = [block for block in _blocks(message) if isinstance(block, dict)]
@@ -93,7 +91,7 @@ def lacks_thought(messages: Sequence[Any]) -> bool:
 
 
 def _kept(messages: Sequence[Any], left: set[str]) -> Iterator[Any]:
-    """Yield the messages as Claude takes them; a turn of which nothing is left says nothing."""
+    """Yield the messages that Claude accepts; a turn without any remaining block is left out."""
     for message in messages:
         blocks = _blocks(message)
         said = [block for block in blocks if not _is_blank(message, block)]
@@ -112,7 +110,7 @@ def _blocks(message: Any) -> list[Any]:
 
 
 def _is_blank(message: Mapping[str, Any], block: Any) -> bool:
-    """Whether a block is a text of the model's that says nothing."""
+    """Return whether a block is a blank text of the model."""
     text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
     return message.get("role") == "assistant" and isinstance(text, str) and not text.strip()
 
@@ -124,7 +122,7 @@ def _is_unsigned(block: Any) -> bool:
 
 
 def _named(block: Any) -> Any:
-    """Return a call, or what it came to, with a name that Claude takes: the same for both."""
+    """Return a tool call or result with a valid name, equal for both."""
     member = _CALL_IDS.get(str(block.get("type"))) if isinstance(block, Mapping) else None
     if member is None:
         return block

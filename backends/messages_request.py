@@ -1,9 +1,9 @@
-"""A chat completion's request as one of Anthropic's Messages. Pure.
+"""Conversion of chat completion requests to Anthropic Messages. No I/O.
 
-What Messages have no form for is refused by its name where it would change what comes back, and
-else named as left out. Marks of what to cache stay where they stand. An instruction inside the
-conversation goes into the user's turn. `thinking`, `output_config` and other members that chat does
-not have, and clients of chat send to Anthropic, go on as they are.
+A member without a Messages equivalent is refused by name if it would change the answer, and else
+reported as ignored. Cache marks stay in place. An instruction inside the conversation becomes part
+of the user's turn. `thinking`, `output_config` and other members that chat clients send to
+Anthropic are passed on.
 """
 
 import re
@@ -23,7 +23,7 @@ _BUDGETS: Final = {"minimal": 1024, "low": 1024, "medium": 4096, "high": 16384, 
 _EFFORTS: Final = {"minimal": "low", "low": "low", "medium": "medium", "high": "high",
                    "xhigh": "max", "max": "max"}  # fmt: skip
 _CHOICES: Final = {"auto": "auto", "required": "any", "none": "none"}
-# Members that Messages have by the same name.
+# Members with the same name in Messages.
 _SAME: Final = (
     "stream", "top_p", "top_k", "thinking", "output_config", "context_management", "mcp_servers",
     "cache_control",
@@ -43,14 +43,17 @@ _EFFORT_SINCE: Final = (4, 6)  # models that choose their thinking's length them
 
 
 class MessagesBody(NamedTuple):
-    """`ignored`: members of chat that are not in it."""
+    """A converted body. `ignored`: members of chat that it lacks."""
 
     body: bytes
     ignored: tuple[str, ...]
 
 
 def messages_request(body: bytes) -> MessagesBody:
-    """Return the request in Messages; raises `NoMessagesForm` for what would change the answer."""
+    """Return the request in Messages.
+
+    Raises `NoMessagesForm` for a member that would change the answer and has no equivalent.
+    """
     try:
         asked = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -72,7 +75,7 @@ def messages_request(body: bytes) -> MessagesBody:
 
 
 def _tier(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
-    """Set the service tier, and yield its member where Messages have no such tier to ask for."""
+    """Set the service tier, or yield its member if Messages have no such tier."""
     tier = asked.get("service_tier")
     word = _TIERS.get(tier) if isinstance(tier, str) else None
     if word is not None:
@@ -125,9 +128,9 @@ def _tools(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _allowed(
     tools: list[dict[str, Any]], choice: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Return the tools that the choice allows, and how to choose among them.
+    """Return the tools that the choice allows, and the tool choice among them.
 
-    Messages choose among all tools that they are told.
+    Messages choose among all tools that they are given.
     """
     given = choice.get(_ALLOWED)
     wanted = given if isinstance(given, dict) else choice
@@ -164,7 +167,7 @@ def _search(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stops(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
-    """Texts of blanks alone, which chat takes, are refused by Messages."""
+    """Set stop texts without blank ones, which Messages refuse; yield the member if changed."""
     given = asked.get("stop") or []
     texts = [given] if isinstance(given, str) else given
     kept = [text for text in texts if not isinstance(text, str) or text.strip()]
@@ -175,7 +178,7 @@ def _stops(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
 
 
 def _temperature(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
-    """Chat's goes to 2, that of Messages to 1."""
+    """Set the temperature, at most 1 in Messages and 2 in chat; yield the member if cut."""
     value = asked.get("temperature")
     if value is None:
         return
@@ -198,7 +201,7 @@ def _format(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
 
 
 def _thinking(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
-    """Set the thinking for an effort, and yield the members that cannot be kept."""
+    """Set thinking for a reasoning effort, and yield the members that cannot be kept."""
     effort = asked.get("reasoning_effort")
     if effort is None or "thinking" in made:
         return

@@ -1,11 +1,10 @@
-"""The conversation of a chat completion as Anthropic's turns. Pure.
+"""Conversion of a chat conversation to Anthropic's turns. No I/O.
 
-Messages have two roles in turn: results of tools and what the user says beside them are one turn.
-Instructions that stand first are the system's; later ones go into the user's turn. Empty and blank
-texts, which the API refuses, are left out.
-
-A part that Messages have no form for is refused where the user has just sent it. In earlier turns,
-which clients send again and again, a line of text says that it was left out.
+Messages alternate between two roles: tool results and the user's text next to them are one turn.
+Leading instructions become the system prompt, later ones go into the user's turn. Empty and blank
+texts, which the API refuses, are left out. A part without a Messages equivalent is refused in the
+user's newest message. In earlier turns, which clients resend each time, a text line says that it
+was left out.
 """
 
 import binascii
@@ -27,7 +26,7 @@ _PARTS: Final = _READ_OF_PARTS - {"type", MARK}  # types of parts that Messages 
 
 
 class NoMessagesForm(Exception):
-    """Raised for what Messages cannot say; `member` is its place in chat."""
+    """A part of a request that Messages cannot express; `member` is its place in chat."""
 
     def __init__(self, member: str, why: str) -> None:
         super().__init__(f"`{member}`: {why}")
@@ -35,16 +34,16 @@ class NoMessagesForm(Exception):
 
 
 def mark_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the mark of what to cache, where there is one."""
+    """Return the cache mark of an object, if it has one."""
     return {MARK: value[MARK]} if value.get(MARK) is not None else {}
 
 
 @dataclass(slots=True)
 class MessagesTurns:
-    """Blocks of the instructions, and turns of user and assistant.
+    """System blocks, and turns of user and assistant.
 
-    `ignored`: names of members of messages and parts that Messages have no form for. `newest`: what
-    is read now has just been said.
+    `ignored`: names of members without a Messages equivalent. `newest`: the message being read is
+    new.
     """
 
     system: list[dict[str, Any]] = field(default_factory=list)
@@ -54,7 +53,7 @@ class MessagesTurns:
 
     @classmethod
     def read(cls, messages: Any) -> "MessagesTurns":
-        """Raises `NoMessagesForm` with the place of what has none."""
+        """Return the turns of chat messages. Raises `NoMessagesForm` with a part's place."""
         found = cls()
         listed = with_call_ids(messages) if isinstance(messages, list) else []
         newest = _newest(listed)
@@ -97,7 +96,7 @@ class MessagesTurns:
             raise NoMessagesForm(f"{place}.role", f"Messages have no role `{role}`.")
 
     def _say_result(self, block: dict[str, Any]) -> None:
-        """Add what a call came to before all else of its turn, as the API wants it."""
+        """Add a tool result before all else of its turn, as the API requires."""
         if not self.messages or self.messages[-1]["role"] != "user":
             self._say("user", [block])
             return
@@ -114,7 +113,7 @@ class MessagesTurns:
             self.messages.append({"role": role, "content": blocks})
 
     def _blocks(self, content: Any, place: str, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return blocks of a content; `entry` may have a mark for the last of them."""
+        """Return the blocks of a content; the last gets the cache mark of `entry`."""
         if content is None:
             return []
         if isinstance(content, str):
@@ -132,7 +131,7 @@ class MessagesTurns:
         return blocks
 
     def _block(self, part: Any, place: str) -> dict[str, Any] | None:
-        """Return a part as a block; of earlier turns, a line for one that has no form."""
+        """Return a part as a block; in earlier turns, a text line for one without equivalent."""
         try:
             return _block(part, place)
         except NoMessagesForm:
@@ -145,10 +144,10 @@ class MessagesTurns:
 
 
 def _newest(messages: Sequence[Any]) -> int:
-    """Return the number of the first message that the user has just said.
+    """Return the index of the first new message of the user.
 
-    What comes beside a tool's result was not: an agent sends it, and would send it again. Nor was
-    what stands before another message of the user: it was refused, and is in the history now.
+    A message next to a tool result is not new: an agent resends it. Neither is one before another
+    user message: it was refused, and is history now.
     """
     roles = [entry.get("role") if isinstance(entry, dict) else None for entry in messages]
     number = len(roles)
@@ -237,7 +236,7 @@ def _call(call: Any, place: str) -> dict[str, Any]:
 
 
 def _input(arguments: Any) -> dict[str, Any]:
-    """Arguments that are no object (cut off, or badly written) are shown as they were said."""
+    """Return a call's arguments; invalid ones (cut off, malformed) are passed as text."""
     if not isinstance(arguments, str) or not arguments.strip():
         return {}
     try:

@@ -1,6 +1,6 @@
-"""Usage of Anthropic's Messages in chat's words. Pure.
+"""Conversion of Anthropic Messages usage to chat usage. No I/O.
 
-It keeps every member that chat has no name for: what nobody reads must be seen to be unread.
+Members without a chat name are kept, so that unread counts are noticed.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,32 +10,31 @@ _AGES: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _COUNTS: Final = (
     "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens",
 )  # fmt: skip
-# Calls of the same model, at the same price, that the totals may or may not count.
+# Calls of the same model, at the same price, that the totals may or may not include.
 _OWN_CALLS: Final = frozenset(("message", "compaction"))
 _WRITTEN: Final = "cache_creation_input_tokens"
 _THOUGHTS: Final = ("thinking_tokens",)
 _OF_CALLS: Final = frozenset(("type", "model", *_COUNTS))
 _OBJECTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
-# Of usage in chat's words: what the target said otherwise too.
+# Member of chat usage with counts that the target also reported differently.
 CONTRADICTING: Final = "contradicting"
-# Words beside the counts, and what of them is charged as usual; None: it is told elsewhere.
+# Text members next to counts, and their usual values; None: reported elsewhere.
 _SERVICES: Final = {
     "service_tier": None, "inference_geo": ("global", "not_available"), "speed": ("standard",),
 }  # fmt: skip
 
 
 def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, Any]:
-    """Return usage in chat's words. `begun`: as it was told before anything was made.
+    """Return usage in chat's form. `begun`: as reported before any output.
 
-    Where a request took several calls of the model, their list has all that is billed; the totals
-    leave out those that made a conversation short. Of figures that differ the larger counts, and
-    what differs, or is no such member, stands under `CONTRADICTING`. What another model did stays,
-    unread.
+    If a request took several model calls, their list has all that is billed; the totals omit calls
+    that compacted the conversation. Of differing counts the larger one is used, and the differences
+    are stored under `CONTRADICTING`. Calls of another model stay unread.
     """
     left = {name: value for name, value in usage.items() if value is not None}
     told = {name: left.pop(name) for name in _COUNTS if name in left}
     if not all(map(_is_count, told.values())):
-        return dict(usage)  # nobody can add it up: the books say so
+        return dict(usage)  # it cannot be added up: the ledger flags it
     odd: dict[str, Any] = {}
     own, unread = _calls_of(left.pop("iterations", None), odd)
     counts = {name: _whole_count(name, told.get(name), own, odd) for name in _COUNTS}
@@ -84,14 +83,14 @@ def _is_count(value: Any) -> bool:
 
 
 def _keep_unknown(fields: dict[str, Any], name: str, known: Collection[str]) -> None:
-    """Leave of one object in `fields` only the members that are not `known`."""
+    """Keep only the members of one object in `fields` that are not `known`."""
     stated = object_of(fields.pop(name, None))
     if kept := {key: value for key, value in stated.items() if key not in known}:
         fields[name] = kept
 
 
 def _calls_of(calls: Any, odd: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
-    """Return the model's own calls, and of the list what nobody here reads."""
+    """Return the model's own calls, and the unread part of the list."""
     if not calls:
         return [], []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
@@ -113,7 +112,7 @@ def _calls_of(calls: Any, odd: dict[str, Any]) -> tuple[list[dict[str, Any]], li
 def _whole_count(
     name: str, told: int | None, own: list[dict[str, Any]], odd: dict[str, Any]
 ) -> int:
-    """Return one count of all calls; the total may or may not have those beside it."""
+    """Return one count over all calls; the total may or may not include separate calls."""
     figures = [call.get(name) for call in own]
     if any(not (figure is None or _is_count(figure)) for figure in figures):
         odd["iterations"] = own
@@ -132,7 +131,7 @@ def _whole_count(
 def _ages_of(
     left: dict[str, Any], own: list[dict[str, Any]], odd: dict[str, Any]
 ) -> dict[str, int]:
-    """Return cache writes by age, of the totals or of all calls; what is no count is `odd`."""
+    """Return cache writes by age, from totals or all calls; invalid ones go to `odd`."""
     stated = left.get("cache_creation")
     tops = object_of(stated)
     calls = [object_of(call.get("cache_creation")) for call in own]
@@ -153,7 +152,7 @@ def _number(value: Any) -> int:
 
 
 def word_of(block: Mapping[str, Any]) -> str:
-    """Return what kind a member says that it is."""
+    """Return the type of a block, "" if it has none."""
     kind = block.get("type")
     return kind if isinstance(kind, str) else ""
 
@@ -163,5 +162,5 @@ def _is_beside(call: Mapping[str, Any]) -> bool:
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Return an object, an empty one for what is none."""
+    """Return an object, or an empty one for any other value."""
     return value if isinstance(value, dict) else {}

@@ -1,6 +1,6 @@
-"""Reads an engine's metrics page (Prometheus text) into one frozen sample.
+"""Parser of an engine's metrics page (Prometheus text) into one frozen sample.
 
-`backends.engines` has the reader of each engine; the names in a page tell whose page it is.
+`backends.engines` has the reader of each engine kind; metric names identify the page's format.
 """
 
 from dataclasses import fields
@@ -24,7 +24,7 @@ __all__ = [
 _DIALECTS: Final[dict[str, MetricsDialect]] = {
     name: kind.dialect for name, kind in ENGINE_KINDS.items() if kind.dialect is not None
 }
-# Where a page is that is not where most have it.
+# Path of a page that is not at the usual place.
 OTHER_PATHS: Final = tuple(
     dict.fromkeys(known.path for known in _DIALECTS.values() if known.path != METRICS_PATH)
 )
@@ -33,9 +33,9 @@ _FULL: Final = 1.01
 
 
 def parse(page: str, dialect: str | None = None) -> EngineSample:
-    """Read the page; raise `ProbeFailed` when what routing depends on is missing.
+    """Return the sample of a page. Raises `ProbeFailed` if required metrics are missing.
 
-    `dialect` names an engine kind that has one; without it the page's names tell.
+    `dialect` names an engine kind with its own page format; without it, the metric names decide.
     """
     try:
         sample = _DIALECTS[dialect or _dialect_of(page)].read(page)
@@ -46,7 +46,7 @@ def parse(page: str, dialect: str | None = None) -> EngineSample:
 
 
 def _judge(sample: EngineSample) -> None:
-    """Raises `ProbeFailed` for counts beyond what the books hold, and more KV cache than all."""
+    """Raise `ProbeFailed` for counts out of the ledger's range, or KV usage above 1."""
     for name in (field.name for field in fields(sample)):
         value = getattr(sample, name)
         if isinstance(value, int) and not 0 <= value < _MOST:
@@ -57,15 +57,15 @@ def _judge(sample: EngineSample) -> None:
 
 
 def path_of(dialect: str | None) -> str:
-    """Return the path of the metrics page of a dialect; for `None` the usual one."""
+    """Return the path of the metrics page of a dialect, the usual path for `None`."""
     return METRICS_PATH if dialect is None else _DIALECTS[dialect].path
 
 
 def is_json(page: str) -> bool:
-    """Whether this is no metrics page but a list of figures, as `trtllm-serve` has at /metrics."""
+    """Return whether the page is JSON, as `trtllm-serve` sends at /metrics."""
     return page.lstrip()[:1] in ("[", "{")
 
 
 def _dialect_of(page: str) -> str:
-    """VLLM's also where nothing is known, and where Triton passes vLLM's gauges on."""
+    """Return the page's dialect, vLLM if unknown or if Triton passes vLLM's gauges on."""
     return next((name for name, known in _DIALECTS.items() if known.mark.search(page)), VLLM)

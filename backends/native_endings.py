@@ -1,7 +1,7 @@
-"""Why an answer ended, in its provider's own words, where LiteLLM tells less.
+"""Finish reasons of providers, of which LiteLLM loses a part.
 
-LiteLLM calls every ending that it does not know `stop`, and drops the text that a target stopped
-at. Both are read from the last bytes of the answer, as they came.
+LiteLLM reports unknown reasons as `stop`, and drops the matched stop text. Both are read from the
+last original bytes of the answer.
 """
 
 import json
@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from backends.errors import UpstreamBroken
 
-# Words that LiteLLM 1.106 tells as `stop`, from Anthropic's, Bedrock's, Cohere's, Gemini's and
-# Zhipu's documents (2026-11), in chat's words.
+# Reasons that LiteLLM 1.106 maps to `stop`, from Anthropic's, Bedrock's, Cohere's, Gemini's and
+# Zhipu's documentation (2026-11), with chat's finish reason.
 _CUT: Final = frozenset({"model_context_window_exceeded", "ERROR_LIMIT"})
 _WITHHELD: Final = frozenset(
     {
@@ -21,21 +21,21 @@ _WITHHELD: Final = frozenset(
     }
 )  # fmt: skip
 _BROKEN: Final = frozenset({"ERROR", "error", "network_error"})
-# A quote within a text stands behind a backslash. What a model says comes before its ending.
+# A quote within a text follows a backslash. The finish reason follows the model's output.
 _REASON: Final = re.compile(
     rb'(?<!\\)"(?:stop_?reason|finish_?reason)"\s*:\s*"([A-Za-z_]+)"', re.IGNORECASE
 )
-# How a stream says that it is over; a quote within a text is no such word, and a line none of its.
+# End marks of streams; quotes and line breaks inside texts are escaped and do not match.
 _OVER: Final = re.compile(
     rb'\ndata:\s*\[DONE\]|(?<!\\)"(?:finish_?reason|stop_?reason|done_reason|block_?reason)"\s*:\s*"[A-Za-z_]+"'
     rb'|(?<!\\)"done"\s*:\s*true',
     re.IGNORECASE,
 )
 _NOT_OVER: Final = frozenset({"not_finished"})  # watsonx's word
-# Chat's words; what LiteLLM leaves as it came is a stop in a provider's own.
+# Chat's finish reasons; others that LiteLLM passes through are stops in a provider's words.
 _FINISHES: Final = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 _LENGTHS: Final = frozenset({"max_tokens", "time_limit", "token_limit"})
-# Words that say more than chat's do, to clients that know them.
+# Reasons that are more specific than chat's, for clients that know them.
 _TELLING: Final = frozenset(
     {"compaction", "model_context_window_exceeded", "pause_turn", "refusal"}
 )
@@ -44,7 +44,7 @@ _SEQUENCE: Final = re.compile(rb'(?<!\\)"stop_sequence"\s*:\s*("(?:[^"\\]|\\.)*"
 
 
 class NativeEnding(NamedTuple):
-    """An ending in its provider's word. `stop`: the text that it stopped at, where it says so."""
+    """A provider's finish reason. `stop`: the matched stop text, if reported."""
 
     word: str = ""
     stop: str | None = None
@@ -52,7 +52,7 @@ class NativeEnding(NamedTuple):
 
     @property
     def finish(self) -> str:
-        """Return the finish reason in chat's words, of what LiteLLM calls `stop`."""
+        """Return the chat finish reason for what LiteLLM calls `stop`."""
         return (
             "length"
             if self.word in _CUT
@@ -63,7 +63,7 @@ class NativeEnding(NamedTuple):
 
 
 def read_ending(tail: bytes) -> NativeEnding:
-    """Return how the answer with these last bytes ended."""
+    """Return the finish reason of the answer with these last bytes."""
     reasons = _REASON.findall(tail)
     word = reasons[-1].decode() if reasons else ""
     stops = _SEQUENCE.findall(tail) if word == "stop_sequence" else []
@@ -74,18 +74,18 @@ def read_ending(tail: bytes) -> NativeEnding:
 
 
 def is_over(part: bytes) -> bool:
-    """Return whether a provider says in a part of its stream that it is over.
+    """Return whether a part of a stream has the provider's end mark.
 
-    LiteLLM says so of any that ends.
+    LiteLLM reports an end for any stream that stops.
     """
     return _OVER.search(part) is not None and read_ending(part).word not in _NOT_OVER
 
 
 def tell_ending(choice: dict[str, Any], tail: bytes) -> None:
-    """Tell in a choice that has ended how its provider says that it did.
+    """Add the provider's finish reason to a finished choice.
 
-    `stop_reason` is vLLM's member for the text that ended it, `native_finish_reason` OpenRouter's
-    for the provider's word. Raises `UpstreamBroken` where its provider says that it failed.
+    `stop_reason` is vLLM's member for the matched stop text, `native_finish_reason` OpenRouter's
+    for the provider's reason. Raises `UpstreamBroken` if the provider reports a failure.
     """
     if choice.get("finish_reason") is None:
         return

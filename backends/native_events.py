@@ -1,8 +1,8 @@
-"""An answer's own bytes beside its translation: a stream of Messages inside one of chat.
+"""Embedding of an answer's original bytes in its translation to chat.
 
-Relays and books read chat. A client that speaks its target's own dialect gets what the target said,
-whole: each event of chat carries the native one as a comment, each answer in one piece as a member.
-Both have a name that is drawn when the process starts, so that no target can write it itself.
+The relay and the ledger read chat. A client of the target's own dialect receives the original: each
+chat event carries it as a comment, each whole answer as a member. Both have a name that is random
+per process, so that no target can forge it.
 """
 
 import secrets
@@ -14,12 +14,12 @@ _SPACES: Final = bytes.maketrans(b"\r\n", b"  ")  # between a document's members
 
 
 def native_comment(document: bytes) -> bytes:
-    """Return the line that carries a native event's data."""
+    """Return the comment line with a native event's data."""
     return b"%b%b\n" % (_COMMENT, document.translate(_SPACES))
 
 
 def native_document(event: bytes) -> bytes | None:
-    """Return the data of the native event that an event of chat carries; None without one."""
+    """Return the native event's data in a chat event, or `None`."""
     if not event.startswith(_COMMENT):
         return None
     return event[len(_COMMENT) : event.find(b"\n")]

@@ -1,9 +1,9 @@
-"""Targets that speak OpenAI's HTTP: vLLM and most vendors. Bytes in, bytes out.
+"""Client of targets with OpenAI's HTTP API: vLLM and most vendors. It relays bytes.
 
-The upstream sees a request head made of what is listed here and nothing else of the client's.
-Refusals and faults become `backends.errors`; any other 4xx is the target's answer and is passed
-on. A redirect is never followed: it could lead anywhere. Error texts of a target stay here,
-because they may quote keys or prompts; only a plain code or type goes into ours.
+The request head has only listed headers of the client. Refusals and failures become
+`backends.errors`; any other 4xx is passed on as the target's answer. Redirects are never followed,
+since they could lead anywhere. A target's error texts may quote keys or prompts, so only a plain
+code or type goes into our errors.
 """
 
 import re
@@ -35,17 +35,17 @@ from backends.reported import error_in, error_name, told_wait_s
 from backends.secret import Secret
 from backends.unreadable_answers import with_usage_of
 
-# What a call may add to the head: tracing, and names that make a repeated call recognisable.
+# Headers that a call may add: tracing, and ids that identify a repeated call.
 FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
 _SAFE_VALUE = re.compile(r"[\x20-\x7e]{0,1024}")
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
-ROOT_PATHS = frozenset({"/tokenize", "/detokenize"})  # vLLM's, which stand beside `/v1`
+ROOT_PATHS = frozenset({"/tokenize", "/detokenize"})  # vLLM's paths outside `/v1`
 _ERROR_LIMIT_BYTES = 64 * 1024
 _ANSWER_LIMIT_BYTES = 4 * 1024 * 1024  # of an answer that cannot be relayed
 _ERROR_WAIT_S = 1.0
 _PATHS_KEPT = 32
 _FAILURES = (408, 429)  # below 500, and no fault of the request: its own deadline, its limits
-# Said with a 429, where no wait helps: our account with the target is spent, as a 402 says.
+# Codes of a 429 that no wait resolves: our balance at the target is spent, as with a 402.
 _NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
@@ -62,9 +62,9 @@ class Credentials:
 
 
 class OpenAIBackend:
-    """One base URL with one key. `forwarded`: headers that a call may add.
+    """Client of one base URL with one key. `forwarded`: headers that a call may add.
 
-    `quirks`: what the provider wants otherwise than OpenAI does.
+    `quirks`: the provider's differences from OpenAI.
     """
 
     forwarded: ClassVar[frozenset[str]] = FORWARDED
@@ -89,7 +89,7 @@ class OpenAIBackend:
         self._heads: dict[str, bytes] = {}
 
     async def open(self, call: Call) -> HttpExchange:
-        """Send the call; return its answer, or raise what its status means."""
+        """Send the call. Return its answer, or raise the error of its status."""
         call.transmission.takes()
         if call.content_type is None:
             head = self._heads.get(call.path) or self._head(call.path)
@@ -109,20 +109,23 @@ class OpenAIBackend:
         return exchange
 
     def words_of(self, path: str, body: bytes) -> tuple[bytes, tuple[str, ...]]:
-        """Return a body as the provider reads it, and which members were left out of it."""
+        """Return a body in the provider's form, and the members left out of it."""
         if self._quirks is NO_QUIRKS or path != CHAT_PATH:
             return body, ()
         return self._quirks.apply(body)
 
     async def aclose(self) -> None:
-        """Nothing of its own to close: the client is shared."""
+        """Do nothing: the HTTP client is shared."""
 
     def _proof(self, key: str) -> dict[str, str]:
-        """Return the headers that a key is told in."""
+        """Return the authentication headers for a key."""
         return {"authorization": f"Bearer {key}"}
 
     def _head(self, path: str, content_type: str | None = None) -> bytes:
-        """`content_type` of a form, whose boundary is its own: such a head is not kept."""
+        """Return the request head. A form's `content_type` has its own boundary and is not cached.
+
+        Raises `RequestUnsendable` for an invalid path or content type.
+        """
         if not _SAFE_PATH.fullmatch(path):
             raise RequestUnsendable(f"not a path of an API: {path!r}")
         if content_type is not None and not _SAFE_VALUE.fullmatch(content_type):
@@ -149,9 +152,9 @@ class OpenAIBackend:
         return head
 
     async def _reported(self, exchange: HttpExchange, fault: BackendError) -> BackendError:
-        """Return the error that stands, in one piece, where a stream was asked for, or `fault`.
+        """Return the error in a whole body that came instead of a stream, or `fault`.
 
-        An answer that stands there was made, and is billed by the usage in it.
+        A whole answer in its place was generated, and is billed by its usage.
         """
         try:
             if exchange.status < 300 and "json" in exchange.headers.get("content-type", ""):
@@ -165,7 +168,7 @@ class OpenAIBackend:
         return fault
 
     async def _refusal(self, exchange: HttpExchange) -> BackendError:
-        """Read the error body for its code, so that the connection can be kept."""
+        """Return the error of a refusal, after reading its body so that the connection is kept."""
         status, headers = exchange.status, exchange.headers
         try:
             body = await read_all(exchange, _ERROR_LIMIT_BYTES, timeout_s=_ERROR_WAIT_S)
@@ -200,7 +203,7 @@ def _extra(headers: Mapping[str, str], forwarded: frozenset[str]) -> bytes:
 
 
 def _fault(exchange: HttpExchange, *, stream: bool) -> BackendError | None:
-    """Why an answer below 500 cannot be passed on."""
+    """Return why an answer below 500 cannot be passed on, `None` if it can."""
     status, headers = exchange.status, exchange.headers
     if 300 <= status < 400:  # nothing was worked on: the address is another one
         words = f"the target answered with a redirect ({status}), which is not followed"
@@ -219,7 +222,7 @@ def _fault(exchange: HttpExchange, *, stream: bool) -> BackendError | None:
 
 
 def _error_member(body: bytes) -> bytes:
-    """OpenAI wraps the error in a member of that name, older servers do not."""
+    """Return the error object, which older servers send without an `error` member."""
     try:
         value = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

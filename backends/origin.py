@@ -16,7 +16,10 @@ class Origin(NamedTuple):
 
     @classmethod
     def parse(cls, base_url: str, reach: AddressPolicy = PUBLIC) -> tuple[Self, str]:
-        """Return the origin of a base URL, and its path without a slash at the end."""
+        """Return the origin of a base URL, and its path without a trailing slash.
+
+        Raises `ValueError` for an invalid base URL.
+        """
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http(s) base URL: {base_url!r}")
@@ -36,10 +39,10 @@ class Origin(NamedTuple):
 
 
 def address_key(base_url: str) -> tuple[object, ...]:
-    """Return what two base URLs have in common where requests go to the same place by both.
+    """Return a key that is equal for base URLs with the same destination.
 
-    Case of scheme and host, a port that is the usual one, and slashes at the end make no other
-    place. What is no base URL, which the configuration's own checks tell, is its text.
+    Case of scheme and host, default ports and trailing slashes do not matter. The key of an invalid
+    URL, which the configuration checks report, is its text.
     """
     try:
         origin, path = Origin.parse(base_url)

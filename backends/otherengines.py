@@ -1,10 +1,9 @@
-"""Metrics pages of other engines than vLLM, read into the same sample.
+"""Readers of the metrics pages of engines other than vLLM, into the same sample.
 
-Each dialect names what it takes from its page; where the names were read, with version and commit,
-stands beside the pages in tests/backends/pages. What an engine does not tell is `None`: its KV
-usage is then unknown, not 0, and the load of others than this gateway cannot be seen.
-
-Of several ranks counts add up, ratios are the highest: the fullest rank is the one that preempts.
+Each dialect lists its metric names; their source, version and commit are with the pages in
+tests/backends/pages. A metric that an engine lacks is `None`: its KV usage is then unknown, not 0,
+and load from others than this gateway is invisible. Over several ranks, counts add up and ratios
+are the maximum, because the fullest rank preempts.
 """
 
 import re
@@ -19,7 +18,7 @@ METRICS_PATH: Final = "/metrics"
 
 @dataclass(frozen=True, slots=True)
 class MetricsDialect:
-    """`mark` is in every page of it, `path` where the page is; `read` raises `ProbeFailed`."""
+    """A page format. `mark` matches each of its pages; `read` raises `ProbeFailed`."""
 
     mark: re.Pattern[str]
     read: Callable[[str], EngineSample]
@@ -62,7 +61,7 @@ class MetricsLines:
 
 def _sglang(page: str) -> EngineSample:
     rows = _rows(page, "sglang:")
-    # Each pipeline stage counts the same requests; priorities have lines of their own, too.
+    # Each pipeline stage counts the same requests; priorities have separate lines too.
     entry = {"pp_rank": "0", "priority": ""}
     prompts = rows.total("sglang:prompt_tokens_total")
     return EngineSample(
@@ -82,7 +81,7 @@ def _sglang(page: str) -> EngineSample:
 
 
 def _tgi(page: str) -> EngineSample:
-    """Read TGI's page: without lines until the first answer, and never with KV cache."""
+    """Read TGI's page, which is empty before the first answer and has no KV cache metrics."""
     rows = MetricsLines(page, "tgi_")
     return EngineSample(
         running=rows.total("tgi_batch_current_size"),
@@ -122,7 +121,7 @@ def _tensorrt_llm(page: str) -> EngineSample:
 
 
 def _triton(page: str) -> EngineSample:
-    """Triton with its TensorRT-LLM backend; with another one only what waits is told."""
+    """Read Triton's page; without the TensorRT-LLM backend it has only waiting requests."""
     rows = _rows(page, "nv_")
     requests, blocks = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
     block = _size(rows.highest(blocks, kv_cache_block_type="tokens_per"))
@@ -131,11 +130,11 @@ def _triton(page: str) -> EngineSample:
     waiting = rows.total(requests, request_type="waiting")
     return EngineSample(
         running=rows.total(requests, request_type="scheduled"),
-        # Of an ensemble every model counts the same request as waiting: the longest line is one's.
+        # Each model of an ensemble counts the same waiting request: take the longest queue.
         waiting=waiting
         if waiting is not None
         else _size(rows.highest("nv_inference_pending_request_count"), least=0),
-        # Not the page's own `fraction`: there are examples that the blocks beside it contradict.
+        # The page's own `fraction` is not used: in examples, the block counts contradict it.
         kv_usage_ratio=_ratio(used / most) if most and used is not None else None,
         kv_capacity_tokens=most * block if most and block else None,
         kv_block_tokens=block,
@@ -150,7 +149,7 @@ def _triton(page: str) -> EngineSample:
 
 
 def _llama_cpp(page: str) -> EngineSample:
-    """Old servers tell their KV usage, newer ones do not; none tells how much it holds."""
+    """Read llama.cpp's page: old servers report KV usage, none its capacity."""
     rows = _rows(page, "llamacpp:")
     return EngineSample(
         running=rows.total("llamacpp:requests_processing"),
@@ -174,7 +173,7 @@ def _mark(prefix: str) -> re.Pattern[str]:
 
 SGLANG: Final = MetricsDialect(_mark("sglang:"), _sglang)
 TGI: Final = MetricsDialect(_mark("tgi_"), _tgi)
-# At /metrics `trtllm-serve` gives JSON, and what was read there is gone for other readers.
+# At /metrics `trtllm-serve` sends JSON, and reading removes it for other readers.
 TENSORRT_LLM: Final = MetricsDialect(_mark("trtllm_"), _tensorrt_llm, path="/prometheus/metrics")
 TRITON: Final = MetricsDialect(_mark("nv_(?:trt_llm|inference)_"), _triton)
 LLAMA_CPP: Final = MetricsDialect(_mark("llamacpp:"), _llama_cpp)
@@ -203,10 +202,10 @@ def _whole(name: str, value: float) -> int:
 
 
 def _size(value: float | None, *, least: int = 1) -> int | None:
-    """Return a whole number; what is less than the least is as good as not told."""
+    """Return a whole number, `None` below `least`, which counts as not reported."""
     return None if value is None or not least <= value < float("inf") else int(value)
 
 
 def _ratio(value: float | None) -> float | None:
-    """Between 0 and 1, or not known: an absurd one is no news, least of all good news."""
+    """Return a ratio between 0 and 1, `None` for any other value."""
     return value if value is not None and 0.0 <= value <= 1.0 else None

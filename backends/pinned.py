@@ -1,7 +1,7 @@
-"""The transport of httpx clients to targets, with the request path's address rules.
+"""A transport for httpx clients of targets, with the address rules of the request path.
 
-Connections are kept by name, and each goes to an address that was judged as it was made
-(`backends.address_policy`); TLS still proves the name.
+Connections are pooled by name, and each connects to a checked address (`backends.address_policy`);
+TLS still verifies the name.
 """
 
 import ssl
@@ -19,15 +19,15 @@ CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0
 
 
 class PinnedTransport(httpx.AsyncHTTPTransport):
-    """`httpx.AsyncClient(transport=PinnedTransport(reach))`: proxies are nobody's here.
+    """An httpx transport, as in `httpx.AsyncClient(transport=PinnedTransport(reach))`.
 
-    States in a request's extension `EXTENSION` whether a byte of it has left.
+    It uses no proxy. A request's extension `EXTENSION` records whether a byte of it has left.
     """
 
     def __init__(self, reach: AddressPolicy, *, tls: ssl.SSLContext | None = None) -> None:
         tls = tls or ssl.create_default_context()
         super().__init__(verify=tls, trust_env=False)
-        # httpx has no public way to a backend of one's own; its transports all keep this name.
+        # httpx has no public way to set a network backend; all its transports have this attribute.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=tls,
             max_connections=CONNECTIONS,

@@ -1,7 +1,7 @@
-"""Clients for what is asked by plain HTTP on this machine: an engine, a gateway, a dashboard.
+"""HTTP clients for services on this machine: an engine, a gateway, a dashboard.
 
-To read the certificates of every authority takes 40 ms of CPU for each client. These trust nobody,
-so that an `https` address is refused, and know no proxy.
+Loading all certificate authorities takes 40 ms of CPU per client. These clients load none, so an
+`https` address fails, and use no proxy.
 """
 
 import functools
@@ -17,5 +17,5 @@ def _trust_nobody() -> ssl.SSLContext:
 
 
 def make_plain_client(**how: Any) -> httpx.AsyncClient:
-    """Return a client with these options of httpx, for addresses that begin with `http:`."""
+    """Return a client with these httpx options, for `http:` addresses only."""
     return httpx.AsyncClient(verify=_trust_nobody(), trust_env=False, **how)

@@ -1,7 +1,7 @@
-"""Which of LiteLLM's provider names cannot be called here, and what others need first.
+"""LiteLLM provider names that cannot be used here, and what others need first.
 
-Each sentence says why and what to do instead; `breakeven check` shows it. The rest of what is known
-of a name is generated (`provider_table.json`).
+Each sentence says why and what to do instead; `breakeven check` prints it. Other facts about a name
+are generated (`provider_table.json`).
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "typesafe": _DECIDES,
     "valkey": _VECTORS,
 }  # fmt: skip
-# What LiteLLM serves with a name that has no chat.
+# Names that LiteLLM serves without chat.
 KINDS: Final[Mapping[str, frozenset[str]]] = {
     "aws_polly": frozenset({"speech"}),
     "azure_speech": frozenset({"speech"}),
@@ -56,11 +56,11 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 class AdapterNeeds(NamedTuple):
-    """Holds what LiteLLM needs to make a request of one of its names.
+    """Requirements of LiteLLM for one of its provider names.
 
-    `variables`: of each group one must be set. `address`: a variable that may hold the address
-    which `base_url` does not state; empty: it must be stated; `None`: LiteLLM knows one. `endings`:
-    how the address must end. `package`: a module that it imports, which is not among ours.
+    `variables`: one variable of each group must be set. `address`: a variable with the address if
+    `base_url` lacks it; empty: `base_url` is required; `None`: LiteLLM knows it. `endings`:
+    required ends of the address. `package`: a module that is not among our dependencies.
     """
 
     variables: tuple[tuple[str, ...], ...] = ()

@@ -1,8 +1,8 @@
-"""Provider kinds: the wire formats of external APIs, and all that anybody asks of each.
+"""Provider kinds: the wire formats of external APIs, and their properties.
 
-`PROVIDER_KINDS` is the one table; `providers.NAME.kind` of the configuration chooses from it. A new
-wire format is its client (a class with the methods of `backends.base.Backend`) and an entry here.
-A client that is costly to import is imported by its factory: LiteLLM takes 200 MB and seconds.
+`PROVIDER_KINDS` is the only table; `providers.NAME.kind` of the configuration selects from it. A
+new wire format is a client (a class with the methods of `backends.base.Backend`) and an entry here.
+An expensive client is imported by its factory: LiteLLM takes 200 MB and seconds.
 """
 
 import importlib
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OPENAI, ANTHROPIC, LITELLM = "openai", "anthropic", "litellm"
 DEFAULT_KIND: Final = OPENAI  # of a provider that names none
 ADAPTER_KIND: Final = LITELLM  # of a provider that no kind has an address for
-# Short names, and addresses that are not LiteLLM's: of DeepSeek it knows the one of its betas.
+# Short names, and addresses that differ from LiteLLM's, which has DeepSeek's beta address.
 SHORT_NAMES: Mapping[str, str] = {
     "fireworks": "fireworks_ai", "nvidia": "nvidia_nim", "together": "together_ai",
 }  # fmt: skip
@@ -34,7 +34,7 @@ _STATED_URLS: Mapping[str, str] = {
     "fireworks": "https://api.fireworks.ai/inference/v1",
     "openrouter": "https://openrouter.ai/api/v1",
 }
-# Public base addresses of what speaks OpenAI's chat.
+# Public base addresses of providers with OpenAI's chat API.
 BASE_URLS: Mapping[str, str] = {
     **{name: entry.base_url for name, entry in SPEAKS_CHAT.items() if entry.base_url},
     **{
@@ -47,16 +47,16 @@ BASE_URLS: Mapping[str, str] = {
 _NAMES_AT: Mapping[tuple[object, ...], str] = {
     address_key(url): name for name, url in BASE_URLS.items()
 }
-# They tell usage in streams when they are asked, by their own references; LiteLLM does not ask.
+# By their references, they report usage in streams on request; LiteLLM does not request it.
 _TELL_USAGE: Final = frozenset({"cerebras", "deepinfra", "hyperbolic", "nvidia", "nvidia_nim"})
-# Where Anthropic's Messages are spoken, from the providers' own references (2026-11).
+# Addresses of Anthropic Messages APIs, from the providers' references (2026-11).
 MESSAGES_URLS: Mapping[str, str] = {
     "anthropic": "https://api.anthropic.com/v1",
     "deepseek": "https://api.deepseek.com/anthropic",
     "moonshot": "https://api.moonshot.ai/anthropic",
 }
-# Betas that clients may ask for where nobody says which: they change neither a price nor who may
-# see what. Left out are longer contexts, faster modes, other models, kept files and skills.
+# Betas that clients may request by default: they change neither a price nor who may
+# see data. Left out are longer contexts, faster modes, other models, stored files and skills.
 USUAL_BETAS: Final = (
     "advanced-tool-use-*", "citations-*", "claude-code-*", "code-execution-*", "compact-*",
     "computer-use-*", "context-management-*", "effort-*", "extended-cache-ttl-*",
@@ -69,7 +69,7 @@ USUAL_BETAS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProviderSite:
-    """One provider as its client sees it. `prefix` is its name where one client reaches many."""
+    """One provider as its client needs it. `prefix` is its name if one client serves several."""
 
     prefix: str
     base_url: str | None
@@ -83,8 +83,9 @@ class ProviderSite:
 class KeyVariables:
     """Environment variables of a kind.
 
-    `usual`: the variable with the key, by provider. `of`: how those begin that the client reads by
-    itself, by prefix. `finds_keys`: without a named key it finds one in the provider's usual ones.
+    `usual`: the key's variable by provider. `of`: prefixes of the variables that the client itself
+    reads, by provider prefix. `finds_keys`: without a configured key, the client uses the
+    provider's usual variables.
     """
 
     usual: Mapping[str, str]
@@ -94,15 +95,14 @@ class KeyVariables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKind:
-    """All that anybody asks of a wire format. An entry that lacks a field is a type error.
+    """Properties of a wire format. An entry without a field is a type error.
 
-    `load` is called once in each worker before it serves. `addresses` are public base URLs by
+    `load` is called once in each worker before it serves. `addresses`: public base URLs by
     provider; a client that `finds_address` knows its own. `serves`: request kinds, `None` for all.
-    `fetches_media`: the provider fetches what an address in a request names, not this process.
-    `marks_cache`: whether what to cache is marked in the messages, `reads_files`: whether chat's
-    `file` parts are read, both by prefix. `speaks_messages`: a request in Anthropic's Messages goes
-    there as it is. `lacks`: features that its API has no form for. `named_only`: a provider's name
-    alone does not choose it.
+    `fetches_media`: the provider fetches URLs in a request, this process does not. `marks_cache`
+    and `reads_files`: whether messages may have cache marks, and `file` parts, by prefix.
+    `speaks_messages`: Messages requests are forwarded unchanged. `lacks`: features that its API has
+    no equivalent for. `named_only`: a provider name alone does not select it.
     """
 
     title: str
@@ -125,7 +125,7 @@ class ProviderKind:
 
 
 def kind_for(name: str) -> str:
-    """Return the kind that knows this provider's address, else the one that adapts to any."""
+    """Return the kind that knows this provider's address, else the adapter kind."""
     known = (
         kind
         for kind, entry in PROVIDER_KINDS.items()
@@ -135,10 +135,10 @@ def kind_for(name: str) -> str:
 
 
 def wire_of(kind: str, prefix: str) -> ProviderKind:
-    """Return what a provider of this kind and name is asked by.
+    """Return the wire format for a provider of this kind and name.
 
-    The adapter is for dialects of their own: a name of LiteLLM's that speaks OpenAI's chat goes by
-    the wire client, which costs neither LiteLLM's memory nor its time.
+    The adapter is for dialects without an own client: a LiteLLM name with OpenAI's chat API uses
+    the wire client, which needs neither LiteLLM's memory nor its time.
     """
     return DIRECT if kind == LITELLM and prefix in SPEAKS_CHAT else PROVIDER_KINDS[kind]
 
@@ -150,7 +150,7 @@ def key_variables(prefix: str) -> tuple[str, ...]:
 
 
 def quirks_of(prefix: str) -> Quirks:
-    """Return what a provider of this name wants otherwise than OpenAI."""
+    """Return the differences of this provider from OpenAI."""
     listed = SPEAKS_CHAT.get(SHORT_NAMES.get(prefix, prefix))
     if listed is None or prefix == OPENAI:
         return NO_QUIRKS
@@ -171,7 +171,7 @@ def _openai(site: ProviderSite) -> "Backend":
 
 
 def _direct(site: ProviderSite) -> "Backend":
-    """Return the wire client of a name that LiteLLM has, with the address as LiteLLM reads it."""
+    """Return the wire client of a LiteLLM name, with the address as LiteLLM reads it."""
     from backends.openai import OpenAIBackend  # noqa: PLC0415  (with an HTTP client)
 
     assert site.base_url is not None  # checked: this kind does not find its address
@@ -221,9 +221,9 @@ _CLOUDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def adapter_variables(prefix: str) -> tuple[str, ...]:
-    """Return how the variables begin that LiteLLM and its vendors' SDKs read for a name.
+    """Return prefixes of the variables that LiteLLM and vendors' SDKs read for a name.
 
-    A role that a cloud gives a workload is told in them too, with the file of its token.
+    They include a cloud's workload role, with the file of its token.
     """
     own = f"{prefix.upper().replace('-', '_')}_"
     return ("LITELLM_LO", *_CLOUDS.get(prefix, (own,)))
@@ -238,7 +238,7 @@ def _is_always(_prefix: str) -> bool:
 
 
 def _usual_keys() -> dict[str, str]:
-    """Return the variable with the key by provider; each variable once."""
+    """Return the key's variable by provider; each variable occurs once."""
     usual = {
         OPENAI: "OPENAI_API_KEY", "mistral": "MISTRAL_API_KEY", "codestral": "CODESTRAL_API_KEY",
     }  # fmt: skip
@@ -309,7 +309,7 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         ),
         takes_batches=False,
         fetches_media=False,
-        # What LiteLLM translates for these it translates with `cache_control`.
+        # For these, LiteLLM's translation keeps `cache_control`.
         marks_cache=frozenset({"anthropic", "bedrock", "vertex_ai"}).__contains__,
         reads_files=frozenset({
             "anthropic", "azure", "bedrock", "gemini", "openai", "openrouter", "vertex_ai",

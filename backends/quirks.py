@@ -1,7 +1,7 @@
-"""Requests are changed to what a provider wants that speaks OpenAI's chat with its own words.
+"""Adaptation of chat requests to providers that differ from OpenAI.
 
-A request is changed only where it has what the provider has no word for, and in its own bytes: the
-members beside stay as they came.
+A request is changed only if it has a member that the provider does not support, and only in that
+member; all other bytes stay.
 """
 
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ import msgspec
 
 CHAT_PATH: Final = "/chat/completions"
 _CAPS: Final = ("max_completion_tokens", "max_tokens")
-# Nobody asked for these in words of their own: that they are left out is not told.
+# Clients do not set these explicitly, so leaving them out is not reported.
 _UNASKED: Final = frozenset({"stream_options"})
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """One provider's differences.
 
-    `path`: what stands between a stated address and chat's path. `renames`: its words for members;
-    `leaves_out`: members that it has no word for. `temperature_max`: its highest temperature.
-    `joins_texts`: whether it reads a message's content as one text only. `key_headers`: headers
-    with the key beside `authorization`.
+    `path`: the path between the stated address and chat's path. `renames`: its names of members.
+    `leaves_out`: members that it does not support. `temperature_max`: its highest temperature.
+    `joins_texts`: it accepts a message's content only as one text. `key_headers`: headers with the
+    key besides `authorization`.
     """
 
     path: str = ""
@@ -32,12 +32,12 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     key_headers: tuple[str, ...] = ()
 
     def base(self, address: str) -> str:
-        """Return the address that chat's path stands under."""
+        """Return the base address for chat's path."""
         address = address.rstrip("/")
         return address if address.endswith(self.path) else address + self.path
 
     def apply(self, body: bytes) -> tuple[bytes, tuple[str, ...]]:
-        """Return the body in the provider's words, and which members were left out of it."""
+        """Return the body in the provider's form, and the members left out of it."""
         try:
             members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -72,14 +72,14 @@ def _raw(value: Any) -> msgspec.Raw:
 
 
 def _least(value: msgspec.Raw, other: msgspec.Raw | None) -> msgspec.Raw:
-    """Return the tighter of two caps; of one that is no number the target may judge."""
+    """Return the lower of two limits; the target judges one that is not a number."""
     caps = [cap for cap in (value, other) if cap is not None]
     numbers = [cap for cap in caps if type(_decode(cap)) is int]
     return min(numbers, key=_decode) if numbers else value
 
 
 def _joined(messages: msgspec.Raw) -> msgspec.Raw:
-    """Return the messages, contents of texts alone as one text."""
+    """Return the messages with content of several texts joined to one."""
     told = _decode(messages)
     if not isinstance(told, list):
         return messages

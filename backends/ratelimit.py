@@ -1,9 +1,9 @@
-"""Rate-limit headers of a provider: requests and tokens that are left, and until when.
+"""Parser of a provider's rate limit headers: remaining requests and tokens, and reset.
 
-OpenAI and those who follow it tell a reset as a duration (`6m0s`), Anthropic as a time of day
-(RFC 3339). A limit that refills evenly, as OpenAI's and Anthropic's do, tells when it is full
-again: its period is then a minute, an hour or a day whatever is left. Where the words do not add
-up to one of these, nothing comes back before the reset.
+OpenAI-compatible providers send a reset as a duration (`6m0s`), Anthropic as a time (RFC 3339). A
+limit that refills evenly, as OpenAI's and Anthropic's, sends when it is full again, so its period
+is a minute, an hour or a day at any remaining amount. If the values do not give one of these,
+nothing is assumed to refill before the reset.
 """
 
 import re
@@ -16,14 +16,14 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
 _LONGEST_WAIT_S = 3600.0
 _PERIODS_S = (60.0, 3600.0, 86_400.0)
-_PERIOD_ERROR = 0.05  # what rounding to whole seconds and thousands of tokens may make of a period
+_PERIOD_ERROR = 0.05  # tolerance for rounding to whole seconds and thousands of tokens
 _OPENAI_LEFT = frozenset(("x-ratelimit-remaining-requests", "x-ratelimit-remaining-tokens"))
 _PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """One limit: its size, what is left of it, seconds to its reset; `None`: not said."""
+    """One limit: its size, the remaining part, seconds to its reset; `None` if not sent."""
 
     limit: int | None = None
     left: int | None = None
@@ -31,7 +31,7 @@ class Allowance:
 
     @property
     def refill_per_s(self) -> float:
-        """Return the room that comes back per second until the reset; 0 if unknown."""
+        """Return how much refills per second until the reset, 0 if unknown."""
         if self.limit is None or self.left is None or not self.reset_s:
             return 0.0
         spent = self.limit - self.left
@@ -50,7 +50,7 @@ class RateLimitHeaders:
 
 
 def parse_rate_limit(headers: Mapping[str, str], *, wall_s: float) -> RateLimitHeaders | None:
-    """Lower-case names. `None` when nothing is said of what is left."""
+    """Return the limits in lower-case headers, `None` if they have no remaining amount."""
     if "anthropic-ratelimit-requests-remaining" in headers:
         tokens = _anthropic(headers, "tokens", wall_s)  # of whichever token limit is tightest
         if tokens.left is None:
@@ -63,7 +63,7 @@ def parse_rate_limit(headers: Mapping[str, str], *, wall_s: float) -> RateLimitH
 
 
 def rate_limit_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those that `parse_rate_limit` reads."""
+    """Return the headers that `parse_rate_limit` reads."""
     return {name: value for name, value in headers.items() if name.startswith(_PREFIXES)}
 
 
@@ -85,7 +85,10 @@ def parse_retry_after(headers: Mapping[str, str], *, wall_s: float) -> float | N
 
 
 def parse_duration(text: str | None) -> float | None:
-    """`6m0s`, `2m59.56s`, `120ms` or plain seconds."""
+    """Return seconds of a duration: `6m0s`, `2m59.56s`, `120ms` or plain seconds.
+
+    `None` for an invalid text.
+    """
     if text is None or not text or len(text) > 32:
         return None
     total, position = 0.0, 0
@@ -115,7 +118,7 @@ def _anthropic(headers: Mapping[str, str], kind: str, wall_s: float) -> Allowanc
 
 
 def _seconds_until(text: str | None, wall_s: float) -> float | None:
-    """Return seconds to a time of day that names its zone."""
+    """Return seconds to a time with a zone, `None` for an invalid text."""
     try:
         at = datetime.fromisoformat(text or "")
     except ValueError:

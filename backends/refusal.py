@@ -1,9 +1,9 @@
-"""A target's refusal (4xx) in OpenAI's shape: its message kept, its dialect and its insides not.
+"""Conversion of a target's refusal (4xx) to OpenAI's format, without internal details.
 
-Engines and vendors answer in shapes of their own (`code` a number, `detail` lists, plain text);
-OpenAI's clients look for `message`, `type`, `param` and `code`, text or null. Addresses and paths
-of the machine that a message quotes are struck out: the client did not choose that machine.
-So are keys: ours, and whatever looks like one.
+Engines and vendors use several formats (`code` as number, `detail` lists, plain text); OpenAI's
+clients read `message`, `type`, `param` and `code`, text or null. The message is kept. Addresses and
+paths of the target's machine are removed, which the client did not choose, and so are keys: ours,
+and all that looks like one.
 """
 
 import re
@@ -21,7 +21,7 @@ CONTENT_FILTER = "content_filter"
 TOO_LONG = "maximum context length"  # in vLLM's and OpenAI's refusals alike
 _TOO_LONG_STATUSES = (400, 413)
 _CONTEXT_CODES = frozenset({CONTEXT_LENGTH, "exceed_context_size_error"})  # llama.cpp's own
-# What else says so. Bounds of the output and of tokens a minute have other words: a longer context
+# Other phrases for it. Limits of output and of tokens per minute differ: a longer context
 # is no help there.
 _LONG_PROMPT = re.compile(
     r"(?i)\b(?:prompt|input|conversation|request)s?(?: \([^()]{1,80}\))? (?:is|are) "
@@ -36,13 +36,13 @@ _LONG_PROMPT = re.compile(
     r"|exceeded model token limit|range of input length should be"
     r"|reduce the length of the (?:messages|prompt|input)|current length is \d+ while limit is"
 )
-# Text Generation Inference's and Together's: whatever else has a 422 is malformed.
+# Text Generation Inference's and Together's; any other 422 is a malformed request.
 _UNPROCESSABLE = 422
 _UNPROCESSABLE_PROMPT = re.compile(
     r"`inputs` (?:tokens \+ `max_new_tokens` must be|must have less than)"
 )
-# By which a vendor says that our key or balance is refused, although its status is a plain 400.
-# From the beginning of a message: what comes later may quote the request.
+# Messages of vendors that refuse our key or balance with a plain 400.
+# Matched at the start of a message, since later parts may quote the request.
 _ACCOUNT = re.compile(
     r"(?i)(?:the )?api[ -]?key (?:is )?(?:not valid|invalid|not found|expired|has expired)"
     r"|(?:incorrect|invalid) api[ -]?key\b|your (?:credit )?balance is too low"
@@ -72,9 +72,9 @@ _INSIDES = re.compile(
 
 
 def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -> bytes:
-    """The body that OpenAI would have sent; a body that cannot be read is replaced, not quoted.
+    """Return the body that OpenAI would have sent; an unreadable body is replaced.
 
-    `secrets`: what we sent to prove who we are.
+    `secrets`: the credentials that were sent.
     """
     found = _members(body)
     text = found.get("message")
@@ -112,12 +112,12 @@ def is_too_long(body: bytes, status: int = 400) -> bool:
 
 
 def is_about_account(body: bytes) -> bool:
-    """Return whether a 400 says that our key or our balance is refused, as Google's does."""
+    """Return whether a 400 refuses our key or balance, as Google's does."""
     return _ACCOUNT.match(_said(_members(body))) is not None
 
 
 def is_about_model(body: bytes) -> bool:
-    """Return whether a 404 speaks of the model; else it is the path that is not there."""
+    """Return whether a 404 is about the model; otherwise the path is wrong."""
     found = _members(body)
     said = (found.get("message"), found.get("detail"), found.get("code"))
     return any(isinstance(text, str) and _MODEL.search(text) for text in said)
@@ -133,7 +133,7 @@ def _struck(text: str) -> str:
 
 
 def _members(body: bytes) -> dict[str, Any]:
-    """Return the members of an error: `error`, the first of `errors`, or an older server's all."""
+    """Return the members of an error: `error`, the first of `errors`, or the whole body."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -152,7 +152,7 @@ def _first(value: Any) -> Any:
 
 
 def _details(detail: Any) -> str:
-    """FastAPI's `detail`: a text, or a list of places and what is wrong there."""
+    """Return FastAPI's `detail` as text: a text, or a list of places and messages."""
     if isinstance(detail, str):
         return detail
     if not isinstance(detail, list):
@@ -167,6 +167,6 @@ def _details(detail: Any) -> str:
 
 
 def _plain_code(value: Any, form: re.Pattern[str]) -> str | None:
-    """Return a plain word of that form; numbers only repeat the status."""
+    """Return a code of that form; numbers are dropped, as they only repeat the status."""
     plain = isinstance(value, str) and form.fullmatch(value) and not KEY_LIKE.search(value)
     return value if plain else None

@@ -1,10 +1,9 @@
-"""Reads an error in the body of a 200 as the kind that the same HTTP status would have had.
+"""Errors in the body of a 200, mapped to the kind that the same HTTP status would give.
 
-Providers say an error in a whole body, in a choice, or in any event of a stream, each in shapes of
-its own: `code` as a number or a word, Google's `status`, Anthropic's `type`, a list of one, a bare
-text, or without a member `error` (`error_shapes`). It is judged by what it says, wherever it
-stands (`read_error`). A failure that has no better
-word is a `StreamError`.
+Providers send errors in a whole body, in a choice, or in any event of a stream, in several formats:
+`code` as number or word, Google's `status`, Anthropic's `type`, a list of one, a bare text, or
+without `error` member (`error_shapes`). The content decides, at any place (`read_error`). A failure
+without a more specific code is a `StreamError`.
 """
 
 import re
@@ -37,7 +36,7 @@ _NO_MONEY = re.compile(
     r"insufficient(?:quota|balance|funds|credit)|billing(?:hardlimit|error|notactive)"
     r"|paymentrequired|creditbalance|arrearage|outofcredit"
 )
-# Of a word without anything but letters and digits; the first that is found counts.
+# Matched on a code reduced to letters and digits; the first match counts.
 _STATUS_OF_WORD: tuple[tuple[int, re.Pattern[str]], ...] = (
     (402, _NO_MONEY),
     (429, re.compile(r"ratelimit|toomanyrequests|resourceexhausted|throttl|quotaexceeded"
@@ -54,7 +53,7 @@ _STATUS_OF_WORD: tuple[tuple[int, re.Pattern[str]], ...] = (
     (504, re.compile(r"timeout|timedout|deadline")),
     (500, re.compile(r"internal|servererror|apierror|upstream")),
 )  # fmt: skip
-# Of a message, where no word and no number says more. Only what another target may do better:
+# Matched on a message without a code or number. Only failures another target may avoid:
 # a message can quote the request.
 _STATUS_OF_TEXT: tuple[tuple[int, re.Pattern[str]], ...] = (
     (402, re.compile(r"insufficient (?:quota|balance|funds|credit)|exceeded your current quota")),
@@ -68,7 +67,7 @@ _MILLISECONDS = ("retry_after_ms", "retry-after-ms", "retryAfterMs")
 
 
 def read_error(raw: bytes) -> BackendError:
-    """Return the error that an object tells of itself, or in its member `error`."""
+    """Return the error that an object, or its member `error`, reports."""
     value = _decoded(raw)
     layers = list(_layers(value))
     message = f"the upstream reported an error ({_name(layers)})"
@@ -85,12 +84,12 @@ def read_error(raw: bytes) -> BackendError:
 
 
 def told_wait_s(body: bytes) -> float | None:
-    """Return the seconds to wait that an error's body tells, where no header does."""
+    """Return the seconds to wait from an error's body, for use without a header."""
     return _first_wait_s(_layers(_decoded(body)))
 
 
 def is_error(value: Any) -> bool:
-    """Whether a decoded body or event is an error as such: without choices, by its own words."""
+    """Return whether a decoded body or event is an error by its content, without choices."""
     if isinstance(value, list):
         return len(value) > 0 and is_error(value[0])
     if not isinstance(value, dict):
@@ -107,7 +106,7 @@ def _is_named(value: Mapping[str, Any]) -> bool:
 
 
 def _says_failure(message: str | None) -> bool:
-    """Whether a text alone says that a target is full or refuses us: else it may be anything."""
+    """Return whether a text alone says that the target is full or refuses us."""
     if message is None:
         return False
     return _first(_STATUS_OF_TEXT, [message[:TEXT_LIMIT].lower()]) is not None
@@ -116,7 +115,7 @@ def _says_failure(message: str | None) -> bool:
 def error_in(body: bytes) -> BackendError | None:
     """Return the error that a whole body is, or that all of its choices are.
 
-    It is `UpstreamBroken`, with its usage, where the body counts output or has any.
+    It is `UpstreamBroken` with its usage if the body has or counts output.
     """
     value = _decoded(body)
     if is_error(value):
@@ -130,7 +129,7 @@ def error_in(body: bytes) -> BackendError | None:
 
 
 def error_in_events(tail: bytes) -> BackendError | None:
-    """Return the error in the last events of a stream, or in a body that is none."""
+    """Return the error in the last events of a stream, or in a body that is no stream."""
     for line in reversed(tail.splitlines()):
         if line.startswith(b"data:") and line[5:].strip() not in (b"", b"[DONE]"):
             payload = line[5:].strip()
@@ -139,7 +138,7 @@ def error_in_events(tail: bytes) -> BackendError | None:
 
 
 def error_name(error: bytes) -> str:
-    """Its code or type, if that is a plain word."""
+    """Return the error's code or type if it is a plain word."""
     try:
         value = msgspec.json.decode(error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -171,7 +170,7 @@ def _decoded(raw: bytes) -> Any:
 
 
 def _layers(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield the error and what it stands in, the innermost first; at least one object."""
+    """Yield the error and the objects around it, innermost first; at least one object."""
     if isinstance(value, list):
         value = value[0] if value else None
     if isinstance(value, str):
@@ -188,7 +187,7 @@ def _layers(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _status(layers: list[dict[str, Any]]) -> int | None:
-    """Return the HTTP status that the error would have had; `None` where nothing tells."""
+    """Return the HTTP status that the error would have had; `None` if unknown."""
     words = [_PLAIN.sub("", word.lower()) for word in _texts(layers, _WORDS)]
     if any(_NO_MONEY.search(word) for word in words):
         return 402
@@ -236,7 +235,7 @@ def _first_wait_s(layers: Iterable[dict[str, Any]]) -> float | None:
 
 
 def _wait_s(error: dict[str, Any]) -> float | None:
-    """Return a `Retry-After` inside: a member, one of quoted headers, or Google's `RetryInfo`."""
+    """Return a retry delay in an error: a member, a quoted header, or Google's `RetryInfo`."""
     metadata = error.get("metadata")
     places: list[Any] = [error, metadata]
     if isinstance(metadata, dict):

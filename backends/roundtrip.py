@@ -1,8 +1,8 @@
-"""The round-trip time to a server, as the kernels at both ends measure it.
+"""The round-trip time to a server, measured by the kernels at both ends. Linux only.
 
-A connection is opened and closed again: the other kernel answers it at once, whatever its programs
-do. The round trip of a connection in use would be another figure: acknowledgements wait for the
-answer and ride on it, so it holds the time that the server took. Linux only: elsewhere unknown.
+A connection is opened and closed: the other kernel answers at once, whatever its programs do. On a
+connection in use, acknowledgements wait for the answer, so its round trip would include the
+server's processing time.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ TIMEOUT_S: Final = 5.0
 
 
 async def round_trip_s(address: str) -> float | None:
-    """Return that of one new connection to the server of a URL; `None` where there is none."""
+    """Return the round trip of a new connection to a URL's server, `None` if it fails."""
     at = urlsplit(address)
     port = at.port or (443 if at.scheme == "https" else 80)
     try:

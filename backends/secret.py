@@ -1,7 +1,7 @@
-"""A text that proves who somebody is, in a holder that says it to nobody who does not ask for it.
+"""A holder of a secret text that reveals it only on explicit request.
 
-No representation has it: not `repr`, `str`, a format, JSON, a pickle, a copy to a plain dict. Who
-sends it calls `reveal`, and nobody else has a reason to.
+No representation contains it: not `repr`, `str`, a format, JSON, a pickle, or a copy to a dict.
+Only code that sends it calls `reveal`.
 """
 
 import hmac
@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import NoReturn, Self
 
 HIDDEN = "***"
-LEAST_CHARACTERS = 4  # what is shorter is no secret, and would strike out words
+LEAST_CHARACTERS = 4  # shorter texts are not secrets, and would remove words
 
 
 class Secret:
-    """Equal by what it holds, in constant time."""
+    """A secret text; equality compares the texts in constant time."""
 
     __slots__ = ("_text",)
 
@@ -54,7 +54,7 @@ class Secret:
 
 
 def strike_out(text: str, secrets: Iterable[Secret]) -> str:
-    """Return the text without any of them; the longest first, for one may be a part of another."""
+    """Return the text without any of the secrets, longest first as one may contain another."""
     found = {secret.reveal() for secret in secrets}
     for finding in sorted(found, key=len, reverse=True):
         if len(finding) >= LEAST_CHARACTERS:

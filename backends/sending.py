@@ -1,8 +1,8 @@
-"""Whether a byte of a request has left: stated by what owns the connection.
+"""Tracking of whether a byte of a request has left, by the owner of the connection.
 
-A backend sets `begun` to `False` when it takes a call and to `True` right before the first write.
-Where it says nothing, `begun` stays `None`, and a byte may have left. No error's class tells it:
-a timeout can be one of the connection or of the answer.
+A backend sets `begun` to `False` when it accepts a call, and to `True` right before the first
+write. `None` is unknown, and a byte may have left. An error's class cannot show it: a timeout may
+be that of the connection or of the answer.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ EXTENSION = "breakeven.transmission"  # of an httpx request: the `Transmission` 
 
 
 class Transmission:
-    """State of one call: whether a byte of it has left, and which of its members were ignored."""
+    """State of one call: whether a byte of it has left, and which members were ignored."""
 
     __slots__ = ("_before", "begun", "ignored")
 
@@ -29,25 +29,25 @@ class Transmission:
         return self.begun is not False
 
     def takes(self) -> None:
-        """The backend takes the call and will state what leaves."""
+        """Record that the backend accepts the call and will track sent bytes."""
         if self.begun is None:
             self.begun = False
 
     def judge(self, error: BackendError) -> BackendError:
-        """Return the error with the fact in it; where nothing was stated, its kind's own holds."""
+        """Return the error with the recorded state; if unknown, the default of its class stays."""
         if self.begun is not None:
             error.sent = self.begun
         return error
 
     async def trace(self, event: str, told: Mapping[str, Any]) -> None:
-        """Follow one request of httpcore, as its extension `trace`."""
+        """Follow one request of httpcore, as its `trace` extension."""
         self.note(event, told)
 
     def note(self, event: str, told: Mapping[str, Any]) -> None:
-        """Follow one request of httpcore's clients that block.
+        """Follow one request of httpcore's blocking clients.
 
-        httpcore encodes the head before it writes: a head with characters that no head may have
-        fails there, and nothing has left.
+        httpcore encodes the head before it writes: a head with invalid characters fails there, and
+        nothing has left.
         """
         self.takes()
         if event == "http11.send_request_headers.started":

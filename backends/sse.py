@@ -1,10 +1,10 @@
-"""Server-sent events: split a byte stream into them, find their data, cut one member out.
+"""Server-sent events: splitting a byte stream, finding data, cutting out one member.
 
-The splitter never changes a byte: its events joined again are its input. Ends of line may be LF,
-CRLF or CR, a comment is an event without data, and a segment may end at any byte. Cutting removes
-the top-level `usage` member of a chunk and leaves every other byte where it was; the same text
-inside strings or deeper objects is content. An event has a size limit, so that an endless line
-cannot fill the memory: half of what an answer in one piece may have, for pictures come in one.
+The splitter changes no byte: its events joined give its input. Line ends may be LF, CRLF or CR, a
+comment is an event without data, and a segment may end at any byte. Cutting removes a chunk's
+top-level `usage` member and keeps every other byte; equal text in strings or deeper objects is
+content. An event has a size limit, so that an endless line cannot fill memory: half of that of a
+whole answer, because an image comes in one event.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from backends.errors import UpstreamBroken
 
-PLAIN_LIMIT_BYTES = 1024 * 1024  # of what does not begin with data: no event is that long
+PLAIN_LIMIT_BYTES = 1024 * 1024  # bytes without a data field: no event is that long
 EVENT_LIMIT_BYTES = 32 * 1024 * 1024  # a picture of 24 MB in base64: 4096 x 4096 as PNG
 
 # Atomic groups: the CR of a CRLF must never count as a line end of its own.
@@ -25,10 +25,9 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class EventSplitter:
-    """Cuts a byte stream into whole events, terminators included.
+    """A splitter of a byte stream into whole events, terminators included.
 
-    It holds one event at most, up to the limit; however many segments bring one, each is searched
-    once.
+    It buffers at most one event, up to the limit, and searches each segment once.
     """
 
     __slots__ = ("_has_cr", "_limit", "_oversized", "rest")
@@ -40,16 +39,17 @@ class EventSplitter:
         self._oversized = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the events that `chunk` completes; raises `UpstreamBroken` above the size limit.
+        """Return the events that `chunk` completes.
 
-        Good events before the oversized one are returned first, the error comes with the next call.
+        Raises `UpstreamBroken` above the size limit: earlier events are returned first, and the
+        next call raises.
         """
         if self._oversized:
             self._raise()
         rest = self.rest
         if not rest and is_simple(chunk) and len(chunk) <= self._limit:
             return [chunk]
-        # A line end of up to three bytes may have begun in the part that was searched before.
+        # A line end of up to three bytes may begin in the part already searched.
         position = max(0, len(rest) - 3)
         data: bytes | bytearray = chunk
         if rest:
@@ -88,7 +88,7 @@ def _find_ends_any(data: bytes | bytearray, position: int) -> list[int]:
     if data.find(b"\n", position) < 0 > data.find(b"\r", position):
         return []  # the middle of a picture, say: an expression takes ten times as long
     ends = [match.end() for match in _BLANK_LINE.finditer(data, position)]
-    # Where lines end with CRLF, a CR at the end of a segment is half of one: its LF follows.
+    # With CRLF line ends, a CR at the end of a segment is half of one: its LF follows.
     if ends and ends[-1] == len(data) and data.endswith(b"\r\n\r"):
         ends.pop()
     return ends
@@ -102,7 +102,7 @@ def _find_ends_lf(data: bytes | bytearray, position: int) -> list[int]:
 
 
 def is_simple(event: bytes) -> bool:
-    """Whether it is one whole event of one data line, in the form nearly every server writes."""
+    """Return whether the bytes are one whole event of one data line in the usual form."""
     return (
         event[:6] == b"data: "
         and event.find(b"\n") == len(event) - 2
@@ -114,7 +114,7 @@ def is_simple(event: bytes) -> bool:
 def data_spans(event: bytes) -> list[tuple[int, int]] | None:
     """Return the spans of the `data` lines' values; `None` if a line has no known field.
 
-    Beside data such a line is ignored, as the standard says of fields that it does not know.
+    With data, such a line is ignored, as the standard requires for unknown fields.
     """
     if is_simple(event):
         return [(6, len(event) - 2)]
@@ -141,10 +141,10 @@ def join_data(event: bytes, spans: list[tuple[int, int]]) -> bytes:
 
 
 def cut_usage(event: bytes, value: bytes) -> bytes:
-    """`event` without its top-level `usage` member, which is there and encoded as `value`."""
+    """Return `event` without its top-level `usage` member, which is encoded as `value`."""
     at = event.rfind(b'"usage":')
-    # One spelling of the key in the whole event, and the member's value follows it: nothing
-    # else could be meant. Any doubt goes to the scanner.
+    # The key occurs once in the event, followed by the member's value: the match is certain.
+    # All other cases go to the scanner.
     if (
         event[at - 1] == 44
         and event.startswith(value, at + 8)
@@ -159,7 +159,7 @@ def cut_usage(event: bytes, value: bytes) -> bytes:
 
 
 def usage_members(payload: bytes) -> list[tuple[int, int]]:
-    """Spans of every top-level `usage` member, each with the one comma that goes with it."""
+    """Return the spans of every top-level `usage` member, each with one comma."""
     found: list[tuple[int, int]] = []
     depth, key_at, value_of, previous_comma = 0, -1, False, -1
     for token in _TOKEN.finditer(payload):
@@ -187,7 +187,7 @@ def usage_members(payload: bytes) -> list[tuple[int, int]]:
 
 
 def _cut_span(event: bytes, spans: list[tuple[int, int]], start: int, end: int) -> bytes:
-    """Remove joined-data bytes [start, end) from the raw event, line separators excepted."""
+    """Remove joined-data bytes [start, end) from the raw event, except line separators."""
     offset, pieces, position = 0, [], 0
     for low, high in spans:
         first = min(max(start - offset, 0), high - low)

@@ -1,9 +1,9 @@
-"""The step-time model of a continuous-batching engine, as fitted, simulated and published.
+"""The step-time model of a continuous-batching engine, as fitted, simulated, published.
 
-`step = a + b*sequences + c*context_tokens + d*prefill_tokens`; TTFT adds the constant `t0`.
-Where a prompt is long, its tokens attend to thousands before them: `q` is the time of one such
-pair, so a prompt that is read from its beginning adds `q * tokens**2 / 2` over all its steps.
-Source of the form: fits of published vLLM measurements (throughput, TTFT and TPOT medians).
+`step = a + b*sequences + c*context_tokens + d*prefill_tokens`; TTFT adds the constant `t0`. Tokens
+of a long prompt attend to thousands before them: `q` is the time of one such pair, so a prompt read
+from its beginning adds `q * tokens**2 / 2` over all its steps. Source of the form: fits of
+published vLLM measurements (throughput, TTFT and TPOT medians).
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,8 @@ class FittedStepModel:
     ) -> float:
         """Return the seconds of one engine step.
 
-        `attended_tokens`: pairs of a token that it reads and an earlier one (`attended_tokens()`).
+        `attended_tokens`: pairs of a token that the step reads and an earlier one
+        (`attended_tokens()`).
         """
         linear_s = (
             self.a_s + self.b_s * sequences + self.c_s * context_tokens + self.d_s * prefill_tokens
@@ -42,5 +43,5 @@ class FittedStepModel:
 
 
 def attended_tokens(before: float, tokens: float) -> float:
-    """Return pairs of a read token and an earlier one, of tokens behind so many that are cached."""
+    """Return the pairs of a read token and an earlier one, after `before` cached tokens."""
     return tokens * (before + 0.5 * tokens)

@@ -1,12 +1,11 @@
-"""Measures an answer in bytes of text, in two ways by which its tokens are judged.
+"""Text length of an answer in bytes, by two measures that bound its tokens.
 
-`least` is text that the model certainly wrote: words, thoughts, refusals, names and arguments of
-tools, a transcript of its voice. Fewer tokens than it needs cannot be meant, and an answer without
-usage is estimated from it. `most` is every text that the model may have written, also in members
-that are not known here; quoted pages, signatures and files are in it. More tokens than it has bytes
-cannot be meant. Encoded pictures are in neither; sound is in both as far as it surely has tokens.
-Walks keep a stack of their own: an answer's
-nesting is the target's to choose.
+`least` is certain model output: text, reasoning, refusals, names and arguments of tools, a
+transcript of its voice. A lower token count is implausible, and an answer without usage is
+estimated from it. `most` is all text that may be model output, also in unknown members, including
+quoted pages, signatures and files. A token count above its bytes is implausible. Encoded images are
+in neither; audio is in both by its certain minimum of tokens. Walks use an explicit stack, as the
+target chooses an answer's nesting.
 """
 
 import re
@@ -20,13 +19,13 @@ from backends.json_mending import mend_json
 _NOT_SAID = frozenset(
     ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
 )
-# Members that quote what the model read, or seal what it thought: no words of its own.
+# Members with quotes of input, or with encrypted reasoning: not model output.
 _QUOTED = frozenset((
     "annotations", "citation", "citations", "context", "data", "documents", "encrypted_content",
     "executed_tools", "groundingMetadata", "grounding_metadata", "image_url", "images", "logprobs",
     "search_results", "signature", "sources", "thoughtSignature", "thought_signature",
 ))  # fmt: skip
-# Members that name something: no model's words either, as far as all of them together are short.
+# Members with names: not model output, as long as all of them together are short.
 _LABELS = frozenset((
     "created", "event", "finish_reason", "format", "id", "model", "native_finish_reason", "object",
     "name", "obfuscation", "provider", "role", "service_tier", "system_fingerprint", "type",
@@ -39,28 +38,28 @@ SOUND_BYTES = 128
 ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
 _decode = msgspec.json.Decoder().decode
 
-# Of a message or a delta. Thoughts are one text under several names.
+# Members of a message or a delta. Reasoning is one text under several names.
 _WORDS = frozenset(("content", "text", "refusal", "audio_transcript", "transcript"))
 _THOUGHTS = frozenset((
     "reasoning", "reasoning_content", "reasoning_details", "reasoning_summary", "reasoning_text",
     "thinking", "thinking_blocks", "thought", "thoughts",
 ))  # fmt: skip
 _CALLS = frozenset(("tool_calls", "function_call"))
-# Of a part of a content, of a part of thoughts, and of a voice.
+# Members of a content part, of a reasoning part, and of a voice.
 _PART_WORDS = frozenset(("text", "content", "thinking", "summary", "refusal", "transcript"))
 _CALLED = frozenset(("function", "custom"))
 _ARGUMENTS = frozenset(("arguments", "input"))
 
 
 class SaidBytes(NamedTuple):
-    """UTF-8 bytes of what was said for certain, and of all that may have been said."""
+    """UTF-8 bytes of certain model output, and of all possible model output."""
 
     least: int
     most: int
 
 
 def content_bytes(value: Any) -> int:
-    """UTF-8 bytes of all that may be said in a decoded value, but in `_NOT_SAID`."""
+    """Return UTF-8 bytes of all possible output in a decoded value, without `_NOT_SAID`."""
     total, left = 0, [value]
     while left:
         item = left.pop()
@@ -74,7 +73,7 @@ def content_bytes(value: Any) -> int:
 
 
 def certain_bytes(message: Mapping[str, Any]) -> int:
-    """Return UTF-8 bytes of what a decoded message or delta says for certain."""
+    """Return UTF-8 bytes of certain output in a decoded message or delta."""
     said = thought = 0
     for name, value in message.items():
         if name in _WORDS:
@@ -89,7 +88,7 @@ def certain_bytes(message: Mapping[str, Any]) -> int:
 
 
 def part_bytes(value: Any) -> int:
-    """UTF-8 bytes of a text, or of texts in a list of parts: not of what is quoted among them."""
+    """Return UTF-8 bytes of a text, or of texts in a list of parts, without quoted parts."""
     total, left = 0, [value]
     while left:
         item = left.pop()
@@ -103,21 +102,21 @@ def part_bytes(value: Any) -> int:
 
 
 def voice_bytes(voice: Any) -> int:
-    """Return UTF-8 bytes of a voice's transcript, and what its sound counts as."""
+    """Return UTF-8 bytes of a voice's transcript, plus those that its audio counts as."""
     data = voice.get("data") if isinstance(voice, dict) else None
     sound = len(data) * 3 // 4 if isinstance(data, str) else 0
     return part_bytes(voice) + sound // SOUND_BYTES
 
 
 def _is_text(kind: Any) -> bool:
-    """Return whether a part of such a type has the model's own words; parts without one do."""
+    """Return whether a part of this type is model output; parts without type are."""
     if not isinstance(kind, str):
         return kind is None
     return kind.endswith("text") or kind in _PART_WORDS or kind.startswith("reasoning")
 
 
 def call_bytes(calls: Any) -> int:
-    """UTF-8 bytes of the names and arguments of calls of tools; results may stand beside them."""
+    """Return UTF-8 bytes of the names and arguments of tool calls, without results."""
     total, left = 0, [calls]
     while left:
         item = left.pop()
@@ -135,16 +134,16 @@ def call_bytes(calls: Any) -> int:
 
 
 def text_bytes(text: str) -> int:
-    """Without what stands in it as `data:` addresses: some write pictures so, as Markdown."""
+    """Return UTF-8 bytes of a text without `data:` addresses, such as Markdown images."""
     if len(text) > ENCODED_FROM and ";base64," in text:
         text = _ENCODED.sub(r"\1", text)
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 def said_of_encoded(raw: bytes, measure: Any) -> SaidBytes:
-    """Return both measures of encoded JSON, the lower one by `measure`, a function of this module.
+    """Return both measures of encoded JSON; `measure` of this module gives the lower one.
 
-    What cannot be read may be said from end to end.
+    All bytes of invalid JSON are possible output.
     """
     try:
         value = _decode(raw)
@@ -155,9 +154,9 @@ def said_of_encoded(raw: bytes, measure: Any) -> SaidBytes:
 
 
 def answer_said_bytes(body: bytes) -> SaidBytes:
-    """Measure the choices of a whole answer; without any, all that stands in it may be said.
+    """Return both measures of the choices of a whole answer; without choices, of all of it.
 
-    What cannot be read is said from end to end.
+    All bytes of invalid JSON are certain output.
     """
     answer = decode_answer(body)
     if not isinstance(answer, dict):
@@ -170,13 +169,13 @@ def answer_said_bytes(body: bytes) -> SaidBytes:
 
 
 def unnamed_bytes(answer: Mapping[str, Any]) -> int:
-    """Return UTF-8 bytes of what may be the model's own words in an answer of another form."""
+    """Return UTF-8 bytes of possible output in an answer of another format."""
     named = {name: value for name, value in answer.items() if name not in ("data", "usage")}
     return words_bytes([named, answer.get("data")])
 
 
 def words_bytes(values: list[Any]) -> int:
-    """UTF-8 bytes of what may be the model's own words in decoded values, labels beyond a few."""
+    """Return UTF-8 bytes of possible output in decoded values, with labels beyond a few."""
     total = labels = 0
     left = [*values]
     while left:
@@ -195,12 +194,12 @@ def words_bytes(values: list[Any]) -> int:
 
 
 def answer_content_bytes(body: bytes) -> int:
-    """Return the bytes that the choices of a whole answer say for certain."""
+    """Return the bytes of certain output in the choices of a whole answer."""
     return answer_said_bytes(body).least
 
 
 def choice_bytes(choice: Any) -> int:
-    """Return UTF-8 bytes of what a decoded choice says for certain, whole or in a chunk."""
+    """Return UTF-8 bytes of certain output in a decoded choice, whole or of a chunk."""
     if not isinstance(choice, dict):
         return 0
     said = part_bytes(choice.get("text"))
@@ -212,7 +211,7 @@ def choice_bytes(choice: Any) -> int:
 
 
 def decode_answer(body: bytes) -> Any:
-    """The JSON of a whole answer, `None` for what is none; halves of characters are no fault."""
+    """Return the JSON of a whole answer after repairs, `None` if it is not JSON."""
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,9 +1,9 @@
-"""Finds usage in an answer that cannot be relayed as what it should be.
+"""Usage in an answer that cannot be relayed, because its format is not the expected one.
 
-A target that ignores `stream` answers in one piece, another one streams where nobody asked for it;
-some write UTF-16, a mark of their byte order, a second document, a document a line, or events
-without the empty line between them. They bill such answers, also where nothing tells how much.
-Events of Messages tell usage in parts, so they are read as chat's.
+A target may ignore `stream`, or stream unasked; some send UTF-16, a byte-order mark, a second
+document, a document per line, or events without the empty line between them. Targets bill such
+answers, even if they report no usage. Events of Messages report usage in parts, so they are read as
+chat.
 """
 
 import json
@@ -22,7 +22,7 @@ _MESSAGES: Final = b'"message_start"'
 
 
 def usage_of_unreadable(body: bytes) -> dict[str, Any] | None:
-    """Return the usage that the bytes tell; of a stream the last one. None without any."""
+    """Return the usage in the bytes, the last one of a stream, `None` without any."""
     if len(body) > LIMIT_BYTES:
         return None
     if body.lstrip()[:6] in (b"data: ", b"data:{", b"event:"):
@@ -36,9 +36,9 @@ def usage_of_unreadable(body: bytes) -> dict[str, Any] | None:
 
 
 def with_usage_of(error: BackendError, body: bytes) -> BackendError:
-    """Return the error with the usage that the unreadable bytes tell, and that they are an answer.
+    """Return the error with the usage in the unreadable bytes, marked as an answer.
 
-    A page of a server on the way (HTML) is none.
+    An HTML page of a proxy is not an answer.
     """
     error.usage = usage_of_unreadable(body)
     error.hides_output = error.hides_output or body.lstrip()[:1] not in (b"", b"<")
@@ -58,7 +58,7 @@ def _usage_of_events(body: bytes) -> dict[str, Any] | None:
 
 
 def _as_chat(body: bytes) -> bytes:
-    """Return the events of chat that those of Messages mean; any others as they are."""
+    """Return Messages events as chat events, and others unchanged."""
     if _MESSAGES not in body:
         return body
     told = b"".join(line + b"\n\n" for line in body.splitlines() if line.startswith(b"data:"))
@@ -71,7 +71,7 @@ def _told_by(event: bytes) -> dict[str, Any] | None:
 
 
 def _last_usage(told: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Return the last usage with the last tier, which words may name and the count after not."""
+    """Return the last usage with the last tier, which an earlier chunk may have named."""
     found: dict[str, Any] | None = None
     tier: Any = None
     for value in told:

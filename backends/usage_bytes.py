@@ -1,8 +1,8 @@
-"""Usage as it stands in an answer, encoded until someone asks for it.
+"""Usage in an answer, kept encoded until it is needed.
 
-`decode_usage` never fails: what stands there and is no object becomes `UNREADABLE_USAGE`, so that
-its row can tell. JSON may repeat a name, of which decoders keep the last; what it told before is
-kept beside that (`BESIDE`).
+`decode_usage` never fails: a value that is not an object becomes `UNREADABLE_USAGE`, so that the
+attempt's row shows it. JSON may repeat a name, of which decoders keep the last; earlier values are
+kept under `BESIDE`.
 """
 
 import json
@@ -10,24 +10,24 @@ from typing import Any, Final
 
 import msgspec
 
-# Of usage: what the same answer tells elsewhere, where that is not the same.
+# Member of usage with differing usage at other places of the answer.
 BESIDE: Final = "told_beside"
 
-# Stands for usage that is there and is nothing that can be read: it says no count.
+# Represents usage that exists but cannot be read: it has no count.
 UNREADABLE_USAGE = {"unreadable": True}
-# A place without usage, as servers write it.
+# Values of a missing usage, as servers write them.
 _NONE = frozenset((b"null", b"[]", b"{}", b'""', b"false", b"0"))
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def usage_bytes(raw: msgspec.Raw) -> bytes | None:
-    """The encoded usage; `None` without any. What is no object is kept for its row to tell."""
+    """Return the encoded usage, `None` without any; a value that is not an object is kept."""
     value = bytes(raw)
     return None if value in _NONE else value
 
 
 def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
-    """Return the usage object, `None` without one; `UNREADABLE_USAGE` for what is no object."""
+    """Return the usage object, `None` without one; `UNREADABLE_USAGE` for another value."""
     if raw is None:
         return None
     usage = decode_told(raw)
@@ -43,7 +43,7 @@ def decode_object(raw: bytes) -> dict[str, Any] | None:
 
 
 def decode_told(raw: bytes) -> dict[str, Any] | None:
-    """Return a JSON object with what its repeated names told before; `None` for anything else."""
+    """Return a JSON object with earlier values of repeated names; `None` for anything else."""
     value = decode_object(raw)
     if value is None or _quotes(raw) <= _quotes(msgspec.json.encode(value)):
         return value
@@ -58,7 +58,7 @@ def _quotes(raw: bytes) -> int:
 
 
 def _with_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the last value of each name; beside them the first, and of numbers the largest."""
+    """Return the last value of each name, with earlier ones added: the first, and maxima."""
     last = dict(pairs)
     if len(last) == len(pairs):
         return last
@@ -83,7 +83,7 @@ _decode_counts = msgspec.json.Decoder(_Counts).decode
 
 
 def read_counts(raw: bytes) -> tuple[int, int] | None:
-    """(prompt, output) tokens of a usage object that says both in whole numbers."""
+    """Return (prompt, output) tokens if usage has both as whole numbers, else `None`."""
     try:
         counts = _decode_counts(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -92,7 +92,7 @@ def read_counts(raw: bytes) -> tuple[int, int] | None:
 
 
 def sum_running(running: dict[int, bytes], n: int) -> dict[str, Any]:
-    """Outputs add up over choices; inputs over prompts, whose choices are numbered in blocks."""
+    """Return usage over choices: outputs add up, and prompts by blocks of `n` choices."""
     prompts: dict[int, int] = {}
     output = 0
     for index, raw in running.items():

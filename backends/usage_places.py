@@ -1,10 +1,10 @@
-"""Finds usage in an answer or a chunk, wherever its provider puts it, and in how many places.
+"""Search for usage in an answer or a chunk, at all places that providers use.
 
-`usage` of the whole stands first, then that of its choices, then any object of counts that stands
-elsewhere: `usageMetadata`, llama.cpp's `timings`, Bedrock's metrics, a message's own `usage`. What
-several places tell is not always the same: one may lack thoughts, or be of one choice.
-Which count a member is, the ledger decides; here its name tells only whether it counts at all, and
-whether it counts output. A request's `metadata` may be sent back, so nothing is read there.
+`usage` of the whole comes first, then that of its choices, then any other object of counts:
+`usageMetadata`, llama.cpp's `timings`, Bedrock's metrics, a message's own `usage`. Several places
+may differ: one may lack reasoning, or cover one choice. The ledger decides the meaning of a count;
+here only names tell whether a member counts at all, and whether it counts output. A request's
+`metadata` may be echoed, so it is not read.
 """
 
 import re
@@ -20,7 +20,7 @@ _BILLED = "billed_units"
 TIER = "service_tier"
 _DEEPEST = 4
 _LONG = 4096  # bytes of a body
-# Members that providers have counts in.
+# Members in which providers report counts.
 _HOLDERS = re.compile(r"usage|metrics|timings|stats|billed|x_groq|^meta$|^tokens$", re.IGNORECASE)
 _COUNT = re.compile(
     r"^(?:prompt|input|output|completion|candidates|thoughts|generated|predicted|total|reasoning)"
@@ -34,7 +34,7 @@ _OUTPUT = re.compile(
 )
 _TOTAL = re.compile(r"total|reasoning", re.IGNORECASE)
 _ENDS = (b'okens"', b'ount"', b'_n"')  # of the names of counts
-# Members with such names tell times, money and rates.
+# Members with such names are times, money and rates.
 _NO_COUNT = re.compile(
     r"time|duration|latency|cost|price|usd|ticks|_ms$|_us$|_s$|per_?sec|per_?token|rate$",
     re.IGNORECASE,
@@ -42,9 +42,9 @@ _NO_COUNT = re.compile(
 
 
 def usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the usage of a decoded answer or chunk; `None` without any.
+    """Return the usage of a decoded answer or chunk, `None` without any.
 
-    What it tells elsewhere and otherwise stands under `BESIDE`.
+    Differing usage at other places is under `BESIDE`.
     """
     own = _usage_of(value)
     inside = _usage_of_choices(value.get("choices"))
@@ -58,25 +58,25 @@ def usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def billed_usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the usage of what is relayed to nobody, with the service tier that stands beside it.
+    """Return the usage of an answer that is not relayed, with the service tier.
 
-    A relay reads the tier for itself; of an error, or of what cannot be read, usage is all that
-    the books get, and another tier has other prices.
+    A relay reads the tier itself; of an error or an unreadable answer the ledger gets only usage,
+    and another tier has other prices.
     """
     return with_tier(usage_in(value), value.get(TIER))
 
 
 def with_tier(usage: dict[str, Any] | None, tier: Any) -> dict[str, Any] | None:
-    """Return usage with the tier, unless it has one of its own."""
+    """Return usage with the tier, unless it has its own."""
     if usage is None or not isinstance(tier, str) or usage.get(TIER) is not None:
         return usage
     return {**usage, TIER: tier}
 
 
 def may_tell_more(body: bytes, raw: bytes) -> bool:
-    """Return whether an answer or a chunk may count elsewhere what its usage, `raw`, counts.
+    """Return whether an answer or chunk may have counts outside its usage, `raw`.
 
-    Embeddings are looked through around their numbers.
+    Numbers of embeddings are not searched.
     """
     if len(body) > _LONG and b"]" not in raw:
         body = body[: body.find(b"[")] + body[body.rfind(b"]") :]
@@ -89,7 +89,7 @@ def _usage_of(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _usage_of_choices(choices: Any) -> list[dict[str, Any]]:
-    """Return the usage that choices report, added up, and further figures of single choices."""
+    """Return the summed usage of choices, and further usage of single choices."""
     told, more = [], []
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
@@ -103,7 +103,7 @@ def _usage_of_choices(choices: Any) -> list[dict[str, Any]]:
 
 
 def _others_in(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Objects of counts that stand where providers have them, but for `usage` itself."""
+    """Return objects of counts at providers' known places, without `usage` itself."""
     return list(_objects_in({name: item for name, item in value.items() if name != "usage"}))
 
 
@@ -118,7 +118,7 @@ def _objects_in(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             if counts:  # beside words, as Ollama's, or an object of their own
                 yield item if is_held else counts
             if depth < _DEEPEST and not (counts and is_held):
-                # Cohere's `tokens` have its own template in them; what it bills says what counts.
+                # Cohere's `tokens` include its template; its billed units are the usage.
                 names = [_BILLED] if isinstance(item.get(_BILLED), dict) else item
                 left += [
                     (item[name], depth + 1, name not in _WORDS) for name in names if _may_hold(name)
@@ -126,7 +126,7 @@ def _objects_in(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _tells_counts(usage: Mapping[str, Any]) -> bool:
-    """Return whether it counts what was read or made, and not a total of something alone."""
+    """Return whether usage counts input or output, and not only a total."""
     return any(
         _is_count(name, count) and _TOTAL.match(name) is None for name, count in usage.items()
     )
@@ -141,7 +141,7 @@ def _may_hold(name: str) -> bool:
 
 
 def sum_choices(told: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add up usage that each choice tells of itself: outputs add up, their prompt is one."""
+    """Return the sum of choices' usage: outputs add up, their prompt counts once."""
     whole = told[0]
     for usage in told[1:]:
         whole = _merged(whole, usage, output=False)
@@ -153,7 +153,7 @@ def sum_choices(told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _repeated_prompts(told: list[dict[str, Any]], whole: Mapping[str, Any]) -> int:
-    """Return tokens of prompts that the choices' totals have more often than once."""
+    """Return the prompt tokens that the choices' totals count more than once."""
     for name in whole:
         is_prompt = _COUNT.search(name) and name.lower().startswith(("prompt", "input"))
         if is_prompt and (prompts := _counts_of(told, name)) is not None:
@@ -162,7 +162,7 @@ def _repeated_prompts(told: list[dict[str, Any]], whole: Mapping[str, Any]) -> i
 
 
 def _counts_of(told: list[dict[str, Any]], name: str) -> list[int] | None:
-    """Return the counts of one name, where each choice tells one."""
+    """Return the counts of one name, `None` unless each choice has one."""
     counts = [usage.get(name) for usage in told]
     whole = [count for count in counts if type(count) is int]
     return whole if len(whole) == len(counts) else None
@@ -181,7 +181,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any], *, output: bool) -
 
 
 def counts_output(usage: Mapping[str, Any]) -> bool:
-    """Return whether usage counts anything that was made, or a total above its prompt."""
+    """Return whether usage counts any output, or a total above its prompt."""
     if any(_output_counts(usage, output=False, depth=0)):
         return True
     totals = _most(usage, ("total",))

@@ -1,14 +1,12 @@
-"""Metrics page of vLLM, read into a sample.
+"""Parser of vLLM's metrics page into a sample.
 
 The page is 80 KB and read up to four times a second per engine, so only lines that start with a
-wanted name are parsed. Data-parallel ranks appear as `engine` labels: counts add up, KV usage is
-weighted by each rank's blocks. vLLM reserves one block per rank; it holds no request's tokens.
-
-A page without the KV usage gauge (`kv_cache_usage_perc`, in old releases `gpu_cache_usage_perc`)
-is a failed probe: read as zero it would say "empty" of an engine nobody can see into. So is one
-with a figure that is none (NaN, infinite) or below nothing. A time in the queue below nothing is
-merely unknown: a request that fails before its first step (its KV could not be loaded) counts in
-vLLM (0.32) as started at time zero, and its engine is none the worse for it.
+required name are parsed. Data-parallel ranks are `engine` labels: counts add up, KV usage is
+weighted by each rank's blocks. vLLM reserves one block per rank; it holds no request's tokens. A
+page without the KV usage gauge (`kv_cache_usage_perc`, in old releases `gpu_cache_usage_perc`) is a
+failed probe, since 0 would mean an empty engine. So is a page with an invalid (NaN, infinite) or
+negative number. A negative queue time is only unknown: vLLM (0.32) counts a request that fails
+before its first step (its KV could not be loaded) as started at time zero.
 """
 
 import math
@@ -25,7 +23,7 @@ MARK: Final = re.compile(f"{KV_USAGE}|{KV_USAGE_OLD}")
 
 
 def read_vllm(page: str) -> EngineSample:
-    """Read the page. Raises `ProbeFailed` where what routing depends on is missing."""
+    """Return the sample of the page. Raises `ProbeFailed` if required metrics are missing."""
     sums, by_engine, cache = _collect(page)
     usage = by_engine.get(KV_USAGE) or by_engine.get(KV_USAGE_OLD)
     if not usage:
@@ -59,7 +57,7 @@ _WANTED = (
     "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total", "process_start_time_seconds",
 )  # fmt: skip
 _NAMES = frozenset(_WANTED)
-# A name must be followed by its labels or its value.
+# A name must be followed by labels or a value.
 _LINE = re.compile(r"([\w:]+)(?:\{(.*)\})?[ \t]+(\S+)")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _ENGINE = re.compile(r'(?:^|,)engine="([^"]*)"')
@@ -68,7 +66,7 @@ _ENGINE = re.compile(r'(?:^|,)engine="([^"]*)"')
 def _collect(
     page: str,
 ) -> tuple[dict[str, float], dict[str, dict[str, float]], dict[str, dict[str, str]]]:
-    """Sums by name, KV usage by engine, and cache configuration by engine."""
+    """Return sums by name, KV usage by engine, and cache configuration by engine."""
     sums: defaultdict[str, float] = defaultdict(float)
     usage: dict[str, dict[str, float]] = {}
     cache: dict[str, dict[str, str]] = {}
@@ -86,7 +84,7 @@ def _collect(
 
 
 def _wanted_lines(page: str) -> Iterator[tuple[str, str, str]]:
-    """Yield name, labels and value. A look-up of each name is twice as fast as one long pattern."""
+    """Yield name, labels and value; a lookup by name is twice as fast as one long pattern."""
     for line in page.split("\n"):
         end = line.find("{")
         name = line[:end] if end >= 0 else line.partition(" ")[0].partition("\t")[0]
@@ -107,7 +105,7 @@ def _engine(labels: str) -> str:
 
 
 def _blocks(cache: dict[str, dict[str, str]]) -> tuple[dict[str, int], int | None]:
-    """Usable blocks per engine and tokens per block; nothing where a page does not say."""
+    """Return usable blocks per engine and tokens per block, as far as the page has them."""
     blocks: dict[str, int] = {}
     block_tokens: int | None = None
     for engine, labels in cache.items():
@@ -122,6 +120,6 @@ def _weighted_usage(usage: dict[str, float], blocks: dict[str, int]) -> float:
     weights = {engine: float(blocks.get(engine, 0)) for engine in usage}
     total = sum(weights.values())
     if total == 0.0:
-        # The emptiest view would be the dangerous one where the sizes are unknown.
+        # With unknown sizes, assuming the emptiest rank would be dangerous.
         return max(usage.values())
     return sum(value * weights[engine] for engine, value in usage.items()) / total

@@ -1,10 +1,10 @@
-"""Double entry: the chart of accounts, and postings that always balance.
+"""Double-entry bookkeeping: the chart of accounts, and postings that always balance.
 
-Positive is debit, negative is credit. An API attempt: the team's expense against what is owed to
-the provider. An own attempt: the team's provisional share against the GPU pool's bill. Every
-hour the close turns provisional shares into final ones and adds what nobody used (idle) and what
-could not be used (unavailable), so that teams + idle + unavailable are the bill, to the unit.
-Corrections are further postings; nothing is edited.
+A positive amount is a debit, a negative one a credit. An API attempt debits the team's expense and
+credits the payable of the provider. An attempt on an own engine debits the team's provisional share
+and credits the payable of the GPU pool. Every hour, the close turns provisional shares into final
+ones and adds idle and unavailable time, so that teams + idle + unavailable equal the bill exactly.
+Corrections are further postings; no posting is edited.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,11 +46,11 @@ SUSPENSE = ":suspense"  # how ids end of entries that wait for evidence
 
 
 class AccountsError(ValueError):
-    """Postings that do not balance, or figures that cannot be closed: a bug in the caller."""
+    """Postings that do not balance, or amounts that cannot be closed: a bug in the caller."""
 
 
 class Posting(msgspec.Struct, frozen=True):
-    """One line of an entry: positive is debit, negative is credit."""
+    """One line of a journal entry: a positive amount is a debit, a negative one a credit."""
 
     account: str
     amount_pusd: int
@@ -58,7 +58,7 @@ class Posting(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class HourClose:
-    """One pool's hour: the bill, who bears it, and the postings that say so."""
+    """The close of one pool's hour: the bill, who bears it, and the postings of that split."""
 
     bill_pusd: int
     used_pusd: Mapping[str, int]  # by team, final
@@ -68,12 +68,12 @@ class HourClose:
 
 
 def provider_payable(provider: str) -> str:
-    """Return the account of what is owed to an API provider; it grows by credits."""
+    """Return the payable account of an API provider. It grows by credits."""
     return f"payable:provider:{provider}"
 
 
 def gpu_payable(pool: str) -> str:
-    """Return the account of what is owed for a pool's GPUs by contract; it grows by credits."""
+    """Return the payable account of a pool's GPU contract. It grows by credits."""
     return f"payable:gpu:{pool}"
 
 
@@ -87,27 +87,30 @@ def disputed_expense(team_id: str) -> str:
 
 
 def idle_expense(pool: str) -> str:
-    """Paid, ready, and used by nobody."""
+    """Return the account of engine time that was paid for and ready, but not used."""
     return f"expense:idle:{pool}"
 
 
 def unavailable_expense(pool: str) -> str:
-    """Paid while loading, crashed or drained."""
+    """Return the account of paid engine time while loading, crashed or drained."""
     return f"expense:unavailable:{pool}"
 
 
 def suspense(provider: str) -> str:
-    """Perhaps billed, outcome unknown: waits for evidence."""
+    """Return the account of attempts that may be billed, held until their outcome is known."""
     return f"suspense:{provider}"
 
 
 def adjustments(provider: str) -> str:
-    """Differences between the books and an invoice."""
+    """Return the account of differences between the ledger and a provider's invoice."""
     return f"adjustments:{provider}"
 
 
 def balanced(lines: Iterable[tuple[str, int]]) -> tuple[Posting, ...]:
-    """Postings of one entry: lines per account added up, zeros left out, sum checked to be 0."""
+    """Return the postings of one entry: lines added up by account, zeros left out.
+
+    Raises `AccountsError` when the amounts do not add up to 0.
+    """
     sums: dict[str, int] = {}
     for account, amount in lines:
         sums[account] = sums.get(account, 0) + amount
@@ -119,9 +122,11 @@ def balanced(lines: Iterable[tuple[str, int]]) -> tuple[Posting, ...]:
 def postings_for_attempt(
     opened: AttemptOpened, settled: AttemptSettled, *, suspended: bool = False
 ) -> tuple[Posting, ...]:
-    """A settled attempt. `suspended`: its bound was booked to suspense before and leaves it.
+    """Return the postings of a settled attempt, none for an unpriced one.
 
-    Nothing is posted for an unpriced attempt: it is flagged on its row, and never zero.
+    `suspended`: the upper bound was posted to suspense before, and is reversed. The cost of an
+    unpriced attempt is unknown, which its row flags; it is never booked as zero. Raises
+    `AccountsError` for a negative cost.
     """
     cost = settled.cost_pusd
     if cost is None:
@@ -140,35 +145,42 @@ def postings_for_attempt(
 
 
 def surplus_pusd(settled: AttemptSettled) -> int:
-    """Return what the target claims beyond what is booked."""
+    """Return how much the target claims beyond the booked cost, in pico-USD."""
     if settled.claimed_pusd is None or settled.cost_pusd is None:
         return 0
     return max(0, settled.claimed_pusd - settled.cost_pusd)
 
 
 def counted_claim_pusd(settled: AttemptSettled) -> int:
-    """Return how much of the surplus budgets count until it is reconciled."""
+    """Return the part of the surplus that budgets count until it is reconciled, in pico-USD."""
     return max(0, min(surplus_pusd(settled), settled.plausible_pusd or 0))
 
 
 def postings_for_suspense(opened: AttemptOpened) -> tuple[Posting, ...]:
-    """The hold's full amount, kept until evidence comes. Own engines owe by contract: nothing."""
+    """Return the postings that keep the full hold in suspense until evidence arrives.
+
+    There are none for own engines, which are owed for by contract.
+    """
     return balanced(_suspense_lines(opened))
 
 
 def postings_for_invoice(
     account: str, owed_to: str, *, booked_pusd: int, invoiced_pusd: int
 ) -> tuple[Posting, ...]:
-    """Bring the books to an invoice: the difference is a line of its own, on nobody's expense.
+    """Return the postings that bring the ledger to an invoiced amount.
 
-    `account` is the `adjustments` that take it, `owed_to` the payable that was invoiced.
+    The difference is a separate line, which no team bears. `account` is the `adjustments` account
+    that takes the difference, `owed_to` the payable account that was invoiced.
     """
     difference = invoiced_pusd - booked_pusd
     return balanced([(account, difference), (owed_to, -difference)])
 
 
 def provisional_charge_pusd(engine_us: int, usd_per_hour_pusd: int, gpus: int) -> int:
-    """An own attempt's charge at settle: its engine time at the contract rate, half-even."""
+    """Return the charge of an own attempt at settle: engine time at the contract rate.
+
+    The result is in pico-USD, rounded half-even.
+    """
     if min(engine_us, usd_per_hour_pusd, gpus) < 0:
         raise AccountsError("engine time, rate and GPUs are never negative")
     return divide_half_even(engine_us * usd_per_hour_pusd * gpus, US_PER_HOUR)
@@ -183,11 +195,12 @@ def close_hour(
     provisional_pusd: Mapping[str, int],
     hour_us: int,
 ) -> HourClose:
-    """Split one hour's bill by engine time: teams, idle and unavailable add up to it exactly.
+    """Split one hour's bill by engine time into shares of teams, idle and unavailable time.
 
-    `hour_us` is the engine time that was paid for (replicas x the hour). Idle is what is left of
-    it and never negative: when more work was measured than time was paid for, the shares shrink.
-    `provisional_pusd` is what the teams were charged at settle for this hour.
+    The shares add up to the bill exactly. `hour_us` is the engine time that was paid for (replicas
+    x the hour). Idle time is the remainder and never negative: when more work was measured than
+    time was paid for, all shares shrink. `provisional_pusd` is what each team was charged at settle
+    for this hour.
     """
     if min([bill_pusd, unavailable_us, hour_us, *busy_us.values()]) < 0:
         raise AccountsError("bills and times are never negative")
@@ -195,7 +208,7 @@ def close_hour(
     idle_us = max(0, hour_us - unavailable_us - sum(busy_us.values()))
     weights = [*(busy_us[team] for team in teams), idle_us, unavailable_us]
     if not any(weights):
-        weights[-2] = 1  # a bill for no time at all is nobody's use
+        weights[-2] = 1  # no team bears a bill for zero time
     *shares, idle, unavailable = split_largest_remainder(bill_pusd, weights)
     used = dict(zip(teams, shares, strict=True))
     charged = {team: pusd for team, pusd in provisional_pusd.items() if pusd}
@@ -218,8 +231,8 @@ def correction_postings(
 ) -> tuple[Posting, ...]:
     """Return the postings of a settlement after the close, all of them differences.
 
-    `teams`: by how much more than its provisional charges each team bears; `provisional_pusd` was
-    posted against the pool's bill by the settle itself and leaves it again.
+    `teams` holds how much more each team bears than its provisional charges. `provisional_pusd` was
+    posted to the pool's payable account at settle and is reversed here.
     """
     lines = [(team_expense(team), pusd) for team, pusd in sorted(teams.items())]
     lines += [(idle_expense(pool), idle_pusd), (unavailable_expense(pool), unavailable_pusd)]

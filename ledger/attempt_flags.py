@@ -1,4 +1,4 @@
-"""Marks of attempts that a person should look at, each with what it means, in words."""
+"""Flags of attempts that a person should review, each with a description."""
 
 from typing import Final
 

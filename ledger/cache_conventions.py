@@ -1,9 +1,9 @@
-"""Decides whether usage counts cached tokens inside its prompt or beside it. Pure.
+"""Detection of whether usage counts cached tokens inside the prompt or outside it. No I/O.
 
-OpenAI counts them inside, Anthropic and Bedrock beside, and servers that translate one into the
-other keep names of both. Sums tell it: a total, or more cached tokens than the prompt has. Where
-they tell nothing, names do: `prompt_tokens` is OpenAI's, `input_tokens` with Anthropic's names of
-cached tokens is Anthropic's.
+OpenAI counts them inside, Anthropic and Bedrock outside. Servers that translate one format into the
+other keep the names of both. The sums decide first: a total, or more cached tokens than prompt
+tokens. Where sums are inconclusive, names decide: `prompt_tokens` means OpenAI's convention,
+`input_tokens` together with Anthropic's names of cached tokens means Anthropic's.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,13 +14,13 @@ from ledger.usage_members import UsageCount
 
 
 class Convention(StrEnum):
-    """The place where cached reads and cache writes are counted."""
+    """The place where cache reads and cache writes are counted."""
 
     CACHED_INSIDE = "cached_inside"  # OpenAI, vLLM: part of prompt_tokens
-    CACHED_OUTSIDE = "cached_outside"  # Anthropic: input_tokens is only what was not cached
+    CACHED_OUTSIDE = "cached_outside"  # Anthropic: input_tokens excludes cached tokens
 
 
-# Names of cached tokens that are beside a prompt's count where their inventors write them.
+# Names of cached tokens that the providers who introduced them count outside the prompt.
 _BESIDE: Final = frozenset((
     "cache_read_input_tokens", "cache_creation_input_tokens",
     "cacheReadInputTokens", "cacheReadInputTokenCount",
@@ -30,7 +30,7 @@ _OPENAI_PROMPT: Final = "prompt_tokens"
 
 
 class CacheConvention(NamedTuple):
-    """A convention; `is_told`: whether sums say so, and not names alone."""
+    """A detected convention. `is_told` is true if sums prove it, false if names suggest it."""
 
     convention: Convention
     is_told: bool
@@ -39,9 +39,9 @@ class CacheConvention(NamedTuple):
 def find_convention(
     counts: Mapping[UsageCount, int], names: Mapping[str, object], cached: int
 ) -> CacheConvention:
-    """Return how usage counts its `cached` tokens, those that were written among them.
+    """Return the convention by which usage counts its `cached` tokens (reads and writes).
 
-    `names`: the members of the usage.
+    `names` is the usage object, of which only the member names are read.
     """
     prompt = counts.get(UsageCount.PROMPT, 0) + counts.get(UsageCount.PROMPT_BESIDE, 0)
     inside = CacheConvention(Convention.CACHED_INSIDE, is_told=True)
@@ -63,9 +63,9 @@ def find_convention(
 
 
 def summed_prompt(counts: Mapping[UsageCount, int], prompt: int, beside: Collection[int]) -> int:
-    """Return the prompt as the total has it: with all that stands beside it, some, or none of it.
+    """Return the prompt size that fits the total: with all, one or none of `beside`.
 
-    `beside`: counts of cached tokens beside `prompt`.
+    `beside`: counts of cached tokens that stand outside `prompt`.
     """
     total = counts.get(UsageCount.TOTAL)
     if total is None:

@@ -1,4 +1,4 @@
-"""Tells whether the books may have changed since they were read, without reading them."""
+"""Cheap detection of whether the database may have changed since it was last read."""
 
 import asyncio
 import os
@@ -15,12 +15,12 @@ from sqlalchemy import Engine
 
 from ledger.file_watch import FileWatch
 
-WAIT_S = 0.05  # for a lock that nobody keeps; then the books are read
+WAIT_S = 0.05  # timeout of a short-held lock; after it the database is read
 SAME_TICK_NS = 100_000_000  # a file's time is coarse: two writes so close may have the same one
 
 
 class _FileState(NamedTuple):
-    """Size, inode and time of a file; zeros where there is none."""
+    """Size, inode and modification time of a file; zeros if there is no file."""
 
     bytes: int
     inode: int
@@ -28,24 +28,24 @@ class _FileState(NamedTuple):
 
 
 class CommitWatch:
-    """Watches one database.
+    """A detector of commits to one database.
 
-    SQLite counts for each connection what all others commit. PostgreSQL has nothing as cheap: what
-    its books say is always read.
+    SQLite counts, for each connection, the commits of all others. PostgreSQL has no check as cheap,
+    so its data always counts as changed.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._path = engine.url.database if engine.dialect.name == "sqlite" else None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[_FileState, ...] | None = None  # before the last look, if they tell
-        # A thread may still ask when its caller was cancelled: SQLite crashes where a connection
-        # is closed meanwhile.
+        # A thread may still run a query after its caller was cancelled: SQLite crashes if the
+        # connection is closed during a query.
         self._using = threading.RLock()
 
     def version(self) -> int | None:
-        """Return a number that is another one after any commit; None: not known.
+        """Return a number that changes with any commit, or `None` if it is not known.
 
-        What is read afterwards is of this version or newer.
+        Data that is read afterwards is of this version or newer.
         """
         if self._path is None:
             return None
@@ -60,9 +60,10 @@ class CommitWatch:
         return None
 
     def is_still(self) -> bool:
-        """Return whether surely nobody committed since `version` was asked.
+        """Return whether certainly no commit happened since the last call of `version`.
 
-        Two questions to the file system: no thread and no lock of the database is needed.
+        The check reads the state of two files and needs neither a thread nor a lock of the
+        database.
         """
         return (
             self._path is not None
@@ -79,7 +80,7 @@ class CommitWatch:
 
 
 def watch_commits(engine: Engine) -> FileWatch:
-    """Return what tells of writes to SQLite's files; of another database it tells nothing."""
+    """Return a watch on the folder of a SQLite database, else a watch without events."""
     path = engine.url.database if engine.dialect.name == "sqlite" else None
     return FileWatch() if path is None else FileWatch(Path(path).absolute().parent)
 
@@ -90,7 +91,7 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 async def work_after_commit(watch: CommitWatch, work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work, unless surely nobody committed since it was done last."""
+    """Do the work, unless certainly no commit happened since the last completed run."""
     if watch.is_still():
         return
     await asyncio.to_thread(watch.version)
@@ -104,14 +105,17 @@ async def work_after_commit(watch: CommitWatch, work: Callable[[], Awaitable[Non
 def _settled_files(
     path: str, now_ns: Callable[[], int] = time.time_ns
 ) -> tuple[_FileState, ...] | None:
-    """Return the states of the database's files; None: a write just now would not change them."""
+    """Return the states of the database's files, or `None` if a write might not change them."""
     states = _states_of(path)
     newest_ns = max(state.written_ns for state in states)
     return states if newest_ns < now_ns() - SAME_TICK_NS else None
 
 
 def _states_of(path: str) -> tuple[_FileState, ...]:
-    """Return the state of the database and its log: a commit writes the log, a last close both."""
+    """Return the states of the database and its log.
+
+    A commit writes the log; the last of the connections to close writes both.
+    """
     return _state_of(path), _state_of(f"{path}-wal")
 
 

@@ -1,8 +1,8 @@
-"""A table out of a CSV file as spreadsheets write it: lines with their numbers, cells by column.
+"""A reader of CSV files as spreadsheets write them: numbered lines, cells by column name.
 
-Excel puts a byte-order mark in front, some countries' settings put semicolons between cells, and
-whole empty lines and columns stay behind where cells were cleared: all of that is read. What could
-be misread is refused: another encoding, a cell without a column, a quote that never closes.
+Excel writes a byte-order mark first, some locales separate cells by semicolons, and cleared cells
+leave empty lines and columns: all of that is accepted. Input that could be misread is refused:
+another encoding, a cell without a column, an unclosed quote.
 """
 
 import csv
@@ -16,12 +16,12 @@ _MARKS_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class CsvTableError(ValueError):
-    """A file that is no table; the message names the file and the line."""
+    """A file that is not a table; the message names the file and the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class CsvLine:
-    """`number` counts the file's lines from 1; `cells` are stripped, by the name of the column."""
+    """One line of a table: its number in the file, from 1, and stripped cells by column name."""
 
     number: int
     cells: Mapping[str, str]
@@ -29,7 +29,7 @@ class CsvLine:
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """`header` is the number of the line that names the columns."""
+    """A parsed table. `header` is the number of the line that names the columns."""
 
     header: int
     columns: tuple[str, ...]
@@ -37,9 +37,10 @@ class CsvTable:
 
 
 def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
-    """Return the table; faults of its form go to `faults`, under the file's name if it has one.
+    """Return the parsed table, and append faults of single lines to `faults`.
 
-    Raises: `CsvTableError` for what is no table.
+    Faults are prefixed with `name` if it is not empty. Raises `CsvTableError` for a file that is
+    not a table.
     """
     prefix = f"{name}: " if name else ""
     text = _decode_table(data, prefix)
@@ -82,7 +83,7 @@ def _decode_table(data: bytes, prefix: str) -> str:
 
 
 def _records(text: str, prefix: str) -> list[tuple[int, list[str]]]:
-    """Every line that is not empty, with the number of its first physical line."""
+    """Return every line that is not empty, with the number of its first physical line."""
     skipped = 0
     separator = ""
     if text[:4].lower() == "sep=" and len(text.splitlines()[0]) == 5:  # Excel's own first line

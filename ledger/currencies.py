@@ -1,7 +1,7 @@
-"""Money shown in another currency: dollars times a rate that somebody entered, of a day, by name.
+"""Display of money in another currency, by a dated rate that a named person entered.
 
-The books are in dollars, always; a rate is for reading. One that is older than `FRESH_DAYS` is
-stale and says so wherever it is used.
+The ledger is always in dollars; a rate is used only for display. A rate older than `FRESH_DAYS` is
+stale and is marked as stale wherever it is used.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import msgspec
 
 from ledger.manual_entries import ManualEntry
 
-# ISO 4217's list of money that is in use, less the dollar that the books are in.
+# Active codes of ISO 4217, without the US dollar, in which the ledger is kept.
 _LISTED = (
     "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD "
     "CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS "
@@ -28,7 +28,7 @@ FRESH_DAYS = 7
 
 
 class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rate as entered: `per_usd` is a decimal, `day` ISO."""
+    """A rate as entered: `per_usd` is a decimal text, `day` an ISO date."""
 
     per_usd: str
     day: str
@@ -37,7 +37,7 @@ class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Currency:
-    """`per_usd`: how much of it one dollar was on `day`, says `source`; `by` entered it."""
+    """A currency with its rate: units for one dollar on `day`, by `source`, entered by `by`."""
 
     code: str
     per_usd: Fraction
@@ -53,7 +53,7 @@ class Currency:
 
 
 def unknown(code: str) -> str | None:
-    """Return the fault of a typed currency code, with the fix; None for a known one."""
+    """Return what is wrong with a typed currency code and the fix, or `None` for a valid code."""
     if code == "USD":
         return "the books are in USD: another currency is quoted in it"
     if code not in CODES:
@@ -62,9 +62,10 @@ def unknown(code: str) -> str | None:
 
 
 def current_quotes(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
-    """By code, the rate of the newest day, whenever it was entered; of one day, the last entered.
+    """Return the rate of the newest day for each currency code; of one day, the last entered.
 
-    `found`: entries of currencies, the newest first. What takes one back ends all before it.
+    `found`: entries of currencies, newest first. An entry that withdraws a rate ends all earlier
+    entries of its code.
     """
     newest: dict[str, tuple[str, ManualEntry]] = {}
     taken_back: set[str] = set()
@@ -81,7 +82,10 @@ def current_quotes(found: Sequence[ManualEntry], at_us: int) -> dict[str, Manual
 
 
 def currencies(found: Sequence[ManualEntry], at_us: int) -> list[Currency]:
-    """Those that stand, by their codes. `found`: entries of currencies, the newest first."""
+    """Return the currencies that have a rate at `at_us`, in the order of `current_quotes`.
+
+    `found`: entries of currencies, newest first.
+    """
     made = []
     for code, entry in current_quotes(found, at_us).items():
         said = msgspec.convert(entry.says, ExchangeRate)

@@ -1,10 +1,9 @@
-"""Engines for the ledger's two databases, opened so that a commit means durable.
+"""Engines for the ledger's two databases, opened so that a commit is durable.
 
-SQLite: write-ahead log, `synchronous=FULL`, foreign keys on, every transaction begins IMMEDIATE so
-that reading before writing is safe, but for `reading`, which neither takes nor awaits the write
-lock. PostgreSQL: as the server is configured, and `check_durable` refuses to bill on one that
-acknowledges commits before they are on disk.
-What only reads is read-only on both, enforced by the database and not by good manners.
+SQLite: write-ahead log, `synchronous=FULL`, foreign keys on. Every transaction begins IMMEDIATE, so
+that reading before writing is safe; `reading` is the exception and neither takes nor awaits the
+write lock. PostgreSQL: as the server is configured. `check_durable` refuses a server that
+acknowledges commits before they are on disk. Both databases enforce read-only access for readers.
 """
 
 import importlib
@@ -40,7 +39,7 @@ BUSY_TIMEOUT_MS = 10_000
 TURN_LIMIT_S = 1.0  # as long as some batches of a backlog
 CONNECT_TIMEOUT_S = 5
 CACHE_KIB = 65_536  # SQLite: a history's indexes stay in memory while it is written
-KEPT_CACHE_KIB = 4_096  # of a connection that stays open: what it ever held it holds for good
+KEPT_CACHE_KIB = 4_096  # page cache of a kept connection, which never shrinks
 KEPT_STATEMENTS = 24  # prepared by a connection: lists of ids make many of them, large ones
 SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond
 NAMED_AT_ONCE = 500  # values in the list of one statement
@@ -57,11 +56,11 @@ V = TypeVar("V")
 
 
 class DatabaseError(Exception):
-    """A database that the ledger must not be kept in, or cannot be reached."""
+    """A database that cannot be reached, or in which the ledger must not be kept."""
 
 
 class NotDurable(DatabaseError):
-    """The server may lose a commit that it acknowledged."""
+    """A server that may lose a commit that it acknowledged."""
 
 
 def sqlite_url(path: Path) -> str:
@@ -69,11 +68,12 @@ def sqlite_url(path: Path) -> str:
 
 
 def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Engine:
-    """For reading and writing. Connections are checked before use: a server may have restarted.
+    """Return an engine for reading and writing that checks connections before use.
 
-    `keep_open` keeps SQLite's connections between transactions, for a process that writes many:
-    opening costs as much as writing some requests, and the last one to close checkpoints the log.
-    The last one used is used next: what others write in between empties a connection's cache.
+    `keep_open` keeps SQLite's connections open between transactions, for a process that writes
+    often: opening costs as much as writing some requests, and the last connection to close
+    checkpoints the log. The most recently used connection is used next, because writes of others
+    empty a connection's cache.
     """
     target = _with_driver(url)
     if target.get_backend_name() == "sqlite":
@@ -104,29 +104,29 @@ def make_engine(url: str, *, pool_size: int = 5, keep_open: bool = False) -> Eng
 
 
 def reading(engine: Engine) -> Connection:
-    """A connection of a process that also writes, to read one state of the books with.
+    """Return a connection that reads one state of the ledger, for a process that also writes.
 
-    Whoever writes is not held up, and does not hold up.
+    The connection does not block writers, and writers do not block it.
     """
     connection = engine.connect()
     if engine.dialect.name == "sqlite":
         return connection.execution_options(**{_READING: True})
-    # Else each statement sees its own state, and what another host commits between two is torn.
+    # By default each statement sees its own state, and a commit between two makes results disagree.
     return connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def is_declared(engine: Engine) -> bool:
-    """Return whether a configuration was declared to the ledger: some host has started on it.
+    """Return whether a configuration was declared to the ledger; each host declares its own.
 
-    Written in SQL: commands that only need this do not pay for the import of the tables' classes.
-    Raises: `DBAPIError` where the ledger has no tables, as one of another version, or is away.
+    The query is plain SQL, so that commands that need only this do not import the table classes.
+    Raises `DBAPIError` if the ledger has no tables or the database is unavailable.
     """
     with engine.connect() as connection:
         return connection.execute(text("SELECT 1 FROM config_versions")).first() is not None
 
 
 def open_readonly(url: str) -> Engine:
-    """For the dashboard and reports: the database itself refuses every write."""
+    """Return an engine for the dashboard and reports; the database refuses every write."""
     target = _with_driver(url)
     if target.get_backend_name() != "sqlite":
         return create_engine(
@@ -155,9 +155,9 @@ def open_readonly(url: str) -> Engine:
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return what a column of JSON holds: as `json.loads`, in a tenth of its time.
+    """Return the decoded value of a JSON column, in a tenth of the time of `json.loads`.
 
-    What that reads beyond JSON (a lone surrogate, a number that is none) may stand in old rows.
+    Old rows may hold what only `json.loads` accepts: a lone surrogate, `NaN`. They fall back to it.
     """
     try:
         return msgspec.json.decode(text)
@@ -166,38 +166,38 @@ def read_json(text: str | bytes) -> Any:
 
 
 def read_rows(engine: Engine, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
-    """All rows of one query."""
+    """Return all rows of one query."""
     with reading(engine) as connection:
         return connection.execute(query).all()
 
 
 def read_row(engine: Engine, query: Select[*tuple[Any, ...]]) -> Row[*tuple[Any, ...]] | None:
-    """The one row of a query, if it has any."""
+    """Return the only row of a query, or `None` if there is none."""
     with reading(engine) as connection:
         return connection.execute(query).one_or_none()
 
 
 def read_value(engine: Engine, query: Select[T]) -> T | None:
-    """The one value of a query, if it has any."""
+    """Return the only value of a query, or `None` if there is none."""
     with reading(engine) as connection:
         return connection.execute(query).scalar_one_or_none()
 
 
 def in_groups(values: Sequence[V], size: int | None = None) -> Iterator[Sequence[V]]:
-    """Yield the values in groups of `size`, else of as many as a statement can well name."""
+    """Yield the values in groups of `size`, by default the most that one statement may name."""
     most = size or NAMED_AT_ONCE
     return (values[start : start + most] for start in range(0, len(values), most))
 
 
 def write_alone(engine: Engine, statement: UpdateBase) -> int:
-    """One statement in a transaction of its own: how many rows it updated or deleted."""
+    """Run one statement in its own transaction. Return how many rows it updated or deleted."""
     with engine.begin() as connection:
         return connection.execute(statement).rowcount
 
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
-    """A connection of `open_readonly` that sees one state of the books, however long it reads."""
+    """Yield a connection of `open_readonly` that sees one state of the ledger throughout."""
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN")  # the driver itself begins with writes only
@@ -207,9 +207,10 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def limit_time(connection: Connection, limit_s: float, ended: Callable[[], bool]) -> None:
-    """End what the connection's transaction runs from here on, as a database that is away does.
+    """Limit the run time of the connection's transaction from here on.
 
-    `ended` is asked while SQLite works, in the thread that does; PostgreSQL counts for itself.
+    SQLite calls `ended` during its work, in the same thread, and stops once it returns true.
+    PostgreSQL applies `limit_s` to each statement. Both raise what an unavailable database raises.
     """
     if connection.dialect.name == "sqlite":
         driver: Any = connection.connection.driver_connection
@@ -219,12 +220,12 @@ def limit_time(connection: Connection, limit_s: float, ended: Callable[[], bool]
 
 
 def database_us(connection: Connection) -> int:
-    """Return the database's clock in microseconds, which all hosts share."""
+    """Return the database's clock, which all hosts share, in microseconds."""
     return int(connection.execute(_CLOCK[connection.dialect.name]).scalar_one())
 
 
 def check_durable(engine: Engine) -> None:
-    """Raise `NotDurable` when a commit could be lost; an operator may choose not to ask."""
+    """Raise `NotDurable` if the server could lose a commit. Operators may disable the check."""
     if engine.dialect.name == "sqlite":
         with reading(engine) as connection:
             mode = connection.execute(text("PRAGMA journal_mode")).scalar_one()
@@ -243,20 +244,20 @@ def check_durable(engine: Engine) -> None:
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    """Bring the schema up to `revision`; concurrent callers wait for one another.
+    """Upgrade the schema to `revision`. Concurrent callers wait for one another.
 
-    One that a later version made is left as it is: while hosts are replaced one by one, those of
-    the version before work on it, and start on it again when they fall. Of a schema that says that
-    it is up to date nothing else is asked: Alembic costs more than most commands.
+    A schema of a later version is left as it is: during a rolling update, hosts of the earlier
+    version work on it and may restart on it. A schema that is up to date is not passed to Alembic,
+    whose import takes longer than most commands.
     """
     if revision != "head" or not _is_up_to_date(url):
-        # Only a process that migrates pays for the import, a ninth of what a worker takes to start.
+        # Imported only to migrate: the import takes a ninth of a worker's start.
         command: Any = importlib.import_module("alembic.command")
         command.upgrade(_alembic(url), revision)
 
 
 def schema_of(url: str) -> str | None:
-    """The revision that the schema is of; None: there is no ledger."""
+    """Return the schema's revision, or `None` if there is no ledger."""
     engine = make_engine(url)
     try:
         with reading(engine) as connection:
@@ -269,27 +270,27 @@ def schema_of(url: str) -> str | None:
 
 
 def known_schema() -> str:
-    """Return the newest revision of the schema that this version knows."""
+    """Return the newest schema revision that this version knows."""
     found = (_scripts() / "versions").glob("[0-9]*.py")
     return max(path.name.partition("_")[0] for path in found)
 
 
 def is_unavailable(error: DBAPIError) -> bool:
-    """Whether the statement failed because the database was not there, not because it was wrong.
+    """Return whether a statement failed because the database was unavailable.
 
-    A locked SQLite file and a full disk count as away: the same statement may succeed later.
+    A locked SQLite file and a full disk count as unavailable: the same statement may succeed later.
     """
     return error.connection_invalidated or isinstance(error, OperationalError)
 
 
 def is_momentary(error: DBAPIError) -> bool:
-    """Whether others were in the statement's way: on its connection the same may pass at once."""
+    """Return whether a conflict with others caused the error; a retry may succeed at once."""
     state = getattr(error.orig, "sqlstate", None)
     return not error.connection_invalidated and state in _IN_THE_WAY
 
 
 def _alembic(url: str) -> Any:
-    """Arguments of its commands."""
+    """Return the configuration that Alembic's commands take."""
     config: Any = importlib.import_module("alembic.config").Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.attributes["url"] = _with_driver(url).render_as_string(hide_password=False)
@@ -297,13 +298,13 @@ def _alembic(url: str) -> Any:
 
 
 def _is_up_to_date(url: str) -> bool:
-    """Return whether the schema is of this version, or of a later one."""
+    """Return whether the schema is of this version or a later one."""
     found = schema_of(url)
     return found is not None and found.isdecimal() and found >= known_schema()
 
 
 def _scripts() -> Path:
-    """In the wheel the migrations lie beside this file, in the repository beside the package."""
+    """Return the folder of migrations: in this folder (wheel) or next to the package."""
     packaged = _HERE / "migrations"
     return packaged if packaged.is_dir() else _HERE.parent / "migrations"
 

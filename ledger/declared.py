@@ -1,10 +1,10 @@
-"""Declarations of the configuration to the ledger: GPU contracts, budgets, the file itself.
+"""Declarations of the configuration to the ledger: GPU contracts, budgets, the file.
 
-Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
-never rewrites a closed hour. What somebody entered stands over the file's, of rates and of budgets
-(`carry_budgets`). A budget that the file no longer names is retired; one that is new, or whose
-calendar changed, begins with what its window has seen already and what is under way, and so does
-everybody whom a default (`user:*`) binds from then on.
+Contracts and budgets are versioned by adding rows: a changed rate begins when it is declared and
+never rewrites a closed hour. Rates and budgets that a person entered take precedence over the
+file's (`carry_budgets`). A budget that the file no longer names is retired. A budget that is new,
+or whose calendar changed, begins with what its window has spent already and what is in flight. So
+does every account that a default (`user:*`) binds from then on.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,9 +32,9 @@ from ledger.reporting_zone import declare_zone
 
 @dataclass(frozen=True, slots=True)
 class DeclaredContract:
-    """Cost of one pool's hardware; `pusd_per_hour` is one GPU's, `None` while unknown.
+    """Cost of one pool's hardware. `pusd_per_hour` is the rate of one GPU, `None` if unknown.
 
-    On a shared `machine` it is this pool's part of the machine's rate, as `share_ppm` says.
+    On a shared `machine` the rate is this pool's part of the machine's rate, given by `share_ppm`.
     """
 
     pool: str
@@ -54,7 +54,7 @@ class DeclaredContract:
 
 
 class _KnownContract(NamedTuple):
-    """A budget as the books have it."""
+    """A budget as stored in the ledger."""
 
     timezone: str
     limit_pusd: int
@@ -62,7 +62,7 @@ class _KnownContract(NamedTuple):
     retired_us: int | None
 
     def counts_as(self, spec: BudgetSpec) -> bool:
-        """In force, and in the same way, whatever the limit."""
+        """Return whether the budget is active and equal to `spec` in all but the limit."""
         return (self.timezone, self.hard, self.retired_us) == (spec.timezone, spec.hard, None)
 
 
@@ -75,7 +75,10 @@ def declare(
     at_us: int,
     timezone: str = "UTC",
 ) -> None:
-    """Bring the books to what the file says, in one transaction; `config` is (hash, text)."""
+    """Store the configuration's contracts and budgets in one transaction.
+
+    `config` is the pair of hash and text of the configuration.
+    """
     with engine.begin() as connection:
         await_turn(connection)
         wanted = with_entered(budgets, entered_budgets(connection, at_us))
@@ -97,11 +100,11 @@ def declare(
 def carry_budgets(
     connection: Connection, at_us: int, configured: Mapping[str, BudgetSpec | None] | None = None
 ) -> int:
-    """Bring budgets to what stands entered; returns how many changed.
+    """Apply the budgets that people entered. Return how many budgets changed.
 
-    `configured`: what the configuration says of budgets whose entries were taken back, None where
-    it names none. A host of a version without entered budgets retires them when it starts; the
-    writer of any other host puts them in force again by this.
+    `configured` holds the configuration's budgets whose entries were withdrawn, `None` where it
+    names no such budget. A host of a version that does not know entered budgets retires them when
+    it starts; the writer of any other host reactivates them by this call.
     """
     if not configured and not _apart(connection, at_us):
         return 0
@@ -117,7 +120,7 @@ def carry_budgets(
 
 
 def _apart(connection: Connection, at_us: int) -> bool:
-    """Return whether a budget differs from what stands entered."""
+    """Return whether a stored budget differs from the entered one."""
     entered = entered_budgets(connection, at_us)
     if not entered:
         return False
@@ -132,10 +135,10 @@ def _in_force(connection: Connection) -> dict[str, BudgetSpec]:
 
 
 def other_billed_pools(connection: Connection, pools: Collection[str], at_us: int) -> list[str]:
-    """Pools whose contract goes on at that moment's UTC day, and which are none of these.
+    """Return pools with a contract on that UTC day that are not among `pools`.
 
-    A pool that is taken out of the file or renamed has its GPUs still: nobody said that their
-    contract is over, so its hours go on, and nothing uses them.
+    A pool that was removed from the file or renamed still has its GPUs. Its contract was not ended,
+    so its hours accrue although nothing uses them.
     """
     day = datetime.fromtimestamp(at_us / 1e6, UTC).date()
     newest = select(func.max(GpuContractRow.id)).group_by(GpuContractRow.pool)
@@ -161,20 +164,20 @@ def _contract(
         .limit(1)
     )
     latest = connection.execute(query).mappings().first()
-    # A version that a clock ahead of this one declared is older all the same.
+    # A version declared by a host whose clock is ahead is still the older version.
     since_us = at_us if latest is None else max(at_us, latest["recorded_us"])
     if latest is None or {name: latest[name] for name in wanted} != wanted:
         connection.execute(insert(GpuContractRow), [{**wanted, "recorded_us": since_us}])
 
 
 def _count_before(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> Counted:
-    """Count what budgets begin with, as far as money may move meanwhile; then none moves any more.
+    """Count what new budgets begin with while money may move, then lock money movements.
 
-    The turn to declare is taken.
+    The caller holds the lock of declarations.
     """
     counted = count_ended(connection, _sweeps(_stored(connection), budgets, at_us))
     serialize_declarations(connection)
-    serialize_claims(connection)  # what is waived or posted counts in new windows, or does not
+    serialize_claims(connection)  # decides whether waived or posted amounts count in new windows
     return counted
 
 
@@ -208,7 +211,7 @@ def _budgets(
 def _sweeps(
     stored: Mapping[str, _KnownContract], budgets: Sequence[BudgetSpec], at_us: int
 ) -> list[BudgetSweep]:
-    """Return the windows to fill, own budgets' first: theirs are locked one after the other."""
+    """Return the windows to fill, own budgets' windows first, which are locked in sequence."""
     ordered = sorted(budgets, key=lambda spec: account_order(spec.id, 0))
     wanted = {spec.id for spec in ordered}
     found, of_defaults = [], []
@@ -231,7 +234,7 @@ def _of_default(
     *,
     begins: bool,
 ) -> list[BudgetSweep]:
-    """Begin the accounts that a default binds from now on with what their window has spent."""
+    """Return sweeps that start accounts newly bound by a default, with their spending so far."""
     line = spec.as_line()
     if begins:
         own = frozenset(name for name in wanted if default_of(name) == spec.id)
@@ -251,7 +254,7 @@ def _of_default(
 
 
 def _bound_by(stored: Mapping[str, _KnownContract], budget_id: str) -> _KnownContract | None:
-    """The default that bound a name before it had a budget of its own, also one that ended."""
+    """Return the default that bound a name before it had its own budget, even if retired."""
     return stored.get(default_of(budget_id) or "")
 
 

@@ -1,14 +1,14 @@
-"""The time by which rows are deleted: it cannot jump ahead as a machine's clock can."""
+"""A clock for deleting expired rows, which cannot jump ahead as a machine's clock can."""
 
 import time
 from collections.abc import Callable
 
 
 class ElapsedTime:
-    """Wall time, in microseconds, that is never ahead of what has passed since it was made.
+    """Wall time in microseconds that never advances faster than the monotonic clock.
 
-    A clock that is set months ahead and back again would else delete what is still needed. Only
-    what it says at first is believed.
+    A wall clock that is set months ahead by mistake would otherwise delete rows that are still
+    needed. The wall time at construction is trusted.
     """
 
     def __init__(
@@ -18,6 +18,6 @@ class ElapsedTime:
         self._first_us, self._first_ns = now_us(), elapsed_ns()
 
     def at_most_us(self) -> int:
-        """Return the time now, or an earlier one where the wall clock ran ahead."""
+        """Return the current time, or an earlier time if the wall clock was set ahead."""
         passed_us = (self._elapsed_ns() - self._first_ns) // 1000
         return min(self._now_us(), self._first_us + passed_us)

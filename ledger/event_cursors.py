@@ -1,7 +1,7 @@
-"""Positions of event feeds, and the host that continues each.
+"""Positions of event feeds, and the lease of the host that delivers each feed.
 
-One host tells at a time: it holds the cursor for a while, and another one follows when that while
-is over. The cursor moves behind what was heard, so an event may be told twice and never not at all.
+One host delivers a feed at a time: it holds a lease on the cursor, and another host takes over when
+the lease expires. The cursor advances after delivery, so each event is delivered at least once.
 """
 
 from contextlib import suppress
@@ -15,25 +15,25 @@ from ledger.orm.events import EventCursorRow
 
 US_PER_S = 1_000_000
 LEASE_US = 60 * US_PER_S
-FIRST_WAIT_US = 5 * US_PER_S  # after what was not heard; twice as long each time
+FIRST_WAIT_US = 5 * US_PER_S  # after a failed delivery; doubles each time
 LAST_WAIT_US = 300 * US_PER_S
 
 
 class EventPlace(NamedTuple):
-    """All of the seals up to `number` was told, and `position` events of the one behind it."""
+    """A position in a feed: all seals up to `number`, and `position` events of the next seal."""
 
     number: int
     position: int
 
 
 class EventCursor:
-    """One feed, as one teller (`holder`, unique among all) sees it."""
+    """The cursor of one feed for one deliverer (`holder`, a unique name)."""
 
     def __init__(self, engine: Engine, feed: str, holder: str) -> None:
         self._engine, self._feed, self._holder = engine, feed, holder
 
     def start(self, newest: int) -> int:
-        """Return the seal up to which all was told; a new feed begins behind seal `newest`."""
+        """Return the last fully delivered seal; a new feed starts after seal `newest`."""
         query = select(EventCursorRow.number).where(EventCursorRow.feed == self._feed)
         number = read_value(self._engine, query)
         if number is not None:
@@ -44,7 +44,7 @@ class EventCursor:
         return newest
 
     def claim(self, at_us: int) -> EventPlace | None:
-        """Return where to go on, if this teller may for the next `LEASE_US`; else None."""
+        """Lease the feed for `LEASE_US` and return its position, or `None` if it is leased."""
         table = EventCursorRow
         free = (table.until_us <= at_us) | (table.holder == self._holder)
         claimed = self._mine().where(free).values(holder=self._holder, until_us=at_us + LEASE_US)
@@ -55,18 +55,18 @@ class EventCursor:
             return EventPlace(*connection.execute(query).one())
 
     def advance(self, place: EventPlace, at_us: int) -> bool:
-        """Note what was heard; False: another teller has taken over."""
+        """Store the delivered position. Return false if another host has taken the lease."""
         moved = self._held().values(
             number=place.number, position=place.position, tries=0, until_us=at_us + LEASE_US
         )
         return bool(write_alone(self._engine, moved))
 
     def release(self) -> None:
-        """Note that all was told: anybody may tell on."""
+        """Release the lease after all events were delivered; any host may continue."""
         write_alone(self._engine, self._held().values(holder="", until_us=0))
 
     def postpone(self, at_us: int) -> None:
-        """Note that nobody heard: nobody tells for a while, ever longer."""
+        """Postpone the feed after a failed delivery, by a wait that doubles with each failure."""
         table = EventCursorRow
         with self._engine.begin() as connection:
             query = select(table.tries).where(

@@ -1,7 +1,7 @@
-"""Tells an event loop that folders or files changed, so that nobody looks at intervals (inotify).
+"""Notification of an event loop about changed folders and files (inotify).
 
-What is written through mapped memory is not told, and where the system has no room for one more
-watch, or none at all, nothing is: whoever waits then looks as often as before.
+Writes through mapped memory cause no event. If the system has no inotify or no watch left, there
+are no events at all, and callers poll as before.
 """
 
 import asyncio
@@ -21,21 +21,24 @@ _LIBC: Any = ctypes.CDLL(None, use_errno=True)
 
 
 class FileWatch:
-    """Watches paths for one event loop, and wakes it only while it waits. To be closed."""
+    """A watch on paths for one event loop, which it wakes only while it waits.
+
+    Close it after use.
+    """
 
     def __init__(self, *paths: Path) -> None:
-        """Watch folders (what lies directly in them) and files, which must be there."""
+        """Watch folders (their direct contents) and files. All paths must exist."""
         self._file = _open_watch(paths) if paths else None
 
     @property
     def works(self) -> bool:
-        """Return whether changes are told; else `changed` only waits."""
+        """Return whether changes are reported; if not, `changed` only sleeps."""
         return self._file is not None
 
     async def changed(self, look_s: float, told_s: float) -> bool:
-        """Return True once anything changed since the last call returned, else when time is over.
+        """Return true once a path has changed since the last call, false after the timeout.
 
-        `look_s`: how long this waits where changes are not told; `told_s`: where they are.
+        The timeout is `told_s` where changes are reported, and `look_s` where they are not.
         """
         if self._file is None:
             await asyncio.sleep(look_s)
@@ -69,7 +72,7 @@ def _tell(told: "asyncio.Future[None]") -> None:
 
 
 def _take_events(file: int) -> bool:
-    """Return whether anything was told, all of which is taken."""
+    """Read all pending events. Return whether there were any."""
     some = False
     with suppress(BlockingIOError):
         while os.read(file, _READ_BYTES):

@@ -1,4 +1,4 @@
-"""The newest versions of what workers follow: read from the books, published in shared memory."""
+"""The newest versions of what workers follow: read from the database, shared in memory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ from ledger.overrides import NEWEST_OVERRIDE_FILE
 from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices.stored import NEWEST_PRICE_FILE
 
-# The numbers of `LedgerVersions` in their order: asked in one statement, which is written once.
+# The numbers of `LedgerVersions` in their order, read by one statement that is compiled once.
 _NEWEST = select(
     select(orm.MetaRow.value).where(orm.MetaRow.name == GENERATION).scalar_subquery(),
     *[
@@ -33,7 +33,7 @@ _NEWEST = select(
 
 
 class LedgerVersions(NamedTuple):
-    """The newest numbers of what workers follow, and the state of budgets."""
+    """The newest version numbers of what workers follow, and the state of budgets."""
 
     keys: int
     price: int
@@ -47,7 +47,7 @@ class LedgerVersions(NamedTuple):
 
 
 class _KnownVersions(NamedTuple):
-    """The versions read at one version of the books, and the windows of that moment."""
+    """Versions as read at one commit, with the starts of the budget windows of that time."""
 
     version: int | None
     starts: set[int]
@@ -59,7 +59,10 @@ class _KnownVersions(NamedTuple):
 
 
 class FollowedVersions:
-    """Versions for one host. `read_budgets` reads budgets and windows of a moment (in us)."""
+    """The reader and publisher of versions on one host.
+
+    `read_budgets` reads budgets and their windows at a time in microseconds.
+    """
 
     def __init__(
         self, engine: Engine, run_dir: Path, read_budgets: Callable[[int], BudgetSnapshot]
@@ -83,13 +86,13 @@ class FollowedVersions:
             generation.close()
 
     def publish(self, versions: LedgerVersions) -> None:
-        """Tell all processes of the host the newest numbers."""
+        """Publish the newest numbers to all processes of the host."""
         numbers = versions.numbers()
         for generation, number in zip(self._published, numbers, strict=True):
             generation.publish(number)
 
     def is_current(self, now_us: int) -> bool:
-        """Return whether `read` surely returned what counts now; does not block."""
+        """Return whether the last result of `read` is certainly still valid. Does not block."""
         known = self._known
         return (
             known is not None
@@ -99,11 +102,14 @@ class FollowedVersions:
         )
 
     async def await_commit(self, look_s: float, told_s: float) -> bool:
-        """Wait for whoever writes to the database's folder; see `FileWatch.changed`."""
+        """Wait for a write to the database's folder; see `FileWatch.changed`."""
         return await self._watch.changed(look_s, told_s)
 
     def read(self, now_us: int) -> LedgerVersions:
-        """Read the books, but not again before anybody commits or a window begins. Blocks."""
+        """Read the versions, from a cache until a commit or the start of a budget window.
+
+        The call blocks.
+        """
         version, known = self._commits.version(), self._known
         if known is not None and known.holds_at(version, now_us):
             return known.news

@@ -1,9 +1,9 @@
-"""Costs of GPUs by contract: hours accrue whether a process runs or not.
+"""Costs of GPUs by contract. Costs accrue whether or not a process runs.
 
-`reserved`: every hour from `since_us` to `until_us`. `on_demand`: from each start of the machine
-to its stop, loading included. `owned`: amortisation like a reservation, and power while it runs.
-A bill over any span is the difference of two cumulative bills, so spans that touch add up to the
-bill over their union, to the unit, however awkward the rate.
+`reserved`: every hour from `since_us` to `until_us`. `on_demand`: from each start of the machine to
+its stop, including loading. `owned`: amortisation as for a reservation, plus power while the
+machine runs. The bill of a span is the difference of two cumulative bills. Adjacent spans therefore
+add up to the bill of their union exactly, at any rate.
 """
 
 from collections.abc import Iterable
@@ -17,15 +17,16 @@ US_PER_HOUR = 3_600_000_000
 
 
 class ContractError(ValueError):
-    """Rates or spans that no contract has."""
+    """Rates or spans that no contract can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuContract:
-    """Rates are of one GPU per hour; `gpus` counts all GPUs of the pool.
+    """A contract of one pool. Rates are for one GPU and hour; `gpus` counts the pool's GPUs.
 
-    `running_us` are the half-open spans in which the machine was up (instance start to stop, an
-    open end is `None`): they decide `on_demand` and power, and an engine's crash is not among them.
+    `running_us` lists the half-open spans in which the machine was up (instance start to stop;
+    `None` is an open end). They determine `on_demand` cost and power. A crash of the engine does
+    not end a span.
     """
 
     billing: Billing
@@ -42,7 +43,10 @@ class GpuContract:
 
 
 def gpu_bill_pusd(contract: GpuContract, from_us: int, until_us: int) -> int:
-    """Return the contract's charge in pico-USD for `from_us <= t < until_us`."""
+    """Return the contract's charge for `from_us <= t < until_us`, in pico-USD.
+
+    Raises `ContractError` when the span ends before it begins.
+    """
     if until_us < from_us:
         raise ContractError("the span ends before it begins")
     span = (from_us, until_us)
@@ -62,7 +66,7 @@ def gpu_bill_pusd(contract: GpuContract, from_us: int, until_us: int) -> int:
 def _within(
     pieces: Iterable[tuple[int, int | None]], term: tuple[int, int | None]
 ) -> Iterable[tuple[int, int | None]]:
-    """The pieces cut to the contract's term, overlaps merged: no instant is billed twice."""
+    """Yield the spans cut to the contract's term and merged, so that no time is billed twice."""
     reached = term[0]
     for start, stop in sorted(pieces, key=lambda piece: piece[0]):
         begin = max(start, reached)
@@ -75,7 +79,7 @@ def _within(
 
 
 def _accrued_pusd(rate_pusd: int, piece: tuple[int, int | None], span: tuple[int, int]) -> int:
-    """The cumulative bill of `piece` at the span's end, less what it was at its start."""
+    """Return the cumulative bill of `piece` at the end of the span less that at its start."""
     start, stop = piece
     upto, before = (
         _cumulative(rate_pusd, max(0, (at if stop is None else min(at, stop)) - start))

@@ -1,6 +1,6 @@
-"""Notes in the run directory: one process leaves what it knows of this host, any other shows it.
+"""Notes in the run directory: files by which a process publishes its state to its host.
 
-A file, for it outlives whoever wrote it: what it says then grows old, and that is the news.
+A file outlives the process that wrote it. Readers recognise a dead writer by the age of its note.
 """
 
 from pathlib import Path
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 def write_note(path: Path, note: object) -> None:
-    """At once for every reader: never half of it."""
+    """Replace the note atomically: readers see the old note or the new one."""
     draft = path.with_name(f"{path.name}.new")
     draft.write_bytes(msgspec.json.encode(note))
     draft.replace(path)
 
 
 def read_note(path: Path, kind: type[T]) -> T | None:
-    """Return the last note; `None` if there never was one."""
+    """Return the last note, or `None` if there never was one."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:

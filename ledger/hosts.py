@@ -1,11 +1,11 @@
-"""The name of a host in the books, and the lock by which one process writes for it.
+"""Names of hosts in the ledger, and the lease by which one process writes for a host name.
 
-Grants, journals and batches in hand stand in the books by their host's name, and two hosts of one
-name would each spend the whole of one grant. So a name belongs to a state directory, which has an
-id of its own: the first that comes from a machine is called as the machine is, another one there
-gets a part of its id behind it, and either keeps its name wherever it is started again. Only a
-copy of a state directory has the same id. Therefore who writes to PostgreSQL says so each second,
-and from where; a start from elsewhere waits for a while, and is refused if that goes on.
+Grants, journals and claimed batches are stored under their host's name. Two hosts of one name would
+each spend the whole of one grant, so a name belongs to a state directory with a unique id. The
+first state directory of a machine takes the machine's name, a second one appends a part of its id.
+Both keep their names when they move. Only a copy of a state directory has the same id. A process
+that writes to PostgreSQL therefore renews its claim each second. A start from another place waits,
+and is refused if the renewals continue.
 """
 
 import asyncio
@@ -26,24 +26,30 @@ from ledger.upserts import insert_of
 ID_FILE = "host"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SAID_EACH_S = 1.0
-LEASE_S = 5.0  # so long nothing is said before who comes from elsewhere may begin
+LEASE_S = 5.0  # seconds without a renewal before another place may claim
 LOOK_S = 0.5
 ID_DIGITS, NAME_DIGITS = 32, 8
 
 
 class HostConflict(Exception):
-    """Another process writes for what has this state directory's id: a copy of it."""
+    """Another process writes under this state directory's id: one of the two is a copy."""
 
 
 class HostClaim(NamedTuple):
-    """`holder`: the state directory's id; `place`: this very directory, on this kernel."""
+    """A claim on a host name by the state directory with id `holder`.
+
+    `place` identifies the directory and the boot of its kernel.
+    """
 
     holder: str
     place: str
 
 
 def claim_of(state: Path) -> HostClaim:
-    """The state directory's; its id is made at first use. Raises `HostConflict` on a spoilt one."""
+    """Return the claim of a state directory, whose id is created at first use.
+
+    Raises `HostConflict` if the file of the id is damaged.
+    """
     path = state / ID_FILE
     read_or_create_secret(path)
     secret = read_secret(path)
@@ -59,14 +65,14 @@ def claim_of(state: Path) -> HostClaim:
 def claim_name(
     engine: Engine, claim: HostClaim, machine: str, *, wait: Callable[[float], None] = time.sleep
 ) -> str:
-    """The host's name. `machine`: what a new one is called, where nobody is called so.
+    """Claim and return the host's name. `machine` is the preferred name of a new host.
 
-    Raises `HostConflict` while somebody elsewhere writes under the same id.
+    Raises `HostConflict` while a process elsewhere writes under the same id.
     """
     with engine.begin() as connection:
         name = _claim_free_name(connection, claim.holder, machine)
     if engine.dialect.name == "sqlite":
-        return name  # a file: who copies a state directory has another one
+        return name  # a file: a copied state directory has its own database
     for _ in range(round(LEASE_S / LOOK_S)):
         place, said_us = _read_statement(engine, claim.holder)
         if place in (None, claim.place):
@@ -86,7 +92,7 @@ def claim_name(
 
 
 def renew_claim(engine: Engine, claim: HostClaim) -> None:
-    """Still here. Raises `HostConflict` when somebody else took over."""
+    """Renew the claim. Raises `HostConflict` if another process took it over."""
     with engine.begin() as connection:
         row = update(HostNameRow).where(_is(claim)).values(said_us=database_us(connection))
         if connection.execute(row).rowcount != 1:
@@ -94,7 +100,10 @@ def renew_claim(engine: Engine, claim: HostClaim) -> None:
 
 
 async def keep_claim(engine: Engine, claim: HostClaim) -> None:
-    """Until cancelled; raises `HostConflict`. While the database is away nobody can take over."""
+    """Renew the claim until cancelled. Raises `HostConflict` if another process took it over.
+
+    Errors of the database are ignored: while it is unavailable, no process can take over.
+    """
     while engine.dialect.name != "sqlite":
         await asyncio.sleep(SAID_EACH_S)
         with suppress(DBAPIError):
@@ -107,7 +116,7 @@ class _HostStatement(NamedTuple):
 
 
 def _claim_free_name(connection: Connection, holder: str, machine: str) -> str:
-    """Return a free name; a host that has one keeps it, whatever its machine is called now."""
+    """Reserve a free name and return it; a known holder keeps the name that it has."""
     add = insert_of(connection.dialect)
     for name in (machine or "host", f"{machine}~{holder[:NAME_DIGITS]}", f"{machine}~{holder}"):
         row = {"name": name, "holder": holder, "place": None, "said_us": 0}

@@ -1,8 +1,9 @@
-"""Which request an `Idempotency-Key` stands for: one row, taken by the first that comes.
+"""Claims of an `Idempotency-Key`: one row, owned by the first request that uses the key.
 
-The database is the judge between workers and hosts, and remembers over restarts. A row is taken
-before anything is dispatched and freed only by the request that took it, when nothing can have
-been charged for it; so an `Idempotency-Key` leads to one charge at most, whoever dies meanwhile.
+The database decides between workers and hosts, and the row survives restarts. A row is claimed
+before anything is dispatched. Only the request that claimed it frees it, and only if nothing can
+have been charged. An `Idempotency-Key` therefore leads to at most one charge, whichever process
+dies.
 """
 
 from dataclasses import dataclass
@@ -14,12 +15,12 @@ from ledger.orm.identity import KeptAnswerRow, SubmissionRow
 from ledger.upserts import insert_of
 
 FORGOTTEN_AT_ONCE = 1_000
-TRIES = 3  # what was taken may be freed between two looks at it
+TRIES = 3  # the row may be freed between two tries
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """A request that came with an `Idempotency-Key`; `digest` stands for its path and body."""
+    """A request with an `Idempotency-Key`; `digest` is the hash of its path and body."""
 
     key_id: str
     name: str
@@ -30,7 +31,10 @@ class IdempotencyRecord:
 def claim_key(
     engine: Engine, asking: IdempotencyRecord, *, now_us: int, expires_us: int
 ) -> IdempotencyRecord:
-    """Claim the key. Return `asking` if it was free, else the request that took it."""
+    """Claim the key. Return `asking` if it was free, else the request that owns it.
+
+    Raises `TimeoutError` if the key was claimed and freed by others during each of `TRIES` tries.
+    """
     for _ in range(TRIES):
         with engine.begin() as connection:
             first = try_claim(connection, asking, now_us=now_us, expires_us=expires_us)
@@ -42,7 +46,7 @@ def claim_key(
 def try_claim(
     connection: Connection, asking: IdempotencyRecord, *, now_us: int, expires_us: int
 ) -> IdempotencyRecord | None:
-    """Claim as `claim_key` within a transaction; `None` if it was freed in between."""
+    """Claim like `claim_key`, in a transaction. Return `None` if the row was freed meanwhile."""
     insert = insert_of(connection.dialect)
     row = {
         "digest": asking.digest,
@@ -63,7 +67,7 @@ def try_claim(
 
 
 def find_claim(engine: Engine, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
-    """Return the earlier request with this key, if the key still stands for one."""
+    """Return the earlier request that owns this key, or `None` if there is none or it expired."""
     with reading(engine) as connection:
         return _find_claim(connection, key_id, name, now_us)
 
@@ -81,7 +85,7 @@ def _find_claim(
 
 
 def free_key(engine: Engine, asking: IdempotencyRecord) -> None:
-    """Give the row back, if it is this request's."""
+    """Delete the row if this request owns it."""
     mine = and_(
         SubmissionRow.key_id == asking.key_id,
         SubmissionRow.name == asking.name,
@@ -91,17 +95,17 @@ def free_key(engine: Engine, asking: IdempotencyRecord) -> None:
 
 
 def forget_keys(engine: Engine, now_us: int) -> bool:
-    """Delete some that expired; whether there may be more."""
+    """Delete up to `FORGOTTEN_AT_ONCE` expired rows. Return whether there may be more."""
     return forget_expired(engine, SubmissionRow, FORGOTTEN_AT_ONCE, now_us)
 
 
 def forget_expired(
     engine: Engine, table: type[SubmissionRow | KeptAnswerRow], at_once: int, now_us: int
 ) -> bool:
-    """Delete so many rows at most that expired; whether there may be more."""
+    """Delete up to `at_once` expired rows of a table. Return whether there may be more."""
     place = (table.key_id, table.name)
     over = table.expires_us <= now_us
     some = select(*place).where(over).order_by(*place).limit(at_once)
-    # Asked again of each row: one that was taken anew meanwhile is not deleted.
+    # The expiry is checked again for each row: a row that was claimed anew must not be deleted.
     old = delete(table).where(tuple_(*place).in_(some), over)
     return write_alone(engine, old) >= at_once

@@ -1,16 +1,10 @@
-"""Instants as files of other people write them: read by one strict grammar, never guessed.
+"""A strict parser of timestamps in files of other systems. Ambiguous texts are refused.
 
-A date, or a date and a time, in the order of ISO 8601, as billing exports have them:
-
-    2026-11-01                          midnight
-    2026-11-01T00:00Z                   Azure, OCI: without seconds
-    2026-11-01T00:00:00.000000000z      AWS: fractions; Z in either case
-    2026-11-01 00:00:00 UTC             BigQuery
-    2026-11-01 00:00:00.000 +0100       Snowflake; also +01:00, +01
-    2026-11-01 00:00:00 +0000 UTC       programs in Go
-
-Without an offset it is UTC, as FOCUS says. What has several meanings is refused with the fix: days
-and months in an order of a country's own, names of zones, bare numbers.
+The formats are those of billing exports: `2026-11-01` (midnight), `2026-11-01T00:00Z` (Azure, OCI),
+`2026-11-01T00:00:00.000000000z` (AWS), `2026-11-01 00:00:00.000 +0100` (Snowflake; also +01:00 and
++01), `2026-11-01 00:00:00 UTC` (BigQuery), `2026-11-01 00:00:00 +0000 UTC` (programs in Go).
+Without an offset the time is UTC, as in FOCUS. Day and month in a national order, names of time
+zones and bare numbers are refused, with the fix.
 """
 
 import re
@@ -38,11 +32,11 @@ _ZONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.,]+ ?\[?[A-Za-z][A-Za-
 
 
 class InstantError(ValueError):
-    """A text that is no instant; the message quotes it and says what to write."""
+    """A text that is not a timestamp; the message quotes it and gives the expected form."""
 
 
 def instant_us(text: str) -> int:
-    """Microseconds since the epoch; what is finer is cut. Raises `InstantError`."""
+    """Return microseconds since the epoch; finer digits are cut. Raises `InstantError`."""
     said = text.strip()
     match = _INSTANT.fullmatch(said)
     if match is None:
@@ -54,7 +48,7 @@ def instant_us(text: str) -> int:
     hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
     fraction_us = int((match["fraction"] or "").ljust(6, "0")[:6])
     within_us = ((hour * 60 + minute) * 60 + second) * US_PER_S + fraction_us
-    # The day's end may be written as 24:00, a second never as 60: the books have no leap seconds.
+    # The end of a day may be 24:00. A second 60 is refused: the ledger has no leap seconds.
     if minute > 59 or second > 59 or within_us > DAY_US or (hour == 24 and within_us != DAY_US):
         raise InstantError(f"{text!r} is no date: the day has no such time")
     offset_minutes = int(match["off_hour"] or 0) * 60 + int(match["off_minute"] or 0)
@@ -70,24 +64,24 @@ def instant_us(text: str) -> int:
 
 
 def day_of(at_us: int) -> date:
-    """The UTC day of an instant that `instant_us` gave."""
+    """Return the UTC day of a time in microseconds since the epoch."""
     return date_of(at_us // DAY_US)
 
 
 def day_number(day: date) -> int:
-    """Return the days from 1970-01-01 to this day, as `instant // DAY_US` counts them."""
+    """Return the number of days from 1970-01-01 to this day, equal to `at_us // DAY_US`."""
     return day.toordinal() - _EPOCH_DAY
 
 
 def date_of(number: int) -> date:
-    """Return the day of such a number."""
+    """Return the date of a day number."""
     return date.fromordinal(number + _EPOCH_DAY)
 
 
 def time_in_days(start_us: int, end_us: int) -> list[tuple[date, int]]:
-    """The UTC days that `[start_us, end_us)` touches, each with its microseconds in it.
+    """Return the UTC days of `[start_us, end_us)`, each with its microseconds in the span.
 
-    A period without length is in the day of its start.
+    A span of length 0 or less counts as 1 microsecond on the day of its start.
     """
     if end_us <= start_us:
         return [(day_of(start_us), 1)]
@@ -116,6 +110,6 @@ def _fix(said: str) -> str:
 
 
 def _has_one_reading(said: str) -> bool:
-    """Whether only one of the two figures before a year can be a month."""
+    """Return whether exactly one of the two numbers before a year is too large for a month."""
     match = _YEAR_LAST.fullmatch(said)
     return match is not None and (int(match[1]) > 12) != (int(match[3]) > 12)

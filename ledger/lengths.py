@@ -1,8 +1,7 @@
-"""Lengths of answers by model and team, for a gateway that has just started.
+"""Output lengths by model and team, from which a gateway that has just started estimates.
 
-Only what targets reported of finished answers, and what is not disputed. Several choices of one
-request count as one long answer: the row does not say how many there were, and too long is the safe
-side.
+Only undisputed usage of finished answers counts. Several choices of one request count as one long
+answer: the row does not store their number, and an estimate that is too long is safe.
 """
 
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from sqlalchemy import Engine, func, select
 from ledger.orm.tables import AttemptRow
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 
-ATTEMPTS = 4000  # of the latest ones; what is learned from more has faded
+ATTEMPTS = 4000  # latest attempts; older lengths have no weight
 
 
 class AnswerLength(NamedTuple):
@@ -25,7 +24,7 @@ class AnswerLength(NamedTuple):
 
 
 def recent_lengths(engine: Engine, attempts: int = ATTEMPTS) -> list[AnswerLength]:
-    """Among the latest attempts, the oldest first."""
+    """Return the output lengths among the latest `attempts` attempts, oldest first."""
     latest = select(AttemptRow.seq).order_by(AttemptRow.seq.desc()).limit(attempts).subquery()
     query = (
         select(

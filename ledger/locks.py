@@ -1,4 +1,4 @@
-"""Lock files: who holds one, and taking it. The kernel's locks end with their process."""
+"""Lock files of the kernel, which are released when their process ends."""
 
 import fcntl
 import os
@@ -6,9 +6,10 @@ from pathlib import Path
 
 
 def is_locked(path: Path) -> bool:
-    """A file that is not there is held by nobody.
+    """Return whether a process holds the lock; false if the file does not exist.
 
-    It is opened for reading: a disk that failed is often left read-only, and its journals are read.
+    The file is opened read-only: a failed disk is often remounted read-only, and its journals must
+    still be read.
     """
     try:
         file = os.open(path, os.O_RDONLY)
@@ -25,7 +26,10 @@ def is_locked(path: Path) -> bool:
 
 
 def take_lock(path: Path) -> int:
-    """Return the open file, made where there is none; raise BlockingIOError if another has it."""
+    """Lock the file, create it if missing, and return its descriptor.
+
+    Raises `BlockingIOError` if another process holds the lock.
+    """
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

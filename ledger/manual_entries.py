@@ -1,8 +1,9 @@
-"""Entries of people, in the browser or at a terminal: an append-only list, in force by subject.
+"""Manual entries, made in the browser or at a terminal: an append-only list by subject.
 
-A subject is `KIND:NAME`. An entry counts from its instant on: of those that have begun the one that
-begins last counts, of one instant the last that was entered. An entry that says nothing takes all
-before it back, what is to come, too. What an entry says is checked by whoever knows its kind.
+A subject is `KIND:NAME`. An entry is effective from its start time. Of the entries that have
+started, the one with the latest start is active; of equal starts, the one that was entered last. An
+entry without a value withdraws all earlier entries of its subject, future ones too. The code that
+owns a kind validates the values.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ VIRTUAL_TAG, METRIC, OPS_SOURCE = "virtual-tag:", "metric:", "ops-source:"
 
 
 class ManualEntry(msgspec.Struct, frozen=True):
-    """`says` as JSON has it. `from_us`: it counts from then on; wall clock, as `recorded_us`."""
+    """One entry. `says` is its JSON value; it is effective from `from_us` (wall clock)."""
 
     number: int
     subject: str
@@ -31,15 +32,15 @@ class ManualEntry(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Without its kind."""
+        """Return the subject without its kind."""
         return self.subject.partition(":")[2]
 
 
 def enter(connection: Connection, given: ManualEntry) -> ManualEntry:
-    """Append it under the next number, whatever `given` has.
+    """Append the entry under the next number and return it; the given number is ignored.
 
-    Who enters once more what they entered last (its answer was lost on the way) finds that entry:
-    it is no second one.
+    A repetition of the latest entry by the same person (after a lost response) returns the existing
+    entry and adds none.
     """
     last = next(iter(_of(connection, orm.ManualEntryRow.subject == given.subject, most=1)), None)
     if last is not None and _is_repeated(last, given):
@@ -53,19 +54,19 @@ def enter(connection: Connection, given: ManualEntry) -> ManualEntry:
 
 
 def entries(connection: Connection, kind: str) -> Sequence[ManualEntry]:
-    """Every one of a kind, the newest first."""
+    """Return all entries of a kind, newest first."""
     return _of(connection, orm.ManualEntryRow.subject.startswith(kind, autoescape=True))
 
 
 def entries_in_force(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
-    """By name, what counts at an instant, also what takes back. `found`: the newest first."""
+    """Return the active entry of each name, including withdrawals. `found`: newest first."""
     counting: dict[str, ManualEntry] = {}
     taken_back: set[str] = set()
     for entry in found:
         if entry.from_us > at_us or entry.name in taken_back:
             continue
         after = counting.get(entry.name)
-        # What counted at once gives way to what was entered after it, whatever clocks said.
+        # An entry without a start date yields to any later entry, even if host clocks differ.
         if after is None or after.from_us < entry.from_us != entry.recorded_us:
             counting[entry.name] = entry
         if entry.says is None:
@@ -74,18 +75,18 @@ def entries_in_force(found: Sequence[ManualEntry], at_us: int) -> dict[str, Manu
 
 
 def latest_us(found: Sequence[ManualEntry], at_us: int) -> int:
-    """`at_us`, or when the newest was entered: a reader's rounded clock may be behind it."""
+    """Return `at_us` or the latest entry's time if later: a reader's clock may be behind."""
     return max([at_us, *(entry.recorded_us for entry in found)])
 
 
 def standing_entries(connection: Connection, kind: str, at_us: int) -> dict[str, ManualEntry]:
-    """By name, what counts of a kind, also by a clock that is behind whose clock entered it."""
+    """Return the active entries of a kind by name, also for a reader whose clock is behind."""
     found = entries(connection, kind)
     return entries_in_force(found, latest_us(found, at_us))
 
 
 def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
-    """Those that begin later and that no later entry makes void, the first to begin first."""
+    """Return the entries that start later, earliest first, without withdrawn or replaced ones."""
     waiting: dict[tuple[str, int], ManualEntry] = {}
     taken_back: set[str] = set()
     for entry in found:
@@ -97,7 +98,7 @@ def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEnt
 
 
 def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:
-    """Return the team of each project on a provider's bills, by the project's name."""
+    """Return the team of each project on a provider's bills, by project name."""
     found = standing_entries(connection, f"{PROJECT}{provider}/", at_us)
     mine = f"{provider}/"
     return {
@@ -110,14 +111,14 @@ def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str
 def _of(
     connection: Connection, where: ColumnElement[bool], most: int | None = None
 ) -> Sequence[ManualEntry]:
-    """The newest first."""
+    """Return the matching entries, newest first."""
     columns = [getattr(orm.ManualEntryRow, name) for name in ManualEntry.__struct_fields__]
     query = select(*columns).where(where).order_by(orm.ManualEntryRow.number.desc()).limit(most)
     return [ManualEntry(*row) for row in connection.execute(query)]
 
 
 def _is_repeated(last: ManualEntry, given: ManualEntry) -> bool:
-    """Whether it says the same, by the same person and from the same instant: a day, or at once."""
+    """Return whether both entries agree in value, author, note and start (a day, or at once)."""
     at_once = last.from_us == last.recorded_us and given.from_us == given.recorded_us
     told = [(entry.says, entry.actor, entry.note) for entry in (last, given)]
     return told[0] == told[1] and (at_once or last.from_us == given.from_us)

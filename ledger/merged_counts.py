@@ -1,8 +1,8 @@
-"""Merges several figures of one attempt into the most that its target told of each kind.
+"""Merging of several usage reports of one attempt into the highest count of each kind.
 
-Figures grow while an answer does, so the largest of each is of all of it. What stands for the same
-tokens in two ways is counted once: cached tokens are those of the latest of the largest prompts, as
-their discount is told last by some, and so is how long written ones are kept, where that is told.
+Counts grow during an answer, so the largest count covers all of it. Counts that describe the same
+tokens are taken from one report: cached tokens come from the latest report with the largest prompt,
+because some providers report the discount last. The same holds for the lifetime of cache writes.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,17 @@ from ledger.journals.token_kinds import TOKEN_KINDS, TokenCounts
 
 
 def merge_counts(told: Sequence[TokenCounts]) -> TokenCounts:
-    """Return the most of each count, oldest first in `told`; the parts fit into their whole."""
+    """Return the maximum of each count; parts never exceed their whole.
+
+    `told` holds the reports, oldest first.
+    """
     most = {kind.field: max(getattr(tokens, kind.field) for tokens in told) for kind in TOKEN_KINDS}
     left = most["output"]
     for kind in TOKEN_KINDS:
         if kind.part_of == "output":
             most[kind.field] = min(most[kind.field], left)
             left -= most[kind.field]
-    # Of equal ones the latest, which is the first to `max`.
+    # Of equal prompts the latest report: `max` returns the first one of the reversed list.
     read = max(told[::-1], key=lambda tokens: tokens.whole_prompt)
     left = read.whole_prompt
     written = min(max(tokens.cache_write + tokens.cache_write_1h for tokens in told), left)
@@ -34,7 +37,10 @@ def merge_counts(told: Sequence[TokenCounts]) -> TokenCounts:
 
 
 def takes_back(last: TokenCounts, most: TokenCounts) -> bool:
-    """Return whether the last figure has less than `most`; not to say how long is kept is none."""
+    """Return whether the last report has less than `most`.
+
+    A missing lifetime of cache writes does not count as less.
+    """
     written = last.cache_write + last.cache_write_1h
     if written == most.cache_write + most.cache_write_1h:
         last = _kept_as(last, most)

@@ -1,4 +1,4 @@
-"""Names of a provider's model that mean the same model: with a date, with a region, in any case."""
+"""Names of a provider's model that mean the same model, apart from date, region and case."""
 
 import re
 from functools import lru_cache
@@ -9,7 +9,7 @@ REMEMBERED: Final = 4096  # clients make names up
 
 
 def plain_names(name: str) -> tuple[str, str, str]:
-    """Return the name without its region, that in small letters, and that without a snapshot."""
+    """Return the name without region, that in lower case, and that without its snapshot date."""
     base = name.partition("#")[0]
     lower = base.lower()
     return base, lower, _SNAPSHOT.sub("", lower)
@@ -17,9 +17,9 @@ def plain_names(name: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=REMEMBERED)
 def counted_names(model: str) -> tuple[str, ...]:
-    """Return the models on whose budgets and limits a logical model counts, itself first.
+    """Return the models whose budgets and limits count a logical model, itself first.
 
-    What goes to a provider by its own name (`openai/gpt-4o-2024-11-20`) counts also where it is
-    named less exactly, as prices are found; a model without a provider before it has one name.
+    A provider's model (`openai/gpt-4o-2024-11-20`) also counts under its shorter names, as in the
+    price lookup. A model without a provider prefix has one name.
     """
     return tuple(dict.fromkeys((model, *plain_names(model)))) if "/" in model else (model,)

@@ -1,8 +1,8 @@
-"""Money is integer pico-USD (10^-12 USD) from the price book to the last total.
+"""Money as integer pico-USD (10^-12 USD), from the price book to the last total.
 
 A price in micro-USD per million tokens is the same number as pico-USD per token, so a cost is
-`tokens x price` without rounding. Amounts leave this unit only to be shown to people.
-Conversions are exact or refused. Functions that round say so: half-even, or up for bounds.
+`tokens x price` without rounding. Amounts are converted to another unit only for display.
+Conversions are exact or raise; functions that round say so: half-even, or up for upper bounds.
 """
 
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from fractions import Fraction
 PUSD_PER_USD = 10**12
 PPM = 1_000_000
 
-# Wide enough for any price or total; trapping Inexact makes lost digits an error.
+# The precision holds any price or total; the Inexact trap raises if a digit is lost.
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 _ROUNDED = Context(prec=60, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
 
 
 class MoneyError(ValueError):
-    """An amount that cannot be represented exactly, or is not an amount at all."""
+    """A value that is not an amount, or an amount that cannot be represented exactly."""
 
 
 def usd_to_pusd(usd: Decimal | int) -> int:
-    """Exact conversion; an amount finer than a pico-USD is refused, a float is never accepted."""
+    """Convert exactly. Raises `MoneyError` for an amount finer than a pico-USD, or a float."""
     pusd = _scaled(usd)
     whole = int(pusd)
     if whole != pusd:
@@ -31,17 +31,20 @@ def usd_to_pusd(usd: Decimal | int) -> int:
 
 
 def usd_to_pusd_rounded(usd: Decimal | int) -> int:
-    """Half-even conversion for foreign figures that carry more digits than they mean."""
+    """Convert half-even, for external amounts with more digits than are significant."""
     return int(_scaled(usd).to_integral_value(rounding=ROUND_HALF_EVEN))
 
 
 def pusd_to_usd(pusd: int) -> Decimal:
-    """Exact, with no exponent tricks: `Decimal(str)` of the result is the result."""
+    """Convert exactly to dollars."""
     return _EXACT.scaleb(Decimal(pusd), -12)
 
 
 def usd_per_million_to_pusd(usd: Decimal | int) -> int:
-    """A price in USD per million tokens as pico-USD per token: micro-USD per million, exactly."""
+    """Convert a price in USD per million tokens to pico-USD per token, exactly.
+
+    Raises `MoneyError` for a price finer than a pico-USD per token.
+    """
     per_token = usd_to_pusd(usd)
     if per_token % 1_000_000:
         raise MoneyError(f"{usd} USD per million is finer than a pico-USD per token")
@@ -49,13 +52,13 @@ def usd_per_million_to_pusd(usd: Decimal | int) -> int:
 
 
 def usd_exact(pusd: int) -> str:
-    """`0.000000004200`: all twelve places, for files and programs; never an exponent."""
+    """Return dollars with twelve decimals (`0.000000004200`), for files and programs."""
     whole, rest = divmod(abs(pusd), PUSD_PER_USD)
     return f"{'-' if pusd < 0 else ''}{whole}.{rest:012d}"
 
 
 def format_usd(pusd: int, places: int | None = None) -> str:
-    """`$1,234.50`; `places` rounds half-even, without it every significant digit is shown."""
+    """Return dollars as `$1,234.50`, rounded half-even to `places`, else with all digits."""
     sign = "-" if pusd < 0 else ""
     usd = pusd_to_usd(abs(pusd))
     if places is None:
@@ -67,9 +70,9 @@ def format_usd(pusd: int, places: int | None = None) -> str:
 
 
 def usd_text(pusd: int | Fraction, *, sign: bool = False) -> str:
-    """`$1,235`, `$12.35`, `$0.0123`, `$0.000000033`: as many digits as say how much it is.
+    """Return dollars with their significant digits: `$1,235`, `$12.35`, `$0.000000033`.
 
-    How people read a sum, never with an exponent; `sign` puts a plus before gains.
+    There is never an exponent; `sign` adds a plus before positive amounts.
     """
     whole = round(pusd)
     size = pusd_to_usd(whole).adjusted() if whole else 0
@@ -82,7 +85,7 @@ def usd_text(pusd: int | Fraction, *, sign: bool = False) -> str:
 
 
 def divide_half_even(numerator: int, denominator: int) -> int:
-    """`numerator / denominator` to the nearest integer, ties to even; the one rounding rule."""
+    """Return `numerator / denominator` as the nearest integer, ties to even."""
     if denominator <= 0:
         raise MoneyError("the denominator must be positive")
     quotient, rest = divmod(numerator, denominator)
@@ -93,17 +96,18 @@ def divide_half_even(numerator: int, denominator: int) -> int:
 
 
 def ceil_div(numerator: int | Fraction, denominator: int | Fraction) -> int:
-    """`numerator / denominator` rounded up to an integer, exactly, as bounds need it."""
+    """Return `numerator / denominator` rounded up to an integer, exactly, for upper bounds."""
     if denominator <= 0:
         raise MoneyError("the denominator must be positive")
     return -(-numerator // denominator)
 
 
 def split_largest_remainder(total: int, weights: Sequence[int]) -> list[int]:
-    """Shares of `total` in proportion to `weights`, whose sum is `total` to the unit.
+    """Split `total` in proportion to `weights`, exactly, by the largest remainders.
 
-    Each share differs from the exact proportion by less than one; a zero weight gets nothing;
-    equal remainders go to the earlier place, so the result depends on the arguments alone.
+    Each share differs from the exact proportion by less than one, and a zero weight gets nothing.
+    Of equal remainders the first gets the unit, so the result depends on the arguments alone.
+    Raises `MoneyError` for negative weights, or if all weights are 0 and `total` is not.
     """
     if any(weight < 0 for weight in weights):
         raise MoneyError("weights must not be negative")

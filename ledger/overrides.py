@@ -1,8 +1,8 @@
-"""Overrides of operators above every policy: an append-only list, equal on every host.
+"""Operators' overrides of every policy: an append-only list that all hosts share.
 
-An override says something of a subject: of a target that it is disabled, of a model (or of all)
-that it goes to own engines alone, or to APIs alone. The newest entry of a subject counts until its
-time is over; `NOTHING` takes it back. What it means for a request is the gateway's business.
+An override applies to a subject: it disables a target, or limits a model (or all models) to own
+engines or to APIs. The newest entry of a subject is active until it expires; `NOTHING` withdraws
+it. The gateway decides what an override means for a request.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ TRIES = 16
 
 
 class Override(msgspec.Struct, frozen=True):
-    """`until_us` is wall clock; None: until taken back."""
+    """One override. `until_us` is wall clock, `None` until withdrawn."""
 
     number: int
     subject: str
@@ -36,12 +36,12 @@ class Override(msgspec.Struct, frozen=True):
 
 
 def newest_override(connection: Connection) -> int:
-    """0 while there was none."""
+    """Return the number of the newest override, 0 if there is none."""
     return connection.execute(select(func.max(orm.OverrideRow.number))).scalar_one() or 0
 
 
 def overrides(engine: Engine) -> Sequence[Override]:
-    """The newest of every subject, in the order of their numbers."""
+    """Return the newest override of every subject, in the order of their numbers."""
     table = orm.OverrideRow
     newest = select(func.max(table.number)).group_by(table.subject)
     query = (
@@ -56,7 +56,10 @@ def overrides(engine: Engine) -> Sequence[Override]:
 
 
 def store_override(engine: Engine, given: Override) -> Override:
-    """Append it under the next number, whatever `given` has; two at once follow one another."""
+    """Append the override under the next number, whatever number it has, and return it.
+
+    Concurrent calls get consecutive numbers. Raises `RuntimeError` after `TRIES` conflicts.
+    """
     for _ in range(TRIES):
         try:
             with engine.begin() as connection:

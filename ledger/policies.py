@@ -1,7 +1,7 @@
-"""Which routing policies were put in force, when and by whom: an append-only list of sets.
+"""History of active routing policy sets, with author and time: an append-only list.
 
-The newest is in force on every host of the ledger. To go back is to store an earlier one again, so
-the list says what was in force at any time. What a set means is the gateway's business.
+The newest set is active on all hosts of the ledger. A rollback stores an earlier set again, so the
+list shows the active set of any time. The gateway interprets the sets.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ NEWEST_POLICY_FILE = "policies.newest"  # in the run directory: the newest numbe
 
 
 class PoliciesMovedError(Exception):
-    """Somebody else put a set in force meanwhile: look again."""
+    """A conflict: another set was activated since the caller read the newest number."""
 
 
 class PolicySet(msgspec.Struct, frozen=True):
-    """`document`: YAML; None stands for the policies of the configuration file."""
+    """One policy set. `document` is YAML, `None` for the policies of the configuration file."""
 
     number: int
     document: str | None
@@ -36,13 +36,13 @@ def newest_number(connection: Connection) -> int:
 
 
 def policies_in_force(engine: Engine) -> PolicySet | None:
-    """The newest set; None while the configuration file alone says."""
+    """Return the active set, or `None` if only the configuration file's policies apply."""
     found = policy_sets(engine, 1)
     return found[0] if found else None
 
 
 def policy_sets(engine: Engine, most: int) -> Sequence[PolicySet]:
-    """The newest first."""
+    """Return the newest `most` sets, newest first."""
     table = orm.PolicySetRow
     query = (
         select(table.number, table.document, table.recorded_us, table.actor, table.note)
@@ -62,7 +62,7 @@ def policy_set(engine: Engine, number: int) -> PolicySet | None:
 
 
 def store_policies(engine: Engine, new: PolicySet) -> None:
-    """Put it in force. Raises `PoliciesMovedError` unless it follows the newest by one."""
+    """Activate the set. Raises `PoliciesMovedError` unless it follows the newest by one."""
     try:
         with engine.begin() as connection:
             if newest_number(connection) != new.number - 1:

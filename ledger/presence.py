@@ -1,4 +1,4 @@
-"""Tells a file that is absent from one that cannot be looked at."""
+"""Existence checks of files that do not mistake an unreadable path for an absent one."""
 
 import errno
 from pathlib import Path
@@ -7,10 +7,10 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # the last: a link to its
 
 
 def is_there(path: Path) -> bool:
-    """Return whether something has this path; links are followed.
+    """Return whether the path exists; links are followed.
 
-    Raises `OSError` where that cannot be known (no permission, a disk's error). Since Python 3.14
-    `Path.exists` answers False then, and books that cannot be read would count as no books.
+    Raises `OSError` if that cannot be known (no permission, a disk error). Since Python 3.14
+    `Path.exists` returns false in these cases, and an unreadable ledger would count as none.
     """
     try:
         path.stat()

@@ -1,7 +1,7 @@
-"""Words of the router that the books carry as `reason` and `spill_reason`, and what they mean.
+"""The router's reasons as stored in `reason` and `spill_reason`, with their meaning.
 
-`reasons.json` is written from `router/reasons.py` by `make settings`; a test compares the two.
-The ledger imports nothing of the router, so the words travel as data.
+`reasons.json` is generated from `router/reasons.py` by `make settings`; a test compares the two.
+The ledger does not import the router, so the reasons are passed as data.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ FILE: Final = Path(__file__).with_name("reasons.json")
 
 
 class ReasonText(NamedTuple):
-    """One reason. `overflow` is its group of `router.reasons.Overflow`."""
+    """The text of one reason. `overflow` is its group in `router.reasons.Overflow`."""
 
     overflow: str
     sentence: str

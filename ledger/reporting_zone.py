@@ -1,10 +1,10 @@
-"""The time zone of an organisation's days and months: one for pages, exports and reports.
+"""The time zone of an organisation's days and months, one for pages, exports and reports.
 
-The books have instants. A day of this zone is 23 to 25 hours long where clocks change, and days
-that follow each other leave nothing out and share nothing: what is added up by day adds up to the
-period. A GPU's hour is billed whole and belongs to the day in which it begins, also where the
-zone is half an hour beside UTC. The configuration declares the zone (`timezone`), and the books
-keep it, so that a reader of the books alone, as the dashboard, has the same days.
+The ledger stores UTC timestamps. A day of the zone has 23 to 25 hours where clocks change. Days do
+not overlap and leave no gap, so sums by day add up to the sum of the period. A GPU hour is billed
+whole and belongs to the day in which it begins, even in zones that are offset by half an hour. The
+configuration sets the zone (`timezone`). The ledger stores it for readers without the
+configuration, such as the dashboard.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,25 +33,25 @@ def _span_us(period: Period, name: str, at_s: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class ReportingZone:
-    """`name`: IANA's. Days and months are half-open, in microseconds since the epoch."""
+    """A time zone by IANA name. Its days and months are half-open spans of epoch microseconds."""
 
     name: str = "UTC"
 
     def day(self, at_us: int) -> tuple[int, int]:
-        """Return the day that holds the instant."""
+        """Return start and end of the day that contains `at_us`."""
         return _span_us("day", self.name, at_us // HOUR_US * 3600 + _quarter_s(at_us))
 
     def month(self, at_us: int) -> tuple[int, int]:
-        """Return the calendar month that holds the instant."""
+        """Return start and end of the calendar month that contains `at_us`."""
         return _span_us("month", self.name, self.day(at_us)[0] // _US)
 
     def midnight_us(self, day: date) -> int:
-        """Return the first instant of a date."""
+        """Return the first microsecond of a date."""
         at = datetime(day.year, day.month, day.day, 12, tzinfo=zone_named(self.name))
         return self.day(int(at.timestamp()) * _US)[0]
 
     def month_named(self, text: str) -> tuple[int, int]:
-        """Return the month of `2026-11`; raises `ValueError` for what is none."""
+        """Return start and end of a month such as `2026-11`. Raises `ValueError` if invalid."""
         if len(text) != len("2026-11"):
             raise ValueError(f"`{text}` is no month: write it as 2026-11")
         try:
@@ -63,7 +63,7 @@ class ReportingZone:
         return datetime.fromtimestamp(at_us // _US, zone_named(self.name)).date()
 
     def days(self, scope: Scope) -> Iterator[Scope]:
-        """Yield the scope cut at this zone's midnights; the first and last may be parts of days."""
+        """Yield the scope cut at this zone's midnights; the first and last may be partial days."""
         start_us = scope.start_us
         while start_us < scope.end_us:
             end_us = min(scope.end_us, self.day(start_us)[1])
@@ -75,18 +75,18 @@ UTC_DAYS = ReportingZone()
 
 
 def _quarter_s(at_us: int) -> int:
-    """Seconds since the full hour, to the quarter: no zone's midnight is at any other instant."""
+    """Return the seconds since the full hour, cut to 15 minutes, where all midnights fall."""
     return at_us % HOUR_US // (HOUR_US // 4) * 900
 
 
 def reporting_zone(connection: Connection) -> ReportingZone:
-    """Return the zone that the books keep; UTC where none was declared."""
+    """Return the stored zone, UTC if none was declared."""
     found = entries_in_force(entries(connection, REPORTING), 2**62).get(_NAME)
     return UTC_DAYS if found is None or found.says is None else ReportingZone(found.says["zone"])
 
 
 def declare_zone(connection: Connection, name: str, at_us: int) -> None:
-    """Keep the zone of the configuration; what is said already is not said again."""
+    """Store the zone of the configuration if it differs from the stored one."""
     if name != reporting_zone(connection).name:
         says = {"zone": name}
         enter(connection, ManualEntry(0, REPORTING + _NAME, says, at_us, at_us, "configuration"))
@@ -95,7 +95,7 @@ def declare_zone(connection: Connection, name: str, at_us: int) -> None:
 def fold_days(
     items: Iterable[Item], zone: ReportingZone, start_of: Callable[[Item], int]
 ) -> dict[int, list[Item]]:
-    """Return the items by the first instant of their day, in time order."""
+    """Return the items grouped by the first microsecond of their day, in time order."""
     found: dict[int, list[Item]] = {}
     for item in sorted(items, key=start_of):
         found.setdefault(zone.day(start_of(item))[0], []).append(item)

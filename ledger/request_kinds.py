@@ -1,9 +1,9 @@
-"""Request kinds in the ledger, whose words records hold as the gateway wrote them.
+"""Request kinds that the ledger treats specially, by the names in journal records.
 
-A kind that stands in no set here is counted, priced and exported as any other.
+A kind that is in no set here is counted, priced and exported like any other.
 """
 
 from typing import Final
 
-# Answers that are decoded token by token for a client: others have no output to compare.
+# Kinds whose answers are decoded token by token; other kinds have no output to compare.
 CONVERSATION: Final = frozenset({"chat", "completion"})

@@ -1,6 +1,7 @@
-"""Retires what is old: attempts, cache hits, plans of fleets, postings, refusals, windows.
+"""Deletion of rows past retention: attempts, cache hits, fleet plans, postings and others.
 
-Small steps in a thread, each a transaction of its own; what all of it came to stays.
+Refusals and windows are deleted too. Deletion runs in a thread in small transactions; the sums of
+deleted rows are kept.
 """
 
 import asyncio
@@ -23,14 +24,14 @@ _Step = Callable[..., RetirementResult | CompactionResult | HitRetirement]
 
 
 class Retention(NamedTuple):
-    """The retention of single rows; None: for good. Entries are postings and refusals."""
+    """Days for which single rows are kept, `None` for ever. Entries are postings and refusals."""
 
     attempts_days: int | None = None
     entries_days: int | None = None
 
 
 async def retire_old(engine: Engine, kept: Retention, *, now_us: int) -> None:
-    """Retire all that is old; a link that is not what was sealed is `ledger verify`'s to tell."""
+    """Delete rows past retention. Broken seals are skipped; `ledger verify` reports them."""
     steps: tuple[tuple[int | None, _Step], ...] = (
         (kept.attempts_days, AttemptRetirer(engine).step),
         (kept.attempts_days, HitRetirer(engine).step),

@@ -1,8 +1,9 @@
-"""Records that damaged journals and the quarantine still hold, brought into the books.
+"""Recovery of records from damaged journals and the quarantine into the ledger.
 
-Each attempt is one transaction. One that is in the books already adds nothing, so salvage may be
-repeated. An attempt that the books never saw has money in no host's grant: its cost stands as the
-grant of `NO_HOST`, like spending of before a budget. What is applied is entered with who and when.
+Each attempt is one transaction. An attempt that is in the ledger already adds nothing, so recovery
+may be repeated. No host's grant covers an attempt that the ledger did not know: its cost counts as
+a grant of `NO_HOST`, as does spending from before a budget. Recovered records are logged with
+author and time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,10 +33,10 @@ SALVAGED = "salvaged:"  # before a journal's name: whose rows the books did not 
 
 
 class SalvageSource(msgspec.Struct):
-    """The readable content of one segment, or of one journal's quarantined bytes.
+    """The readable records of one segment, or of one journal's quarantined bytes.
 
-    `new` records are not in the books. `known` count those that are, `retired` those that are too
-    old to be told apart from rows that were retired, `orphans` settles whose open is nowhere.
+    `new` records are not in the ledger. `known` counts records that are; `retired` those so old
+    that their rows may have been deleted; `orphans` settles without an open record.
     """
 
     name: str
@@ -49,7 +50,7 @@ class SalvageSource(msgspec.Struct):
 
 
 class SalvageResult(msgspec.Struct, frozen=True):
-    """Counts of what was applied: rows added, attempts settled, refusals with cache hits."""
+    """Counts of what was applied: attempts added, attempts settled, refusals with cache hits."""
 
     attempts: int = 0
     settled: int = 0
@@ -57,9 +58,9 @@ class SalvageResult(msgspec.Struct, frozen=True):
 
 
 def find_remains(engine: Engine, directory: Path) -> list[SalvageSource]:
-    """Return what can be brought into the books, source by source; it only reads.
+    """Return the recoverable records by source. Writes nothing.
 
-    Raises `OSError` where a copy cannot be read.
+    Raises `OSError` if a copy cannot be read.
     """
     found = []
     for path in copies(directory):
@@ -85,7 +86,7 @@ def apply_remains(
     at_us: int,
     note: str | None = None,
 ) -> SalvageResult:
-    """Bring what is new into the books; a second time it adds nothing."""
+    """Add the new records to the ledger. A repeated call adds nothing."""
     here = LedgerRepository(engine, host=host)
     nowhere = LedgerRepository(engine, host=NO_HOST)
     attempts = settled = refusals = 0
@@ -137,9 +138,9 @@ def _sort_records(
     seen: set[str],
     retired: tuple[int, int],
 ) -> None:
-    """Put into `new` what the books do not have; `seen` are keys of records taken already.
+    """Put records that the ledger lacks into `new`; `seen` holds the keys of records taken.
 
-    `retired`: before when attempts, and cache hits, may have been retired.
+    `retired`: times before which attempts, and cache hits, may have been deleted.
     """
     ids = sorted({each.attempt_id for each in records if isinstance(each, _OF_ATTEMPTS)})
     stored = known_attempts(connection, ids)
@@ -186,7 +187,7 @@ def _known_refusals(connection: Connection, records: list[Record]) -> set[str]:
 
 
 def _by_attempt(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield an attempt's open and settle together, in that order; others alone."""
+    """Yield open and settle of an attempt together, in that order, and other records alone."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         key = record.attempt_id if isinstance(record, _OF_ATTEMPTS) else record.request_id
@@ -196,7 +197,7 @@ def _by_attempt(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _stored(connection: Connection, records: list[Record]) -> str | None:
-    """Return the attempt's id where the books have it."""
+    """Return the attempt's id if it is in the ledger."""
     first = records[0]
     if not isinstance(first, _OF_ATTEMPTS):
         return None
@@ -205,7 +206,7 @@ def _stored(connection: Connection, records: list[Record]) -> str | None:
 
 
 def _cover(connection: Connection, records: list[Record]) -> None:
-    """Let what an unknown attempt cost stand behind `NO_HOST` on its hard budgets."""
+    """Grant the cost of an unknown attempt to `NO_HOST` on each of its hard budgets."""
     opened = records[0]
     assert isinstance(opened, AttemptOpened)
     settles = [record for record in records if isinstance(record, AttemptSettled)]

@@ -1,7 +1,7 @@
-"""The scope of every read: a half-open span of time and, if given, one team.
+"""The scope of every read: a half-open time span and optionally one team.
 
-Times are microseconds since the Unix epoch; buckets are aligned to the epoch, so a bucket of a day
-is a UTC day. An attempt belongs to the instant at which it was opened.
+Times are microseconds since the Unix epoch. Buckets are aligned to the epoch, so a bucket of a day
+is a UTC day. An attempt belongs to the time at which it was opened.
 """
 
 from collections.abc import Callable
@@ -26,14 +26,14 @@ MINUTE_US = 60 * 10**6
 HOUR_US = 60 * MINUTE_US
 DAY_US = 24 * HOUR_US
 
-# Input of every kind and output (which includes reasoning): the basis "input + output".
+# All input and all output (which includes reasoning): the basis "input + output".
 INPUT_TOKENS = token_sum(kind for kind in PROMPT_KINDS if not kind.is_sound)
 OUTPUT_TOKENS: ColumnElement[int] = func.coalesce(token_column("output"), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`start_us <= t < end_us`; `team=None` is everyone."""
+    """A span `start_us <= t < end_us` of one team, or of all teams if `team` is `None`."""
 
     start_us: int
     end_us: int
@@ -41,10 +41,10 @@ class Scope:
 
     @classmethod
     def last(cls, span_us: int, end_us: int, team: str | None = None) -> "Scope":
-        """The span up to `end_us`. Beyond an hour it starts at a full one.
+        """Return the span up to `end_us`; if longer than an hour, it starts at a full hour.
 
-        Bills are by hours: a start within one would count its traffic and leave out its bill.
-        An hour or less is cut exactly, by what ran in it.
+        Bills are hourly: a start within an hour would count its traffic and omit its bill. A span
+        of an hour or less is cut exactly.
         """
         start_us = end_us - span_us
         return cls(start_us - start_us % HOUR_US if span_us > HOUR_US else start_us, end_us, team)
@@ -54,7 +54,7 @@ class Scope:
         return (self.end_us - self.start_us) / HOUR_US
 
     def narrow(self, statement: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
-        """The statement over attempts, limited to this scope."""
+        """Return the statement over attempts, limited to this scope."""
         statement = statement.where(
             AttemptRow.opened_us >= self.start_us, AttemptRow.opened_us < self.end_us
         )
@@ -71,7 +71,7 @@ def _utc_day(at_us: int) -> tuple[int, int]:
 def held_scope(
     connection: Connection, scope: Scope, day: Callable[[int], tuple[int, int]] = _utc_day
 ) -> Scope:
-    """The part of the scope of which the books hold anything, in whole days."""
+    """Return the part of the scope for which the ledger holds data, in whole days."""
     times = (AttemptRow.opened_us, GpuHourRow.hour_us, PostingRow.at_us)
     ends = [connection.execute(select(func.min(time), func.max(time))).one() for time in times]
     known = [(first, last) for first, last in ends if first is not None]
@@ -84,10 +84,13 @@ def held_scope(
 
 
 def total(column: Any) -> ColumnElement[int]:
-    """Sum of a small integer column (tokens, counts); 0 over no rows. Money uses `exact_sum`."""
+    """Return the sum of a small integer column (tokens, counts), 0 without rows.
+
+    Use `exact_sum` for money.
+    """
     return cast(func.coalesce(func.sum(column), 0), BigInteger)
 
 
 def rows(connection: Connection, statement: Executable) -> list[tuple[Any, ...]]:
-    """All at once: one row after the other costs the driver several times as much."""
+    """Return all rows at once: fetching single rows takes the driver several times as long."""
     return [tuple(row) for row in connection.execute(statement).all()]

@@ -1,7 +1,7 @@
-"""Keeps another gateway's spending by day: exact, replaced a day at a time, never in the books.
+"""Spending history of another gateway by day, kept apart from the ledger's own totals.
 
-No posting is made of it, so what the books add up to stays what they were charged. A day is stored
-whole or not at all: an import that was broken off goes on with the day that lacks.
+The history makes no postings, so ledger totals stay what was charged here. A day is stored whole or
+not at all; an interrupted import continues with the first missing day.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _EXACT = Context(prec=80)
 
 
 class HistoryCell(NamedTuple):
-    """The members in which requests of one day agree; empty texts: unknown."""
+    """The dimensions by which a day's requests are grouped; an empty text is unknown."""
 
     org: str
     team: str
@@ -41,7 +41,7 @@ class HistorySums(NamedTuple):
 
 
 class HistoryTotal(NamedTuple):
-    """The sums that are kept of a source."""
+    """The stored totals of one source."""
 
     source: str
     first_day: str
@@ -50,7 +50,10 @@ class HistoryTotal(NamedTuple):
 
 
 def pusd_of(text: str) -> int:
-    """Return dollars as a float's shortest text has them, in pico-dollars, rounded half-even."""
+    """Convert dollars in a float's shortest decimal text to pico-USD, rounded half-even.
+
+    Raises `ValueError` for infinities and NaN.
+    """
     amount = Decimal(text)
     if not amount.is_finite():
         raise ValueError(f"`{text}` is no amount")
@@ -58,7 +61,7 @@ def pusd_of(text: str) -> int:
 
 
 def stored_days(connection: Connection, source: str) -> dict[str, int]:
-    """Return the days of a source that are kept, and how many requests each has."""
+    """Return the stored days of a source with the number of requests of each."""
     row = SpendHistoryRow
     query = select(row.day, func.sum(row.requests)).where(row.source == source).group_by(row.day)
     return {day: int(requests) for day, requests in connection.execute(query)}
@@ -67,7 +70,7 @@ def stored_days(connection: Connection, source: str) -> dict[str, int]:
 def replace_day(
     connection: Connection, source: str, day: str, cells: Mapping[HistoryCell, HistorySums]
 ) -> None:
-    """Keep a day of a source, in place of what was kept of it."""
+    """Store a day of a source, replacing what was stored for it."""
     row = SpendHistoryRow
     connection.execute(delete(row).where(row.source == source, row.day == day))
     rows: list[dict[str, Any]] = [
@@ -81,7 +84,7 @@ def replace_day(
 def history_totals(
     connection: Connection, days: tuple[str, str] = ("", "~"), team: str | None = None
 ) -> Iterable[HistoryTotal]:
-    """Return what is kept of each source in days, first and last inclusive."""
+    """Return the totals of each source over `days`: first and last day, both inclusive."""
     row = SpendHistoryRow
     query = (
         select(

@@ -1,10 +1,9 @@
-"""Reads what a provider says that a request costs, beside its counts.
+"""Parsing of the cost that a provider reports for a request, next to its token counts.
 
-OpenRouter, xAI, Perplexity and DeepInfra state it in their usage, a LiteLLM proxy in a header. What
-the LiteLLM library computes here from its own list of prices is stated by nobody. A stated cost is
-rounded as it is written, and a price book may know less than it: fees, tiers and whatever nobody
-counts are in it. What is stated beyond the computed cost is claimed. Below the computed cost it
-says nothing: discounts are the price book's.
+OpenRouter, xAI, Perplexity and DeepInfra report it in usage, a LiteLLM proxy in a header. A cost
+that the LiteLLM library computes from its own price list is ignored. Reported costs are rounded.
+They may include what the price book lacks: fees, tiers, uncounted items. A reported cost above the
+computed one is a claim. One below it is ignored, because discounts belong in the price book.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from ledger.usage_figures import BESIDE, figures_of
 
 PUSD_PER_USD = 10**12
 TICKS_PER_USD = 10**10  # xAI's
-# No request costs as much; larger figures are none.
+# No request costs this much; a larger number is not a cost.
 LIMIT_USD = 100_000
 _PLAIN = ("cost", "total_cost", "cost_usd", "total_cost_usd", "estimated_cost")
 _INSIDE = ("total_cost", "total", "total_cost_usd")
@@ -27,9 +26,9 @@ _OWN_KEY = "upstream_inference_cost"  # OpenRouter with a key of one's own: bill
 def stated_claim_pusd(
     usage: Mapping[str, object], cost_pusd: int, *, header: str | None = None
 ) -> int | None:
-    """Return the stated cost, where it is above `cost_pusd` by more than its own rounding.
+    """Return the reported cost if it exceeds `cost_pusd` by more than its own rounding.
 
-    `header`: dollars that a header of the answer states.
+    `header`: the dollar amount in a header of the response.
     """
     if header is None and BESIDE not in usage and _NAMES.isdisjoint(usage):
         return None
@@ -42,15 +41,16 @@ def stated_claim_pusd(
 
 
 def stated_cost(usage: Mapping[str, object]) -> tuple[Decimal, Decimal] | None:
-    """Return the stated dollars and half of their last digit, None where none can be read.
+    """Return the reported dollars and half of their last digit, or `None` if there are none.
 
-    Of several, also in several places of an answer, the largest: one may be a part of another.
+    Of several amounts, also in several places of an answer, the largest counts: another may be a
+    part of it.
     """
     return max(chain.from_iterable(map(_figures, figures_of(usage))), default=None)
 
 
 def _stated_anywhere(usage: Mapping[str, object], header: str) -> tuple[Decimal, Decimal] | None:
-    """Return the larger of what usage and a header state: one may be rounded."""
+    """Return the larger of the amounts in usage and in the header: one may be rounded."""
     figures = (stated_cost(usage), _dollars(header.strip()))
     return max((figure for figure in figures if figure is not None), default=None)
 
@@ -70,7 +70,7 @@ def _figures(usage: Mapping[str, object]) -> Iterator[tuple[Decimal, Decimal]]:
 def _with_own_key(
     usage: Mapping[str, object], fee: tuple[Decimal, Decimal]
 ) -> tuple[Decimal, Decimal]:
-    """The fee and what the owner of the model bills, where a key of one's own was used."""
+    """Return the fee, plus the model owner's bill if the customer's own key was used (BYOK)."""
     details = usage.get("cost_details")
     if usage.get("is_byok") is not True or not isinstance(details, Mapping):
         return fee
@@ -79,7 +79,7 @@ def _with_own_key(
 
 
 def _dollars(value: object) -> tuple[Decimal, Decimal] | None:
-    """A number above zero, also one that is written as a text, with half of its last digit."""
+    """Return a positive number or numeric text with half of its last digit, else `None`."""
     if type(value) not in (int, float, str) or len(str(value)) > 40:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Room for the stored objects of all teams: their sum stays in its bound, whoever stores at once.
+"""The storage limit of stored objects over all teams, kept under concurrent writes.
 
-Where much is left, those who store little share it: each looks at the sum while it holds a shared
-lock, and all that can be under way beside it fits into `SHARED_BYTES`. Everybody else is alone.
+While much space is left, small writes run in parallel: each checks the sum under a shared lock, and
+all writes that can run at once fit into `SHARED_BYTES`. Other writes take an exclusive lock.
 """
 
 from collections.abc import Callable
@@ -16,14 +16,14 @@ SHARED_BYTES: Final = 256 * SMALL_BYTES  # by more than 256 connections nobody s
 
 
 class NeedsToBeAlone(Exception):
-    """Little room is left, or much of it is needed: try again with `alone`."""
+    """A write that needs the exclusive lock: it is large, or little space is left."""
 
 
 def lock_room(connection: Connection, needed: int, total_bytes: int, *, alone: bool) -> int:
-    """Return the bytes of all teams, to which `needed` may be added until the transaction ends.
+    """Return the bytes of all teams, to which `needed` may be added in this transaction.
 
-    Called behind the team's own lock, and no other lock is waited for afterwards. Raises
-    `NeedsToBeAlone` where others might use up the room meanwhile. SQLite has one writer at a time.
+    The caller holds the lock of the team and waits for no other lock afterwards. Raises
+    `NeedsToBeAlone` if concurrent writes might use up the space. SQLite has one writer at a time.
     """
     is_shared = connection.dialect.name == "postgresql" and not alone
     if is_shared and needed > SMALL_BYTES:
@@ -38,7 +38,7 @@ def lock_room(connection: Connection, needed: int, total_bytes: int, *, alone: b
 
 
 def store_in_room(engine: Engine, store: Callable[[Connection, bool], None]) -> None:
-    """Do `store(connection, alone)` in a transaction; once more, alone, where it has to be."""
+    """Run `store(connection, alone)` in a transaction; repeat it with `alone` if needed."""
     try:
         with engine.begin() as connection:
             store(connection, False)

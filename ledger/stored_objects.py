@@ -1,8 +1,8 @@
-"""Answers and conversations as rows: stored within bounds, found by team, forgotten in time.
+"""Stored responses and conversations: limited in size, found by team, deleted on expiry.
 
-What a row says is encrypted by whoever calls. Every change of a team's rows locks the team's row
-of `stored_bytes` first, so the sum there is exact and no two changes wait for one another.
-An object of another team does not exist, and neither does one that expired.
+Callers encrypt the content. Every change of a team's rows first locks the team's row of
+`stored_bytes`, so its sum is exact and changes cannot deadlock. Objects of other teams and expired
+objects are treated as absent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from ledger.storage_room import lock_room, store_in_room
 from ledger.upserts import insert_of
 
 CHAIN_LIMIT: Final = 2_000  # turns of one conversation
-ROW_BYTES: Final = 256  # that a row takes beside what it says
+ROW_BYTES: Final = 256  # bytes of a row besides its content
 EVICTED_AT_ONCE: Final = 64
 FORGOTTEN_AT_ONCE: Final = 200
-PAGE_BYTES: Final = 16 * 1024 * 1024  # of a list's page, and of what a search returns
+PAGE_BYTES: Final = 16 * 1024 * 1024  # bytes of a list page and of a search result
 UNFINISHED: Final = ("queued", "in_progress")
 CANCELLED: Final = "cancelled"
 _Object = StoredObjectRow
 
 
 class ChainError(Exception):
-    """A chain that cannot be continued: `missing` is the answer that is not there any more."""
+    """A chain that cannot be continued: the response `missing` no longer exists."""
 
     def __init__(self, missing: str | None) -> None:
         super().__init__("too long" if missing is None else f"{missing} is missing")
@@ -36,19 +36,19 @@ class ChainError(Exception):
 
 
 class NameTaken(Exception):
-    """An object's id, which somebody else chose, is another object's."""
+    """A conflict: the id that a caller chose for a new object exists already."""
 
 
 class ObjectCancelled(Exception):
-    """An object was cancelled while it was made: nothing else takes its place."""
+    """A cancellation of an object during its generation; only its end may be stored."""
 
 
 class StorageFull(Exception):
-    """An object has no place: it does not fit, or was deleted while it was made."""
+    """An object that cannot be stored: it does not fit, or was deleted while it was generated."""
 
 
 class SealedObject(NamedTuple):
-    """A row of `stored_objects` but for its number and its size."""
+    """A row of `stored_objects`, without its number and its size."""
 
     team_id: str
     id: str
@@ -70,7 +70,7 @@ class SealedObject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StorageBounds:
-    """The most bytes that a team's objects may take, and all teams' together."""
+    """The maximum bytes of one team's objects, and of all teams' objects together."""
 
     team_bytes: int
     total_bytes: int
@@ -78,7 +78,7 @@ class StorageBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectQuery:
-    """One page of a team's objects; `after` is the id of the last one of the page before."""
+    """A query for one page of a team's objects; `after` is the last id of the previous page."""
 
     team_id: str
     kind: str
@@ -89,7 +89,7 @@ class ObjectQuery:
 
 
 class ObjectPage(NamedTuple):
-    """Objects in the order of their making; `more`: others follow."""
+    """One page of objects in the order of creation; `more` is true if others follow."""
 
     objects: list[SealedObject]
     more: bool
@@ -107,13 +107,13 @@ def store_objects(
     replaces: bool = False,
     is_new: bool = False,
 ) -> bool:
-    """Store the objects of one team, in place of those of their ids; False where none fits.
+    """Store objects of one team, replacing those of equal ids. Return false if none fits.
 
-    Where the team's bytes or all bytes are used up, the team's oldest objects go first.
-    `renews`: an object of the team that stays as long as these; where it was deleted meanwhile,
-    its parts among them are not stored. `replaces`: the first object is there already; False
-    where it was deleted meanwhile; raises `ObjectCancelled` where that was asked for. `is_new`:
-    their ids are somebody else's choice, and take no object's place: raises `NameTaken`.
+    If the team's or the total limit is reached, the team's oldest objects are deleted first.
+    `renews`: the id of an object that is kept as long as these; if it was deleted, its parts are
+    not stored. `replaces`: the first object must exist; returns false if it was deleted, and raises
+    `ObjectCancelled` if its cancellation was requested. `is_new`: callers chose the ids; raises
+    `NameTaken` if one exists.
     """
     team_id = objects[0].team_id
 
@@ -141,7 +141,7 @@ def store_objects(
 def find_object(
     engine: Engine, team_id: str, object_id: str, *, now_us: int
 ) -> SealedObject | None:
-    """Return the team's object of this id."""
+    """Return the team's object of this id, or `None` if there is none."""
     query = select(*_COLUMNS).where(_is_there(team_id, now_us), _Object.id == object_id)
     row = read_row(engine, query)
     return None if row is None else SealedObject(*row)
@@ -150,7 +150,7 @@ def find_object(
 def find_objects(
     engine: Engine, team_id: str, ids: Sequence[str], *, max_bytes: int, now_us: int
 ) -> dict[str, SealedObject]:
-    """Return those of the ids that there are; raises `ChainError` where they are too large."""
+    """Return the existing objects among the ids. Raises `ChainError` above `max_bytes`."""
     wanted = (_is_there(team_id, now_us), _Object.id.in_(ids))
     _check_bytes(engine, wanted, max_bytes)
     rows = read_rows(engine, select(*_COLUMNS).where(*wanted))
@@ -158,7 +158,7 @@ def find_objects(
 
 
 def check_items(engine: Engine, team_id: str, parent: str, *, max_bytes: int, now_us: int) -> None:
-    """Raise `ChainError` where a conversation's items are too large together to be read."""
+    """Raise `ChainError` if the items of a conversation are together above `max_bytes`."""
     there = _is_there(team_id, now_us), _Object.kind == "item", _Object.parent == parent
     _check_bytes(engine, there, max_bytes)
 
@@ -172,9 +172,9 @@ def _check_bytes(engine: Engine, wanted: Sequence[Any], max_bytes: int) -> None:
 def find_chain(
     engine: Engine, team_id: str, last: str, *, max_bytes: int, now_us: int
 ) -> list[SealedObject]:
-    """Return the answer `last` and all that it continues, the oldest first.
+    """Return the response `last` and all responses that it continues, oldest first.
 
-    Raises `ChainError` where one of them is gone, and where they are too many or too large.
+    Raises `ChainError` if one of them is missing, or if they are too many or too large.
     """
     there = _is_there(team_id, now_us)
     first = select(
@@ -214,7 +214,7 @@ def find_chain(
 def list_objects(engine: Engine, query: ObjectQuery, *, now_us: int) -> ObjectPage | None:
     """Return one page of at most `PAGE_BYTES`, or of one object that is larger.
 
-    None where `after` is no such object.
+    Returns `None` if `after` is not an object of the query.
     """
     there = [_is_there(query.team_id, now_us), _Object.kind == query.kind]
     if query.parent is not None:
@@ -238,7 +238,7 @@ def list_objects(engine: Engine, query: ObjectQuery, *, now_us: int) -> ObjectPa
 
 
 def delete_object(engine: Engine, team_id: str, object_id: str) -> bool:
-    """Delete the object and, of a conversation, its items; whether it was there."""
+    """Delete the object and the items of a conversation. Return whether the object existed."""
     with engine.begin() as connection:
         _lock_team(connection, team_id)
         freed = _delete(connection, team_id, _Object.id == object_id)
@@ -250,7 +250,7 @@ def delete_object(engine: Engine, team_id: str, object_id: str) -> bool:
 
 
 def cancel_object(engine: Engine, team_id: str, object_id: str, *, now_us: int) -> bool:
-    """Ask the worker that makes the object to end; False where it has ended."""
+    """Request the worker that generates the object to stop; false if it has finished."""
     asked = (
         update(_Object)
         .where(_is_there(team_id, now_us), _Object.id == object_id)
@@ -262,9 +262,9 @@ def cancel_object(engine: Engine, team_id: str, object_id: str, *, now_us: int) 
 
 
 def renew_leases(engine: Engine, ids: Sequence[str], *, lease_us: int) -> set[str]:
-    """Say that these objects are still made here; return those that shall end.
+    """Renew the leases of objects in generation. Return the ids of those that must stop.
 
-    An object that was deleted meanwhile shall end, too.
+    Cancelled and deleted objects must stop.
     """
     with engine.begin() as connection:
         here = _Object.id.in_(ids)
@@ -274,7 +274,7 @@ def renew_leases(engine: Engine, ids: Sequence[str], *, lease_us: int) -> set[st
 
 
 def forget_objects(engine: Engine, now_us: int) -> bool:
-    """Delete some that expired; whether there may be more."""
+    """Delete up to `FORGOTTEN_AT_ONCE` expired objects. Return whether there may be more."""
     query = (
         select(_Object.team_id, _Object.seq)
         .where(_Object.expires_us <= now_us)
@@ -296,7 +296,7 @@ def _is_there(team_id: str, now_us: int) -> Any:
 
 
 def _lock_team(connection: Connection, team_id: str) -> int:
-    """Return the team's bytes, which nobody else changes until the transaction ends."""
+    """Return the team's bytes, and lock them until the transaction ends."""
     on_conflict = insert_of(connection.dialect)
     locked = (
         on_conflict(StoredBytesRow)
@@ -312,9 +312,9 @@ def _lock_team(connection: Connection, team_id: str) -> int:
 def _renew(
     connection: Connection, objects: Sequence[SealedObject], renewed_id: str
 ) -> Sequence[SealedObject]:
-    """Let an object stay as long as these; return those that have a place beside it.
+    """Extend an object's expiry to that of `objects`. Return the objects that may be stored.
 
-    Raises `StorageFull` where it is gone and they are all its parts.
+    Raises `StorageFull` if it was deleted and all `objects` are its parts.
     """
     expires_us = max(stored.expires_us for stored in objects)
     renewed = _Object.team_id == objects[0].team_id, _Object.id == renewed_id
@@ -335,10 +335,10 @@ def _add_bytes(connection: Connection, team_id: str, more: int) -> None:
 def _take_out(
     connection: Connection, objects: Sequence[SealedObject], *, is_required: bool
 ) -> Sequence[Any]:
-    """Delete the rows whose places the objects take; return their ids, numbers and sizes.
+    """Delete the rows that the objects replace. Return their ids, numbers and sizes.
 
-    Raises `StorageFull` where the first one is required and not there, `ObjectCancelled` where
-    what replaces a cancelled row is not its end by that.
+    Raises `StorageFull` if the first is required and missing, and `ObjectCancelled` if a row was
+    cancelled and the first object does not have the status `CANCELLED`.
     """
     ids = [stored.id for stored in objects]
     rows = connection.execute(
@@ -356,7 +356,7 @@ def _take_out(
 def _insert(
     connection: Connection, objects: Sequence[SealedObject], places: Mapping[str, int]
 ) -> None:
-    """Insert the objects; one that takes another's place in the team's order keeps that."""
+    """Insert the objects; one that replaces another keeps its position in the team's order."""
     rows = [{**stored._asdict(), "size": stored.size} for stored in objects]
     added = [row for row in rows if row["id"] not in places]
     kept = [{**row, "seq": places[row["id"]]} for row in rows if row["id"] in places]
@@ -365,15 +365,15 @@ def _insert(
 
 
 def _delete(connection: Connection, team_id: str, which: Any) -> int:
-    """Delete these rows of the team; return their bytes."""
+    """Delete these rows of the team. Return their bytes."""
     gone = delete(_Object).where(_Object.team_id == team_id, which).returning(_Object.size)
     return sum(connection.execute(gone).scalars())
 
 
 def _evict(connection: Connection, team_id: str, excess: int) -> int:
-    """Delete the team's oldest objects until `excess` bytes are free; return what is free.
+    """Delete the team's oldest objects until `excess` bytes are free. Return the freed bytes.
 
-    Raises `StorageFull` where all of them are not enough, and nothing is deleted.
+    Raises `StorageFull` if that is impossible; the transaction then deletes nothing.
     """
     freed = 0
     while freed < excess:

@@ -1,7 +1,7 @@
-"""Answers that are kept for an `Idempotency-Key`, as their keeper sealed them: bytes to this file.
+"""Stored responses to requests with an `Idempotency-Key`, encrypted by the caller.
 
-A row is found only for the request that it answered, and only until it expires; then the ledger
-writer deletes it.
+A row is found only for the request that it answered, and only until it expires. The ledger writer
+then deletes it.
 """
 
 from sqlalchemy import Engine, and_, func, select
@@ -17,7 +17,7 @@ FORGOTTEN_AT_ONCE = 100  # an answer may be a megabyte
 def store_response(
     engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us: int
 ) -> None:
-    """In place of what an earlier request of the same name left."""
+    """Store the response, replacing that of an earlier request with the same key."""
     insert = insert_of(engine.dialect)
     row = {
         "request_id": asking.request_id,
@@ -34,7 +34,7 @@ def store_response(
 
 
 def find_response(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | None:
-    """Return the stored part of this request's answer."""
+    """Return the stored response of this request, or `None` if there is none."""
     query = select(KeptAnswerRow.sealed).where(
         and_(
             KeptAnswerRow.key_id == first.key_id,
@@ -47,12 +47,12 @@ def find_response(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> b
 
 
 def stored_bytes(engine: Engine) -> int:
-    """Return the size of all stored answers together."""
+    """Return the size of all stored responses together, in bytes."""
     with reading(engine) as connection:
         total = connection.execute(select(func.sum(KeptAnswerRow.size))).scalar_one_or_none()
     return int(total or 0)
 
 
 def forget_answers(engine: Engine, now_us: int) -> bool:
-    """Delete some that expired; whether there may be more."""
+    """Delete up to `FORGOTTEN_AT_ONCE` expired responses. Return whether there may be more."""
     return forget_expired(engine, KeptAnswerRow, FORGOTTEN_AT_ONCE, now_us)

@@ -1,8 +1,8 @@
-"""Usage of kinds of request that count units beside tokens, or read and write nothing.
+"""Usage of request kinds that count units besides tokens, or lack input or output tokens.
 
-Tokens, thoughts, cached ones and searches are read by the table of all usage (`usage_members`);
-what a kind adds is said here: which unit it counts, and of which medium tokens are that nobody
-names.
+Tokens, reasoning, cached tokens and searches are read by the common table (`usage_members`). This
+module adds what is specific to a kind: its unit, and the medium of tokens without a stated
+modality.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ _Usage = Mapping[str, object]
 
 
 class _Figures(NamedTuple):
-    """One figure: its counts by the table, and its tokens as a conversation would have them."""
+    """One usage report: its counts by the table, and its tokens as of a chat request."""
 
     usage: _Usage
     counts: Mapping[UsageCount, int]
@@ -49,33 +49,38 @@ class _Figures(NamedTuple):
 
 
 def tokens_of_embedding(usage: _Usage) -> TokenCounts:
-    """Return what an embedding read; a total above its prompt is prompt where nothing was made."""
+    """Return the input tokens of an embedding; without output, the total counts as prompt."""
     return _read(usage, lambda figures: figures.tokens, is_input=True, needed=_TOKENS)
 
 
 def tokens_of_reranking(usage: _Usage) -> TokenCounts:
-    """vLLM, Jina and Voyage count tokens (some in their total alone), Cohere bills searches."""
+    """Return the tokens or searches of a reranking request.
+
+    vLLM, Jina and Voyage count tokens (some only as a total), Cohere bills searches.
+    """
     needed = (*_TOKENS, UsageCount.SEARCHES)
     return _read(usage, lambda figures: figures.tokens, is_input=True, needed=needed)
 
 
 def tokens_of_transcription(usage: _Usage) -> TokenCounts:
-    """OpenAI's two types (`tokens`, `duration`), Mistral's both at once, vLLM's in streams.
+    """Return the audio and tokens of a transcription.
 
-    Tokens of a prompt whose kind is not told are sound's.
+    Formats: OpenAI's types `tokens` and `duration`, Mistral's with both at once, vLLM's in streams.
+    Prompt tokens without a stated modality are audio.
     """
     return _read(usage, _heard)
 
 
 def tokens_of_speech(usage: _Usage) -> TokenCounts:
-    """Tokens of the text and of its sound, as OpenAI's stream ends with; characters of others."""
+    """Return text and audio tokens (the last event of OpenAI's stream), else characters."""
     return _read(usage, _spoken, is_media=True)
 
 
 def tokens_of_pictures(usage: _Usage) -> TokenCounts:
-    """Pictures of the answer, and tokens where the target counts them: of pictures, unless told.
+    """Return the images of the answer, and its tokens if the target counts them.
 
-    `generated_images` is how many pictures came: `backends.answers` counts them.
+    Tokens without a stated modality are image tokens. `generated_images` is the number of images
+    that `backends.answers` counted.
     """
     return _read(usage, _pictured, is_media=True)
 
@@ -88,10 +93,10 @@ def _read(
     is_media: bool = False,
     needed: tuple[UsageCount, ...] = (),
 ) -> TokenCounts:
-    """Return what usage tells by the table, as `finish` has it for a kind.
+    """Return the counts of a usage object, completed by `finish` for a request kind.
 
-    `is_input`: nothing is written; `is_media`: what is made is a medium, of which a total alone
-    may tell. `needed`: some of these, or nothing is told.
+    `is_input`: there is no output; `is_media`: the output is a medium, which may be counted only in
+    the total. Raises `NoCountsError` if none of the counts in `needed` is present.
     """
     if BESIDE in usage:
         again = partial(_read, finish=finish, is_input=is_input, is_media=is_media, needed=needed)
@@ -158,7 +163,7 @@ def _pictured(found: _Figures) -> TokenCounts:
 
 
 def _media_of(usage: _Usage, tokens: TokenCounts) -> int:
-    """The output that is no text and no thought."""
+    """Return the output tokens that are neither text nor reasoning."""
     return max(0, tokens.plain_output - _text_in(usage, OUTPUT_DETAILS))
 
 

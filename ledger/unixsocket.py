@@ -1,4 +1,4 @@
-"""The names of Unix sockets: Linux takes short ones only, and state directories may lie deep."""
+"""Short paths of Unix sockets, whose length Linux limits, for deep state directories."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ PATH_BYTES = 107  # of a Unix socket's path, by Linux
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """A name of the socket that fits its bytes, however deep the state directory lies."""
+    """Yield a path of the socket within the length limit, valid during the `with` block."""
     if len(os.fsencode(path)) <= PATH_BYTES:
         yield str(path)
         return

@@ -1,4 +1,4 @@
-"""INSERT statements that say what happens where a row of the same key is there already."""
+"""INSERT statements with ON CONFLICT clauses, for both databases."""
 
 import importlib
 from typing import Any
@@ -9,13 +9,13 @@ from ledger.orm.base import LedgerBase
 
 
 def insert_of(dialect: Dialect) -> Any:
-    """Return what makes the dialect's INSERT, which knows ON CONFLICT.
+    """Return the dialect's INSERT constructor, which supports ON CONFLICT.
 
-    The other database's dialect stays unread: to import it takes a twentieth of a command's time.
+    The other dialect is not imported: the import takes a twentieth of a command's run time.
     """
     return importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
 
 
 def insert_into(connection: Connection, table: type[LedgerBase]) -> Any:
-    """Return an INSERT of the connection's dialect."""
+    """Return an INSERT statement in the connection's dialect."""
     return insert_of(connection.dialect)(table)

@@ -1,11 +1,11 @@
-"""Tokens by kind out of what a provider reports, or a typed refusal to believe it.
+"""Token counts by kind from a provider's usage object, or a typed error if implausible.
 
-Providers disagree whether cached reads and cache writes are counted inside the prompt's total
-(OpenAI, vLLM, LiteLLM's translations) or beside it (Anthropic). The `Convention` is therefore a
-required argument; figures that tell another one are read by that (`cache_conventions`). Usage that
-cannot be meant is refused, so that the attempt is settled on an estimate, visibly, instead of on
-nonsense; of figures that contradict each other the refusal has the most (`usage_figures`). Kinds of
-request that count units read the same table (`unit_usage`).
+Providers differ in whether cache reads and writes are counted inside the prompt's total (OpenAI,
+vLLM, LiteLLM's translations) or outside it (Anthropic), so `Convention` is a required argument.
+Counts that prove the other convention are read by that one (`cache_conventions`). Usage that cannot
+be right is refused, and the attempt is settled on a visible estimate. For contradicting counts the
+error carries the highest ones (`usage_figures`). `unit_usage` reads request kinds with other units
+by the same table.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -62,9 +62,10 @@ _Note = Callable[[str], None]  # is told of figures that contradict each other
 
 
 def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> TokenCounts:
-    """Read chat, completions, embeddings, responses and Anthropic messages usage.
+    """Return the tokens of chat, completion, embedding, response or Anthropic message usage.
 
-    Usage that cannot be of `CACHED_INSIDE`, or tells that it is not, is read as `CACHED_OUTSIDE`.
+    Usage that cannot follow `CACHED_INSIDE`, or proves that it does not, is read as
+    `CACHED_OUTSIDE`.
     """
     if _PLAIN.issuperset(usage) and convention is Convention.CACHED_INSIDE:
         plain = _plain(usage)
@@ -86,7 +87,7 @@ def tokens_of_counts(
     convention: Convention,
     odd: list[str],
 ) -> TokenCounts:
-    """Return counts as tokens by kind. Raises `UsageContradiction` where `odd` gets any."""
+    """Return counts as tokens by kind. Raises `UsageContradiction` if `odd` gets any entry."""
     counts = _with_sound(usage, counts)
     if convention is Convention.CACHED_INSIDE:
         convention = find_convention(counts, usage, _cached(counts, odd.append)).convention
@@ -97,7 +98,7 @@ def tokens_of_counts(
 
 
 def other_reading(usage: Mapping[str, object]) -> TokenCounts | None:
-    """Return what usage says by the other convention, None where its figures tell which it is."""
+    """Return the tokens by the other convention, or `None` if the counts prove one."""
     if BESIDE in usage:
         return None
     usage = with_rounds(usage)
@@ -115,16 +116,17 @@ def other_reading(usage: Mapping[str, object]) -> TokenCounts | None:
 
 
 def _cached(counts: Mapping[UsageCount, int], note: _Note) -> int:
-    """All that stands for cached tokens: read and written."""
+    """Return the tokens that were read from or written to a cache."""
     return counts.get(UsageCount.CACHED, 0) + sum(_writes(counts, note))
 
 
 def _with_sound(
     usage: Mapping[str, object], counts: Mapping[UsageCount, int]
 ) -> Mapping[UsageCount, int]:
-    """Return counts with the sound that Mistral counts in its total alone, beside the prompt.
+    """Return counts including the audio that Mistral counts only in its total.
 
-    It tells how many seconds it heard; thoughts that are told are what the total has more.
+    This applies if usage has the seconds of audio and no reasoning, which would explain the
+    difference to the total otherwise.
     """
     if not usage.get(_HEARD_SECONDS) or not _THOUGHTS.isdisjoint(counts):
         return counts
@@ -157,7 +159,7 @@ def _tokens(
         fresh = prompt
         prompt = summed_prompt(counts, prompt, (cached, write + write_1h))
         write = write or counts.get(UsageCount.CREATED, 0)
-    # Cached audio is counted in both details; what is left of the prompt bounds the audio.
+    # Cached audio is counted in both details; the rest of the prompt bounds uncached audio.
     audio = min(counts.get(UsageCount.AUDIO_IN, 0), fresh)
     output, reasoning, audio_output, image_output = read_output(counts, prompt, note)
     return check_limit(
@@ -178,7 +180,7 @@ def _tokens(
 
 
 def has_unread(usage: Mapping[str, object]) -> bool:
-    """Whether the usage has counts above zero that nobody here knows."""
+    """Return whether the usage has counts above zero that the table does not know."""
     if _PLAIN.issuperset(usage) and usage.get("prompt_tokens_details") is None:
         return False
     if BESIDE in usage:
@@ -195,9 +197,9 @@ def has_unread(usage: Mapping[str, object]) -> bool:
 
 
 def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]:
-    """Return the numbers of `usage` by what they mean. Raises `UsageError` for what is no count."""
+    """Return the numbers of `usage` by meaning. Raises `UsageError` for an invalid count."""
     if "cached_tokens" in usage and isinstance(usage.get("billed_units"), Mapping):
-        # Cohere: of all that was read, its template too, and no part of what it bills.
+        # Cohere: cached tokens of the input with its template, which are not billed apart.
         usage = {name: value for name, value in usage.items() if name != "cached_tokens"}
     shape = usage_shape(usage)
     said: dict[UsageCount, list[int]] = {}
@@ -212,7 +214,7 @@ def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]
         meaning: numbers[0] if len(numbers) == 1 else _agree_on_count(meaning, said, note)
         for meaning, numbers in said.items()
     }
-    if not counts.get(UsageCount.TOTAL, 1):  # nobody added up
+    if not counts.get(UsageCount.TOTAL, 1):  # no total to add up
         del counts[UsageCount.TOTAL]
     if UsageCount.PROMPT_ANYWHERE in counts:
         _place_beside(counts)
@@ -220,7 +222,7 @@ def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]
 
 
 def _place_beside(counts: dict[UsageCount, int]) -> None:
-    """Put what may stand beside the prompt there, where the total does not have it inside."""
+    """Count `PROMPT_ANYWHERE` outside the prompt, unless the total shows it inside."""
     anywhere = counts.pop(UsageCount.PROMPT_ANYWHERE)
     told = counts.get(UsageCount.PROMPT, 0) + counts.get(UsageCount.COMPLETION, 0)
     if told != counts.get(UsageCount.TOTAL) or anywhere > counts.get(UsageCount.PROMPT, 0):
@@ -228,7 +230,7 @@ def _place_beside(counts: dict[UsageCount, int]) -> None:
 
 
 def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
-    """Every member that the table names, in the table's order, however deep it stands."""
+    """Return every member that the table names, at any depth, in the table's order."""
     for path in OUTER_OBJECTS:
         details_of(usage, path)
     found = [(ORDER[path], path, value) for path, value in leaves(usage) if path in ORDER]
@@ -238,7 +240,7 @@ def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
 
 
 def _by_word(usage: Mapping[str, object]) -> Iterator[tuple[UsageCount, str, Any]]:
-    """Sums of the lists that count by a word, such as a modality."""
+    """Yield sums of the lists that group counts by a text member, such as a modality."""
     for (name, member, word, count_name), meaning in BY_WORD.items():
         stated = usage.get(name)
         entries = [
@@ -251,7 +253,7 @@ def _by_word(usage: Mapping[str, object]) -> Iterator[tuple[UsageCount, str, Any
 
 
 def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
-    """Numbers that add up, as most answers have them; anything else is looked at closely."""
+    """Return the tokens of usage whose few numbers add up, else `None` for the full reading."""
     prompt, output = (
         first_count(usage, "prompt_tokens"),
         first_count(usage, "completion_tokens") or 0,
@@ -276,7 +278,7 @@ def _searches(count: int) -> int:
 
 
 def sound_ms_of(usage: Mapping[str, object]) -> int | None:
-    """Return the milliseconds of sound that usage tells, the most of them; None without any."""
+    """Return the longest audio duration in usage, in milliseconds, or `None` without any."""
     told = [_sound_ms(name, usage[name]) for name in SOUND_SECONDS if name in usage]
     return max((sound_ms for sound_ms in told if sound_ms is not None), default=None)
 
@@ -292,10 +294,10 @@ def _sound_ms(name: str, value: object) -> int | None:
 
 
 def _writes(counts: Mapping[UsageCount, int], note: _Note) -> tuple[int, int]:
-    """Cache writes kept five minutes, and those kept an hour.
+    """Return the cache writes kept for five minutes, and those kept for an hour.
 
-    A split by age may be of the first of several rounds, as Anthropic's with server tools. What it
-    leaves out has the age that it names; of two ages the longer, which costs more.
+    A split by age may cover only the first of several rounds, as in Anthropic's usage with server
+    tools. The remainder gets the age that is named; of two ages the longer, which costs more.
     """
     total = counts.get(UsageCount.WRITTEN, 0)
     short, long = counts.get(UsageCount.WRITTEN_5M, 0), counts.get(UsageCount.WRITTEN_1H, 0)
@@ -309,10 +311,10 @@ def _writes(counts: Mapping[UsageCount, int], note: _Note) -> tuple[int, int]:
 
 
 def _agree_on_count(meaning: UsageCount, said: Mapping[UsageCount, list[int]], note: _Note) -> int:
-    """Return the number that several names tell, of different ones the most, which `note` is told.
+    """Return the number given by several names; the highest, with a `note`, if they differ.
 
-    A zero beside a count is a name that is not in use. Numbers that differ by what only one of
-    them has inside are both right, and the first is that of the usage's own convention.
+    A zero next to a count is an unused name. Numbers that differ by a part that only one of them
+    includes are both right; the first, of the usage's own convention, counts.
     """
     numbers = [number for number in said[meaning] if number]
     least, most = min(numbers, default=0), max(numbers, default=0)
@@ -338,7 +340,10 @@ def details_of(usage: Mapping[str, object], *names: str) -> Mapping[str, object]
 
 
 def first_count(fields: Mapping[str, object], *names: str) -> int | None:
-    """The first of the names that is there; null counts as absent, `5.0` as 5 as in JSON Schema."""
+    """Return the first of the names with a value, or `None` if there is none.
+
+    Null is absent; `5.0` is 5, as in JSON Schema.
+    """
     for name in names:
         value = fields.get(name)
         if value is not None:
@@ -347,7 +352,7 @@ def first_count(fields: Mapping[str, object], *names: str) -> int | None:
 
 
 def _whole_units(meaning: UsageCount, name: str, value: object, note: _Note) -> int:
-    """Return a count; of searches a part of a unit is a whole one, which `note` is told."""
+    """Return a count; a fraction of a search is rounded up, with a `note`."""
     if meaning is UsageCount.SEARCHES and type(value) is float and 0 <= value <= TOKENS_LIMIT:
         if not value.is_integer():
             note(f"`{name}` is {value!r}: not a whole number")

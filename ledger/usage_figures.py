@@ -1,7 +1,7 @@
-"""Usage that cannot be right as a whole, and usage that an answer tells in several places.
+"""Errors of implausible usage, and the merging of several usage reports of one answer.
 
-Both have figures that contradict each other. The most of each count is what may have been made, so
-that is kept: whoever reads it books no more than it holds for, and disputes the rest.
+Contradicting counts are merged to the highest of each kind, which may have been generated. Callers
+book at most the held amount and dispute the rest.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,21 +10,21 @@ from typing import Any, Final
 from ledger.journals.token_kinds import TokenCounts
 from ledger.merged_counts import merge_counts, takes_back
 
-# Of usage: further figures of the same answer, as the wire clients put them there.
+# Member of usage in which the wire clients put further usage reports of the same answer.
 BESIDE: Final = "told_beside"
 MOST_FIGURES: Final = 100  # of one answer that are read
 
 
 class UsageError(ValueError):
-    """Usage that no provider can have meant; the message names the field."""
+    """Usage that no provider can mean; the message names the field."""
 
 
 class NoCountsError(UsageError):
-    """Usage that says nothing that is charged."""
+    """Usage without any count that is charged."""
 
 
 class UsageContradiction(UsageError):  # what it is, not that it failed
-    """Usage whose figures speak against each other: `most` has the most of each count."""
+    """Usage with contradicting counts; `most` holds the highest of each."""
 
     def __init__(self, message: str, most: TokenCounts) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class UsageContradiction(UsageError):  # what it is, not that it failed
 
 
 def figures_of(usage: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return usage and the figures beside it, each alone; of what a target nests so, few."""
+    """Return usage and its nested further reports as a flat list of up to `MOST_FIGURES`."""
     left: list[Any] = [usage]
     found: list[Mapping[str, Any]] = []
     while left and len(found) < MOST_FIGURES:
@@ -47,11 +47,10 @@ def figures_of(usage: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def read_figures(
     usage: Mapping[str, Any], read: Callable[[Mapping[str, Any]], TokenCounts]
 ) -> TokenCounts:
-    """Return what usage and the figures beside it tell, each by `read`.
+    """Return the merged counts of usage and its further reports, each parsed by `read`.
 
-    A figure without counts says nothing. Raises `UsageContradiction` where the usage itself tells
-    less than those beside it, or one of them contradicts itself, and `UsageError` for what no
-    figure can have meant.
+    A report without counts is skipped. Raises `UsageContradiction` if a report contradicts itself
+    or the usage has less than the further reports, and `UsageError` for invalid counts.
     """
     told: list[TokenCounts] = []
     first: UsageError | None = None

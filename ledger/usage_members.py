@@ -1,8 +1,8 @@
-"""Members of a provider's `usage`, and which count each of them is: one table for all providers.
+"""Table of the members of providers' `usage` objects and their meaning, for all providers.
 
-A path names a number inside `usage`; `[]` stands for the members of a list. Paths of one count must
-agree, but for parts that only one of them has inside (`DIFFERENCES`). What no path names is not
-read, and `unread` tells it: a count that nobody knows may be one that somebody bills.
+A path names a number inside `usage`; `[]` stands for the entries of a list. Paths of one count must
+agree, except for parts that only one of them includes (`DIFFERENCES`). A path that is not listed is
+not read; `unread` reports it, because an unknown count may be billed.
 """
 
 import re
@@ -11,15 +11,16 @@ from enum import IntEnum, auto
 
 
 class UsageCount(IntEnum):
-    """Which count a member is, and inside which other it stands.
+    """The meaning of a count. Comments name the count that includes it.
 
-    Counts are looked up by it for every answer: an `Enum` that is no number hashes in Python.
+    An `IntEnum`, because each answer looks counts up by it and a plain `Enum` hashes in Python
+    code.
     """
 
     PROMPT = auto()  # with or without cached tokens, by the provider's convention
-    PROMPT_BESIDE = auto()  # read by the model beside the prompt's own count
+    PROMPT_BESIDE = auto()  # input besides the prompt's own count
     PROMPT_ANYWHERE = auto()  # the same, or inside the prompt where the total has it there
-    CITED = auto()  # read by the model beside the prompt, and beside the total
+    CITED = auto()  # input besides the prompt and besides the total
     COMPLETION = auto()
     TOTAL = auto()
     CACHED = auto()
@@ -37,7 +38,7 @@ class UsageCount(IntEnum):
     INCLUDED = auto()  # counted by another member, or never billed
 
 
-# Parts that one name of a count may have inside and another beside it.
+# Parts that one name of a count may include and another name may exclude.
 DIFFERENCES: dict[UsageCount, tuple[UsageCount, ...]] = {
     UsageCount.PROMPT: (
         UsageCount.CACHED, UsageCount.WRITTEN, UsageCount.PROMPT_BESIDE, UsageCount.PROMPT_ANYWHERE,
@@ -54,7 +55,7 @@ _AGES = (
 )  # fmt: skip
 
 MEMBERS: dict[str, UsageCount] = {
-    # OpenAI, Azure, vLLM and all that speak like them; OpenAI's Responses, Anthropic.
+    # OpenAI, Azure, vLLM and compatible servers; OpenAI's Responses; Anthropic.
     "prompt_tokens": UsageCount.PROMPT,
     "input_tokens": UsageCount.PROMPT,
     "completion_tokens": UsageCount.COMPLETION,
@@ -82,11 +83,11 @@ MEMBERS: dict[str, UsageCount] = {
     **{f"{ages}.ephemeral_1h_input_tokens": UsageCount.WRITTEN_1H for ages in _AGES},
     "server_tool_use.web_search_requests": UsageCount.SEARCHES,
     "server_tool_use.web_fetch_requests": UsageCount.INCLUDED,  # without a fee of its own
-    # LiteLLM's words of Gemini's: what its tools read, which it has in the prompt but for searches,
-    # and these.
+    # LiteLLM's names for Gemini: tool input, which it counts in the prompt except for searches
+    # (a subset), and searches.
     "prompt_tokens_details.tool_use_tokens": UsageCount.PROMPT_ANYWHERE,
     "prompt_tokens_details.web_search_requests": UsageCount.SEARCHES,
-    # vLLM: blocks that this prompt filled.
+    # vLLM: cache blocks that this prompt filled.
     **{f"{details}.{name}": UsageCount.CREATED for details in INPUT_DETAILS
        for name in ("created_cache_tokens", "created_cached_tokens")},
     # DeepSeek; Kimi, Together; Mistral.
@@ -94,10 +95,10 @@ MEMBERS: dict[str, UsageCount] = {
     "prompt_cache_miss_tokens": UsageCount.INCLUDED,
     "cached_tokens": UsageCount.CACHED,
     "num_cached_tokens": UsageCount.CACHED,
-    "connector_tokens": UsageCount.PROMPT_BESIDE,  # what Mistral's tools gave its model to read
+    "connector_tokens": UsageCount.PROMPT_BESIDE,  # input from Mistral's tools
     "connectors.web_search": UsageCount.SEARCHES,
-    # SGLang counts it inside the completion, Perplexity's deep research beside it: there it comes
-    # with what was cited, is a step of its own at a price of its own, and in no total.
+    # SGLang counts it inside the completion, Perplexity's deep research outside: there it comes
+    # with cited tokens, has a separate price and is in no total.
     "reasoning_tokens": UsageCount.THOUGHT_ANYWHERE,
     "audio_tokens": UsageCount.AUDIO_IN,  # Mistral's, of a transcription
     # Searches: Perplexity, xAI (sources), DashScope.
@@ -123,7 +124,7 @@ MEMBERS: dict[str, UsageCount] = {
     "cacheWriteInputTokens": UsageCount.WRITTEN,
     "cacheWriteInputTokenCount": UsageCount.WRITTEN,
     "cacheDetails[].inputTokens": UsageCount.INCLUDED,
-    # What Bedrock tells of a call, llama.cpp of its times, Ollama of its work.
+    # Call details of Bedrock, timings of llama.cpp, durations of Ollama.
     "inputTokenCount": UsageCount.PROMPT,
     "outputTokenCount": UsageCount.COMPLETION,
     "prompt_n": UsageCount.PROMPT,
@@ -133,7 +134,7 @@ MEMBERS: dict[str, UsageCount] = {
     "draft_n_accepted": UsageCount.INCLUDED,
     "prompt_eval_count": UsageCount.PROMPT,
     "eval_count": UsageCount.COMPLETION,
-    # Cohere bills what it says that it bills; the rest is its own template.
+    # Cohere bills `billed_units`; other counts include its own template.
     "billed_units.input_tokens": UsageCount.PROMPT,
     "billed_units.output_tokens": UsageCount.COMPLETION,
     "billed_units.search_units": UsageCount.SEARCHES,
@@ -142,7 +143,7 @@ MEMBERS: dict[str, UsageCount] = {
     "tokens.output_tokens": UsageCount.INCLUDED,
     # Voyage's multimodal embeddings: parts of the total.
     "text_tokens": UsageCount.INCLUDED,
-    # Of kinds that are charged by them, which read them apart.
+    # Units of request kinds that are charged by them, read by `unit_usage`.
     "generated_images": UsageCount.INCLUDED,
     "characters": UsageCount.INCLUDED,
     "input_characters": UsageCount.INCLUDED,
@@ -161,9 +162,9 @@ BY_WORD: dict[tuple[str, str, str, str], UsageCount] = {
     ("cacheDetails", "ttl", "1h", "inputTokens"): UsageCount.WRITTEN_1H,
 }
 OBJECTS = frozenset(path.rpartition(".")[0] for path in MEMBERS) - {""}
-# Seconds of sound, which `ledger.usage` reads apart: they are no whole number.
+# Seconds of audio, which `ledger.usage` reads separately: they may be fractions.
 SOUND_SECONDS = ("seconds", "prompt_audio_seconds")
-# Times, money and rates, which providers tell beside counts: the last word of a name says so.
+# Times, money and rates that providers report with counts, recognised by a name's last word.
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _NO_COUNTS = frozenset((
     "cost", "costs", "discount", "duration", "latency", "ms", "ns", "price", "rate", "ticks",
@@ -183,7 +184,7 @@ _LONG = 40  # characters of a text that may be a number
 def leaves(
     usage: Mapping[str, object], path: str = "", depth: int = 0
 ) -> Iterator[tuple[str, object]]:
-    """All members that are no objects, with their paths, in the order of the answer."""
+    """Yield all members that are not objects, with their paths, in the order of the answer."""
     for name, value in usage.items():
         here = f"{path}{name}"
         yield from _within(here, value, depth)
@@ -202,7 +203,7 @@ def _within(here: str, value: object, depth: int) -> Iterator[tuple[str, object]
 
 
 def unread(usage: Mapping[str, object]) -> tuple[str, ...]:
-    """Paths of numbers above zero that are neither read nor known to be part of another count."""
+    """Return paths of nonzero numbers that are neither read nor known parts of other counts."""
     found = {
         path: None for path, value in leaves(usage) if is_counted(value) and not is_known(path)
     }
@@ -210,14 +211,14 @@ def unread(usage: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def is_counted(value: object) -> bool:
-    """Whether a value is a number other than zero, also in a text, or may have some too deep."""
+    """Return whether a value is a nonzero number or numeric text, or a nonempty nested value."""
     if type(value) is str:
         return _is_number(value)
     return type(value) in (int, float, dict, list) and bool(value)
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a number other than zero, however it is written."""
+    """Return whether a text is a nonzero number in any notation."""
     if len(text) > _LONG:
         return text.isdecimal()
     try:
@@ -227,7 +228,7 @@ def _is_number(text: str) -> bool:
 
 
 def is_known(path: str) -> bool:
-    """Whether the member is read, part of another, or by its name a time, money or a rate."""
+    """Return whether a member is read, part of another, or named as a time, money or rate."""
     if path in MEMBERS or path in SOUND_SECONDS:
         return True
     outer, _, leaf = path.replace("[]", "").rpartition(".")

@@ -1,8 +1,8 @@
-"""Reads the output that usage counts: thoughts inside it or beside it, sound and pictures. Pure.
+"""Output counts of usage: reasoning inside or outside the completion, audio and images.
 
-Some providers count reasoning beside the completion: in a member that always is (Gemini), in their
-total alone (xAI), as a step of its own (Perplexity's research, which counts what it cited, too), or
-in one that has more than the completion, which cannot be a part of it.
+Some providers count reasoning outside the completion: in a member of its own (Gemini), only in the
+total (xAI), as a separate step (Perplexity's deep research, which also counts cited tokens), or in
+a member that exceeds the completion and so cannot be part of it. No I/O.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from ledger.usage_members import UsageCount
 
 
 class OutputCounts(NamedTuple):
-    """Tokens of an output, and of it those of reasoning, sound and pictures."""
+    """Tokens of an output, and the reasoning, audio and image tokens among them."""
 
     whole: int
     reasoning: int
@@ -23,9 +23,9 @@ class OutputCounts(NamedTuple):
 def read_output(
     counts: Mapping[UsageCount, int], prompt: int, note: Callable[[str], None]
 ) -> OutputCounts:
-    """Return the output; of figures that contradict each other, which `note` is told, the most.
+    """Return the output counts; the highest, with a `note`, if they contradict each other.
 
-    `prompt`: all of it.
+    `prompt`: the whole prompt in tokens.
     """
     completion = _completion(counts, prompt)
     audio, image = counts.get(UsageCount.AUDIO_OUT, 0), counts.get(UsageCount.IMAGE_OUT, 0)
@@ -49,18 +49,21 @@ def read_output(
 
 
 def _completion(counts: Mapping[UsageCount, int], prompt: int) -> int:
-    """Return what the completion counts; what nobody counts apart from the total is all of it."""
+    """Return the completion's count, or what the total has beyond the prompt without one."""
     beside = counts.get(UsageCount.THOUGHT_BESIDE, 0)
     rest = counts.get(UsageCount.TOTAL, 0) - prompt - beside
     return counts.get(UsageCount.COMPLETION, max(0, rest))
 
 
 def _thoughts(counts: Mapping[UsageCount, int], completion: int, surplus: int) -> tuple[int, int]:
-    """Return reasoning inside the completion, and beside it; `surplus`: of the total."""
+    """Return reasoning tokens inside the completion, and outside it.
+
+    `surplus`: tokens of the total beyond prompt and completion.
+    """
     told = counts.get(UsageCount.THOUGHT, 0)
     is_anywhere = not told
     told = told or counts.get(UsageCount.THOUGHT_ANYWHERE, 0)
-    # A member that is inside by its name is not where it cannot be, and no total says otherwise.
+    # Reasoning above the completion cannot be part of it, unless a total says so.
     is_apart = told > completion and not surplus
     if UsageCount.CITED in counts or (is_apart and (is_anywhere or UsageCount.TOTAL not in counts)):
         return 0, told

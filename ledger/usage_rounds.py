@@ -1,8 +1,8 @@
-"""Rounds of one answer, which Anthropic's usage lists beside its totals (`iterations`). Pure.
+"""Rounds of one answer that Anthropic's usage lists outside its totals (`iterations`).
 
-Turns of a loop of tools are in the totals already. A compaction, which reads the conversation once
-more and writes a summary, is not, and is billed. What another model did is at a price that nobody
-here knows, and stays for `unread` to tell.
+Turns of a tool loop are in the totals already. A compaction, which reads the conversation again and
+writes a summary, is not, and is billed. A round of another model has an unknown price and stays for
+`unread` to report. No I/O.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ _COUNTS: Final = (
 
 
 def with_rounds(usage: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return usage whose totals have all rounds in them; those that are known are no more listed.
+    """Return usage whose totals include all known rounds, which are then no longer listed.
 
-    Rounds in another form than Anthropic's stay as they are.
+    Rounds in another format than Anthropic's are left unchanged.
     """
     listed = usage.get(_ROUNDS)
     if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):

@@ -1,7 +1,7 @@
-"""Remembers where usage of a shape has its counts: a provider writes few shapes.
+"""A cache of the places of counts by the shape of usage: each provider sends few shapes.
 
-A shape is the names of usage, one level deep. What is deeper, odd or large has none and is walked
-through each time: a target that makes up names must not fill the memory with them.
+A shape is the set of member names, one level deep. Usage that is deeper, unusual or large has no
+shape and is walked each time, so that a target that invents names cannot fill the memory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ UsageShape = tuple[str | tuple[str, ...], ...]
 
 
 def usage_shape(usage: Mapping[str, object]) -> UsageShape | None:
-    """Return the shape of the usage; None for what is deeper, odd or large."""
+    """Return the shape of the usage, or `None` if it is deeper, unusual or large."""
     shape: list[str | tuple[str, ...]] = []
     names = len(usage)
     for name, value in usage.items():
@@ -48,7 +48,7 @@ def usage_shape(usage: Mapping[str, object]) -> UsageShape | None:
 def counts_by_shape(
     usage: Mapping[str, object], shape: UsageShape
 ) -> Iterator[tuple[UsageCount, str, Any]]:
-    """Yield only the members that count, in the table's order."""
+    """Yield only the members that are counts, in the table's order."""
     for meaning, outer, name in _places(shape):
         fields: Any = usage if outer is None else usage[outer]
         yield meaning, name, fields[name]
@@ -56,7 +56,7 @@ def counts_by_shape(
 
 @lru_cache(maxsize=256)
 def unknown_places(shape: UsageShape) -> tuple[tuple[str | None, str], ...]:
-    """Return where a shape has members that no provider known here counts."""
+    """Return the places of members that the table does not know, as (outer, name) pairs."""
     return tuple(
         (outer, name)
         for outer, name in _paths(shape)

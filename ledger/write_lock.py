@@ -1,10 +1,10 @@
-"""Turns of SQLite's writers: a waiting one gets the lock before the last one.
+"""A fair order of SQLite writers, by a lock file that is taken before the write lock.
 
-SQLite has no line for its write lock: who finds it taken sleeps, up to 100 ms, and looks again, and
-who works off a backlog has taken it again meanwhile. So a writer first takes the turn, a lock of a
-file of its own, and gives it back as soon as it has the database's: while somebody has the turn and
-waits, who was served has to wait behind. It is a courtesy and no lock: who does not get it within
-`limit_s`, from a process that stands still for instance, goes on without, as versions before it do.
+SQLite does not queue for its write lock: a waiting writer sleeps up to 100 ms and tries again, and
+a writer with a backlog may have taken the lock again. A writer therefore takes the lock file first,
+and releases it once it has the database's lock, so a waiting writer goes before the last one. The
+order is advisory: a writer that does not get the lock file within `limit_s`, for example because a
+process hangs, continues without it, as earlier versions do.
 """
 
 import contextlib
@@ -15,21 +15,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LOOK_S = 0.002
-SUFFIX = "-turn"  # beside SQLite's own `-wal` and `-shm`
+SUFFIX = "-turn"  # next to SQLite's own `-wal` and `-shm`
 
 
 def turns_of(database: Path) -> Path:
-    """The file whose lock is the turn."""
+    """Return the path of the lock file that orders a database's writers."""
     return database.with_name(database.name + SUFFIX)
 
 
 @contextlib.contextmanager
 def acquire_turn(path: Path, limit_s: float) -> Iterator[bool]:
-    """Whether it was got, and for how long the block takes."""
+    """Hold the lock file for the `with` block. Yield whether it was acquired within `limit_s`."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
-        yield False  # the database itself will say what is wrong
+        yield False  # the database reports the error itself
         return
     try:
         yield _try_lock(file, limit_s)

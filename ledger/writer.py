@@ -1,11 +1,11 @@
-"""The ledger writer: tails every worker's journal into the books, exactly once, for one host.
+"""The ledger writer of a host: applies each worker's journal to the database exactly once.
 
-It alone writes attempts, holds, postings and grants. A batch and the positions it moves share a
-transaction, so it may be killed anywhere and begin again. With the database away it waits and the
-journals grow; a record that the books refuse is set aside alone. Beside that it runs the budget
-desk, closes hours, seals the books and adds them up, publishes the newest keys, prices,
-policies and rates, forgets idempotency keys, answers and attempts whose time is over, and settles
-what dead workers left open.
+Only the writer writes attempts, holds, postings and grants. A batch and its journal offsets share a
+transaction, so a killed writer can resume anywhere. While the database is unavailable the writer
+waits and the journals grow. A record that the database rejects is quarantined alone. The writer
+also runs the budget broker, closes hours, seals the ledger, updates sums, publishes the newest
+versions of keys, prices, policies and rates, deletes expired rows, and settles what dead workers
+left open.
 """
 
 import argparse
@@ -52,28 +52,28 @@ from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
 from ledger.writing.tail import JournalTailer, TailResult
 
 COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
-IDLE_STEP_S = 4.0  # journals are read at least as often: one that cannot be is told within 5 s
+IDLE_STEP_S = 4.0  # maximum interval of journal reads; stalls are reported within 5 s
 NEWS_S = 0.2  # key generation, prices, budgets: so soon after a commit
-QUIET_S, QUIET_AFTER_S = 0.5, 10.0  # between looks while nobody commits; no journal moved so long
-IDLE_NEWS_S = 5.0  # the lag is told at least as often, though nobody committed
+QUIET_S, QUIET_AFTER_S = 0.5, 10.0  # check interval once no journal has moved this long
+IDLE_NEWS_S = 5.0  # maximum interval of lag reports without commits
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
 RETIRE_S = 300.0  # attempts beyond their retention
 TIDY_OBJECTS = 5_000  # new ones; of an idle writer they are fewer in half an hour
 TIDY_S = 30.0  # what statements leave behind; the interpreter itself would wait for 50,000 of it
 FINDINGS_S = 5.0  # findings in journals, of all hosts, for metrics
-SEAL_S = 5.0  # what is in the books is sealed within twice this
+SEAL_S = 5.0  # rows are sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
 LOCK_FILE = "writer.lock"
 
 
 class WriterRunningError(RuntimeError):
-    """Another live process is this host's ledger writer."""
+    """A conflict: another live process is this host's ledger writer."""
 
 
 class LedgerWriter:
-    """One per host. `run` ends when `stop` is set, after what lies in the journals is applied."""
+    """The writer of one host. `run` ends after `stop` is set and the journals are applied."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class LedgerWriter:
             except DatabaseUnavailable:
                 self._away = True
                 if stopping:
-                    return  # the journals keep what is left
+                    return  # the remaining records stay in the journals
                 await _wait(stop, retry_s)
                 retry_s = min(2 * retry_s, RETRY_LAST_S)
                 continue
@@ -161,7 +161,7 @@ class LedgerWriter:
                 await self._rest(stop, seen)
 
     async def _rest(self, stop: asyncio.Event, seen: JournalMarks | None) -> None:
-        """Wait until a journal is not as it was `seen` before it was read, or `IDLE_STEP_S`."""
+        """Wait until a journal differs from the marks `seen`, or until `IDLE_STEP_S` has passed."""
         now_s = asyncio.get_running_loop().time
         until_s = now_s() + IDLE_STEP_S
         await _wait(stop, COLLECT_S)
@@ -182,7 +182,7 @@ class LedgerWriter:
             self._desk.close_journal(journal)
 
     async def _release_money(self) -> None:
-        """A host that ends may not come back: others have its idle money, if no worker has it."""
+        """Release the host's idle grants if no worker holds any: the host may not come back."""
         await self._desk.stop()
         if not self._tail.journals():
             with contextlib.suppress(DBAPIError):
@@ -190,7 +190,7 @@ class LedgerWriter:
                 await asyncio.to_thread(release_idle, self._engine, self._host, seen.standings)
 
     async def _restore(self, stop: asyncio.Event) -> None:
-        """Read the grants before anything is applied, however long the database is away."""
+        """Read the grants before applying any record, however long the database is unavailable."""
         retry_s = RETRY_FIRST_S
         while True:
             try:
@@ -205,7 +205,7 @@ class LedgerWriter:
                 return
 
     async def _follow_news(self) -> None:
-        """Look as soon as `NEWS_S` after a commit that is told of, else as often as at journals."""
+        """Check for new versions `NEWS_S` after each reported commit, or poll without events."""
         while True:
             has_read = True
             with contextlib.suppress(DBAPIError, DatabaseUnavailable, OSError):  # as in `_every`
@@ -214,7 +214,10 @@ class LedgerWriter:
                 await asyncio.sleep(_to_tick(NEWS_S))
 
     async def _look_for_news(self) -> bool:
-        """Read news if there may be some; of an idle writer most looks end here."""
+        """Read new versions if there may be any. Return whether they were read.
+
+        Most checks of an idle writer end here.
+        """
         told = (self._away, self._tail.stalled(), self._quarantined, self._findings)
         now_s, is_told = asyncio.get_running_loop().time(), told == self._told and not self._shares
         if is_told and now_s < self._tell_s and self._followed.is_current(self._now_us()):
@@ -231,12 +234,12 @@ class LedgerWriter:
         self._shares = bool(news.budgets.accounts_to_share())
 
     def _read_news(self) -> LedgerVersions:
-        """In one thread, for handing over costs as much as reading; the lag is told first."""
+        """Publish the lag, then read the versions, in one thread call to save a switch."""
         write_lag(self._run_dir, self.lag())
         return self._followed.read(self._now_us())
 
     async def _close_hours(self) -> None:
-        # An hour is closed only from complete books: what is written since belongs to later ones.
+        # An hour is closed only from a complete ledger; later records belong to later hours.
         await self._caught_up.wait()
         await asyncio.to_thread(self._carry_entries)
         while await asyncio.to_thread(close_hours, self._engine, at_us=self._applied_us):
@@ -245,13 +248,13 @@ class LedgerWriter:
             pass
 
     def _carry_entries(self) -> None:
-        """Apply entered budgets, and rates that begin by now, before their hour closes."""
+        """Apply entered budgets, and rates that have started, before their hour closes."""
         with self._engine.begin() as connection:
             carry_rates(connection, self._now_us())
             carry_budgets(connection, self._now_us())
 
     async def _seal(self) -> None:
-        """Seal attempts, and add up sealed ones, among which no further row can appear."""
+        """Seal attempts and add sealed ones to the sums; no further row can appear among them."""
         await work_after_commit(self._sealed, self._seal_books)
 
     async def _seal_books(self) -> None:
@@ -259,7 +262,10 @@ class LedgerWriter:
             pass
 
     def _seal_step(self) -> bool:
-        """Do the first of what is left; of an idle ledger all of it is one call of a thread."""
+        """Do the first pending step. Return whether there was one.
+
+        All steps run in one thread call, which keeps an idle ledger cheap.
+        """
         at_us = self._now_us()
         sealed = self._sealer.seal(at_us=at_us) or self._registers.follow(at_us=at_us)
         return bool(sealed or self._rollups.follow() or self._annex.follow(at_us=at_us))
@@ -280,21 +286,21 @@ class LedgerWriter:
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
-            # Away, or a file that went between two looks: the next round sees.
+            # The database is unavailable or a file is gone: the next round retries.
             with contextlib.suppress(DBAPIError, DatabaseUnavailable, OSError):
                 await work()
             await asyncio.sleep(_to_tick(seconds))
 
 
 def _to_tick(period_s: float) -> float:
-    """Return the seconds to the next multiple of a period: chores that wait so wake together."""
+    """Return the seconds to the next multiple of a period, so that periodic tasks coincide."""
     return period_s - asyncio.get_running_loop().time() % period_s
 
 
 async def _collect_garbage() -> None:
-    """Collect between batches, without end: statements are cycles, some megabytes a minute.
+    """Collect garbage between batches, for ever: statements are cycles of some MB per minute.
 
-    This is the process's affair, and a writer that shares one with much else leaves it be.
+    This belongs to the process and is left out if the writer shares its process with much else.
     """
     while True:
         await asyncio.sleep(TIDY_S)

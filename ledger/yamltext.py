@@ -1,8 +1,8 @@
-"""YAML that others wrote, read by libyaml, with bounds on what a short text may ask for.
+"""A YAML loader for untrusted text, based on libyaml, with limits on depth and expansion.
 
-Two kilobytes of brackets cost PyYAML's own scanner a second, and aliases that stand for aliases
-make of a few lines as many values as there is memory for. Here a document has a depth, and aliases
-and merges may repeat only so much; beyond that it is refused, by its line, before a value is made.
+Two kilobytes of brackets cost PyYAML's own scanner a second, and nested aliases expand a few lines
+to as many values as memory holds. This loader limits depth and the repetition by aliases and
+merges. A document beyond the limits is refused with its line before any value is created.
 """
 
 import re
@@ -21,10 +21,10 @@ MOST_BITS = 1024  # a float's; longer ones cannot even be printed
 
 
 class BoundedLoader(Composer, yaml.CSafeLoader):
-    """A bounded `yaml.SafeLoader`; a subclass adds constructors of its own.
+    """A bounded `yaml.SafeLoader`; subclasses may add constructors.
 
-    Raises `ReaderError` at once where a character is none of YAML's, and `ComposerError` with the
-    line of what is too deep, refers to itself or is repeated too often.
+    Raises `ReaderError` for a character that YAML does not allow, and `ComposerError` with the line
+    of what is too deep, refers to itself or is repeated too often.
     """
 
     def __init__(self, text: str) -> None:
@@ -57,7 +57,7 @@ class BoundedLoader(Composer, yaml.CSafeLoader):
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """A scalar that its tag makes nothing of (`!!int ""`) is refused by its line, too."""
+        """Construct a value. An invalid scalar of its tag (`!!int ""`) is refused with its line."""
         try:
             value = super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, ArithmeticError) as error:

@@ -1,7 +1,7 @@
-"""Bytes of OpenAI answers to a scripted `CompletionRequest`: a JSON body, or a stream's events.
+"""Encoding of OpenAI answers to a scripted `CompletionRequest`: a JSON body or events.
 
 An event's constant part is encoded once per choice; a token costs one string slice and one JSON
-string. Members and their order follow what vLLM 0.32 was seen to send.
+string. Members and their order follow vLLM 0.32.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ encode = msgspec.json.encode
 
 
 class SimulatedAnswer:
-    """Renders one request's answer; `id` without its prefix, `created` in epoch seconds."""
+    """An encoder of one request's answer; `id` without its prefix, `created` in epoch seconds."""
 
     def __init__(self, ask: CompletionRequest, *, id: str, created: int, fingerprint: str) -> None:  # noqa: A002  (as on the wire)
         self.id = f"chatcmpl-{id}" if ask.chat else f"cmpl-{id}"
@@ -44,7 +44,7 @@ class SimulatedAnswer:
         )
 
     def tokens(self, choice: SimulatedChoice, first: int, end: int) -> bytes:
-        """The event with tokens `first` to `end`; it carries the finish when they are the last."""
+        """Return the event with tokens `first` to `end`, with the finish reason after the last."""
         script = choice.script
         finish = script.finish_reason if end >= script.tokens else None
         piece = words.cut_text(script.text, first, end)
@@ -70,14 +70,14 @@ class SimulatedAnswer:
         return self._event(body, choice.prompt_tokens, end)
 
     def closing_events(self, cached_tokens: int) -> bytes:
-        """Return the usage event, when asked for, and the end mark."""
+        """Return the usage event, if requested, and the end mark."""
         if not self._ask.include_usage:
             return DONE
         usage = encode(self.usage(cached_tokens))
         return self._head + b',"choices":[],"usage":%b}\n\n' % usage + DONE
 
     def whole_body(self, cached_tokens: int, kept: dict[str, Any] | None = None) -> bytes:
-        """Return the body of an answer that is not streamed. `kept`: where its prompt's KV is."""
+        """Return the body of an unstreamed answer. `kept`: where its prompt's KV is kept."""
         ask = self._ask
         return encode(
             {
@@ -133,7 +133,7 @@ class SimulatedAnswer:
         return f"chatcmpl-tool-{self.id[-12:]}{choice.index}"
 
     def _logprobs(self, choice: SimulatedChoice, first: int, end: int) -> dict[str, Any] | None:
-        """Return the shape of log probabilities; the values say nothing."""
+        """Return log probabilities in the right form, with meaningless values."""
         wanted = self._ask.logprobs
         if wanted is None:
             return None

@@ -1,4 +1,4 @@
-"""The little ASGI that the simulated servers need: bodies in, answers out, hang-ups noticed."""
+"""Minimal ASGI helpers of the simulated servers: bodies, answers, client disconnects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -17,11 +17,11 @@ EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 
 
 class GoneError(Exception):
-    """The client hung up while it was still sending."""
+    """The client disconnected while it was sending its request."""
 
 
 class DisconnectWatch:
-    """Wakes its owner when there is something to do: more tokens, or the client is gone."""
+    """A waiter that wakes for more tokens or for a client's disconnect."""
 
     def __init__(self, receive: Receive) -> None:
         self.gone = False
@@ -55,7 +55,7 @@ class DisconnectWatch:
 
 
 async def hear_nothing() -> MutableMapping[str, Any]:
-    """Receive in place of a client that is not listened to: it never says that it left."""
+    """Wait for ever, as the ASGI receive function of a request without a client."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError
 

@@ -1,9 +1,9 @@
-"""The decoding sequences of one engine, kept so that k steps cost the same as one.
+"""The decoding sequences of one engine, stored so that k steps cost as much as one.
 
-Sequences in a batch grow together, one token a step. A sequence is therefore stored relative to
-the batch's step counter: when it joined, when it will finish, and at which residue of the counter
-it fills a block. Growth in blocks over k steps is a sum over residues, the duration of k steps a
-quadratic, and the next finish the top of a heap.
+Sequences of a batch grow together, one token a step. A sequence is therefore stored relative to the
+batch's step counter: when it joined, when it will finish, and the residue of the counter at which
+it fills a block. The growth in blocks over k steps is a sum over residues, the duration of k steps
+a quadratic, and the next finish the top of a heap.
 """
 
 import heapq
@@ -52,7 +52,7 @@ class SequenceJob:
         self.ticket = 0
 
     def restart(self, generated: int) -> None:
-        """After a preemption everything is computed again, generated tokens included."""
+        """Reset the job after a preemption: all is computed again, including generated tokens."""
         self.base = generated
         self.target = self.prompt_tokens + generated
         self.computed = 0
@@ -84,7 +84,7 @@ class DecodingBatch:
         return iter(self._members.values())
 
     def add(self, job: SequenceJob) -> None:
-        """Decode from the next step on; `base` already counts the prefill's token."""
+        """Decode a job from the next step on; `base` includes the prefill's token already."""
         held = job.target
         job.decoding = True
         job.joined = self._counter
@@ -98,7 +98,7 @@ class DecodingBatch:
         heapq.heappush(self._ends, (end, job.ticket, job))
 
     def remove(self, job: SequenceJob) -> None:
-        """Out of the batch; `blocks` is brought up to date for the release."""
+        """Remove a job, and update its `blocks` for the release."""
         del self._members[job.id]
         self._fills[job.residue] -= 1
         steps = self._counter - job.joined
@@ -122,7 +122,7 @@ class DecodingBatch:
         ]
 
     def growth(self, steps: int) -> int:
-        """Return blocks that the batch needs for its next `steps` steps."""
+        """Return the blocks that the batch needs for its next `steps` steps."""
         if steps == 1:
             return self._fills[self._counter % self._size]
         rounds, rest = divmod(steps, self._size)
@@ -140,7 +140,7 @@ class DecodingBatch:
         )
 
     def reserve(self, steps: int) -> None:
-        """Take the blocks of the next `steps` steps before they run."""
+        """Reserve the blocks of the next `steps` steps before they run."""
         if not self._members:
             return
         self._pool.grow(self.growth(steps))
@@ -152,7 +152,7 @@ class DecodingBatch:
         self.context_tokens += steps * len(self._members)
 
     def pop_finished(self) -> Iterator[SequenceJob]:
-        """Sequences that have generated all; the caller takes each out."""
+        """Yield sequences that have generated all their tokens; the caller removes each."""
         while self._ends and self._ends[0][0] <= self._counter:
             _, ticket, job = heapq.heappop(self._ends)
             if job.ticket == ticket:
@@ -161,10 +161,10 @@ class DecodingBatch:
     def steps(
         self, start_s: float, until_s: float, horizon_s: float | None, limit: int | None
     ) -> tuple[int, float]:
-        """Return how many decode-only steps may pass unchanged, and when the last one ends.
+        """Return how many decode-only steps can pass unchanged, and when the last one ends.
 
-        They all end by `until_s`, none starts at or after `horizon_s`, nobody finishes before
-        the last, and their blocks are free.
+        All end by `until_s`, none starts at or after `horizon_s`, no sequence finishes before the
+        last one, and their blocks are free.
         """
         while self._ends and self._ends[0][2].ticket != self._ends[0][1]:
             heapq.heappop(self._ends)
@@ -191,7 +191,7 @@ class DecodingBatch:
         return steps * self.step_s(0) + slope * steps * (steps - 1) / 2
 
     def _fitting_steps(self, span_s: float, *, most: int) -> int:
-        """Return the most steps, up to `most`, that last at most `span_s`."""
+        """Return the highest number of steps, up to `most`, that last at most `span_s`."""
         if span_s <= 0:
             return 0
         if self._duration_of(most) <= span_s:

@@ -1,9 +1,8 @@
-"""Decoder of a simulated server's requests: OpenAI bodies to `CompletionRequest`, or a refusal.
+"""Decoder of a simulated server's requests: OpenAI bodies to `CompletionRequest`.
 
-Only the fields that change the answer are read. Every choice's answer is scripted here, whole:
-generated words up to a natural end, `max_tokens` or a stop string; a JSON document when
-`response_format` asks for one; a tool call when `tool_choice` forces one. What remains for the
-server is time.
+Only fields that change the answer are read. Every choice's whole answer is scripted here: generated
+words up to a natural end, `max_tokens` or a stop string; a JSON document for `response_format`; a
+tool call if `tool_choice` forces one. The server adds the timing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ COMPLETION_TOKENS = 16  # the default of the completions endpoint
 
 
 class RefusedError(Exception):
-    """An answer of 4xx: `kind` is the upstream's word for it, `param` the offending field."""
+    """A 4xx answer: `kind` is the upstream's error type, `param` the invalid field."""
 
     def __init__(self, kind: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -32,7 +31,10 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRules:
-    """Requests that this server takes. `models` empty: any name. `images`: and documents."""
+    """Requests that this server accepts. Empty `models`: any name.
+
+    `images` includes documents.
+    """
 
     models: tuple[str, ...]
     context_tokens: int
@@ -55,7 +57,7 @@ class CompletionRequest:
     stream: bool
     include_usage: bool
     continuous_usage: bool
-    logprobs: int | None  # alternatives per token; None: not asked for
+    logprobs: int | None  # alternatives per token; None: not requested
     prompt_tokens: int  # billed once however many choices
     n: int
     choices: tuple[SimulatedChoice, ...]  # of the first prompt, then of the second, ...
@@ -95,7 +97,7 @@ def parse(body: bytes, *, chat: bool, rules: SimulatedRules) -> CompletionReques
 
 
 def parse_embedding(body: bytes, rules: SimulatedRules) -> tuple[str, list[bytes], bool]:
-    """Model, inputs, and whether the vectors go out in base64."""
+    """Return model, inputs, and whether the vectors are requested in base64."""
     fields = decode(body)
     model = model_of(fields, rules)
     inputs = [_encode_entry(entry) for entry in _entries(fields, "input")]
@@ -126,7 +128,7 @@ def model_of(fields: Mapping[str, Any], rules: SimulatedRules) -> str:
 
 
 def _chat_prompt(fields: Mapping[str, Any], rules: SimulatedRules) -> bytes:
-    """Return a chat template: tools first, then one line a message, then the answer's opening."""
+    """Return the chat template: tools, one line per message, and the answer's opening."""
     messages = fields.get("messages")
     if not isinstance(messages, list) or not messages:
         raise RefusedError("validation", "Field required: messages", "body.messages")
@@ -170,7 +172,7 @@ def _prompts(fields: Mapping[str, Any]) -> list[bytes]:
 
 
 def _entries(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
-    """Text, token ids, or a list of either."""
+    """Return a text, a list of token ids, or a list of either as a list of inputs."""
     value = fields.get(name)
     if isinstance(value, str) and value:
         return [value]
@@ -180,7 +182,7 @@ def _entries(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
 
 
 def _encode_entry(entry: Any) -> bytes:
-    """One token id is one token of the stand-in: its 4 bytes."""
+    """Return the bytes of an input; a token id is 4 bytes, one token of the stand-in."""
     if isinstance(entry, str):
         return entry.encode()
     if isinstance(entry, list) and entry and all(_is_token(token) for token in entry):

@@ -1,12 +1,12 @@
-"""Trouble that a simulated provider makes on request, so that tests can watch it handled.
+"""Faults that a simulated provider injects on request, for tests of their handling.
 
     POST /_faults {"fault": "status", "status": 500, "times": 3}
     POST /_faults {"fault": "status", "status": 429, "retry_after_s": 2}
-    POST /_faults {"fault": "stall", "after_tokens": 5}     the stream goes silent
+    POST /_faults {"fault": "stall", "after_tokens": 5}     the stream stops sending
     POST /_faults {"fault": "cut", "after_tokens": 5}       the connection ends mid-answer
-    DELETE /_faults                                         no more trouble
+    DELETE /_faults                                         removes all faults
 
-Each fault strikes the next `times` requests (default 1), in the order in which they were asked.
+Each fault affects the next `times` requests (default 1), in the order of the calls.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ class Faults:
         self._queue: deque[Fault] = deque()
 
     def add(self, body: bytes) -> dict[str, Any]:
-        """Queue what the body asks for; raises `msgspec.ValidationError` with the reason."""
+        """Queue the fault of the body. Raises `msgspec.ValidationError` with the reason."""
         fault = msgspec.json.decode(body, type=Fault)
         if not 1 <= fault.times <= FAULTS_LIMIT - len(self._queue):
             raise msgspec.ValidationError(f"`times` must leave at most {FAULTS_LIMIT} queued")

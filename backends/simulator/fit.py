@@ -1,10 +1,10 @@
-"""Fit an engine's pace to measured requests, and say how well it reproduces them.
+"""Fitting of an engine's pace to measured requests, and its errors.
 
-The measured requests go through the simulated engine at the times at which they were sent.
-Compared are the medians of TTFT and TPOT, the output tokens per second of each run and, where the
-engine's own queueing time is known, the median of TTFT without it. The fit minimises the mean
-absolute log ratio, which one odd run cannot dominate, over the logarithms of the parameters. Of a
-run that the engine could not keep up with, TTFT says how long it went on, so it does not count.
+The measured requests run through the simulated engine at their times. Compared are the medians of
+TTFT and TPOT, the output tokens per second of each run and, if the engine's queueing time is known,
+the median of TTFT without it. The fit minimises the mean absolute log ratio, which one odd run
+cannot dominate, over the logarithms of the parameters. TTFT of an overloaded run only shows how
+long the run lasted, so it does not count.
 """
 
 import math
@@ -72,7 +72,7 @@ def simulate(shape: EngineShape, requests: Sequence[MeasuredRequest]) -> list[Me
 def compare(
     shape: EngineShape, runs: Runs
 ) -> dict[str, tuple[MeasurementSummary, MeasurementSummary]]:
-    """Observed and simulated summary of each run."""
+    """Return the observed and the simulated summary of each run."""
     return {
         name: (summarise(requests), summarise(simulate(shape, requests)))
         for name, requests in runs.items()
@@ -80,7 +80,7 @@ def compare(
 
 
 def loss(shape: EngineShape, runs: Runs) -> float:
-    """Return mean absolute log ratio over all figures that count; throughput counts twice."""
+    """Return the mean absolute log ratio over all figures that count, throughput twice."""
     total = weights = 0.0
     for name, (observed, simulated) in compare(shape, runs).items():
         ttft, tpot, rate, *prefill = simulated.ratios(observed)
@@ -93,13 +93,13 @@ def loss(shape: EngineShape, runs: Runs) -> float:
 
 
 def is_keeping_up(observed: MeasurementSummary, requests: Sequence[MeasuredRequest]) -> bool:
-    """Return whether requests of the run spent their time being served, not waiting."""
+    """Return whether requests of the run spent their time being served instead of waiting."""
     longest = sum(request.e2e_s for request in requests) / len(requests)
     return observed.ttft_s <= QUEUED * longest
 
 
 def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepTiming:
-    """Fit the duration of iterations, launches and streams, from the shape's own pace on."""
+    """Fit the duration of iterations, launches and streams, starting at the shape's pace."""
     start = shape.pace or PACE_START
     point: Vector = (
         *_linear(start.step), start.captured_s, start.eager_s, start.stream_s, start.stream_power,
@@ -114,7 +114,7 @@ def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepT
 
 
 def believed_model(pace: StepTiming) -> FittedStepModel:
-    """The linear model nearest to a pace on its careful side: launches are spread over prefill."""
+    """Return the closest linear model that is not faster: launches are spread over prefill."""
     step = pace.step
     spread_s = (pace.eager_s - step.a_s) / pace.captured_tokens
     return replace(step, d_s=max(step.d_s, spread_s))

@@ -1,7 +1,7 @@
-"""One completion request being served: sequences started, tokens sent as they come, one entry.
+"""One completion request being served: it starts sequences and sends tokens as they come.
 
-Where the tokens' times come from is a `TokenSource`: the paced engine, or a provider's latency. The
-generation ends in exactly one journal entry, however it ends, and leaves no sequence running.
+The times of tokens come from a `TokenSource`: the paced engine, or a provider's latency. A
+generation always ends in exactly one journal entry, and leaves no sequence running.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,10 @@ class GenerationProgress(Protocol):
 
 
 class TokenSource(Protocol):
-    """Starts sequences and stops them. `wake` is called when `generated` or `done` changed."""
+    """A source of sequences and their tokens; `EngineSource` and `LatencySource` implement it.
+
+    `wake` is called when `generated` or `done` has changed.
+    """
 
     def start(self, choice: SimulatedChoice, wake: Callable[[], None]) -> GenerationProgress: ...
 
@@ -37,18 +40,18 @@ class TokenSource(Protocol):
 
 
 class CutError(Exception):
-    """The server breaks the connection on purpose: the answer stays unfinished."""
+    """A deliberate break of the connection by the server: the answer stays unfinished."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationContext:
-    """The values that every generation of one server shares."""
+    """The values that all generations of one server share."""
 
     source: TokenSource
     journal: RequestJournal
     fingerprint: str
     epoch_s: Callable[[], float]
-    # Keeps a sequence's KV for another engine, once it has ended: what the answer says of it.
+    # Keeps the KV of an ended sequence for another engine, and returns what the answer says of it.
     offer: Callable[[GenerationProgress], dict[str, Any]] | None = None
 
 
@@ -75,7 +78,10 @@ class Generation:
     async def run(
         self, receive: Receive, send: Send, *, headers: Headers = (), cut_after: int | None = None
     ) -> bool:
-        """Serve to the end; False when the client left. Breaks off after `cut_after` tokens."""
+        """Serve to the end. Return false if the client disconnected.
+
+        The connection is broken after `cut_after` tokens.
+        """
         watch = DisconnectWatch(receive)
         status = "aborted"
         try:
@@ -141,7 +147,7 @@ class Generation:
         return True
 
     def _offer(self) -> dict[str, Any] | None:
-        """Return the KV that stays for another engine until its lease ends."""
+        """Return the offer of the KV, which is kept for another engine until its lease ends."""
         offer = self._setting.offer
         if offer is None or self._offered is not None:
             return self._offered
@@ -154,13 +160,13 @@ class Generation:
 
     @property
     def _cached_tokens(self) -> int:
-        """Cached prompt tokens, each prompt counted once however many choices it has."""
+        """Return the cached prompt tokens, counting the prompt of several choices once."""
         return sum(progress.cached_tokens for progress in self._running[:: self._ask.n])
 
     def _fresh(self) -> bytes:
-        """Return events for what was generated since the last look.
+        """Return events for what was generated since the last call.
 
-        The first token has an event of its own, so that a stream is one however late its reader is.
+        The first token has its own event, so that a late reader still receives a stream.
         """
         parts: list[bytes] = []
         for place, (choice, progress) in enumerate(
@@ -202,7 +208,7 @@ class Generation:
 
 
 def refusal_entry(scope: Scope, status: int, epoch_s: float) -> RequestEntry:
-    """Return the entry of a request that was answered with an error."""
+    """Return the journal entry of a request that was answered with an error."""
     return RequestEntry(
         id="",
         request_id=asgi.header(scope, b"x-request-id"),

@@ -1,9 +1,9 @@
-"""A simulated provider's files and batches, in OpenAI's shapes: kept in memory, run line by line.
+"""A simulated provider's files and batches in OpenAI's format, kept in memory.
 
     POST/GET /v1/files, GET/DELETE /v1/files/ID, GET /v1/files/ID/content
     POST/GET /v1/batches, GET /v1/batches/ID, POST /v1/batches/ID/cancel
 
-Each line is asked of the provider itself, so that its journal has an entry for each that was run.
+Each line is a request to the provider itself, so its journal has an entry for each.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Ask = Callable[[str, bytes, str], Awaitable[tuple[int, bytes]]]
 
 
 class BadCallError(Exception):
-    """Refused with a status; the message is shown."""
+    """A refused call with a status and a message for the client."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -82,9 +82,9 @@ class _Batch:
 
 @dataclass(slots=True)
 class SimulatedBatches:
-    """`begin_s` passes before a batch's first line; it expires after `most` lines, if that is set.
+    """Batches of a provider. A batch waits `begin_s`, and expires after `most` lines if set.
 
-    `made` counts every batch, `files` and `batches` are those that are there.
+    `made` counts every batch; `files` and `batches` hold the existing ones.
     """
 
     ask: Ask
@@ -212,7 +212,7 @@ class SimulatedBatches:
         return batch
 
     def _page(self, kind: str, scope: Scope) -> dict[str, Any]:
-        """Return the newest first."""
+        """Return the list of files or batches, newest first."""
         query = parse_qs(scope.get("query_string", b"").decode())
         shown = [file.document() for file in self.files.values()]
         if kind == "batches":

@@ -1,7 +1,7 @@
 """The requests that a simulated server has served: one entry each, append-only.
 
-Tests join it with what the client saw and with what the ledger booked. `completion_tokens` is
-what was generated, also when the request was aborted before its end.
+Tests compare it with the client's results and with the ledger. `completion_tokens` are the
+generated tokens, also of aborted requests.
 """
 
 from collections import deque
@@ -13,7 +13,10 @@ ENTRIES_LIMIT = 100_000
 
 
 class RequestEntry(msgspec.Struct, frozen=True):
-    """`status` is finished, aborted, refused or broken; `request_id` is the caller's header."""
+    """One request. `status` is finished, aborted, refused or broken.
+
+    `request_id` is the caller's header.
+    """
 
     id: str
     request_id: str
@@ -33,7 +36,7 @@ class RequestEntry(msgspec.Struct, frozen=True):
 
 
 class RequestJournal:
-    """The last entries in memory, all of them in a file when one is named."""
+    """The last entries in memory, and all entries in a file if one is named."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._entries: deque[RequestEntry] = deque(maxlen=ENTRIES_LIMIT)
@@ -45,7 +48,7 @@ class RequestJournal:
             self._file.write(msgspec.json.encode(entry) + b"\n")
 
     def lines(self) -> bytes:
-        """JSON lines, oldest first."""
+        """Return the entries as JSON lines, oldest first."""
         return b"".join(msgspec.json.encode(entry) + b"\n" for entry in self._entries)
 
     def close(self) -> None:

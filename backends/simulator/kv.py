@@ -1,10 +1,9 @@
 """Block-accurate KV cache of the simulated engine: shared prompt blocks and private ones.
 
-Blocks hold a fixed number of tokens and one of them is reserved, as vLLM does, so that
-`(blocks - 1) * block_tokens` tokens fit. Full prompt blocks are known by hash and shared between
-sequences; when nobody holds them they stay cached until the space is needed, least recently
-released first, a prompt's tail before its head. All other blocks are private. Only prompt blocks
-are cached: blocks filled by generated tokens are not offered for reuse.
+Blocks hold a fixed number of tokens and one is reserved, as in vLLM, so `(blocks - 1) *
+block_tokens` tokens fit. Full prompt blocks are identified by hash and shared. Unused ones stay
+cached until space is needed and are evicted least recently released first, a prompt's tail before
+its head. All other blocks are private: blocks of generated tokens are not reused.
 """
 
 from collections import OrderedDict
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 
 
 class BlockPool:
-    """Counts blocks; `acquire` and `grow` succeed only if `free` covers them."""
+    """A pool of block counts; `acquire` and `grow` succeed only if `free` covers them."""
 
     def __init__(self, *, blocks: int, block_tokens: int, caching: bool = True) -> None:
         if blocks < 2 or block_tokens < 1:
@@ -22,7 +21,7 @@ class BlockPool:
         self._caching = caching
         self._private = 0
         self._held: dict[int, int] = {}  # hash -> holders
-        # Hashes, least recently released first: a plain dict is slow to lose its first ones.
+        # Hashes, least recently released first: removing the first keys of a plain dict is slow.
         self._idle: OrderedDict[int, None] = OrderedDict()
 
     @property
@@ -31,12 +30,12 @@ class BlockPool:
 
     @property
     def free(self) -> int:
-        """Return blocks nobody holds, cached ones included."""
+        """Return the number of blocks without a holder, cached ones included."""
         return self.capacity - self.used
 
     @property
     def cached(self) -> int:
-        """Return blocks nobody holds that a prompt could still hit."""
+        """Return the number of blocks without a holder that a prompt could still hit."""
         return len(self._idle)
 
     def hits(self, hashes: Sequence[int]) -> int:
@@ -51,9 +50,9 @@ class BlockPool:
         return count
 
     def acquire(self, hashes: Sequence[int], total: int, *, spare: int = 0) -> int | None:
-        """Take `total` blocks, sharing the leading cached ones; returns how many those are.
+        """Take `total` blocks, sharing leading cached ones. Return the number of shared ones.
 
-        `None` when they do not fit beside `spare` further blocks.
+        Returns `None` if they do not fit in addition to `spare` further blocks.
         """
         hit = self.hits(hashes)
         resident = sum(1 for block in hashes[:hit] if block in self._held)
@@ -67,9 +66,9 @@ class BlockPool:
         return hit
 
     def publish(self, hashes: Sequence[int]) -> list[int]:
-        """Offer a holder's private, computed blocks for reuse; returns those it now shares.
+        """Offer a holder's private, computed blocks for reuse. Return those that are now shared.
 
-        A hash that is cached already was computed a second time: that block stays private.
+        A block whose hash is cached already was computed twice, and stays private.
         """
         if not self._caching:
             return []
@@ -80,13 +79,13 @@ class BlockPool:
         return fresh
 
     def grow(self, blocks: int) -> None:
-        """Take private blocks; the caller has seen that they are free."""
+        """Take private blocks; the caller has checked that they are free."""
         if blocks:
             self._private += blocks
             self._evict()
 
     def release(self, shared: Sequence[int], private: int) -> None:
-        """Give a holder's blocks back; its shared ones stay cached."""
+        """Release a holder's blocks; its shared ones stay cached."""
         self._private -= private
         for block in reversed(shared):
             holders = self._held[block] - 1
@@ -97,7 +96,7 @@ class BlockPool:
                 self._idle[block] = None
 
     def forget(self) -> None:
-        """Drop every cached block that nobody holds."""
+        """Drop every cached block without a holder."""
         self._idle.clear()
 
     def _evict(self) -> None:

@@ -1,12 +1,12 @@
-"""KV that one simulated engine hands to another, in the words of vLLM's NixlConnector.
+"""KV transfer between simulated engines, in the format of vLLM's NixlConnector.
 
-    request with kv_transfer_params.do_remote_decode    its KV is kept, its answer says where
-    request with kv_transfer_params.do_remote_prefill   its KV is fetched from there, then answered
+    request with kv_transfer_params.do_remote_decode    its KV is kept, the answer says where
+    request with kv_transfer_params.do_remote_prefill   its KV is fetched, then it is answered
     POST /_kv/fetch, POST /_kv/free {"request_id": ...} between the two engines
-    GET  /_kv                                           how much is kept here for others
+    GET  /_kv                                           the KV kept here for others
 
-Whoever fetches frees, also when its client hangs up meanwhile. What nobody frees is freed when its
-lease ends. KV that cannot be fetched fails its request (`kv_load_failure_policy: fail`).
+The engine that fetches also frees, even if its client disconnects. Other KV is freed at the end of
+its lease. A failed fetch fails the request (`kv_load_failure_policy: fail`).
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _read = msgspec.json.Decoder(_Body).decode
 
 
 def transfer_members(body: bytes) -> TransferMembers | None:
-    """Return what a request says of its KV; None: nothing, or nothing that can be read."""
+    """Return the transfer parameters of a request, `None` without valid ones."""
     try:
         return _read(body).kv_transfer_params
     except msgspec.DecodeError:
@@ -58,7 +58,7 @@ def transfer_members(body: bytes) -> TransferMembers | None:
 
 @dataclass(slots=True)
 class KvExchange:
-    """One engine's side. `lease_s` is wall time; moving takes simulated seconds at `speed`."""
+    """One engine's side. `lease_s` is wall time; transfers take simulated seconds at `speed`."""
 
     pacer: Pacer
     name: str
@@ -66,7 +66,7 @@ class KvExchange:
     speed: float = 1.0
     setup_s: float = SETUP_S
     token_s: float = TOKEN_S
-    expired: int = 0  # freed because nobody fetched it
+    expired: int = 0  # freed at the end of its lease
     asked: int = 0  # times that another engine began to fetch
     _kept: dict[str, tuple[int, asyncio.TimerHandle]] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class KvExchange:
         return len(self._kept)
 
     def offer(self, id: str, tokens: int, server: tuple[str, int]) -> dict[str, Any]:  # noqa: A002  (as on the wire)
-        """Keep a finished request's KV, and say where it is."""
+        """Keep a finished request's KV. Return the parameters to fetch it by."""
         handle = asyncio.get_running_loop().call_later(self.lease_s, self._expire, id)
         self._kept[id] = tokens, handle
         return {
@@ -85,13 +85,13 @@ class KvExchange:
         }  # fmt: skip
 
     def look_up(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
-        """Return tokens of what is kept of a request; fetching begins."""
+        """Return the number of kept tokens of a request, `None` without any, as a fetch begins."""
         self.asked += 1
         held = self._kept.get(id)
         return None if held is None else held[0]
 
     def free(self, id: str) -> bool:  # noqa: A002  (as on the wire)
-        """Give it back; False where nothing is kept."""
+        """Free the kept KV of a request; false if there is none."""
         held = self._kept.pop(id, None)
         if held is None:
             return False
@@ -103,7 +103,7 @@ class KvExchange:
         self.free(id)
 
     async def fetch(self, asked: TransferMembers, gone: asyncio.Event) -> KvHandover | None:
-        """Fetch a prompt's KV; None: its client left meanwhile. Raises `KvLoadError`."""
+        """Fetch a prompt's KV; `None` if its client disconnected. Raises `KvLoadError`."""
         origin = f"http://{asked.remote_host}:{asked.remote_port}"
         named = {"request_id": asked.remote_request_id}
         async with make_plain_client(timeout=ASK_S) as client:

@@ -1,7 +1,7 @@
-"""A provider's tokens in time: lognormal TTFT and TPOT, independent of load.
+"""A provider's timing of tokens: lognormal TTFT and TPOT, independent of load.
 
-Draws come from the generator that is handed in, so a seed repeats a run. A sequence wakes its
-reader about every 30 ms, with the tokens that are due by then, as providers' streams do.
+Random draws come from the given generator, so a seed repeats a run. A sequence wakes its reader
+about every 30 ms with all tokens due by then, as providers' streams do.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ CACHE_LIMIT = 50_000  # prompt blocks that a provider remembers
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Medians in seconds and the sigmas of their logarithms."""
+    """Medians in seconds, and the sigmas of their logarithms."""
 
     ttft_s: float = 0.450
     ttft_sigma: float = 0.35
@@ -35,7 +35,10 @@ class Latency:
 
 
 class ProviderTiming:
-    """One sequence at a provider. `stall_at`: it goes silent after that many tokens."""
+    """Timing of one sequence at a provider.
+
+    `stall_at`: it stops sending after that many tokens.
+    """
 
     def __init__(self, tokens: int, submitted_s: float, cached_tokens: int) -> None:
         self.tokens = tokens
@@ -48,7 +51,7 @@ class ProviderTiming:
 
 
 class LatencySource:
-    """Starts sequences that take the time drawn for them; `stall_at` applies to new ones."""
+    """A source of sequences with drawn times; `stall_at` applies to new ones."""
 
     def __init__(
         self,
@@ -101,7 +104,7 @@ class LatencySource:
             timer.cancel()
 
     def _hit(self, choice: SimulatedChoice) -> int:
-        """Leading prompt tokens that an earlier request left in the provider's cache."""
+        """Return the leading prompt tokens that an earlier request left in the provider's cache."""
         hits = 0
         for block in choice.hashes:
             if block not in self._cache:

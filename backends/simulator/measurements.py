@@ -26,7 +26,7 @@ NEEDED = ("input_tokens", "output_tokens", "ttft_s", "e2e_s")
 
 
 class MeasurementError(Exception):
-    """A file of measurements cannot be read; the text names the line and the column."""
+    """A file of measurements that cannot be read; the text names the line and the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class MeasurementSummary:
     prefill_s: float | None  # TTFT without the queue
 
     def ratios(self, observed: "MeasurementSummary") -> list[float]:
-        """Simulated over observed, in the order of the fields."""
+        """Return simulated over observed, in the order of the fields."""
         ratios = [
             self.ttft_s / observed.ttft_s,
             self.tpot_s / observed.tpot_s,

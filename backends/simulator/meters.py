@@ -1,7 +1,7 @@
 """The `/metrics` page of a vLLM server, from the simulated engine's state and counters.
 
-Same names, labels and histogram buckets as vLLM 0.32 was seen to expose; the subset that load
-signals, tests and dashboards read. Rendered by hand: no registry, no per-token label look-up.
+Names, labels and histogram buckets follow vLLM 0.32: the subset that load signals, tests and
+dashboards read. The page is rendered without a registry and without label lookups per token.
 """
 
 from bisect import bisect_left
@@ -55,7 +55,7 @@ class SimulatedHistogram:
 
 @dataclass(slots=True)
 class Meters:
-    """Counts what happens to requests; the engine itself counts tokens and preemptions."""
+    """Counters of requests; the engine itself counts tokens and preemptions."""
 
     model: str
     ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FINISH_REASONS, 0))
@@ -88,7 +88,7 @@ class Meters:
             self.tpot.observe((at_s - first_s) / (ticket.generated - 1))
 
     def record_ended(self, finish_reason: str) -> None:
-        """A choice was answered whole; vLLM counts a tool call as a stop."""
+        """Count a completely answered choice; like vLLM, a tool call counts as a stop."""
         self.ends[finish_reason if finish_reason in self.ends else "stop"] += 1
 
     def record_aborted(self) -> None:

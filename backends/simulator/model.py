@@ -1,11 +1,11 @@
 """The simulated engine in virtual time: continuous batching, KV blocks, queue, preemption.
 
-Pure and deterministic: no clock, no randomness. The caller submits, aborts and advances; time
-passes only in `advance`. One step serves every decoding sequence one token, then prefill chunks
-in arrival order up to the token budget, and lasts what `Pace` says. A prompt is admitted
-when its blocks fit; when a decoding sequence finds no block, the last admitted one is preempted
-and later computed again. While nothing can change, many steps pass at once (`batch` has the
-arithmetic). A request becomes visible to the scheduler some time after it was submitted.
+Deterministic, without clock, randomness and I/O. The caller submits, aborts and advances; time
+passes only in `advance`. One step serves every decoding sequence one token, then prefill chunks in
+arrival order up to the token budget, and lasts as `StepTiming` gives. A prompt is admitted when its
+blocks fit. If a decoding sequence finds no block, the last admitted one is preempted and later
+computed again. While nothing can change, many steps pass at once (`batch`). The scheduler sees a
+request some time after its submission.
 """
 
 from bisect import insort
@@ -61,7 +61,10 @@ class SimulatedEngine:
         hashes: Sequence[int] = (),
         kv: KvHandover | None = None,
     ) -> None:
-        """Queue a request that will generate exactly `output_tokens` unless aborted."""
+        """Queue a request that will generate exactly `output_tokens` unless aborted.
+
+        Raises `TooLargeError` if the engine can never hold it.
+        """
         length = prompt_tokens + output_tokens
         if length > self.shape.context_tokens or length > self.shape.kv_capacity_tokens:
             raise TooLargeError(f"{length} tokens do not fit")
@@ -78,14 +81,14 @@ class SimulatedEngine:
         insort(self._arriving, job, key=_visible_s)
 
     def abort(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
-        """Stop a request at once; returns the tokens it had generated, `None` if unknown."""
+        """Stop a request at once. Return its generated tokens, `None` if it is unknown."""
         job = self._running.get(id)
         if job is None:
             for queue in (self._waiting, self._arriving):
                 for queued in queue:
                     if queued.id == id:
                         queue.remove(queued)
-                        self._is_blocked = False  # what stood behind it may fit
+                        self._is_blocked = False  # jobs behind it may fit now
                         self.totals.aborted += 1
                         return queued.base
             return None
@@ -95,7 +98,7 @@ class SimulatedEngine:
         return generated
 
     def free_kept(self, id: str) -> bool:  # noqa: A002  (as on the wire)
-        """Give back what was kept of a request; False where nothing is."""
+        """Free the kept KV of a request; false if there is none."""
         held = self._kept.pop(id, None)
         if held is None:
             return False
@@ -105,11 +108,11 @@ class SimulatedEngine:
 
     @property
     def kept(self) -> int:
-        """Return requests that have finished and whose KV waits for another engine."""
+        """Return the number of finished requests whose KV waits for another engine."""
         return len(self._kept)
 
     def advance(self, until_s: float) -> list[SequenceEvent]:
-        """Let time pass to `until_s`; events in order of time."""
+        """Let time pass to `until_s`. Return the events in time order."""
         events: list[SequenceEvent] = []
         while True:
             if self._end_s is None and not self._start_step(until_s, events):
@@ -122,7 +125,7 @@ class SimulatedEngine:
         return events
 
     def next_s(self) -> float | None:
-        """When something happens next; `None` when idle, or until kept KV is given back."""
+        """Return the time of the next event; `None` if idle, or blocked until kept KV is freed."""
         if self._end_s is not None:
             return self._end_s
         if self._running or (self._waiting and not self._is_blocked):
@@ -143,7 +146,7 @@ class SimulatedEngine:
 
     @property
     def context_tokens(self) -> int:
-        """Return tokens that the decoding sequences attend to."""
+        """Return the number of tokens that the decoding sequences attend to."""
         return self._batch.context_tokens
 
     def held_tokens(self) -> list[tuple[str, int]]:
@@ -152,7 +155,7 @@ class SimulatedEngine:
 
     @property
     def queued_prefill_tokens(self) -> int:
-        """Prompt tokens not yet computed: in progress, waiting and about to arrive."""
+        """Return the prompt tokens not computed yet: in progress, waiting, or about to arrive."""
         rest = sum(j.target - j.computed for j in self._prefilling)
         queued = sum(j.target for j in (*self._waiting, *self._arriving))
         return rest + queued
@@ -174,7 +177,7 @@ class SimulatedEngine:
     # -- one step
 
     def _start_step(self, until_s: float, events: list[SequenceEvent]) -> bool:
-        """Start the next step, or let many pass; False when nothing can start by `until_s`."""
+        """Start the next step, or let many pass; false if none can start by `until_s`."""
         if not self._running and not self._waiting:
             if not self._arriving or self._arriving[0].visible_s > until_s:
                 return False
@@ -210,7 +213,7 @@ class SimulatedEngine:
             self._waiting.append(self._arriving.pop(0))
 
     def _preempt_for_growth(self, events: list[SequenceEvent]) -> bool:
-        """Preempt the last admitted until every decoding sequence has its next block."""
+        """Preempt the last admitted sequences until each decoding one has its next block."""
         preempted = False
         while self._batch.size and self._batch.growth(1) > self._pool.free:
             victim = next(reversed(self._running.values()))
@@ -226,7 +229,7 @@ class SimulatedEngine:
         return preempted
 
     def _plan(self, events: list[SequenceEvent], *, admit: bool) -> list[tuple[SequenceJob, int]]:
-        """Prefill chunks of this step in arrival order, admitting from the queue."""
+        """Return this step's prefill chunks in arrival order, admitting from the queue."""
         chunks: list[tuple[SequenceJob, int]] = []
         budget = self.shape.prefill_budget_tokens - self._batch.size
         for job in self._prefilling:
@@ -250,7 +253,7 @@ class SimulatedEngine:
         return chunks
 
     def _chunk(self, job: SequenceJob, budget: int) -> int:
-        """Schedule a job's next tokens; blocks that they fill can be hit from here on."""
+        """Schedule a job's next tokens; blocks that they fill can be hit from now on."""
         tokens = min(budget, job.target - job.computed)
         filled = (job.computed + tokens) // self.shape.block_tokens
         job.shared += self._pool.publish(job.hashes[job.published : filled])
@@ -276,7 +279,7 @@ class SimulatedEngine:
         return True
 
     def _complete(self, end_s: float, events: list[SequenceEvent]) -> None:
-        """The step in progress ends: one token each, and the chunks are computed."""
+        """End the step in progress: one token per sequence, and its chunks are computed."""
         chunks, self._chunks, self._end_s = self._chunks, [], None
         self._run_steps(1, end_s, events, reserved=True)
         for job, tokens in chunks:
@@ -325,7 +328,7 @@ class SimulatedEngine:
             )
 
     def _drop(self, job: SequenceJob, *, keep: bool = False) -> None:
-        """Take a running request out; its blocks are given back, or kept for who fetches them."""
+        """Remove a running request; its blocks are released, or kept for another engine."""
         del self._running[job.id]
         if job.decoding:
             self._batch.remove(job)

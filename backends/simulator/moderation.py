@@ -1,4 +1,4 @@
-"""Moderations without a model: a text is flagged where it has a word of its category."""
+"""Moderations without a model: a text is flagged if it has a word of a category."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ DEFAULT_MODEL: Final = "omni-moderation-latest"
 
 
 def parse_moderation(body: bytes, rules: SimulatedRules) -> tuple[str, list[str]]:
-    """Model and texts; parts of one input are one text."""
+    """Return model and texts; the parts of one input are one text."""
     fields = {"model": DEFAULT_MODEL, **decode(body)}
     given = fields.get("input")
     if isinstance(given, str):

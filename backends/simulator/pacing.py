@@ -1,8 +1,8 @@
-"""The engine in real time: wakes at the end of each step and tells each request what it has.
+"""The simulated engine in real time: wakes at the end of each step and updates requests.
 
-The only clock of the simulator, handed in. Requests are told by a callback that they have more
-tokens, not by one message a token, so a slow reader finds several at once, as with vLLM. Idle
-engines cost nothing: no timer runs.
+The loop's clock is the only clock of the simulator. A callback tells a request that it has more
+tokens, without one message per token, so a slow reader finds several at once, as with vLLM. An idle
+engine runs no timer.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ EARLY_S = 1e-4  # a timer this early is on time: no second wake-up for a roundin
 
 
 class PacedSequence:
-    """One sequence in the engine: what it has generated, and when things happened to it."""
+    """One sequence in the engine: its generated tokens and its times."""
 
     __slots__ = (
         "admitted_s", "cached_tokens", "done", "first_s", "generated", "id", "last_s",
@@ -44,7 +44,10 @@ class PacedSequence:
 
 
 class Pacer:
-    """`speed` lets simulated time pass faster than the loop's: for tests that count, not time."""
+    """A driver of an engine by the loop's clock.
+
+    `speed` makes simulated time pass faster, for tests that count tokens instead of time.
+    """
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class Pacer:
         wake: Callable[[], None],
         kv: KvHandover | None = None,
     ) -> PacedSequence:
-        """Start a sequence; raises `TooLargeError` when the engine could never hold it."""
+        """Start a sequence. Raises `TooLargeError` if the engine can never hold it."""
         self.catch_up()
         self._count += 1
         now_s = self.now_s
@@ -94,7 +97,7 @@ class Pacer:
         return ticket
 
     def abort(self, ticket: PacedSequence) -> None:
-        """Stop a sequence at once; what it generated stays on the ticket."""
+        """Stop a sequence at once; its generated tokens stay on the ticket."""
         if ticket.done:
             return
         self.catch_up()
@@ -106,14 +109,14 @@ class Pacer:
         self._schedule()
 
     def free_kept(self, sequence_id: str) -> bool:
-        """Give back what was kept of a request, and start what waited for it."""
+        """Free the kept KV of a request, and start what waited for it."""
         self.catch_up()
         is_freed = self.engine.free_kept(sequence_id)
         self._schedule()
         return is_freed
 
     def catch_up(self) -> None:
-        """Let the engine reach the present."""
+        """Advance the engine to the present."""
         for event in self.engine.advance(self.now_s + EARLY_S * self._speed):
             ticket = self._tickets.get(event.id)
             if ticket is not None:

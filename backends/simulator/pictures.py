@@ -1,7 +1,7 @@
-"""Pictures without a model: one grey pixel each, with the tokens or the address that go with it.
+"""Images without a model: one grey pixel each, with matching token counts or an address.
 
-A model whose name says `gpt-image` counts tokens and streams partial pictures; any other answers
-with an address, or with base64 where a request asks for it, and counts nothing.
+A model with `gpt-image` in its name counts tokens and streams partial images. Any other answers
+with an address, or with base64 if requested, and counts nothing.
 """
 
 from base64 import b64encode
@@ -78,7 +78,7 @@ def parse_pictures(body: bytes, rules: SimulatedRules) -> PictureOrder:
 
 
 def parse_edit(body: bytes, rules: SimulatedRules) -> PictureOrder:
-    """Read a form, whose boundary is told by its first line."""
+    """Read a form, whose boundary is taken from its first line."""
     boundary = body[2 : max(2, body.find(b"\r\n"))].decode("latin-1")
     fields, files = read_form(body, f'multipart/form-data; boundary="{boundary}"')
     if not files:

@@ -1,8 +1,8 @@
-"""Named simulated engines: figures, and where each of them comes from.
+"""Named simulated engines: their parameters, and the source of each.
 
-A profile is a `EngineShape` with its provenance. Models are fitted by `backends.simulator.fit` to
-the requests named in `source`; `errors` says what the fit was seen to miss. Nothing here is a
-vendor's promise, and nothing stands in for measuring one's own engine.
+A profile is an `EngineShape` with its provenance. `backends.simulator.fit` fitted the models to the
+requests named in `source`; `errors` lists the observed errors of the fit. No figure is a vendor's
+promise, and none replaces a measurement of the user's own engine.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ PROFILES: dict[str, EnginePreset] = {
                 max_num_seqs=256,
                 prefill_budget_tokens=8192,
                 context_tokens=131072,
-                # `breakeven engine fit --validate`, from the runs at 1, 10, 50 and 100 req/s
+                # Fitted by `breakeven engine fit --validate` to the runs at 1, 10, 50 and 100 req/s
                 pace=StepTiming(
                     FittedStepModel(
                         a_s=3.19212e-3,

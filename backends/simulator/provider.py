@@ -1,11 +1,10 @@
-"""A simulated external API: OpenAI's dialect, seeded latency, rate-limit headers, faults.
+"""A simulated external API: OpenAI's dialect, seeded latency, rate limit headers, faults.
 
     python -m backends.simulator.provider --name openai --port 0 --name anthropic --port 0
 
-No engine behind it and no `/metrics`: like a real provider it shows its latency, its limits and
-its bill. Any model name is served unless `--model` restricts them. Labelled as simulated in the
-header, the model list and the text. Files and batches are `jobs`. `/_journal` and `/_faults` are
-for tests.
+It has no engine and no `/metrics`: like a real provider, it shows its latency, its limits and its
+usage. Any model name is served unless `--model` restricts them. Header, model list and text say
+that it is simulated. Files and batches are in `jobs`. `/_journal` and `/_faults` are for tests.
 """
 
 import argparse
@@ -152,7 +151,7 @@ class SimulatedProvider:
     async def _answer_batch_line(
         self, path: str, body: bytes, request_id: str
     ) -> tuple[int, bytes]:
-        """One line of a batch, as any request; none of the faults that wait is for it."""
+        """Answer one line of a batch like any request; queued faults do not apply to it."""
         status, parts = 500, b""
 
         async def keep(message: MutableMapping[str, Any]) -> None:
@@ -216,7 +215,7 @@ class SimulatedProvider:
         await asgi.reply(call.send, 200, request.answer())
 
     async def transcribe(self, call: SimulatedRoute) -> None:
-        """Models that count seconds do not stream, whatever they are asked for: as whisper-1."""
+        """Answer a transcription; like whisper-1, models that count seconds never stream."""
         send, fault = call.send, call.fault
         content_type = asgi.header(call.scope, b"content-type")
         heard = transcripts.parse_form(call.body, content_type, self._rules)
@@ -235,7 +234,7 @@ class SimulatedProvider:
         await asgi.end(send)
 
     async def flow(self, call: SimulatedRoute, reader: FlowingReader) -> None:
-        """Sound and pictures in pieces, and an end before it where a fault says so."""
+        """Send audio or images in pieces, and break off early if a fault says so."""
         site = CallSite(call.scope["path"], api=True, number=self._number)
         media, parts = reader(call.body, self._rules, site)
         ttft_s, tpot_s = self._latency.draw(self._rng)

@@ -1,4 +1,4 @@
-"""A provider's rate limit: requests and tokens a minute, refilled evenly, told in headers."""
+"""A provider's rate limit: requests and tokens per minute, refilled evenly, with headers."""
 
 import math
 
@@ -6,7 +6,7 @@ MINUTE_S = 60.0
 
 
 class Quota:
-    """Two buckets; `now_s` is any monotonic clock."""
+    """Two token buckets, for requests and tokens; `now_s` is any monotonic clock."""
 
     def __init__(self, requests_per_minute: int, tokens_per_minute: int) -> None:
         self._limits = (requests_per_minute, tokens_per_minute)
@@ -14,7 +14,7 @@ class Quota:
         self._at_s: float | None = None
 
     def spend(self, tokens: int, now_s: float) -> bool:
-        """Spend one request and its tokens, or nothing."""
+        """Spend one request and its tokens, or nothing. Return whether they were spent."""
         self._refill(now_s)
         if self._left[0] < 1 or self._left[1] < tokens:
             return False
@@ -23,7 +23,7 @@ class Quota:
         return True
 
     def wait_s(self, now_s: float) -> int:
-        """Whole seconds until a request and some tokens are there again."""
+        """Return whole seconds until a request and some tokens are available again."""
         self._refill(now_s)
         waits = [
             (1 - left) * MINUTE_S / limit
@@ -32,7 +32,7 @@ class Quota:
         return max(1, math.ceil(max(waits)))
 
     def headers(self, now_s: float) -> tuple[tuple[bytes, bytes], ...]:
-        """OpenAI's names for what is left, and for the time until all of it is there again."""
+        """Return OpenAI's headers of the remaining amounts and the time until they are full."""
         self._refill(now_s)
         found: list[tuple[str, str]] = []
         for kind, limit, left in zip(("requests", "tokens"), self._limits, self._left, strict=True):

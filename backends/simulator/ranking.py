@@ -1,7 +1,8 @@
-"""Rerankings without a model: a document scores by the words that it shares with the query.
+"""Rerankings without a model: a document scores by the words shared with the query.
 
-Two shapes of answer: vLLM's and Jina's, which count tokens, and that of Cohere's second version,
-which bills searches. A query is read with every document, so its tokens count once for each.
+There are two answer formats: that of vLLM and Jina, which count tokens, and that of Cohere's second
+version, which bills searches. A query is read with every document, so its tokens count once for
+each.
 """
 
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ def parse_ranking(body: bytes, rules: SimulatedRules) -> Ranking:
 
 
 def rank_documents(ranking: Ranking, *, id: str, searches: bool, documents: bool) -> bytes:  # noqa: A002  (as on the wire)
-    """The answer; `searches`: as Cohere bills, `documents`: with their texts, as vLLM answers."""
+    """Return the answer. `searches`: billed as by Cohere; `documents`: with texts, as by vLLM."""
     scores = [score(ranking.query, document) for document in ranking.documents]
     order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
     results: list[dict[str, Any]] = []
@@ -71,7 +72,7 @@ def rank_documents(ranking: Ranking, *, id: str, searches: bool, documents: bool
     )
 
 
-# vLLM takes the first pair that is whole (vllm 0.32, pooling/score/protocol.py).
+# vLLM takes the first complete pair of members (vllm 0.32, pooling/score/protocol.py).
 SIDES = (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2"))
 
 
@@ -118,7 +119,7 @@ def _side(value: object) -> list[str]:
 
 
 def score(query: str, document: str) -> float:
-    """Between 0 and 1: the share of the query's words that the document has, too."""
+    """Return the share of the query's words that the document has, between 0 and 1."""
     asked = _words_of(query)
     return len(asked & _words_of(document)) / len(asked) if asked else 0.0
 

@@ -1,7 +1,7 @@
-"""The request kinds that the simulators serve: one entry a kind, with its paths at either.
+"""The request kinds that the simulators serve: one entry a kind, with its paths at each.
 
-What is read and answered in one piece needs a `Reader` alone. Generations and transcripts are
-paced as they are written, which each simulator does in its own way.
+A kind with whole answers needs only a `Reader`. Generations and transcripts are paced while they
+are written, which each simulator does differently.
 """
 
 import time
@@ -30,7 +30,7 @@ EVENTS: Final = "text/event-stream; charset=utf-8"
 
 
 class SimulatedRoute(NamedTuple):
-    """One request to a simulator, and the fault that it is to meet."""
+    """One request to a simulator, and the fault to inject."""
 
     body: bytes
     scope: Scope
@@ -40,7 +40,7 @@ class SimulatedRoute(NamedTuple):
 
 
 class CallSite(NamedTuple):
-    """The path of a request. `number` counts requests as served, and names the answer."""
+    """The path of a request. `number` counts served requests for the answers' ids."""
 
     path: str
     api: bool  # at the simulated provider, not at an engine
@@ -48,7 +48,7 @@ class CallSite(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """A request that was read: its tokens, and what makes its answer once their time passed."""
+    """A parsed request: its tokens, and a function that makes its answer after their time."""
 
     tokens: int
     answer: Callable[[], bytes]
@@ -58,7 +58,7 @@ Reader = Callable[[bytes, SimulatedRules, CallSite], ReadRequest]
 
 
 class FlowingAnswer(NamedTuple):
-    """An answer that is sent piece by piece, and its media type."""
+    """An answer that is sent in pieces, and its media type."""
 
     media: str
     pieces: Iterable[bytes]
@@ -68,7 +68,7 @@ FlowingReader = Callable[[bytes, SimulatedRules, CallSite], FlowingAnswer]
 
 
 class Simulator(Protocol):
-    """The ways in which a request is served; implemented by `Server` and `Provider`."""
+    """The ways to serve a request; `SimulatedEngineApp` and `SimulatedProvider` implement it."""
 
     async def complete(self, call: SimulatedRoute, *, chat: bool) -> None: ...
 
@@ -81,7 +81,7 @@ class Simulator(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedKind:
-    """A request kind: its paths at engines and at the provider, and whether batches may name it."""
+    """A request kind: its paths at engines and at the provider, and whether batches allow it."""
 
     engine: tuple[str, ...]
     api: tuple[str, ...]
@@ -103,7 +103,7 @@ def read_embeddings(body: bytes, rules: SimulatedRules, _site: CallSite) -> Read
 
 
 def read_ranking(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
-    """Tokens under the first version's path, searches under a provider's second, as Cohere."""
+    """Return a ranking: with tokens on the first path, with searches on Cohere's second."""
     ranking = parse_ranking(body, rules)
     searches = site.api and site.path == "/v2/rerank"
 
@@ -126,7 +126,7 @@ def read_moderation(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadR
 
 
 def read_tokenization(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
-    """Work of the processor: it takes none of the engine's time."""
+    """Return a tokenization, which takes no time of the engine."""
     answer = detokenize if site.path == DETOKENIZE else tokenize
     return ReadRequest(0, lambda: answer(body, rules))
 

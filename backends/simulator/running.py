@@ -1,4 +1,4 @@
-"""Run simulated servers in one process: bind first, say where, serve until told to stop."""
+"""Runner of several simulated servers in one process: bind, print addresses, serve."""
 
 import asyncio
 import signal
@@ -66,7 +66,7 @@ def _config(application: Any) -> uvicorn.Config:
 
 
 class _Quiet(EventServer):
-    """Several servers in one process cannot each own the signals."""
+    """A server without signal handlers, of which one process may run several."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """The whole answer of one choice, known before its first token is due.
 
-A forced tool call or a JSON format yields the smallest document that its schema allows, in
-ASCII, so that clients' happy paths can be run; everything else is generated words.
+A forced tool call or a JSON format gives the smallest document that its schema allows, in ASCII, so
+that clients' normal paths can be tested. Every other answer is generated words.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ DEPTH_LIMIT = 16
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`tool` names the function whose arguments `text` is."""
+    """The answer of one choice. `tool` names the function whose arguments `text` is."""
 
     text: str
     tokens: int
@@ -27,7 +27,7 @@ class Script:
 
 
 def make_script(fields: Mapping[str, Any], seed: int, limit: int, *, chat: bool) -> Script:
-    """Return the answer of at most `limit` tokens that these request fields call for."""
+    """Return the answer for these request fields, with at most `limit` tokens."""
     tool = _forced_tool(fields) if chat else None
     if tool is not None:
         name, schema, reason = tool
@@ -98,7 +98,7 @@ def _json_schema(fields: Mapping[str, Any]) -> Any:
 
 
 def _forced_tool(fields: Mapping[str, Any]) -> tuple[str, Any, str] | None:
-    """Name, parameter schema and finish reason of the call that `tool_choice` forces."""
+    """Return name, parameter schema and finish reason of the call that `tool_choice` forces."""
     choice, tools = fields.get("tool_choice"), fields.get("tools")
     if not isinstance(tools, list) or not tools:
         return None
@@ -113,5 +113,5 @@ def _forced_tool(fields: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     if isinstance(choice, Mapping):
         named = (choice.get("function") or {}).get("name")
         if isinstance(named, str) and named in functions:
-            return named, functions[named], "stop"  # what vLLM says for a named function
+            return named, functions[named], "stop"  # vLLM's value for a named function
     return None

@@ -1,10 +1,10 @@
-"""The simulated engine over HTTP: vLLM's routes, errors and metrics, paced by the step model.
+"""The simulated engine over HTTP: vLLM's routes, errors and metrics, paced by step model.
 
     python -m backends.simulator.server --profile rtx4090-llama-3.1-8b --model llama --port 0
 
-A client that hangs up stops the engine's work on its request at once. Every answer carries the
-header `x-simulated`, every model is owned by `breakeven-simulator`. `/_journal` lists what was
-served. Plain ASGI; the epoch clock is handed in.
+A client's disconnect stops the engine's work on its request at once. Every answer has the header
+`x-simulated`, every model is owned by `breakeven-simulator`. `/_journal` lists the served requests.
+The application is plain ASGI; the epoch clock is a parameter.
 """
 
 import argparse
@@ -128,7 +128,7 @@ class SimulatedEngineApp:
             await asgi.reply_json(send, 405, {"detail": "Method Not Allowed"})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
-        """The engine belongs to the loop that serves; it is made when that starts."""
+        """Create the engine on the serving loop at startup."""
         await receive()
         self.pacer = Pacer(self._shape, self.meters, asyncio.get_running_loop(), speed=self._speed)
         if self._kv_lease_s is not None:
@@ -197,7 +197,7 @@ class SimulatedEngineApp:
     async def _hand_over(
         self, asked: TransferMembers, call: SimulatedRoute, ask: CompletionRequest
     ) -> GenerationContext | None:
-        """Fetch the prompt's KV, or see to it that it is kept; None: it was answered, or left."""
+        """Fetch the prompt's KV, or have it kept; `None` if answered already or disconnected."""
         handing, server = self.handing, call.scope["server"]
         assert handing is not None  # the caller looked
         if asked.do_remote_decode:
@@ -226,7 +226,7 @@ class SimulatedEngineApp:
         return replace(self._setting, source=EngineSource(self.pacer, moved))
 
     async def _exchange_kv(self, path: str, body: bytes, send: Send) -> None:
-        """Another engine asks for KV, or says that it has it."""
+        """Answer another engine that fetches KV or frees it."""
         named = msgspec.json.decode(body)
         found = named.get("request_id") if isinstance(named, dict) else None
         if self.handing is None or not isinstance(found, str):
@@ -243,14 +243,14 @@ class SimulatedEngineApp:
         return f"{self._created:08x}{self._served:08x}"
 
     async def read(self, call: SimulatedRoute, reader: Reader) -> None:
-        """One prefill's time, and no place in the engine's cache."""
+        """Answer a parsed request after one prefill's time, without using the engine's cache."""
         site = CallSite(call.scope["path"], api=False, number=self._number)
         request = reader(call.body, self._rules, site)
         await self._prefill(request.tokens)
         await asgi.reply(call.send, 200, request.answer())
 
     async def flow(self, call: SimulatedRoute, _reader: FlowingReader) -> None:
-        """No engine makes sound or pictures."""
+        """Answer 404: engines generate no audio or images."""
         await asgi.reply_json(call.send, 404, {"detail": "Not Found"})
 
     async def _prefill(self, tokens: int) -> None:
@@ -260,7 +260,7 @@ class SimulatedEngineApp:
         self.meters.embedded_tokens += tokens
 
     async def transcribe(self, call: SimulatedRoute) -> None:
-        """Seconds as vLLM counts them, and a stream of its chunks."""
+        """Answer a transcription with vLLM's seconds, or as a stream of vLLM's chunks."""
         send, content_type = call.send, asgi.header(call.scope, b"content-type")
         heard = transcripts.parse_form(call.body, content_type, self._rules)
         heard = replace(heard, counts_tokens=False)
@@ -276,15 +276,15 @@ class SimulatedEngineApp:
         await asgi.end(send)
 
     def hand_kv(self, lease_s: float) -> None:
-        """Hand KV to other engines, and keep it so long for one that does not come."""
+        """Enable KV transfer; KV that no engine fetches is freed after `lease_s`."""
         self._kv_lease_s = lease_s
 
     def serve_also(self, adapters: Sequence[str]) -> None:
-        """Further names, of adapters: they answer as the model does."""
+        """Add names of adapters, which answer as the model does."""
         self._rules = replace(self._rules, models=(*self._rules.models, *adapters))
 
     def _cards(self) -> list[dict[str, Any]]:
-        """Return the model's, and each adapter's as a child of it."""
+        """Return the model card, and each adapter's as a child of it."""
         return [
             self._card(name, None if name == self._model else self._model)
             for name in self._rules.models

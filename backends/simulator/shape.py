@@ -1,4 +1,4 @@
-"""The options of a simulated engine, its reports and its counters."""
+"""The options of a simulated engine, its events and its counters."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -16,9 +16,9 @@ class SequenceEventKind(Enum):
 
 
 class SequenceEvent(NamedTuple):
-    """`generated` counts the request's output tokens including this one.
+    """An event of a sequence. `generated` counts output tokens including this one.
 
-    `cached` is set on admission: prompt tokens that came from the prefix cache.
+    `cached` is set on admission: prompt tokens from the prefix cache.
     """
 
     at_s: float
@@ -30,12 +30,12 @@ class SequenceEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepTiming:
-    """The real duration of an iteration, where a linear step model is not enough.
+    """The actual duration of an iteration, where a linear step model is not sufficient.
 
-    An iteration with prefill has a least duration, which the host needs to launch it: `captured_s`
-    while a CUDA graph of at most `captured_tokens` covers it, `eager_s` beyond. And whoever streams
-    to many clients in rounds reads a new request when its turn comes: after `t0`, and something
-    between nothing and twice `stream_s * running ** stream_power`.
+    An iteration with prefill has a minimum duration, which the host needs to launch it:
+    `captured_s` while a CUDA graph of up to `captured_tokens` covers it, `eager_s` beyond. A server
+    that streams to many clients in rounds reads a new request only in its turn: after `t0`, plus
+    between 0 and twice `stream_s * running ** stream_power`.
     """
 
     step: FittedStepModel
@@ -53,7 +53,7 @@ class StepTiming:
         prefill_tokens: float,
         attended_tokens: float = 0.0,
     ) -> float:
-        """Duration of one iteration in seconds."""
+        """Return the duration of one iteration in seconds."""
         linear_s = self.step.step_s(
             sequences=sequences,
             context_tokens=context_tokens,
@@ -66,7 +66,7 @@ class StepTiming:
         return max(linear_s, self.captured_s if captured else self.eager_s)
 
     def intake_s(self, running: int, phase: float) -> float:
-        """From a request's arrival until the scheduler sees it; `phase` of the round, 0 to 1."""
+        """Return the time until the scheduler sees a request; `phase` of the round is 0 to 1."""
         round_s: float = 2.0 * self.stream_s * running**self.stream_power
         return self.step.t0_s + phase * round_s
 
@@ -75,8 +75,8 @@ class StepTiming:
 class EngineShape:
     """The options of an engine; `blocks` includes the reserved one.
 
-    `step` is the linear model that a gateway measures and believes; `pace`, where it is known, is
-    what the simulated engine does.
+    `step` is the linear model that a gateway measures and uses. `pace`, if known, is the actual
+    timing of the simulated engine.
     """
 
     step: FittedStepModel
@@ -98,9 +98,9 @@ class EngineShape:
 
 
 class KvHandover(NamedTuple):
-    """The fate of a prompt's KV: it stays for another engine, or comes from one.
+    """The transfer of a prompt's KV: kept for another engine, or fetched from one.
 
-    `moving_s` passes before the scheduler sees a request whose KV comes.
+    The scheduler sees a request with fetched KV after `moving_s`.
     """
 
     is_kept: bool = False
@@ -110,7 +110,7 @@ class KvHandover(NamedTuple):
 
 @dataclass(slots=True)
 class SequenceTotals:
-    """Counters since the start, as the metrics show them."""
+    """Counters since the start, as in the metrics."""
 
     preemptions: int = 0
     prompt_tokens: int = 0
@@ -124,4 +124,4 @@ class SequenceTotals:
 
 
 class TooLargeError(ValueError):
-    """The request could never be held: longer than the context or than the whole cache."""
+    """A request that can never be held: longer than the context or than the whole cache."""

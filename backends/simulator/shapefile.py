@@ -1,4 +1,4 @@
-"""A fitted engine as a file: written by `engine fit --out`, read by what-ifs and simulators."""
+"""Files of fitted engines: written by `engine fit --out`, read by what-ifs and simulators."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from backends.simulator.shape import EngineShape
 
 
 class ShapeFileError(Exception):
-    """The file holds no engine model; the text says why."""
+    """A file without an engine model; the text says why."""
 
 
 def save(path: Path, shape: EngineShape) -> None:
@@ -18,7 +18,10 @@ def save(path: Path, shape: EngineShape) -> None:
 
 
 def profile_of(word: str | None) -> EnginePreset | None:
-    """A profile by its name, or a fitted engine by its file; `None`: neither. `ShapeFileError`."""
+    """Return a profile by its name, or a fitted engine by its file, `None` if it is neither.
+
+    Raises `ShapeFileError` for an invalid file.
+    """
     if word is None or word in PROFILES:
         return None if word is None else PROFILES[word]
     path = Path(word)
@@ -28,7 +31,7 @@ def profile_of(word: str | None) -> EnginePreset | None:
 
 
 def load(path: Path) -> EngineShape:
-    """Raises `ShapeFileError`."""
+    """Return the engine of a file. Raises `ShapeFileError`."""
     try:
         shape = msgspec.json.decode(path.read_bytes(), type=EngineShape)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The least of a function by the simplex of Nelder and Mead (1965): standard library only."""
+"""Minimisation by the simplex of Nelder and Mead (1965), with the standard library only."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,10 @@ Cost = Callable[[Vector], float]
 
 
 def nelder_mead(cost: Cost, start: Vector, *, evaluations: int, spread: float = 0.4) -> Vector:
-    """Minimise by reflecting, stretching and shrinking a simplex."""
+    """Return the best point after reflecting, stretching and shrinking a simplex.
+
+    `evaluations` limits the calls of `cost`; `spread` is the size of the first simplex.
+    """
     corners = [start] + [
         tuple(value + spread * (i == axis) for i, value in enumerate(start))
         for axis in range(len(start))

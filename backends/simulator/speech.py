@@ -1,7 +1,7 @@
-"""Speech without a voice: so many bytes of sound for so many characters, or events that carry them.
+"""Speech without a voice: bytes of audio in proportion to characters, or events with them.
 
-A model whose name says `tts-1` counts nothing and streams no events, as OpenAI's does; any other
-ends its stream with the tokens of text and sound.
+A model with `tts-1` in its name counts nothing and streams no events, like OpenAI's. Any other ends
+its stream with the tokens of text and audio.
 """
 
 from base64 import b64encode
@@ -59,7 +59,7 @@ def parse_speech(body: bytes, rules: SimulatedRules) -> SpeechForm:
 
 
 def pieces(spoken: SpeechForm) -> Iterator[bytes]:
-    """Yield the file in pieces, of bytes that follow from the text."""
+    """Yield the audio file in pieces, with bytes that depend on the text."""
     size = max(1, round(spoken.seconds * BYTES_PER_S))
     seed = words.seed_of(spoken.text.encode())
     for start in range(0, size, PIECE_BYTES):

@@ -1,6 +1,6 @@
-"""Tokens of a simulated engine, whose tokenizer cuts a text into pieces of four bytes.
+"""Tokenization of a simulated engine, whose tokenizer cuts a text into pieces of 4 bytes.
 
-The paths are vLLM's, which stand beside `/v1`. Numbers of the last piece keep its zeros in front.
+The paths are vLLM's, outside `/v1`. The id of the last piece keeps its leading zeros.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""Transcripts without a model: so many made-up words for so much sound, in every format.
+"""Transcripts without a model: invented words in proportion to audio, in every format.
 
-The form is read by the standard library's parser of mail, so that the gateway's own is checked by
-another one. WAV tells its length; of anything else four thousand bytes are a second. A model whose
-name says `transcribe` counts tokens and streams as OpenAI's do; others count seconds.
+The standard library's mail parser reads the form, which checks the gateway's own parser against
+another one. WAV files state their length; other files count 4,000 bytes as a second. A model with
+`transcribe` in its name counts tokens and streams like OpenAI's; others count seconds.
 """
 
 import io
@@ -31,14 +31,14 @@ encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True)
 class TranscriptionForm:
-    """The members of a transcription form; `seconds` of sound by the file's own head."""
+    """The members of a transcription form; `seconds` comes from the file's own header."""
 
     model: str
     seconds: float
     text: str
     format: str
     stream: bool
-    told: bool  # usage in a stream, as vLLM is asked for it
+    told: bool  # usage in a stream, as in a request to vLLM
     counts_tokens: bool
 
     @property
@@ -94,7 +94,7 @@ def seconds_of(sound: bytes) -> float:
 
 
 def whole_answer(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
-    """Return the answer in one piece and its content type."""
+    """Return the whole answer and its content type."""
     end = f"{int(heard.seconds // 60):02d}:{heard.seconds % 60:06.3f}"
     if heard.format == "text":
         return heard.text.encode() + b"\n", PLAIN
@@ -110,7 +110,7 @@ def whole_answer(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
 
 
 def events(heard: TranscriptionForm) -> Iterator[bytes]:
-    """Yield OpenAI's stream: a word each, then all of it with its usage."""
+    """Yield OpenAI's stream: one event per word, then the whole text with its usage."""
     for place in range(heard.output_tokens):
         piece = words.cut_text(heard.text, place, place + 1)
         yield _event({"type": "transcript.text.delta", "delta": piece, "logprobs": []})

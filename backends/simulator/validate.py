@@ -1,8 +1,8 @@
-"""The errors of a model on measurements that it was not fitted to, as a table.
+"""Errors of a fitted model on measurements held out from the fit, as a table.
 
-Every other run is held out. The rate at which an engine saturates is what it serves at most, in
-requests of the mean output; the rate at which it breaks its promise is where the share of requests
-inside the SLO falls below the promised attainment, between two measured rates in a straight line.
+Every other run is held out. The saturation rate is the highest served throughput, in requests of
+the mean output. The rate at which the SLO breaks is where the share of requests inside it falls
+below the promised attainment, interpolated linearly between two measured rates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class ValidationFigure:
 
 
 def halves(runs: Runs) -> tuple[dict[str, Sequence[MeasuredRequest]], list[str]]:
-    """Return every other run, from the first on, to fit, and the names of the rest."""
+    """Return every other run, from the first on, for the fit, and the names of the rest."""
     names = list(runs)
     return {name: runs[name] for name in names[::2]}, names[1::2]
 
@@ -57,7 +57,7 @@ def figures(
     held_out: Sequence[str],
     promise: ValidationSlo = ValidationSlo(),
 ) -> list[ValidationFigure]:
-    """Return every run's, then the two rates, where runs are named by their rates."""
+    """Return the figures of every run, then both rates if runs are named by their rates."""
     simulated = {name: simulate(shape, requests) for name, requests in runs.items()}
     pairs = {name: (summarise(runs[name]), summarise(simulated[name])) for name in runs}
     saturation = _saturation(runs, {name: summary for name, (summary, _) in pairs.items()})
@@ -79,10 +79,11 @@ def figures(
 
 
 def saturated(runs: Runs) -> bool:
-    """Return whether a run asked for clearly more than was served; true where no run says its rate.
+    """Return whether a run was overloaded; true if no run states its rate.
 
-    Without one a fit cannot tell how long full steps are: to 30 requests/s alone it put an H200's
-    saturation at 53 instead of 37, to 110 alone at 36.5 (8B in bf16, 1,000 in 64 out, 2026-11-23).
+    Without an overloaded run, a fit cannot tell how long full steps are: with only 30 requests/s it
+    put an H200's saturation at 53 instead of 37, with only 110 at 36.5 (8B in bf16, 1,000 in 64
+    out, 2026-11-23).
     """
     rated = [runs[name] for name in _rates(runs)]
     return not rated or any(_is_crowded(values) for values in rated)
@@ -95,13 +96,16 @@ def _is_crowded(run: Sequence[MeasuredRequest]) -> bool:
 
 
 def worst(found: Sequence[ValidationFigure]) -> list[ValidationFigure]:
-    """Return the judged figures, the largest errors first."""
+    """Return the judged figures, largest errors first."""
     judged = [finding for finding in found if finding.bar is not None]
     return sorted(judged, key=lambda figure: -abs(figure.error))[:WORST]
 
 
 def crossing(runs: Runs, rates: Mapping[str, float], promise: ValidationSlo) -> float | None:
-    """Requests/s; `None` when the promise holds, or fails, at every rate."""
+    """Return the rate in requests/s at which the SLO breaks, `None` without such a rate.
+
+    There is none if the SLO holds, or fails, at every rate.
+    """
     before: tuple[float, float] | None = None
     for name, rate in rates.items():
         kept = [
@@ -140,7 +144,7 @@ def _of_run(
 
 
 def _saturation(runs: Runs, summaries: Mapping[str, MeasurementSummary]) -> float:
-    """Requests/s at the highest throughput of all runs."""
+    """Return the requests/s at the highest throughput of all runs."""
     outputs = [request.output_tokens for requests in runs.values() for request in requests]
     most = max(summary.tokens_per_s for summary in summaries.values())
     return most * len(outputs) / sum(outputs)

@@ -8,12 +8,12 @@ VECTOR_SIZE = 64
 
 
 def vector(data: bytes) -> list[float]:
-    """Equal texts, equal vectors; length 1."""
+    """Return a unit vector that is equal for equal texts."""
     raw = [(zlib.crc32(data, place) / 2**31) - 1.0 for place in range(VECTOR_SIZE)]
     norm = sum(value * value for value in raw) ** 0.5
     return [value / norm for value in raw]
 
 
 def in_base64(values: list[float]) -> str:
-    """Little-endian 32-bit floats, as OpenAI's SDK asks for."""
+    """Return little-endian 32-bit floats in base64, as OpenAI's SDK requests."""
     return b64encode(struct.pack(f"<{len(values)}f", *values)).decode()

@@ -1,9 +1,9 @@
-"""A tokenizer stand-in and a text generator that agree with it exactly.
+"""A stand-in for a tokenizer, and a text generator that agrees with it exactly.
 
-Every 4 bytes of UTF-8 are one token, for prompts and for answers: no vocabulary, so any text can
-be counted and cut into blocks at the speed of slicing. Answers are made of three-letter words
-with a leading space, one token each, after the label `[simulated]:` (three tokens): whoever reads
-one sees at once that no model wrote it.
+Every 4 bytes of UTF-8 are one token, for prompts and answers: without a vocabulary, any text can be
+counted and cut into blocks by slicing. Answers are three-letter words with a leading space, one
+token each, after the label `[simulated]:` (three tokens), which shows readers that no model wrote
+them.
 """
 
 import math
@@ -29,12 +29,12 @@ _CYCLE = _cycle()
 
 
 def count(data: bytes) -> int:
-    """Return tokens of a text."""
+    """Return the number of tokens of a text."""
     return -(-len(data) // TOKEN_BYTES)
 
 
 def block_hashes(data: bytes, *, block_tokens: int, salt: str = "") -> tuple[int, ...]:
-    """Chained hashes of the full blocks of a prompt: equal prefixes, equal leading hashes."""
+    """Return chained hashes of a prompt's full blocks; equal prefixes have equal leading ones."""
     size = block_tokens * TOKEN_BYTES
     previous = hash(salt)
     hashes = []
@@ -45,7 +45,7 @@ def block_hashes(data: bytes, *, block_tokens: int, salt: str = "") -> tuple[int
 
 
 def seed_of(data: bytes, choice: int = 0) -> int:
-    """Return the number that an answer to this prompt is made from."""
+    """Return the seed from which an answer to this prompt is generated."""
     return zlib.crc32(data, choice)
 
 
@@ -57,7 +57,7 @@ def natural_length(seed: int) -> int:
 
 
 def text(seed: int, tokens: int) -> str:
-    """Generated words, exactly `tokens` tokens long."""
+    """Return generated words of exactly `tokens` tokens."""
     body = tokens * TOKEN_BYTES - len(LABEL)
     if body <= 0:
         return LABEL[: tokens * TOKEN_BYTES]

@@ -1,1 +1,1 @@
-"""A worker's journal: what it promises the books, durable before its client reads the end."""
+"""A worker's journal of records for the ledger, durable before clients get the last byte."""

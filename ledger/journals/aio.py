@@ -1,7 +1,7 @@
-"""Linux's asynchronous input and output, as far as a journal needs it: fdatasync, and its end.
+"""A minimal binding to Linux asynchronous I/O (`io_submit`): fdatasync and its completion.
 
-The C library has no functions for these system calls, so they are called by their numbers. The
-kernel copies what it is handed before a call returns: nothing here must outlive one.
+The C library has no functions for these system calls, so they are called by number. The kernel
+copies the arguments before a call returns: nothing here must outlive a call.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ _NUMBERS = {  # io_setup, io_destroy, io_getevents, io_submit
     "aarch64": (0, 1, 4, 2),
 }
 _FDSYNC = 3
-_TELL = 1  # through the eventfd named beside it
+_TELL = 1  # by the eventfd named in the same structure
 MOST = 16  # operations under way at once
 
 
@@ -46,7 +46,10 @@ class _Event(ctypes.Structure):
 
 
 class AioContext:
-    """`told` is a file that can be read when something ended. Raises `OSError` where unknown."""
+    """An asynchronous I/O context. `told` is a file that becomes readable on a completion.
+
+    Raises `OSError` where the kernel lacks these calls.
+    """
 
     def __init__(self) -> None:
         machine = platform.machine()
@@ -65,12 +68,12 @@ class AioContext:
         self._none = ctypes.c_long(0)
 
     def fdatasync(self, file: int) -> None:
-        """Begin it; raises `OSError` if the kernel does not take it."""
+        """Start an fdatasync. Raises `OSError` if the kernel refuses it."""
         self._asked.file = file
         self._call_library(self._submit, self._context, self._one, self._list)
 
     def reap_operations(self, *, wait: bool) -> list[int]:
-        """Return the error number or 0 of each ended operation; `wait`: for one at least."""
+        """Return the error number, or 0, of each completed operation; with `wait`, at least one."""
         with suppress(BlockingIOError):
             os.eventfd_read(self.told)
         least = self._one if wait else self._none

@@ -1,4 +1,4 @@
-"""Findings: damage at one place of a journal, and what lost rows can have cost. Pure."""
+"""Findings: damage at one place of a journal, and the highest cost of lost rows. No I/O."""
 
 import msgspec
 
@@ -9,10 +9,10 @@ _PLACES = 4
 
 
 class LackingBound(msgspec.Struct, frozen=True):
-    """The most that rows can have cost that lack behind a place, in pico-USD.
+    """The highest cost of rows that may be missing behind a place, in pico-USD.
 
-    `at_most_pusd` is None where no hard budget bounds all of a worker's requests. `budgets_pusd`
-    bounds the part of it that counts on hard budgets.
+    `at_most_pusd` is `None` if no hard budget bounds all requests of the worker. `budgets_pusd`
+    bounds the part that counts on hard budgets.
     """
 
     at_most_pusd: int | None = None
@@ -32,10 +32,10 @@ UNKNOWN_BOUND = LackingBound()
 
 
 class JournalFinding(msgspec.Struct, frozen=True):
-    """A place in a journal where something is damaged or missing.
+    """A place in a journal where data is damaged or missing.
 
-    `after` is the last sequence number before it; `missing` counts the numbers that lack, None: not
-    known.
+    `after` is the last sequence number before it. `missing` is the count of missing numbers, `None`
+    if unknown.
     """
 
     journal: str
@@ -49,7 +49,7 @@ class JournalFinding(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Describe the damage in a sentence."""
+        """Return a sentence that describes the damage."""
         if self.missing == 0:
             return f"damaged behind record {self.after}, no record lacks: {self.reason}"
         count = "rows" if self.missing is None else f"{self.missing} records"

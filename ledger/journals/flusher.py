@@ -1,9 +1,9 @@
-"""Making a journal's files durable without holding up the loop: by the kernel, or in a thread.
+"""Flushing of journal files without blocking the event loop: by the kernel or a thread.
 
-Linux takes an fdatasync as an asynchronous operation (`io_submit`, since 4.18) and tells of its end
-through a file that the loop listens to: 14 us of CPU a round against 69 us with a thread, whose
-every wake-up also costs the loop the interpreter's lock. Where the kernel, its version or a
-sandbox does not take it, a thread does the same.
+Linux runs an fdatasync as an asynchronous operation (`io_submit`, since 4.18) and signals its
+completion by a file that the loop watches: 14 us of CPU per round, against 69 us with a thread,
+whose wake-ups also take the interpreter's lock from the loop. Where the kernel, its version or a
+sandbox refuses, a thread does the same.
 """
 
 import asyncio
@@ -22,15 +22,18 @@ _Round = tuple[Sequence[int], asyncio.AbstractEventLoop, Done]
 
 
 class Flusher(Protocol):
-    """One round at a time."""
+    """A flusher of files that runs one round at a time.
+
+    `KernelFlusher` and `ThreadFlusher` implement it.
+    """
 
     def start_flush(
         self, files: Sequence[int], loop: asyncio.AbstractEventLoop, done: Done
     ) -> None:
-        """Flush these files; `done` is called from the loop, with the first failure or None."""
+        """Flush these files. The loop calls `done` with the first failure or `None`."""
 
     def close(self) -> None:
-        """Returns when the round under way is over; its `done` still comes from the loop."""
+        """Return when the current round is over; the loop still calls its `done`."""
 
 
 def sync(files: Sequence[int]) -> None:
@@ -39,7 +42,7 @@ def sync(files: Sequence[int]) -> None:
 
 
 def best() -> Flusher:
-    """The kernel's way where there is one."""
+    """Return a `KernelFlusher` if the kernel supports it, else a `ThreadFlusher`."""
     try:
         return KernelFlusher(AioContext())
     except OSError:
@@ -47,7 +50,7 @@ def best() -> Flusher:
 
 
 class ThreadFlusher:
-    """One thread and one wake-up a round: an executor's future and a task cost more than both."""
+    """A flusher with one thread and one wake-up a round, cheaper than an executor and a task."""
 
     def __init__(self, sync: Sync = sync) -> None:
         self._sync = sync
@@ -68,7 +71,7 @@ class ThreadFlusher:
             self._thread.join()
 
     def _run(self) -> None:
-        """The thread's work, until it is handed None."""
+        """Run rounds in the thread until it receives `None`."""
         while (given := self._rounds.get()) is not None:
             files, loop, done = given
             failure: OSError | None = None
@@ -76,12 +79,12 @@ class ThreadFlusher:
                 self._sync(files)
             except OSError as error:
                 failure = error
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed: no task waits any more
                 loop.call_soon_threadsafe(done, failure)
 
 
 class KernelFlusher:
-    """`aio` flushes; what it refuses, and all that comes later, goes to a thread."""
+    """A flusher that uses `aio`. Once the kernel refuses a round, a thread does all rounds."""
 
     def __init__(self, aio: AioContext, instead: Flusher | None = None) -> None:
         self._aio = aio
@@ -131,7 +134,7 @@ class KernelFlusher:
             done(self._failure)
 
     def _count(self, ended: Sequence[int]) -> None:
-        """`ended`: an error's number for each file that was flushed, 0 for none."""
+        """Count completed files; `ended` has an error number, or 0, for each."""
         self._left -= len(ended)
         for number in ended:
             if number and self._failure is None:

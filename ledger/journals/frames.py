@@ -1,8 +1,8 @@
-"""Frames of journal format 1 (length, checksum, msgpack), which earlier versions wrote: read only.
+"""Frames of journal format 1 (length, checksum, msgpack), written by earlier versions.
 
-A frame that is cut short at the end of a segment was never acknowledged: it is a torn tail and no
-loss. A whole frame whose checksum is wrong, or bytes that are no frame at all, were: they come
-out as faults, alone, so that what follows is still read.
+A frame that is cut off at the end of a segment was never acknowledged: it is a torn tail and no
+loss. A whole frame with a wrong checksum, or bytes that are no frame, are faults; reading continues
+behind them. This module only reads.
 """
 
 import struct
@@ -20,10 +20,10 @@ FRAME_LIMIT_BYTES = _HEAD.size + RECORD_LIMIT_BYTES
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One frame, from `start` up to `end` of its segment. Exactly one of record and fault.
+    """One frame, from `start` to `end` of its segment, with either a record or a fault.
 
-    `sequence`: its number in its journal; 0 in format 1, which has none. `is_newer`: a version that
-    knows more wrote it whole; it stays where it is.
+    `sequence`: its number in the journal, 0 in format 1, which has none. `is_newer`: a newer
+    version wrote it; it is left in place.
     """
 
     start: int
@@ -36,10 +36,10 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 def decode(data: bytes, base: int, *, sealed: bool) -> Iterator[Frame]:
-    """Frames of `data`, which starts at offset `base` of its segment, as far as they are whole.
+    """Yield the whole frames of `data`, which starts at offset `base` of its segment.
 
-    `sealed` says that nothing will be added: bytes that are no frame then end the segment. Where an
-    intact frame lies behind or within what is none, reading goes on there.
+    `sealed`: nothing will be added, so bytes that are no frame end the segment. If an intact frame
+    follows them or lies within, reading continues there.
     """
     place = 0
     while place + _HEAD.size <= len(data):

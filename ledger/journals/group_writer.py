@@ -1,8 +1,8 @@
-"""Writing a group of frames to its segment, durably, while the loop goes on.
+"""Durable writes of a group of frames to its segment, while the event loop continues.
 
-The kernel does it where it may (`ledger.journals.uring`): 1 system call of the loop, which waits
-for no file system. What is rare or goes wrong, and all of it where io_uring is refused, is done by
-a thread: a new segment's file, what was written before without a flush, a full disk.
+The kernel does it where allowed (`ledger.journals.uring`), by one system call that does not block
+the loop. A thread does rare work and error handling, and everything if io_uring is refused:
+creating a segment's file, flushing earlier writes, a full disk.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ STRANGE = ".strange"  # is added to the name of a file that stood where a segmen
 
 @dataclass(slots=True)
 class SegmentWrite:
-    """A group on its way. `file` is None until its segment is made, which `header` begins.
+    """A group in flight. `file` is `None` until its segment is created, which `header` begins.
 
-    `is_plain`: nothing but the group is to be made durable. `is_refused`: the disk had no room for
-    it, and it may be tried again; any other failure is final.
+    `is_plain`: only the group must become durable. `is_refused`: the disk had no space, and the
+    write may be retried; any other failure is final.
     """
 
     home: Path
@@ -43,7 +43,7 @@ class SegmentWrite:
 
 
 class GroupWriter:
-    """One group at a time. `uring` None: the kernel has none, or refuses it."""
+    """A writer of one group at a time. `uring` is `None` if the kernel lacks or refuses it."""
 
     def __init__(self, reserve: DiskReserve, uring: UringWrites | None) -> None:
         self._reserve = reserve
@@ -54,7 +54,7 @@ class GroupWriter:
         self._done: Done | None = None
 
     def start_write(self, write: SegmentWrite, loop: asyncio.AbstractEventLoop, done: Done) -> None:
-        """`done` is called from the loop, with the failure or None."""
+        """Write a group. The loop calls `done` with the failure or `None`."""
         uring, file, group = self._uring, write.file, write.group
         if uring is None or file is None or not write.is_plain or not group.size:
             self._start_in_thread(write, loop, done)
@@ -70,11 +70,11 @@ class GroupWriter:
         self._write, self._done = write, done
 
     def start_work(self, work: Work, loop: asyncio.AbstractEventLoop, done: Done) -> None:
-        """Do anything else that may wait for the disk."""
+        """Run other work that may block on the disk."""
         self._thread.start_work(work, loop, done)
 
     def close(self) -> None:
-        """Returns when what is under way is over; its `done` still comes from the loop."""
+        """Return when the current work is over; the loop still calls its `done`."""
         uring, loop = self._uring, self._loop
         if uring is not None:
             if loop is not None:
@@ -115,7 +115,7 @@ class GroupWriter:
 
 
 class DiskThread:
-    """Does what may wait for a disk, one thing after the other. It is started by the first."""
+    """A thread that runs work on a disk in order. It starts with the first work."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Work, asyncio.AbstractEventLoop, Done] | None]
@@ -134,7 +134,7 @@ class DiskThread:
             self._thread.join()
 
     def _run(self) -> None:
-        """The thread's work, until it is handed None."""
+        """Run work in the thread until it receives `None`."""
         while (given := self._queue.get()) is not None:
             work, loop, done = given
             failure: OSError | None = None
@@ -142,12 +142,12 @@ class DiskThread:
                 work()
             except OSError as error:
                 failure = error
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed: no task waits any more
                 loop.call_soon_threadsafe(done, failure)
 
 
 def write_group(write: SegmentWrite, reserve: DiskReserve) -> None:
-    """Write and flush it, on a full disk into what was kept for ends. Raises `OSError`."""
+    """Write and flush a group, using the disk reserve on a full disk. Raises `OSError`."""
     write.is_refused = False
     try:
         _write_whole(write)
@@ -165,12 +165,13 @@ def write_group(write: SegmentWrite, reserve: DiskReserve) -> None:
 
 
 def create_segment(home: Path, header: SegmentHeader, flags: int = 0) -> int:
-    """Make a segment's file with its header, durably; raises `OSError`, and then there is none.
+    """Create a segment's file with its header, durably. Raises `OSError`, leaving no file.
 
-    It is locked while it is open: whoever removes the journal's lock file frees no live journal.
+    The file is locked while it is open: deleting the journal's lock file does not release a live
+    journal.
     """
     path = segment_path(home, header.segment)
-    if os.path.lexists(path):  # no other worker writes here: somebody put it there
+    if os.path.lexists(path):  # a foreign file: no other worker writes here
         path.rename(path.with_name(f"{path.name}{STRANGE}"))
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""Tells whether journals may have something new: two system calls for each, and no thread.
+"""Detection of new data in journals by two system calls per journal, without a thread.
 
-A worker moves the mark of its journal with every frame (`ledger.journals.mark`), so a journal whose
-mark is as it was has not grown. The files of the marks stay open between two looks.
+A worker moves the mark of its journal with every frame (`ledger.journals.mark`), so a journal with
+an unchanged mark has not grown. The mark files stay open between checks.
 """
 
 import fcntl
@@ -19,10 +19,10 @@ JournalMarks = tuple[tuple[str, bytes], ...]
 
 
 class JournalGrowth:
-    """Looks at all journals of one directory. Close it after its last use."""
+    """A checker of all journals of one directory. Close it after use."""
 
     def __init__(self, directory: Path, now_ns: Callable[[], int] = time.time_ns) -> None:
-        """`now_ns`: the wall clock."""
+        """Watch a directory; `now_ns` is the wall clock."""
         self._now_ns = now_ns
         self._directory = directory
         self._folders = (directory, directory / FOLDER)
@@ -31,10 +31,10 @@ class JournalGrowth:
         self._is_whole = False  # each journal has a mark
 
     def marks(self) -> JournalMarks | None:
-        """Return each journal's mark, which moves when it grows.
+        """Return each journal's mark, which changes when the journal grows.
 
-        None: journals must be read to know more. One has lost its owner, has no mark (format 1),
-        or cannot be looked at.
+        `None` means that the journals must be read: one has lost its owner, has no mark (format 1),
+        or cannot be checked.
         """
         try:
             self._list_if_changed()
@@ -75,7 +75,7 @@ def _changed_ns(folder: Path) -> int:
 
 
 def _is_held(file: int) -> bool:
-    """Whether a process holds the journal of this lock."""
+    """Return whether a process holds the journal of this lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

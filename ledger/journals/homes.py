@@ -1,9 +1,9 @@
-"""The folders of journals: one each, by format, with a lock that its process holds.
+"""Folders of journals by format, one for each process, with a lock that the process holds.
 
-Format 1 lies in the journal directory itself (`NAME/owner`, `*.journal`), format 2 in its folder
-`v2` (`NAME/holder`, `*.segment`). A version that knows format 1 alone sees nothing of `v2`, so it
-takes nothing there for finished. Later formats get folders of their own; a version that does not
-know them refuses to start while journals are in them (`later_journals`).
+Format 1 is in the journal directory itself (`NAME/owner`, `*.journal`), format 2 in its folder `v2`
+(`NAME/holder`, `*.segment`). A version that knows only format 1 does not see `v2`, so it deletes
+nothing there. Later formats get their own folders; a version that does not know one refuses to
+start while it contains journals (`later_journals`).
 """
 
 import errno
@@ -36,7 +36,10 @@ _LATER = re.compile(r"v([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class JournalSource:
-    """`name` identifies the journal in the books: the worker's name and an id per process."""
+    """A journal on disk.
+
+    `name` identifies it in the ledger: the worker's name and a process id.
+    """
 
     name: str
     worker: str
@@ -49,10 +52,10 @@ class JournalSource:
 
 
 def list_journals(directory: Path) -> list[JournalSource]:
-    """Return every journal: those of format 1 first, for they are older. Raises `OSError`.
+    """Return every journal, those of format 1 first, as they are older. Raises `OSError`.
 
-    A folder that is none, a copy of a journal among them, is a person's and left alone: `copies`
-    lists what it holds.
+    A folder that is not a journal, such as a person's copy of one, is left alone; `copies` lists
+    its segments.
     """
     others = {FOLDER, DAMAGED}
     old = [
@@ -79,9 +82,10 @@ def later_journals(directory: Path) -> list[Path]:
 
 
 def has_owner(journal: JournalSource) -> bool:
-    """Whether a live process holds the journal; its locks fall when that process dies.
+    """Return whether a live process holds the journal; its locks end with the process.
 
-    It holds the lock file and its newest segment, so one of both may be removed. Raises `OSError`.
+    The process holds the lock file and its newest segment, so one of them may be deleted. Raises
+    `OSError`.
     """
     if is_locked(journal.lock):
         return True
@@ -94,7 +98,7 @@ def has_owner(journal: JournalSource) -> bool:
 
 
 def segments(journal: JournalSource) -> list[Path]:
-    """Return a journal's segments, oldest first; what people put beside them is none."""
+    """Return a journal's segments, oldest first, without foreign files."""
     return _segments(journal.home, journal.format)
 
 
@@ -107,17 +111,17 @@ def segment_path(home: Path, number: int) -> Path:
 
 
 def segments_of_worker(directory: Path, worker: str) -> dict[Path, int]:
-    """Bytes of the segments that this worker's earlier processes left, towards its limit."""
+    """Return the bytes of segments left by earlier processes of this worker, for its limit."""
     kept = {}
     for journal in list_journals(directory):
         for path in segments(journal) if journal.worker == worker else ():
-            with suppress(FileNotFoundError):  # applied and removed meanwhile
+            with suppress(FileNotFoundError):  # applied and deleted since the listing
                 kept[path] = max(0, path.stat().st_size - HEADER_BYTES)
     return kept
 
 
 def make_home(directory: Path, name: str) -> tuple[Path, int, WriteMark]:
-    """Make a journal's folder with its lock held and its mark: it is never seen without."""
+    """Create a journal's folder atomically, with its lock held and its mark."""
     folder = directory / FOLDER
     draft, home = folder / f".{name}", folder / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -129,7 +133,7 @@ def make_home(directory: Path, name: str) -> tuple[Path, int, WriteMark]:
 
 
 def removed_file(home: Path, holder: int, newest: int) -> str | None:
-    """Return which file of a live journal somebody removed or moved: new records would be lost.
+    """Return which file of a live journal was deleted or moved, so that records would be lost.
 
     `holder` and `newest` are the open lock file and segment.
     """
@@ -148,22 +152,22 @@ def removed_file(home: Path, holder: int, newest: int) -> str | None:
 
 
 def _is_segment(home: Path, file: int) -> bool:
-    """Return whether a reader finds the open segment; a second name elsewhere is none to it.
+    """Return whether the open segment still has its name in the folder.
 
-    A segment that was damaged has such a name (`keep_copy`), and so has one that was moved away.
+    Another name does not count: a damaged segment has one (`keep_copy`), and a moved one too.
     """
     own = os.fstat(file)
     for path in _segments(home, _WRITTEN) if own.st_nlink else ():
-        with suppress(FileNotFoundError):  # applied and removed meanwhile
+        with suppress(FileNotFoundError):  # applied and deleted since the listing
             if os.path.samestat(path.stat(), own):
                 return True
     return False
 
 
 def copies(directory: Path) -> list[Path]:
-    """Return segments that `keep_copy` kept, then those in a person's copies of journals.
+    """Return segments kept by `keep_copy`, then those in people's copies of journals.
 
-    Other files there are none. Raises `OSError`.
+    Other files there are ignored. Raises `OSError`.
     """
     named = [pattern.fullmatch for pattern in _SEGMENTS.values()]
     found = []
@@ -184,10 +188,10 @@ def sync_directory(path: Path) -> None:
 
 
 def keep_copy(directory: Path, journal: JournalSource, segment: Path) -> None:
-    """Keep a damaged segment under a second name, for as long as nobody deletes that.
+    """Keep a damaged segment under a second name (a hard link) until somebody deletes it.
 
-    Where the file system has no second names it stays only until it is applied; what is damaged in
-    it is in the books' quarantine as well.
+    On a file system without hard links, the segment is kept until it is applied; its damaged part
+    is also in the ledger's quarantine.
     """
     kept = directory / DAMAGED / journal.name
     with suppress(OSError):
@@ -207,10 +211,10 @@ def _segments(home: Path, number: int) -> list[Path]:
 
 
 def _is_journal(home: Path) -> bool:
-    """Return whether a folder's segments say that they are of it, or its name is a journal's.
+    """Return whether a folder is a journal, by its segments or by its name.
 
-    A disk may have lost the lock file or headers, and a person may have put a segment of another
-    journal there. A copy is named after the journal that its segments name, and more.
+    A disk may have lost the lock file or headers, and a person may have added a segment of another
+    journal. The name of a copy contains that of the journal in its segments.
     """
     others = set()
     for path in _segments(home, _WRITTEN):
@@ -225,7 +229,7 @@ def _named_by(segment: Path) -> str | None:
     try:
         with segment.open("rb") as file:
             header = parse_header(file.read(HEADER_BYTES))
-    except FileNotFoundError:  # applied and removed meanwhile
+    except FileNotFoundError:  # applied and deleted since the listing
         return None
     return None if header is None else header.journal
 

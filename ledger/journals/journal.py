@@ -1,13 +1,12 @@
-"""A worker's append-only journal: the one promise between the request path and the books.
+"""A worker's append-only journal: the durable link between requests and the ledger.
 
-`append` writes before a dispatch and survives SIGKILL; `append_durable` returns when the record
-would survive power loss, many waiters sharing one fdatasync (`ledger.journals.flusher`).
-Segments of checksummed, numbered frames (`ledger.journals.layout`) in a directory per process,
-locked until that process dies: whoever finds the lock free knows that its open attempts will not
-settle any more. An end frame says that a journal was closed, and a mark (`ledger.journals.mark`)
-how far it was written. Measured on 2 cores, ext4: 8 us a record against 27 us for a SQLite file per
-worker; fdatasync 0.7 ms (p50), shared. The size is bounded: new work is refused before the limit,
-its settles have room kept for them.
+`append` writes before a dispatch and survives SIGKILL. `append_durable` returns when the record
+would survive power loss; many waiters share one fdatasync (`ledger.journals.flusher`). Segments of
+checksummed, numbered frames (`ledger.journals.layout`) are in a directory per process, locked until
+it dies: a free lock means that open attempts will not settle. An end frame marks a closed journal,
+a mark (`ledger.journals.mark`) how far it was written. Measured on 2 cores, ext4: 8 us a record
+against 27 us for a SQLite file per worker; fdatasync 0.7 ms (p50), shared. Size is limited: new
+work is refused early enough to leave space for settles.
 """
 
 import asyncio
@@ -62,7 +61,7 @@ SEGMENTS_AT_LEAST = 4
 
 
 class JournalWriter:
-    """One process's journal, open for appending. `name` identifies it in the books for good."""
+    """One process's journal, open for appending. `name` is its permanent id in the ledger."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class JournalWriter:
         self._kept = segments_of_worker(directory, worker)
         self._home, self._holder, self._mark = make_home(directory, self.name)
         sync_directory(self._home.parent)
-        # What is applied goes a segment at a time: a few must fit, or full would stay full.
+        # Applied data is deleted by segment: a few must fit, or a full journal would stay full.
         self._segment_bytes = min(segment_bytes, limit_bytes // SEGMENTS_AT_LEAST)
         self._limit_bytes = limit_bytes
         self._kept_bytes = sum(self._kept.values())
@@ -94,21 +93,21 @@ class JournalWriter:
         self._reserve = DiskReserve(self._home / RESERVE_FILE)
         self._unended = 0  # attempts whose end is to come: room is kept for it
         self._full = self._torn = False  # a frame that had no room is still to be cut off
-        self._gone: str | None = None  # which file somebody removed, as last looked at
+        self._gone: str | None = None  # which file was deleted, by the last check
         self._behind: WriteBehind | None = None
         self.owed = OwedEndings(self._put_ending)
         self._put: Callable[[bytes], None] = self._write
         self.way: JournalWay = "calls"  # that records go now
-        self.way_refused: str | None = None  # why it is not the one that was asked for
+        self.way_refused: str | None = None  # why the requested way is not used
         self._path, self._file, self._offset = self._home, -1, 0  # of the segment that is open
         self._open_segment()
 
     def attach(self, loop: asyncio.AbstractEventLoop, way: JournalWay = "kernel") -> bool:
-        """From now on nothing on the loop waits for a file system; call it before work is taken.
+        """Stop blocking the loop on the file system; call this before any work is accepted.
 
-        `way`: the kernel may write by itself (io_uring), a thread does, or the loop by its calls.
-        False: it is the loop, as asked, or because this file system maps no memory that a full disk
-        spares, or has no room for it.
+        `way`: writes by io_uring if possible, by a thread, or by the loop (`calls`). Returns false
+        if the loop writes: as requested, or because this file system cannot map memory that is safe
+        on a full disk, or is full.
         """
         self._loop = loop
         self.owed.attach(loop)
@@ -138,15 +137,15 @@ class JournalWriter:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of frames that the ledger writer has not removed yet, as known.
+        """Return the bytes of frames that the ledger writer has not deleted yet, as known.
 
-        `append` looks again when full.
+        `append` refreshes the number when the journal is full.
         """
         behind = self._behind
         return self._kept_bytes + (self._offset if behind is None else behind.place.offset)
 
     def append(self, record: Record) -> None:
-        """Write before a dispatch. `JournalFull` means: refuse the request."""
+        """Write a record before a dispatch. On `JournalFull`, refuse the request."""
         payload = encode_payload(record)
         self._ensure_capacity(HEAD_BYTES + len(payload))
         self._put(payload)
@@ -154,7 +153,7 @@ class JournalWriter:
         self._unended += isinstance(record, AttemptOpened)
 
     def refusal(self) -> str | None:
-        """Why new work would be refused; for a file that is gone and a full disk it is looked."""
+        """Return why new work would be refused; checks for a deleted file and a full disk."""
         file = self._file if self._behind is None else self._behind.place.file
         self._gone = None if self._closed else removed_file(self._home, self._holder, file)
         broken = self._broken if self._behind is None else self._behind.broken
@@ -172,10 +171,10 @@ class JournalWriter:
         return None
 
     def append_ending(self, record: Record, written: Written | None = None) -> bool:
-        """Write what ends an attempt when nobody waits for the disk; the size limit spares it.
+        """Write what ends an attempt without waiting for the disk; the size limit does not apply.
 
-        `written` is called once it is, so that it survives this process's death. False: that is
-        later, it waits in memory for room. Raises `JournalFull` where too much does.
+        `written` is called once the record survives this process's death. Returns false if it waits
+        in memory for disk space. Raises `JournalFull` if too much waits.
         """
         payload = encode_payload(record)
         if not self.owed.waiting:
@@ -194,7 +193,7 @@ class JournalWriter:
         """Write what ends an attempt, and return when it is on the disk.
 
         The write itself is done before the first await: cancelling the caller cannot undo it.
-        `written`: see `append_ending`. Raises `JournalFull` where it waits for room.
+        `written`: see `append_ending`. Raises `JournalFull` if it waits for disk space.
         """
         if not self.append_ending(record, written):
             raise JournalFull(f"{self._home}: an ending waits for room")
@@ -210,7 +209,7 @@ class JournalWriter:
         if self._behind is not None:
             await self._behind.start_flush()
             return
-        # The running loop is asked for once: on Python 3.11 every question is a system call.
+        # The running loop is cached: on Python 3.11 every lookup is a system call.
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
@@ -222,7 +221,7 @@ class JournalWriter:
         await waiter
 
     def close(self) -> None:
-        """Write the end frame, flush and give the journal up; waiters still open are failed."""
+        """Write the end frame, flush and release the journal; pending waiters fail."""
         tell_waiters(self._waiting, JournalBroken("the journal was closed"))
         self._waiting = []
         self._closed = True
@@ -246,9 +245,9 @@ class JournalWriter:
             os.close(file)
 
     def _plan_round(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Plan a shared flush for records that end in this turn, or in a rush soon after.
+        """Plan a shared flush for records that end in this turn, or under load soon after.
 
-        A flush costs a tenth of what a request does: where many end, each pays a part of one.
+        A flush costs a tenth of a request; under load many records share that cost.
         """
         wait_s = self._round_s + ROUND_S - loop.time()
         if wait_s > 0.0:
@@ -279,7 +278,7 @@ class JournalWriter:
 
     def _end_round(self, waiting: list[asyncio.Future[None]], error: OSError | None) -> None:
         if error is not None:
-            # After a failed flush the kernel may drop the pages: a retry could lie.
+            # After a failed flush the kernel may drop the pages: a retry could succeed falsely.
             self._broken = error
         broken = None if error is None else JournalBroken(f"{self._home}: {error.strerror}")
         tell_waiters(waiting, broken)
@@ -329,7 +328,7 @@ class JournalWriter:
         self._torn = False
 
     def _ensure_capacity(self, size: int) -> None:
-        """For a record of this size, and for the ends of what is in flight."""
+        """Ensure space for a record of this size, and for the ends of attempts in flight."""
         behind, owed = self._behind, self.owed.waiting
         if self._gone is not None:
             raise JournalFull(self._gone)
@@ -353,9 +352,9 @@ class JournalWriter:
             raise JournalFull(f"{self._home}: {error.strerror}") from error
 
     def _rotate(self) -> None:
-        """Go on in a new segment. The one before is durable first: no cut leaves a later one alone.
+        """Continue in a new segment, after the last is durable: a power cut leaves no gap.
 
-        The file keeps its number, for a flush of it may be under way.
+        The file keeps its number, because a flush of it may be running.
         """
         before, path, size = self._file, self._path, self._offset
         try:
@@ -372,7 +371,7 @@ class JournalWriter:
     def _open_segment(self) -> None:
         number = self._number + 1
         path = segment_path(self._home, number)
-        # On a full disk nothing is made: the same segment is opened again when there is room.
+        # A full disk creates no file: the same segment is opened again when there is space.
         header = SegmentHeader(self.name, number, 1, self._sequence + 1)
         file = create_segment(self._home, header, os.O_APPEND)
         self._file, self._path, self._offset = file, path, 0
@@ -383,7 +382,7 @@ class JournalWriter:
         self._kept_bytes += size
 
     def _detach(self, behind: WriteBehind) -> bool:
-        """Write all that is pending, and go on by system calls; False: some of it has no room."""
+        """Write all pending frames and continue by system calls; false if some do not fit."""
         behind.close()
         self._behind, self._put = None, self._write
         self._broken, place = behind.broken, behind.place

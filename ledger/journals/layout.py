@@ -1,13 +1,12 @@
-"""Byte layout of journal format 2: a segment's header block, then frames. Pure.
+"""Byte layout of journal format 2: a segment's header block, then frames. No I/O.
 
-A segment begins with one block of `HEADER_BYTES`. Frames follow; zeros between two frames are
-padding, so that a group of frames may end at a block's end and a file may be allocated ahead.
-Each frame carries the stamp of its segment. A file that is used again for another segment holds
-frames of another stamp, which are none of its own.
+A segment begins with a block of `HEADER_BYTES`. Zeros between two frames are padding, so that a
+group of frames may end at a block's end and files can be allocated ahead. Each frame has the stamp
+of its segment; frames of another stamp are remains of the file's previous use.
 
-The header block: magic, version, stamp, segment, generation (uses of the file), first sequence
-number, name of the journal, zeros, CRC-32 of all before. A frame: sync word, length, sequence
-number, stamp, kind, CRC-32 of the payload, CRC-32 of the head until here, payload (msgpack).
+Header block: magic, version, stamp, segment, generation (uses of the file), first sequence number,
+journal name, zeros, CRC-32 of all before. Frame: sync word, length, sequence number, stamp, kind,
+CRC-32 of the payload, CRC-32 of the head so far, payload (msgpack).
 """
 
 import struct
@@ -41,7 +40,7 @@ _KINDS = frozenset(FrameKind)
 
 
 class SegmentHeader(NamedTuple):
-    """`generation`: uses of the file, this one included. `first`: its first sequence number."""
+    """A segment's header. `generation` counts uses of the file, `first` is its first number."""
 
     journal: str
     segment: int
@@ -57,7 +56,7 @@ class FrameHead(NamedTuple):
 
 
 def stamp_of(journal: str, segment: int) -> int:
-    """Return the 32 bits that frames of a segment carry: no other segment has the same name."""
+    """Return the 32 bits that each frame of a segment carries, a hash of journal and number."""
     digest = blake2b(f"{journal}/{segment}".encode(), digest_size=4).digest()
     return int.from_bytes(digest, "little")
 
@@ -75,7 +74,7 @@ def encode_header(header: SegmentHeader) -> bytes:
 
 
 def parse_header(block: bytes) -> SegmentHeader | None:
-    """Return what a header block says; None where it is damaged or of another version."""
+    """Return the header of a block, `None` if it is damaged or of another version."""
     if len(block) < HEADER_BYTES:
         return None
     end = HEADER_BYTES - _CHECK.size
@@ -91,7 +90,7 @@ def parse_header(block: bytes) -> SegmentHeader | None:
 
 
 def encode_head(payload: bytes, sequence: int, stamp: int, kind: int = FrameKind.RECORD) -> bytes:
-    """Return the head of a frame. Raises `RecordTooLargeError` for a payload without bound."""
+    """Return the head of a frame. Raises `RecordTooLargeError` for a payload above the limit."""
     if len(payload) > RECORD_LIMIT_BYTES:
         raise RecordTooLargeError(f"a record of {len(payload)} bytes")
     head = _HEAD.pack(SYNC, len(payload), sequence, stamp, kind, zlib.crc32(payload))
@@ -99,9 +98,9 @@ def encode_head(payload: bytes, sequence: int, stamp: int, kind: int = FrameKind
 
 
 def parse_head(data: bytes, place: int, stamp: int | None) -> FrameHead | None:
-    """Return the intact head of a frame of a segment at `place`, or None.
+    """Return the intact frame head at `place`, or `None`.
 
-    `stamp`: the segment's; None: any segment's.
+    `stamp` is the segment's; `None` accepts any segment's.
     """
     check = place + _HEAD.size
     if check + _CHECK.size > len(data) or data[place : place + len(SYNC)] != SYNC:
@@ -115,7 +114,7 @@ def parse_head(data: bytes, place: int, stamp: int | None) -> FrameHead | None:
 
 
 def whole_payload(data: bytes, place: int, head: FrameHead) -> bytes | None:
-    """Return the payload behind the head at `place`; None where it is cut or damaged."""
+    """Return the payload after the head at `place`, `None` if it is cut off or damaged."""
     body = place + HEAD_BYTES
     payload = data[body : body + head.length]
     if len(payload) < head.length or zlib.crc32(payload) != head.payload_crc:

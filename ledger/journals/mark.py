@@ -1,18 +1,13 @@
-"""Keeps beside a journal, in file-backed memory, how far its worker wrote it.
+"""The mark of a journal in file-backed memory: how far its worker has written it.
 
-A frame that is missing at a journal's end was either never finished, because its process was
-killed, or was written and lost by the disk. The mark tells the two apart. It is stored after each
-frame, without a system call, and survives the process. The host's death may leave a mark that is
-ahead of the frames on the disk, so after another boot only the numbers that were flushed count.
-Where a disk failed and its file system was mounted anew, mark and frames are those of some moment
-before. So a mark has its mount's id, and after another mount of one boot nothing says what lacks.
-
-The file is the journal's lock, too. A mark is the head of the frame itself, which has a checksum.
-Two places take turns: where one is damaged, or half written, the number before stays readable.
-
-A store into mapped memory ends the process (SIGBUS) where the file system finds no block for it. So
-memory is mapped only where the file's own block is written in place. A file system that writes each
-change to a new block (Btrfs, ZFS, a copied file on XFS) gets a system call, which can be refused.
+A frame missing at a journal's end was unfinished when its process died, or was written and lost by
+the disk: the mark shows which. It is stored after each frame without a system call and outlives the
+process. After a host crash it may be ahead of the disk, so after another boot only flushed numbers
+count. After a remount within one boot (by mount id), it does not show what is missing. The file is
+also the journal's lock. A mark is a frame's head with its checksum, stored in two places in turn,
+so the previous one stays readable. A store into mapped memory raises SIGBUS if the file system has
+no block for it. Memory is therefore mapped only if the file system writes in place; others (Btrfs,
+ZFS, a reflinked XFS file) use a system call, which can fail.
 """
 
 import ctypes
@@ -41,21 +36,21 @@ _IN_PLACE = frozenset({0xEF53, 0x01021994})  # types of file systems (statfs(2))
 
 
 class MarkMemory(Protocol):
-    """The block of a mark. A store raises `OSError` where the file system refuses it."""
+    """The block of a mark. A store raises `OSError` if the file system refuses it."""
 
     def __setitem__(self, place: slice, head: bytes) -> None: ...
     def close(self) -> None: ...
 
 
 class WriteMark:
-    """The writing side: heads of frames, whose sequence numbers grow.
+    """The writing side of a mark: heads of frames with growing sequence numbers.
 
-    `memory` is the file's. Whoever wrote a frame of number n stores its head at `WRITTEN[n & 1]`,
-    which costs 0.2 us in mapped memory and 0.7 us by a system call.
+    `memory` is that of the file. The writer of frame n stores its head at `WRITTEN[n & 1]`, which
+    takes 0.2 us in mapped memory and 0.7 us by a system call.
     """
 
     def __init__(self, file: int) -> None:
-        """Make the mark in an empty file; raises `OSError` where the disk has no room for it."""
+        """Create the mark in an empty file. Raises `OSError` if the disk has no space."""
         block = bytearray(HEADER_BYTES)
         boot = read_boot_id().encode()[:_BOOT_BYTES]
         block[_BOOT_AT : _BOOT_AT + len(boot)] = boot
@@ -70,7 +65,7 @@ class WriteMark:
         )
 
     def record_flushed(self, head: bytes, sequence: int) -> None:
-        """Store it where there is room: an older number tells less, and nothing that is wrong."""
+        """Store a flushed frame's head if there is space; an older head remains correct."""
         with suppress(OSError):
             self.memory[FLUSHED[sequence & 1]] = head
 
@@ -79,7 +74,7 @@ class WriteMark:
 
 
 class StoredBlock:
-    """A mark's block that is written by system calls; the file stays its owner's."""
+    """A mark's block that is written by system calls; the caller owns the file."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -92,7 +87,7 @@ class StoredBlock:
 
 
 def writes_in_place(file: int) -> bool:
-    """Return whether a change of the file's own blocks never needs a new one; False: not known."""
+    """Return whether changes to the file's own blocks need no new block; false if unknown."""
     found = ctypes.create_string_buffer(_STATFS_BYTES)
     if ctypes.CDLL(None).fstatfs(file, found):
         return False
@@ -100,7 +95,7 @@ def writes_in_place(file: int) -> bool:
 
 
 class MarkReading(NamedTuple):
-    """Sequence numbers as a mark has them; None: it is damaged or missing."""
+    """Sequence numbers of a mark, `None` if it is damaged or missing."""
 
     written: int | None
     flushed: int | None
@@ -108,17 +103,17 @@ class MarkReading(NamedTuple):
     mount: str = ""
 
     def sure(self, boot: str) -> int | None:
-        """Return the last number that must be in the journal, read under this boot's id."""
+        """Return the last number that must be in the journal, if read under the boot id `boot`."""
         return self.written if boot and boot == self.boot else self.flushed
 
     def is_remounted(self, boot: str, mount: str) -> bool:
-        """Return whether the file system was mounted anew since, under the same boot."""
+        """Return whether the file system was remounted since then within the same boot."""
         is_same_boot = bool(boot) and boot == self.boot
         return is_same_boot and bool(mount and self.mount) and mount != self.mount
 
 
 def read_boot_id() -> str:
-    """Return this boot's id; empty where the kernel tells none."""
+    """Return the id of this boot, empty if the kernel has none."""
     try:
         return BOOT_ID.read_text("ascii").strip()
     except OSError:
@@ -126,10 +121,10 @@ def read_boot_id() -> str:
 
 
 def read_mount_id(file: int) -> str:
-    """Return what tells one mount of a file system from the next, or "" where nothing does.
+    """Return an id that differs between mounts of a file system, or "" if there is none.
 
-    ext4, XFS and Btrfs make a folder in sysfs when they are mounted, whose number is used again
-    after 2 ** 32 others. Bind mounts, so containers that start again, share it.
+    ext4, XFS and Btrfs create a sysfs folder at mount, whose inode number repeats after 2 ** 32
+    others. Bind mounts, and so restarted containers, share it.
     """
     device = os.fstat(file).st_dev
     with suppress(OSError):  # no block device: tmpfs, overlay, Btrfs; or no sysfs

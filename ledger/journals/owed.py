@@ -1,9 +1,9 @@
-"""Endings that found no room on the disk: they stay in memory, in order, until they are written.
+"""End records that found no disk space: kept in memory, in order, until they are written.
 
-Some file systems give back room late (Btrfs and others that write each change to a new block), so
-what a journal kept for its ends may not be there when it is needed. While an ending waits, nothing
-else is written, no new work is taken, and the loop waits for no disk: where a store may, a thread
-does it. A process that ends meanwhile leaves attempts without an end, as any death does.
+Some file systems free space late (Btrfs and others that write each change to a new block), so the
+journal's reserve may not be available at once. While an end record waits, nothing else is written,
+no new work is accepted, and the loop does not wait for a disk: a thread does blocking stores. If
+the process dies, its attempts stay without an end, as after any crash.
 """
 
 import asyncio
@@ -20,10 +20,11 @@ Written = Callable[[], None]
 
 
 class OwedEndings:
-    """`store` writes a payload, or raises `JournalFull` or `JournalBroken`.
+    """Queue of end records.
 
-    `waiting`: payloads, and who is told on the loop that one is written. `lost` counts endings that
-    never will be: too many waited, or the disk failed.
+    `store` writes a payload, or raises `JournalFull` or `JournalBroken`. `waiting` holds payloads
+    and the callback for each write. `lost` counts end records that cannot be written: too many
+    waited, or the disk failed.
     """
 
     def __init__(self, store: Callable[[bytes], None]) -> None:
@@ -36,11 +37,11 @@ class OwedEndings:
         self.lost = 0
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Without a loop nothing is written later, so nothing is kept."""
+        """Set the loop for later writes; without a loop, no end record is kept."""
         self._loop = loop
 
     def add(self, payload: bytes, written: Written | None, *, waits: bool) -> None:
-        """Keep an ending until it is written. `waits`: a store may wait for a file system."""
+        """Keep an end record until it is written. `waits`: a store may block on a file system."""
         is_over = self._bytes + len(payload) > MOST_BYTES
         if is_over or self._loop is None or self._closed or self._broken:
             self.lost += 1
@@ -51,13 +52,13 @@ class OwedEndings:
             self._loop.call_later(RETRY_S, self._retry, self._loop, waits)
 
     def close(self) -> None:
-        """Return once no thread writes; what waits is for `write_all`."""
+        """Return once no thread writes; `write_all` writes what still waits."""
         self._closed = True
         self._thread.close()
         self._take_stored()
 
     def write_all(self) -> None:
-        """Write what waits, at once and by this thread. Raises what refuses the first of them."""
+        """Write all waiting records in this thread. Raises the error of the first that fails."""
         try:
             self._write(tuple(self.waiting))
         finally:

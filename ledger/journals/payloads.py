@@ -1,4 +1,4 @@
-"""A record as the bytes of a frame, in every format of the journal: msgpack, bounded."""
+"""Encoding of records as frame payloads in every journal format: msgpack, limited in size."""
 
 from typing import get_args
 
@@ -7,7 +7,7 @@ import msgspec
 from ledger.journals.records import Record
 
 RECORD_LIMIT_BYTES = 1024 * 1024
-encode_payload = msgspec.msgpack.Encoder().encode  # whoever makes a frame of it bounds it
+encode_payload = msgspec.msgpack.Encoder().encode  # the code that makes a frame enforces it
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 _MEMBERS = {
     str(record.__struct_config__.tag): {"type", *record.__struct_fields__}
@@ -17,15 +17,15 @@ _ADDED = ("Expected `array` of at most length", "Invalid enum value", "Invalid v
 
 
 class RecordTooLargeError(ValueError):
-    """A record that no journal takes: its size was not bounded where it was made."""
+    """A record above the size limit: the code that made it did not limit its size."""
 
 
 class NewerRecordError(msgspec.MsgspecError):
-    """A record with a tag, a member or a word that this version does not know."""
+    """A record with a type, member or value that this version does not know."""
 
 
 def decode_payload(payload: bytes) -> Record:
-    """Return the record; raises `msgspec.MsgspecError` for what is none."""
+    """Return the record. Raises `msgspec.MsgspecError` if the payload is not a record."""
     try:
         return _DECODER.decode(payload)
     except msgspec.ValidationError as error:
@@ -35,7 +35,7 @@ def decode_payload(payload: bytes) -> Record:
 
 
 def _is_newer(payload: bytes, fault: str) -> bool:
-    """Whether a version that knows more wrote it: its checksum is right, and it is a record."""
+    """Return whether a newer version wrote the record: it is well-formed, with unknown parts."""
     said = msgspec.msgpack.decode(payload)
     if not isinstance(said, dict) or not isinstance(said.get("type"), str):
         return False

@@ -1,14 +1,11 @@
-"""Frames that a worker has written and that its journal's segments do not have yet, in memory.
+"""Frames that a worker has written to memory, but not yet to its journal's segments.
 
-The memory is a file's beside the segments, so what is stored there outlives the process at no
-system call. Two halves take turns: while the frames of one are written to their segment, new ones
-go into the other. A half begins with a head that says where its first frame belongs; the frames
-behind it are the segment's bytes as they will be. What is left of earlier turns behind them has
-lower numbers.
-
-The segments are never mapped, and this file is never written by other means: what mapped stores
-and direct writes to the same blocks make of each other is not defined on every file system. Memory
-is mapped only where `writes_in_place`: elsewhere a full disk would end the process (SIGBUS).
+The memory is a mapped file next to the segments, so its content outlives the process without system
+calls. Two halves alternate: new frames go to one while the other is written to its segment. A half
+begins with the segment place of its first frame; the frames follow as in the segment. Frames of
+earlier turns behind them have lower numbers. Segments are never mapped, and this file is only
+written through memory: the result of mixing both is undefined on some file systems. Memory is
+mapped only if `writes_in_place`; elsewhere a full disk would end the process (SIGBUS).
 """
 
 import ctypes
@@ -36,15 +33,15 @@ _READ_BYTES = 256 * 1024
 
 
 class FrameGroup:
-    """The frames of one half that belong at `offset` of a segment, until they are durable there.
+    """The frames of one half for `offset` of a segment, until they are durable there.
 
-    There is one for each half, used again: a new one for each group would cost what two frames do.
+    There is one object per half, reused: a new one for each group would cost as much as two frames.
     """
 
     __slots__ = ("_start", "_view", "address", "offset", "segment", "size")
 
     def __init__(self, view: memoryview, start: int, address: int) -> None:
-        """`view`: the memory of both halves, in which the first frame is at `start`."""
+        """Use `view`, the memory of both halves, in which the first frame is at `start`."""
         self._view, self._start = view, start
         self.address = address
         self.segment = self.offset = self.size = 0
@@ -55,10 +52,10 @@ class FrameGroup:
 
 
 class PendingFrames:
-    """The writing side, of one thread. `size` counts bytes of frames that no group has taken.
+    """The writing side, for one thread. `size` counts bytes of frames that no group contains.
 
-    Who has looked at `room_bytes` stores a frame in `memory` at `end` and moves `end` and `size`:
-    a call for it would cost as much as the store.
+    A writer that has checked `room_bytes` stores a frame in `memory` at `end`, then moves `end` and
+    `size`; a method call would cost as much as the store.
     """
 
     def __init__(self, file: int) -> None:
@@ -75,7 +72,7 @@ class PendingFrames:
 
     @classmethod
     def make(cls, home: Path) -> Self | None:
-        """Make the file; None where it cannot be mapped safely, or the disk has no room for it."""
+        """Create the file; `None` if it cannot be mapped safely, or the disk has no space."""
         path = home / PENDING_FILE
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -96,14 +93,14 @@ class PendingFrames:
         return ROOM_BYTES - self.size
 
     def begin_group(self, segment: int, offset: int, first: int) -> None:
-        """The next frame, of number `first`, belongs there; nothing is in this half."""
+        """Set the segment place of the next frame, number `first`, in an empty half."""
         group = self.group
         group.segment, group.offset = segment, offset
         head = _GROUP.pack(_MAGIC, segment, offset, first)
         _CHECKED.pack_into(self.memory, self.end - GROUP_BYTES, head, zlib.crc32(head))
 
     def take_group(self) -> FrameGroup:
-        """Return what was put since the last one; the other half, which is free, is next."""
+        """Return the frames put since the last call, and switch to the other, free half."""
         group = self.group
         group.size = size = self.size
         self.group, self._other = self._other, group
@@ -112,7 +109,7 @@ class PendingFrames:
         return group
 
     def close(self, *, is_drained: bool) -> None:
-        """Give the memory back: groups must be gone. What is in no segment stays in the file."""
+        """Release the memory, after all groups. Frames in no segment stay in the file."""
         self._view.release()
         with suppress(BufferError):
             self.memory.close()
@@ -123,7 +120,7 @@ class PendingFrames:
 
 
 class PendingGroup(NamedTuple):
-    """Bytes that belong at `offset` of a segment, from a frame of number `first` on."""
+    """Bytes for `offset` of a segment, beginning with frame number `first`."""
 
     segment: int
     offset: int
@@ -139,11 +136,11 @@ _GroupReading = tuple[PendingGroup, int, int]  # how many frames it has, where i
 
 
 def read_groups(path: Path, *, is_dead: bool, written: int | None = None) -> list[PendingGroup]:
-    """Return what a worker has pending, in order; nothing where there is no such file.
+    """Return a worker's pending groups in order; none without the file.
 
-    Of a worker that lives, what is whole up to the first frame that is not. Of a dead one, which
-    had put frames up to number `written`, all up to its last whole frame: what is damaged between
-    is told as damage of its segment.
+    For a live worker: whole frames up to the first that is not. For a dead worker, which had stored
+    frames up to `written`: all up to the last whole frame; damage between them is reported as
+    damage of the segment.
     """
     try:
         file = os.open(path, os.O_RDONLY)
@@ -160,7 +157,7 @@ def read_groups(path: Path, *, is_dead: bool, written: int | None = None) -> lis
 
 
 def _is_complete(found: list[_GroupReading], written: int | None) -> bool:
-    """Return whether the groups follow each other up to the last frame that was put."""
+    """Return whether the groups are consecutive up to the last stored frame."""
     if not found or written is None:
         return not found
     ends = [group.first + count for group, count, _ in found]
@@ -200,7 +197,7 @@ def _parse_group(block: bytes) -> tuple[int, int, int] | None:
 
 
 def _whole_bytes(block: bytes, first: int) -> tuple[int, int, bool]:
-    """Return where the frames end that follow each other from `first` on, how many, if cut off."""
+    """Return the end of consecutive frames from `first`, their count, and if one is cut off."""
     place, count = GROUP_BYTES, 0
     while (head := parse_head(block, place, None)) is not None and head.sequence == first + count:
         end = place + HEAD_BYTES + head.length
@@ -211,7 +208,7 @@ def _whole_bytes(block: bytes, first: int) -> tuple[int, int, bool]:
 
 
 def _last_whole(block: bytes, place: int, first: int) -> int:
-    """Return where the last whole frame behind `place` ends whose number is not an older turn's."""
+    """Return the end of the last whole frame after `place` that is not of an earlier turn."""
     end = place
     while (place := block.find(SYNC, place)) >= 0:
         head = parse_head(block, place, None)

@@ -1,8 +1,8 @@
-"""Tails every worker's journal from a position, and removes the segments that are applied.
+"""A reader of all workers' journals from a position, which also deletes applied segments.
 
-A journal whose owner is gone will not grow: its last segment counts as sealed, and once all of it
-is applied and its open attempts are settled, the whole directory goes. Format 1, which earlier
-versions wrote, is read by `_read_old`; format 2 by `ledger.journals.segment_reader`.
+A journal without an owner will not grow: its last segment counts as sealed. Once all of it is
+applied and its open attempts are settled, its directory is deleted. `_read_old` reads format 1,
+written by earlier versions; `ledger.journals.segment_reader` reads format 2.
 """
 
 import os
@@ -36,9 +36,9 @@ _REMOUNTED = "its file system was mounted anew, and no end frame tells that all 
 
 @dataclass(frozen=True, slots=True, order=True)
 class JournalOffset:
-    """Everything before `offset` of `segment` is applied.
+    """A position in a journal: everything before `offset` of `segment` is applied.
 
-    `sequence` is the number of the frame that comes next; 0 in format 1, and where none was read.
+    `sequence` is the number of the next frame, 0 in format 1 and if no frame was read.
     """
 
     segment: int = 0
@@ -48,10 +48,10 @@ class JournalOffset:
 
 @dataclass(frozen=True, slots=True)
 class JournalChunk:
-    """The readable frames of `after`'s segment, from a position on.
+    """The readable frames of one segment from a position on; `after` is the next position.
 
-    `after` may be ahead of the last frame. `more`: as much as was asked for, or a later segment
-    exists. `damages` lie in `damaged`, the number of a segment.
+    `after` may be beyond the last frame. `more`: the limit was reached, or a later segment exists.
+    `damages` are in segment number `damaged`.
     """
 
     frames: tuple[Frame, ...]
@@ -62,7 +62,7 @@ class JournalChunk:
 
 
 class JournalReader:
-    """Reads all journals under one directory; the owner's lock is probed, never kept."""
+    """A reader of all journals in one directory. It tests owners' locks without keeping them."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -78,17 +78,17 @@ class JournalReader:
         limit_bytes: int = READ_BYTES,
         most: int | None = None,
     ) -> JournalChunk:
-        """Whole frames after `since`, from at most one segment; `most`: so many.
+        """Read up to `most` whole frames after `since`, from a single segment.
 
-        One frame is read even where it is larger than `limit_bytes`. Raises `OSError`.
+        One frame is read even if it is larger than `limit_bytes`. Raises `OSError`.
         """
         if journal.format == 1:
             return _read_old(journal, since, limit_bytes, most)
-        owned = has_owner(journal)  # before the listing: what is unowned now will not grow
-        # Before the frames, too: what it says was written is whole when they are read.
+        owned = has_owner(journal)  # before the listing: a journal without an owner will not grow
+        # The mark is read before the frames: those that it counts are whole when they are read.
         mark, boot = read_mark(journal.lock), read_boot_id()
         written, sure = (mark.written, None) if owned else (None, mark.sure(boot))
-        # Before the segments: what is pending no more is in them by then.
+        # Pending frames are read first: those written since then are found in the segments.
         same_boot = bool(boot) and mark.boot == boot
         is_dead = same_boot and not owned
         pending = read_groups(journal.home / PENDING_FILE, is_dead=is_dead, written=mark.written)
@@ -97,7 +97,7 @@ class JournalReader:
         files = [path for path in files if number_of(path) >= since.segment]
         for place, path in enumerate(files):
             number, last = number_of(path), place + 1 == len(files)
-            # A journal begins at number 1, whichever of its segments is the first that is there.
+            # A journal begins at number 1, whichever of its segments exists first.
             begun = JournalOffset(number, 0, since.sequence or 1)
             here = since if number == since.segment else begun
             reading = SegmentReading(
@@ -117,9 +117,9 @@ class JournalReader:
         return JournalChunk((), since)
 
     def lost_tail(self, journal: JournalSource, since: JournalOffset) -> Damage | None:
-        """Return what a journal without an owner, read to `since`, was written beyond that.
+        """Return what is missing after `since` from a journal without an owner, read to the end.
 
-        None where nothing lacks: it was closed, or its process was killed behind the last frame.
+        `None` if nothing is missing: it was closed, or its process was killed after the last frame.
         """
         if journal.format == 1 or not is_there(journal.home):
             return None
@@ -143,7 +143,7 @@ class JournalReader:
         return Damage(place, place + len(rest), after, sure - after, reason, rest)
 
     def backlog_bytes(self, journal: JournalSource, since: JournalOffset) -> int:
-        """Bytes written and not applied."""
+        """Return the bytes that are written and not applied."""
         total = 0
         for path in _without_strangers(journal):
             if number_of(path) >= since.segment:
@@ -152,14 +152,14 @@ class JournalReader:
         return max(0, total)
 
     def remove_applied(self, journal: JournalSource, position: JournalOffset) -> int:
-        """Delete segments wholly before the position, never the newest; returns how many."""
+        """Delete segments before the position, never the newest. Return the number deleted."""
         old = [path for path in segments(journal)[:-1] if number_of(path) < position.segment]
         for path in old:
             path.unlink()
         return len(old)
 
     def remove(self, journal: JournalSource) -> None:
-        """Forget a journal that is applied to its end and has no owner; of a link that alone."""
+        """Delete a fully applied journal without an owner; of a symbolic link only the link."""
         if journal.home.is_symlink():
             journal.home.unlink()
         else:
@@ -171,7 +171,7 @@ def _read_old(
 ) -> JournalChunk:
     owned = has_owner(journal)
     files = [path for path in segments(journal) if number_of(path) >= since.segment]
-    expected, lacking = max(1, since.segment), 0  # what was read wholly is removed up to there
+    expected, lacking = max(1, since.segment), 0  # fully read segments are deleted up to there
     for place, path in enumerate(files):
         number = number_of(path)
         lacking, expected = lacking + number - expected, number + 1
@@ -193,14 +193,14 @@ def _read_old(
 
 
 def _missing_segments(count: int) -> tuple[Damage, ...]:
-    """Tell of segments of format 1 that are gone: no number of a frame does."""
+    """Return the damage of deleted segments of format 1, whose frames have no numbers."""
     return (Damage(0, 0, 0, None, f"{count} segments before it are gone"),) if count else ()
 
 
 def _without_strangers(journal: JournalSource) -> list[Path]:
-    """Return a journal's segments up to the one that its worker writes, which it holds locked.
+    """Return a journal's segments up to the one that its worker writes and holds locked.
 
-    A file behind that one, such as a copy of a segment, would have it taken for finished.
+    A later file, such as a copy of a segment, would make that segment look finished.
     """
     files = segments(journal)
     for place, path in enumerate(files[1:], 1):
@@ -212,7 +212,7 @@ def _without_strangers(journal: JournalSource) -> list[Path]:
 def _is_own(journal: JournalSource, path: Path) -> bool:
     try:
         header = parse_header(_read(path, 0, HEADER_BYTES))
-    except FileNotFoundError:  # applied and removed meanwhile
+    except FileNotFoundError:  # applied and deleted since the listing
         return True
     named = (journal.name, number_of(path))
     return header is not None and (header.journal, header.segment) == named
@@ -221,9 +221,9 @@ def _is_own(journal: JournalSource, path: Path) -> bool:
 def _with_pending(
     journal: JournalSource, files: list[Path], pending: list[PendingGroup]
 ) -> list[Path]:
-    """Return a journal's segments, and behind them those that are in its worker's memory only.
+    """Return a journal's segments, followed by those that are only in its worker's memory.
 
-    After another boot there are none: nothing says that all before them is there.
+    After another boot there are none, because earlier frames may be missing.
     """
     last = number_of(files[-1]) if files else 0
     numbers = {group.segment for group in pending if group.segment > last}

@@ -1,10 +1,10 @@
-"""The journal's records: what a gateway worker promises to the ledger, and nothing else.
+"""The records of a journal, by which a gateway worker reports to the ledger.
 
 A worker appends `AttemptOpened` before it dispatches and `AttemptSettled` before the last byte
-leaves; the ledger writer applies both, each at most once, keyed by `attempt_id`. Records are the
-only way from the request path into the books. Times are microseconds since the Unix epoch (UTC),
-durations are microseconds by the monotonic clock, money is integer pico-USD. A member that this
-version does not know makes a record none of ours: passed over, it would be lost (`payloads`).
+leaves. The ledger writer applies both, each at most once, keyed by `attempt_id`. Records are the
+only way from the request path into the ledger. Times are microseconds since the Unix epoch (UTC),
+durations are microseconds of the monotonic clock, money is integer pico-USD. A record with an
+unknown member is left to a newer version, since skipping the member would lose it (`payloads`).
 """
 
 from enum import StrEnum
@@ -32,7 +32,7 @@ __all__ = [
 Basis = Literal["reported", "continuous", "estimated", "bound"]
 Status = Literal[
     "finished",  # the answer was complete
-    "client_gone",  # the client hung up; settled at what was used
+    "client_gone",  # the client disconnected; settled at the used amount
     "upstream_error",  # the target failed; partial usage kept
     "timeout",  # one of our deadlines ended it
     "rejected",  # the target refused before any work (4xx, 429, 503): nothing billed
@@ -40,7 +40,10 @@ Status = Literal[
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An upper bound taken on one budget scope's window (`window` is its start, epoch seconds)."""
+    """An upper bound reserved on a window of one budget scope.
+
+    `window` is the window's start in seconds since the epoch.
+    """
 
     scope: str
     window: int
@@ -48,7 +51,10 @@ class Hold(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class HoldState(StrEnum):
-    """A hold ends once: at its cost, at no cost, or in suspense, until evidence ends it there."""
+    """State of a hold. A hold ends once: at its cost, at no cost, or in suspense.
+
+    Evidence later ends a hold in suspense.
+    """
 
     HELD = "held"
     POSTED = "posted"
@@ -57,10 +63,10 @@ class HoldState(StrEnum):
 
 
 class ComparedCost(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The charge of a comparator: its price version and the token ratio applied.
+    """Charge of a comparator at a price version.
 
     `ratio_ppm` scales tokens between tokenizers, in parts per million (1_000_000: unscaled).
-    `cached_tokens` of the prompt were taken to be in its provider's cache; None: nobody said.
+    `cached_tokens` of the prompt were assumed to be in the provider's cache; `None`: unknown.
     """
 
     comparator: str
@@ -71,10 +77,10 @@ class ComparedCost(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
 
 
 class AttemptLeg(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One engine's part in an attempt that took two: its work, and the KV that it held for it.
+    """One engine's part in an attempt that two engines served: its work, and the KV it held.
 
-    `transfer_us`: of the part that answers, from the end of the prompt's reading elsewhere to the
-    first word: the move of its KV, and a step; None: nothing was moved, or no word came.
+    `transfer_us` of the answering part: from the end of prefill on the other engine to the first
+    token, which is the KV transfer and one step. `None`: no transfer, or no token.
     """
 
     engine: str  # replica
@@ -89,7 +95,7 @@ class AttemptLeg(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 class AttemptOpened(
     msgspec.Struct, frozen=True, tag="open", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Written before dispatch; survives SIGKILL. Everything known before the answer."""
+    """Record before dispatch, with everything known before the answer. It survives SIGKILL."""
 
     attempt_id: str  # "{request_id}.{attempt_no}"
     request_id: str
@@ -101,7 +107,7 @@ class AttemptOpened(
     org_id: str
     kind: str  # router.request_kinds.RequestKind
     stream: bool
-    model: str  # the logical model that was asked for
+    model: str  # the requested logical model
     target: str  # Candidate.name
     backend: Literal["own", "api"]
     pool: str | None
@@ -122,33 +128,31 @@ class AttemptOpened(
     holds: tuple[Hold, ...] = ()
     tags: tuple[tuple[str, str], ...] = ()
     decision: bytes = b""  # msgpack of the frozen inputs and verdicts, <= 800 bytes
-    # What a policy that only watches would have done; no target: it would have refused.
+    # The choice of a shadow policy; without a target, it would have refused.
     shadow_policy: str | None = None
     shadow_target: str | None = None
     shadow_reason: str | None = None
     inputs: bytes = b""  # msgpack of all that the decision was given, exact; empty: not kept
     line_us: int = 0  # how long it stood in the gateway's line for a place, before its first try
     counts_on: tuple[str, ...] = ()  # other keys whose budgets bind its key; not kept in its row
-    content: str | None = None  # kinds that were found and what was done; None: not inspected
+    content: str | None = None  # kinds of content and actions; None: not inspected
 
 
 class AttemptSettled(
     msgspec.Struct, frozen=True, tag="settle", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Group-fsynced before the answer's last byte leaves; survives power loss.
+    """Record of an attempt's end, durable before the answer's last byte leaves.
 
-    `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
-    (`engine_us` of work at the contract rate). `None` means unpriced: flagged, never zero.
-    `tier` is the service tier that the answer named, of one that named none and is booked at
-    its bound the tier that its hold was made of; `unknown_tier`: the price does not list it,
-    so that the standard rates were booked. `disputed`: the target reported usage that cannot be,
-    by its own figures or by the text that came. `claimed_pusd`: what the target's own figures cost,
-    where that is more than was booked. `partly_read`: its usage has counts that nobody here knows.
-    `partly_priced`: it may have been charged what its price does not say. `unseen`: the attempt was
-    given up, what the target made of it is not known, and its bound was booked. `plausible_pusd`:
-    the part of what is claimed beyond `cost_pusd` that the model can have made, by its stated
-    limits; None where that was not told. `legs`: its parts, where two engines took part; their
-    `busy_us` add up to `engine_us`.
+    `cost_pusd`: the provider's charge for APIs, the provisional charge for own engines (`engine_us`
+    at the contract rate); `None` means unpriced, which is flagged and never zero. `tier`: the
+    service tier named by the answer, else, if booked at the bound, that of the hold.
+    `unknown_tier`: the price does not list the tier, so standard rates were booked. `disputed`: the
+    target's usage is contradicted by its own counts or by the received text. `claimed_pusd`: the
+    cost of the target's own counts, if above the booked cost. `partly_read`: usage has unknown
+    counts. `partly_priced`: a charge may apply that the price lacks. `unseen`: the attempt was
+    abandoned with unknown output, and its bound was booked. `plausible_pusd`: the part of the claim
+    above `cost_pusd` that the model can have generated within its stated limits; `None` if unknown.
+    `legs`: the parts of two engines, whose `busy_us` add up to `engine_us`.
     """
 
     attempt_id: str
@@ -179,7 +183,7 @@ class AttemptSettled(
 class RequestRefused(
     msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """No attempt was made: why, for the dashboard and for justifying every refusal."""
+    """Record of a request without any attempt, with the reason for the dashboard."""
 
     request_id: str
     refused_us: int
@@ -192,25 +196,24 @@ class RequestRefused(
     http_status: int
     scope: str | None = None  # the budget that refused
     decision: bytes = b""
-    # Of that budget: the most that the request could have cost, what was left of how much (`None`
-    # where 64 bits do not hold it), and its window.
+    # That budget's figures: the highest cost of the request, remaining amount and limit (`None`
+    # if above 64 bits), and its window.
     bound_pusd: int | None = None
     room_pusd: int | None = None
     limit_pusd: int | None = None
     since_us: int | None = None
     until_us: int | None = None
-    content: str | None = None  # kinds that were found and what was done; None: not inspected
+    content: str | None = None  # kinds of content and actions; None: not inspected
 
 
 class CacheHit(
     msgspec.Struct, frozen=True, tag="hit", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A request that an earlier answer was sent to: no attempt was made, and nothing is charged.
+    """Record of a request answered from the response cache: no attempt, no charge.
 
-    `answered_by` is the request that the answer was made for, `target`, `backend` and the tokens
-    are of its attempt. `avoided_pusd` is what that was booked at, at the prices that still hold:
-    for an own engine its share of a bill that stays, with `engine_us` of work that was not done
-    again. `None`: it has no price.
+    `answered_by` is the request of the stored answer; `target`, `backend` and tokens are those of
+    its attempt. `avoided_pusd` is its booked cost at the prices in force, or for an own engine its
+    share of an unchanged bill, with `engine_us` of work saved. `None`: it has no price.
     """
 
     request_id: str

@@ -1,7 +1,7 @@
-"""Reads the copies of damaged segments that this disk still has.
+"""A reader of the copies of damaged segments that are still on this disk.
 
-Copies lie in the journal directory's folder `damaged` (`ledger.journals.homes.keep_copy`), one
-folder for each journal, or where a person copied a journal's folder. Nothing is written here.
+Copies are in the folder `damaged` of the journal directory (`ledger.journals.homes.keep_copy`), one
+folder per journal, or in a person's copy of a journal's folder. Nothing is written.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from ledger.journals.scan import SegmentScanner
 
 
 class SegmentRemains(msgspec.Struct, frozen=True):
-    """The records of one damaged segment. `repaired`: records in which one bit was turned back.
+    """The records of one damaged segment. `repaired` are records with one corrected bit.
 
-    `lost_bytes` count what is neither intact nor could be put right.
+    `lost_bytes` counts bytes that are neither intact nor repairable.
     """
 
     path: Path
@@ -32,7 +32,10 @@ class SegmentRemains(msgspec.Struct, frozen=True):
 
 
 def read_remains(path: Path) -> SegmentRemains:
-    """Return what a copy says; its header, else its folder, names its journal. Raises `OSError`."""
+    """Return the records of a copy. Raises `OSError`.
+
+    The journal's name comes from the header, else from the folder.
+    """
     journal, segment, data = path.parent.name, number_of(path), path.read_bytes()
     if path.suffix == ".journal":
         frames = list(decode(data, 0, sealed=True))

@@ -1,8 +1,9 @@
-"""Frames in which exactly one bit is wrong, put right by their checksums. Pure; for salvage alone.
+"""Repair of frames with exactly one wrong bit, by their checksums; used only by salvage.
 
-CRC-32 is linear: the difference between the stored and the computed checksum names the one bit
-that makes it, for payloads up to `REPAIRABLE_BYTES` at which no two bits make the same. More wrong
-bits look like one in about one of 2^32 / bits cases; a person decides whether to apply the result.
+CRC-32 is linear: the difference between stored and computed checksum identifies a single wrong bit,
+for payloads up to `REPAIRABLE_BYTES`, within which no two bits give the same difference. Several
+wrong bits look like one in about one of 2^32 / bits cases, so a person decides whether to apply the
+result. No I/O.
 """
 
 import zlib
@@ -39,7 +40,7 @@ _TABLE = _make_table()
 
 
 def repair_payload(payload: bytes, crc: int) -> bytes | None:
-    """Return the payload with the one bit turned that makes its checksum `crc`; None: no such."""
+    """Return the payload with the one bit flipped that gives checksum `crc`, or `None`."""
     difference = zlib.crc32(payload) ^ crc
     if difference == 0:
         return payload
@@ -56,9 +57,9 @@ def repair_payload(payload: bytes, crc: int) -> bytes | None:
 
 
 def repair_frames(data: bytes, base: int, stamp: int) -> Iterator[Frame]:
-    """Yield records of frames in damaged bytes that one turned bit makes whole.
+    """Yield records of frames in damaged bytes that one flipped bit makes whole.
 
-    `data` lies at offset `base` of its segment and begins where a frame should begin.
+    `data` is at offset `base` of its segment and begins where a frame should begin.
     """
     place = 0
     while place + HEAD_BYTES <= len(data):

@@ -1,8 +1,8 @@
-"""Room on the disk that a journal keeps for what ends attempts, so that a full disk loses no end.
+"""Disk space that a journal reserves for end records, so that a full disk loses none.
 
-It is a file of allocated blocks, given back to the disk when an end does not fit otherwise. As
-much is kept as is usual while the disk has it; where only less is free, work goes on as long as
-the ends of everything in flight fit into that.
+The reserve is a file of allocated blocks, which is released when an end record does not fit
+otherwise. The usual size is kept while the disk has space. With less space, work continues as long
+as the end records of everything in flight fit.
 """
 
 import errno
@@ -22,7 +22,7 @@ class DiskReserve:
         self.kept_bytes = 0
 
     def keep(self, ends: int) -> None:
-        """Have room for that many ends; raises `OSError` when the disk has too little."""
+        """Reserve space for `ends` end records. Raises `OSError` if the disk has too little."""
         least = min(max(LEAST_BYTES, ends * BYTES_PER_END), MOST_BYTES)
         if self.kept_bytes >= least:
             return
@@ -39,7 +39,7 @@ class DiskReserve:
                 return
 
     def probe(self) -> None:
-        """Raises `OSError` while the disk has no room beside what is kept."""
+        """Raise `OSError` if the disk has no space besides the reserve."""
         self._extend(self.kept_bytes + PROBE_BYTES)
         os.ftruncate(self._file, self.kept_bytes)
 

@@ -1,8 +1,8 @@
-"""Reading a segment of format 2 from its bytes: every intact frame, and what is damaged. Pure.
+"""A scanner of a segment of format 2: every intact frame, and the damage. No I/O.
 
-A frame that is not intact costs itself alone: reading goes on at the next sync word with an intact
-head and payload of this segment. Sequence numbers tell what is missing. A number that comes again
-is passed over; a missing number that comes later, at another place, is taken.
+A damaged frame loses only itself: reading continues at the next sync word with an intact head and
+payload of this segment. Sequence numbers show what is missing. A repeated number is skipped; a
+missing number that appears later, at another place, is accepted.
 """
 
 from dataclasses import dataclass, field
@@ -26,10 +26,10 @@ TRACKED_NUMBERS = 100_000  # of one gap, that are taken when they come later
 
 @dataclass(slots=True)
 class Damage:
-    """Bytes from `start` up to `end` of a segment that are no frame, or missing numbers.
+    """Bytes from `start` to `end` of a segment that are no frame, or missing numbers.
 
-    `after` is the last sequence number before them. `missing` counts the numbers that no frame
-    has; None: not known. `raw` are the first bytes.
+    `after` is the last sequence number before them. `missing` counts numbers without a frame,
+    `None` if unknown. `raw` are the first bytes.
     """
 
     start: int
@@ -42,9 +42,9 @@ class Damage:
 
 @dataclass(slots=True)
 class SegmentScan:
-    """The result of a scan. `end` is behind the last frame, `sequence` the next number.
+    """Result of a scan. `end` is the end of the last frame, `sequence` the next number.
 
-    `sequence` is 0 before the first frame of a journal of which nothing is known.
+    `sequence` is 0 before the first frame of an unknown journal.
     """
 
     end: int
@@ -57,8 +57,8 @@ class SegmentScan:
 class SegmentScanner:
     """One pass over `data`, which begins at offset `base` of its segment.
 
-    Bytes before offset `since` were read before: they are looked at for frames that are missing
-    by now, and are no damage.
+    Bytes before offset `since` were read before: they are searched only for missing frames and are
+    no damage.
     """
 
     def __init__(self, data: bytes, base: int, stamp: int, *, since: int | None = None) -> None:
@@ -69,11 +69,11 @@ class SegmentScanner:
     def scan(
         self, sequence: int, *, most: int | None = None, until: int | None = None
     ) -> SegmentScan:
-        """Read from number `sequence` on. Stops where nothing is whole.
+        """Read frames from number `sequence` on, up to the last whole one.
 
-        `most`: so many records. `until`: frames that begin before this offset, one at least. What
-        lies behind either is looked at for numbers that are missing before it, and left for the
-        next pass otherwise.
+        `most` limits the records; `until` limits frames to those that begin before this offset, at
+        least one. Frames behind either limit are searched for missing numbers, and otherwise left
+        for the next pass.
         """
         found = SegmentScan(self._since, sequence)
         place, behind = 0, 0
@@ -92,7 +92,7 @@ class SegmentScanner:
         return found
 
     def rest(self, found: SegmentScan) -> bytes:
-        """Return what lies behind the last frame, without the zeros at its end."""
+        """Return the bytes after the last frame, without trailing zeros."""
         return self._data[max(0, found.end - self._base) :].rstrip(b"\0")
 
     def _frame_at(self, place: int) -> tuple[FrameHead, bytes] | None:
@@ -101,7 +101,7 @@ class SegmentScanner:
         return None if head is None or payload is None else (head, payload)
 
     def _next_whole(self, place: int) -> int:
-        """Return where the next intact frame begins, -1 where none does."""
+        """Return where the next intact frame begins, -1 if there is none."""
         while (place := self._data.find(SYNC, place)) >= 0:
             if self._frame_at(place) is not None:
                 return place
@@ -126,7 +126,7 @@ class SegmentScanner:
         self._take(found, place, head, payload)
 
     def _take_late(self, found: SegmentScan, place: int) -> None:
-        """Take frames from `place` on whose numbers are missing before it."""
+        """Accept frames after `place` whose numbers are missing before it."""
         while self._missing and (place := self._next_whole(place)) >= 0:
             here = self._frame_at(place)
             assert here is not None, "whole"
@@ -145,7 +145,7 @@ class SegmentScanner:
         found.frames.append(_frame_of(payload, start, end, head.sequence))
 
     def _bad_bytes(self, behind: int, place: int) -> bytes:
-        """Return what lies between two frames and is no padding, as far as it is new."""
+        """Return new bytes between two frames that are not padding."""
         start = max(behind, self._since - self._base)
         between = self._data[start:place] if start < place else b""
         return between if between.strip(b"\0") else b""

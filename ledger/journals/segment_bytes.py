@@ -1,4 +1,4 @@
-"""The bytes of one segment: its file's, and behind them what is still pending in memory."""
+"""The bytes of one segment: those of its file, followed by those still pending in memory."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,11 +8,11 @@ from ledger.journals.pending import PendingGroup
 
 
 class SegmentBytes:
-    """Raises `FileNotFoundError` where there is neither a file nor anything pending.
+    """The bytes of one segment. Raises `FileNotFoundError` without a file and pending bytes.
 
-    `groups` are this segment's, in order. A group that the file has to its end is passed over: the
-    file alone says what became of it. `has_gaps`: what is pending behind a gap counts, too; frames
-    lack in the gap, which is told by their numbers.
+    `groups` are this segment's, in order. A group that the file covers to its end is skipped,
+    because the file alone shows what became of it. `has_gaps`: pending frames after a gap count
+    too; their numbers show the missing ones.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""One segment of format 2, from its file: what is intact behind a position, and what is damaged.
+"""A reader of one segment file of format 2: intact frames after a position, and damage.
 
-Reading goes on behind damage, also while the worker lives: frames are written one after the other,
-so whatever lies before an intact frame was whole when that frame was written. A live segment is
-read twice before damage in it is told, for a read that overlaps a write may see half of it.
+Reading continues after damage, also while the worker lives: frames are written in order, so all
+bytes before an intact frame were complete when it was written. A live segment is read twice before
+damage is reported, because a read during a write may see half of it.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ RESYNC_BYTES = 8 * 1024 * 1024  # behind damage, in which the next intact frame 
 
 @dataclass(frozen=True, slots=True)
 class SegmentReading:
-    """A read of a segment: frames from `offset` on, the next of which has `sequence`.
+    """A request to read a segment: frames from `offset` on, the next with number `sequence`.
 
-    `following` is the next segment's file. `is_live`: the worker may append. `written` is the last
-    number that the worker had certainly written when this was asked. `sure`: of a worker that died,
-    the last number that must be in its journal. `pending` is what the journal has in memory only;
-    `has_gaps`: it counts behind a gap, too.
+    `following` is the next segment's file. `is_live`: the worker may append. `written`: the last
+    number that the worker had certainly written at this time. `sure`: the last number that must be
+    in a dead worker's journal. `pending`: groups that are only in memory. `has_gaps`: they count
+    after a gap too.
     """
 
     path: Path
@@ -52,20 +52,20 @@ class SegmentReading:
     has_gaps: bool = False
 
     def bytes_of(self, path: Path) -> SegmentBytes:
-        """Return the bytes of this segment, or of the following one; raises `OSError`."""
+        """Return the bytes of this segment, or of the following one. Raises `OSError`."""
         groups = [group for group in self.pending if group.segment == number_of(path)]
         return SegmentBytes(path, self.journal, groups, has_gaps=self.has_gaps)
 
 
 @dataclass(slots=True)
 class SegmentResult(SegmentScan):
-    """`more`: the segment goes on behind what was read."""
+    """Result of a read. `more`: the segment continues after what was read."""
 
     more: bool = False
 
 
 def read_segment(asked: SegmentReading) -> SegmentResult:
-    """Raises `OSError`."""
+    """Read a segment, a live one twice before damage is reported. Raises `OSError`."""
     found = _read_once(asked)
     if found.damages and asked.is_live:
         found = _read_once(asked)
@@ -94,9 +94,9 @@ def _read_once(asked: SegmentReading) -> SegmentResult:
 
 
 def _has_all_that_is_sure(asked: SegmentReading, content: SegmentBytes) -> bool:
-    """Return whether only bytes lack that no flush had made durable: a power cut takes them.
+    """Return whether all that is missing was never flushed, and so lost in a power cut.
 
-    The books may have read them from the kernel's memory before.
+    The ledger may have read it from the kernel's memory before.
     """
     if asked.sure is None or asked.is_live or asked.following is not None:
         return False
@@ -137,7 +137,7 @@ def _scan_from(
 
 
 def _judge_rest(asked: SegmentReading, result: SegmentResult, rest: bytes) -> None:
-    """Say what the bytes behind the last intact frame are, where that is certain."""
+    """Classify the bytes after the last intact frame, where that is certain."""
     after = result.sequence - 1
     if asked.following is not None:
         header = parse_header(asked.bytes_of(asked.following).read(0, HEADER_BYTES))

@@ -1,11 +1,10 @@
-"""The token kinds: everything that an attempt counts and a price charges for, one entry each.
+"""The token kinds: everything that an attempt counts and a price charges for.
 
-`TOKEN_KINDS` is the only list of them. Records, columns of attempts, rates, price maps, charges,
-exports and checks follow from it. A new kind is one entry here, one field of `TokenCounts`, and
-one of `TokenRates` (a price per token, by default `UNLISTED`) or `UnitPrices` (a price per anything
-else). A
-migration adds its column, and `ledger.usage` reads its count. Journals and books keep members by
-place: a new kind comes last, and none is ever moved.
+`TOKEN_KINDS` is the only list of them; records, columns of attempts, rates, price maps, charges,
+exports and checks follow from it. A new kind is one entry here, one field of `TokenCounts`, and one
+of `TokenRates` (a price per token, by default `UNLISTED`) or `UnitPrices` (a price per other unit).
+A migration adds its column, and `ledger.usage` reads its count. Journals and database store members
+by position: append a new kind at the end, and never move one.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from enum import Enum, auto
 import msgspec
 
 MS_PER_S = 1000
-# No request is larger: a bound of 2**63 pico-USD on one attempt is checked with it at load.
+# No request is larger: prices are checked at load to keep one attempt below 2**63 pico-USD.
 TOKENS_LIMIT = 100_000_000
 AUDIO_MS_LIMIT = 500 * 3_600_000
 SEARCHES_LIMIT = 1_000_000
@@ -24,7 +23,7 @@ UNLISTED = -1
 
 
 class Side(Enum):
-    """The side on which a kind is counted: the prompt, the output, or beside both."""
+    """The side on which a kind is counted: the prompt, the output, or neither."""
 
     PROMPT = auto()
     OUTPUT = auto()
@@ -35,9 +34,9 @@ class Side(Enum):
 class PriceUnit:
     """Unit of a kind's price.
 
-    `counts` is how much `TokenCounts` counts for one unit. `page_name` and `per_page` are the unit
-    of the usage pages, and how many units are one of those. `mistaken` are larger units, each with
-    its factor, that a price which is too high is often stated per.
+    `counts` is how much `TokenCounts` counts for one unit. `page_name` is the unit of the usage
+    pages and `per_page` the number of units in one of those. `mistaken` are larger units with their
+    factors: a price that is too high is often stated per one of these.
     """
 
     name: str  # in the FOCUS export
@@ -64,14 +63,14 @@ SEARCH = PriceUnit("Searches", "search", None, ((1_000, "1K searches"),))
 
 @dataclass(frozen=True, slots=True)
 class TokenKind:
-    """One kind.
+    """One kind of token or unit.
 
     `field` names its count in `TokenCounts`, `price` its amount in `TokenRates` or `UnitPrices`.
-    `part_of` is the kind whose count includes this one. `price_as` is the kind whose rate counts
-    where a price lists none of its own. `unless` is the kind that is charged instead where it is
-    both counted and priced. `map_terms` and `genai_terms` are the names of its price in LiteLLM's
-    map (of models of `map_mode`, for a kind that is no token) and in genai-prices. A price
-    `by_tier` may be another in each tier of the price: a picture's size and quality are one.
+    `part_of` is the kind whose count includes this one. `price_as` is the kind whose rate applies
+    if a price lists none. `unless` is the kind charged instead if it is both counted and priced.
+    `map_terms` and `genai_terms` are the names of its price in LiteLLM's map (for models of
+    `map_mode` if the kind is no token) and in genai-prices. A price `by_tier` may differ by tier,
+    for example by an image's size and quality.
     """
 
     field: str
@@ -94,16 +93,16 @@ class TokenKind:
 
     @property
     def term(self) -> str:
-        """Return the name of its price in price files; of a price per token below the million."""
+        """Return the name of its price in price files; for token prices, that below the million."""
         return self.price if self.unit is TOKEN else f"usd_per_{self.price.removesuffix('_pusd')}"
 
 
 class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     """Tokens by kind. `output` includes `reasoning`, `audio_output` and `image_output`.
 
-    `input` is what the prompt has beside cached, cache writes and audio. What some kinds of request
-    are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking,
-    `characters` of a text that is spoken, `pictures` that are made.
+    `input` is the prompt without cached, cache write and audio tokens. Units that some request
+    kinds charge instead: `audio_ms` of transcribed audio, `searches` of a reranking, `characters`
+    of spoken text, `pictures` (generated images).
     """
 
     input: int = 0
@@ -120,28 +119,28 @@ class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     characters: int = 0
     pictures: int = 0
 
-    # Read for every request, so written out; a test compares them with the table.
+    # Written out for speed, since each request reads them; a test compares them with the table.
     @property
     def prompt(self) -> int:
-        """All of the prompt's text, read from a cache or not."""
+        """Return the prompt's text tokens, cached or not."""
         return self.input + self.cached + self.cache_write + self.cache_write_1h
 
     @property
     def whole_prompt(self) -> int:
-        """The prompt with its sound."""
+        """Return the prompt's text and audio tokens."""
         return self.input + self.cached + self.cache_write + self.cache_write_1h + self.audio_input
 
     @property
     def plain_output(self) -> int:
-        """The output without the kinds that are a part of it."""
+        """Return the output without the kinds that are a part of it."""
         return self.output - self.reasoning - self.audio_output - self.image_output
 
 
 class TokenRates(msgspec.Struct, frozen=True):
     """Pico-USD per token by kind; every kind has a number (`rates_from` fills the unlisted).
 
-    Prices of the books outlive their program: the field of a kind that is added later has the
-    default `UNLISTED`, and a price that was stored without it charges what the kind costs else.
+    Stored prices outlive the version that wrote them: the field of a later kind has the default
+    `UNLISTED`, and a price without it charges the rate of the kind's `price_as`.
     """
 
     input: int
@@ -161,7 +160,7 @@ class TokenRates(msgspec.Struct, frozen=True):
 
 
 class UnitPrices(msgspec.Struct, frozen=True, kw_only=True):
-    """Pico-USD per unit of the kinds that are no tokens; 0: the price does not charge for it."""
+    """Pico-USD per unit of the kinds that are not tokens; 0 means that there is no charge."""
 
     second_pusd: int = 0
     search_pusd: int = 0
@@ -329,7 +328,7 @@ TOKEN_KINDS: tuple[TokenKind, ...] = (
         by_tier=True,
     ),
 )
-# The kinds that are priced by the token, those that are not, and where attempts keep each count.
+# The kinds priced by the token, the other kinds, and the attempt column of each count.
 PER_TOKEN = tuple(kind for kind in TOKEN_KINDS if kind.unit is TOKEN)
 PER_UNIT = tuple(kind for kind in TOKEN_KINDS if kind.unit is not TOKEN)
 PROMPT_KINDS = tuple(kind for kind in PER_TOKEN if kind.side is Side.PROMPT)

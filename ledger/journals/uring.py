@@ -1,11 +1,10 @@
-"""Linux's io_uring, as far as a journal needs it: one write under way, durable when it has ended.
+"""A minimal binding to Linux io_uring: one write in flight, durable on completion.
 
-The kernel takes a write to a worker of its own (IOSQE_ASYNC), so asking for it waits for no file
-system; RWF_DSYNC makes what was written durable before it ends. 5.6 and later have it; containers'
-seccomp profiles mostly refuse it. The C library has no functions for these system calls. The memory
-that is written must stay until the end is told. Of the two queues' places those that this side
-moves are known here, and what no write changes stands in the queue, so a write costs two stores and
-a call, its end two loads and a store.
+A kernel worker does the write (IOSQE_ASYNC), so submitting does not wait for a file system;
+RWF_DSYNC makes it durable before completion. It needs Linux 5.6; seccomp profiles of containers
+mostly refuse it. The C library has no functions for these system calls. The memory must stay valid
+until completion. This side caches its queue indices and leaves constant fields in the queue, so a
+write takes two stores and a call, its completion two loads and a store.
 """
 
 import ctypes
@@ -28,22 +27,22 @@ _FEATURES = struct.Struct("<I")  # at 20
 _SQ_OFFSETS = struct.Struct("<IIIIIII")  # head, tail, mask, entries, flags, dropped, array
 _CQ_OFFSETS = struct.Struct("<IIIIII")  # head, tail, mask, entries, overflow, entries' place
 _SQE = struct.Struct("<BBHiQQIIQ24x")  # operation, flags, -, file, offset, address, size, rw flags
-_SPAN, _SPAN_AT = struct.Struct("<QQI"), 8  # what differs between two writes to a file
+_SPAN, _SPAN_AT = struct.Struct("<QQI"), 8  # fields that differ between writes to a file
 _CQE = struct.Struct("<QiI")
 _WORD_BYTES = 4
 
 
 class UringWrites:
-    """`told` is a file that is ready to be read while a write's end is unheard.
+    """An io_uring for one write at a time. `told` is a file that is readable on completion.
 
-    Raises `OSError` where the kernel refuses.
+    Raises `OSError` if the kernel refuses.
     """
 
     def __init__(self) -> None:
         if ctypes.sizeof(ctypes.c_void_p) != 8 or struct.pack("=I", 1) != struct.pack("<I", 1):
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
         self._call = ctypes.CDLL(None, use_errno=True).syscall
-        # What never waits keeps the interpreter's lock: giving it up costs more than the call.
+        # A call that never waits keeps the interpreter's lock: releasing costs more than the call.
         self._call_at_once = ctypes.PyDLL(None, use_errno=True).syscall
         self._call.restype = self._call_at_once.restype = ctypes.c_long
         params = ctypes.create_string_buffer(_PARAMS_BYTES)
@@ -64,7 +63,7 @@ class UringWrites:
         self._wait_for_one = (number, ring, none, one, wait, None, none)
 
     def start_write(self, file: int, address: int, size: int, offset: int) -> None:
-        """Begin it, nothing else being under way; raises `OSError` if the kernel refuses."""
+        """Start a write while none is in flight. Raises `OSError` if the kernel refuses it."""
         if file != self._file:
             _SQE.pack_into(self._entries, 0, _WRITE, _ASYNC, 0, file, 0, 0, 0, _DSYNC, 0)
             self._file = file
@@ -77,7 +76,7 @@ class UringWrites:
             raise error
 
     def ended(self, *, wait: bool) -> int | None:
-        """Return how much was written, or an error's number below 0; None: not ended yet."""
+        """Return the bytes written, a negative error number, or `None` if not completed."""
         head, words = self._head, self._words
         while head == words[self._cq_tail]:
             if not wait:
@@ -109,7 +108,7 @@ class UringWrites:
             self.told, _ENTRIES * _SQE.size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE,
             offset=_OFF_SQES,
         )  # fmt: skip
-        # Words: each is stored at once, as the kernel reads them.
+        # Access by words: each is stored atomically, as the kernel reads them.
         self._words = memoryview(self._queue).cast("I")
         self._results = memoryview(self._queue).cast("i")
         self._words[places // _WORD_BYTES] = 0

@@ -1,10 +1,9 @@
-"""Appending without waiting for a disk: frames go into mapped memory, groups of them to segments.
+"""Appends that do not wait for a disk: frames go to mapped memory, in groups to segments.
 
-What `put` has stored survives the process (`ledger.journals.pending`) and is read by the ledger's
-writer at once; what `flush` has waited for survives the host. On the loop's thread no file is
-written, flushed, made or removed: `ledger.journals.group_writer` does that beside it. A full disk
-is heard of late, so a record is taken only where what is kept on the disk has room for all that is
-pending and for the ends of all that is open.
+What `put` has stored survives the process (`ledger.journals.pending`), and the ledger writer can
+read it at once. What `flush` has waited for survives the host. The loop's thread does no file
+operation: `ledger.journals.group_writer` does them. A full disk is noticed late, so a record is
+accepted only if the disk reserve fits all that is pending and the end records of all open attempts.
 """
 
 import asyncio
@@ -30,8 +29,8 @@ from ledger.journals.mark import FLUSHED, WRITTEN, WriteMark
 from ledger.journals.pending import ROOM_BYTES, PendingFrames
 from ledger.journals.reserve import BYTES_PER_END, LEAST_BYTES, MOST_BYTES, DiskReserve
 
-ROUND_S = 0.002  # between the beginnings of two flushes: who ends meanwhile shares the second
-LAZY_S = 0.25  # until frames are written that nobody waits for
+ROUND_S = 0.002  # minimum between two flush starts; later ends share the second
+LAZY_S = 0.25  # until frames without a waiter are written
 RETRY_S = 0.2  # between two tries on a full disk
 LOOK_S = 0.05  # between two looks for room
 HASTE_BYTES = 1024 * 1024  # so much is written at once, whether anybody waits or not
@@ -40,20 +39,23 @@ EASE_BYTES = ROOM_BYTES - ENDS_BYTES
 
 
 class JournalError(Exception):
-    """Base of everything a journal refuses."""
+    """Base of all errors of a journal."""
 
 
 class JournalFull(JournalError):
-    """No room: take no new work until the ledger writer has caught up or the disk has space."""
+    """No space: accept no new work until the ledger writer catches up or the disk has space."""
 
 
 class JournalBroken(JournalError):
-    """The disk failed: what was written since the last flush may be lost, nothing is accepted."""
+    """The disk failed: data since the last flush may be lost, and nothing is accepted."""
 
 
 @dataclass(slots=True)
 class SegmentPlace:
-    """The place of the next frame. `offset` counts bytes of frames; `head` is the last one's."""
+    """The place of the next frame.
+
+    `offset` counts bytes of frames; `head` is the last frame's.
+    """
 
     home: Path
     name: str
@@ -69,7 +71,7 @@ class SegmentPlace:
 
 
 class WriteBehind:
-    """One process's journal while a loop runs. `retire` is told of each segment that is full."""
+    """One process's journal while a loop runs. `retire` is called with each full segment."""
 
     def __init__(
         self,
@@ -96,9 +98,9 @@ class WriteBehind:
             place.home, self._header, place.file, pending.group, is_plain=False
         )
         self._told = (place.head, place.sequence)  # the last frame of it
-        self._taken: list[asyncio.Future[None]] = []  # who waits for it
-        self._waiting: list[asyncio.Future[None]] = []  # who waits for the next
-        self._soon: asyncio.Handle | None = None  # the next round, where somebody waits for it
+        self._taken: list[asyncio.Future[None]] = []  # waiters of this round
+        self._waiting: list[asyncio.Future[None]] = []  # waiters of the next round
+        self._soon: asyncio.Handle | None = None  # the next round, if it has waiters
         self._lazy: asyncio.Handle | None = None
         self._round_s = -math.inf
         self._looking, self._looked_s = False, -math.inf
@@ -107,7 +109,7 @@ class WriteBehind:
         self._ended = self._end_round  # bound once
 
     def put(self, payload: bytes) -> None:
-        """Store a record. Raises `JournalFull` where memory has no room for it."""
+        """Store a record. Raises `JournalFull` if memory has no space for it."""
         if self.broken is not None:
             raise JournalBroken(f"{self.place.home}: {self.broken.strerror}") from self.broken
         place, pending = self.place, self._pending
@@ -132,7 +134,7 @@ class WriteBehind:
             self._lazy = self._loop.call_later(LAZY_S, self._start_lazily)
 
     def refusal(self, size: int, unended: int) -> str | None:
-        """Why a record of this size would be refused, with so many ends to come."""
+        """Return why a record of this size would be refused, with `unended` attempts open."""
         kept, pending = self._reserve.kept_bytes, self._pending.size
         if kept == MOST_BYTES and self._reason is None and pending + size <= EASE_BYTES:
             return None
@@ -150,7 +152,7 @@ class WriteBehind:
         return "no room is kept on the disk" if kept < needed else None
 
     def start_flush(self) -> asyncio.Future[None]:
-        """Return what is done when all that was put is on the disk."""
+        """Return a future that is done when all stored records are on the disk."""
         if self.broken is not None:
             raise JournalBroken(f"{self.place.home}: {self.broken.strerror}") from self.broken
         waiter = self._loop.create_future()
@@ -160,7 +162,7 @@ class WriteBehind:
         return waiter
 
     def close(self) -> None:
-        """Write all that is pending; waiters but those of the round under way are failed."""
+        """Write all that is pending; waiters fail, except those of the current round."""
         self._closed = True
         for planned in (self._soon, self._lazy):
             if planned is not None:
@@ -197,9 +199,9 @@ class WriteBehind:
         self._stamp = stamp_of(place.name, place.number)
 
     def _plan_round(self) -> None:
-        """Let attempts that end in this turn share the round; in a rush, soon after it, too.
+        """Plan a round for the attempts that end in this turn, or under load soon after.
 
-        A flush costs a tenth of what a request does: where many end, each pays a part of one.
+        A flush costs a tenth of a request; under load many records share that cost.
         """
         if self._soon is not None or self._write is not None:
             return
@@ -263,7 +265,7 @@ class WriteBehind:
             self._reason = error.strerror
             self._loop.call_later(RETRY_S, self._retry)
         else:
-            # After a failed flush the kernel may drop the pages: a retry could lie.
+            # After a failed flush the kernel may drop the pages: a retry could succeed falsely.
             self.broken = error
         waiting, self._waiting = self._waiting, []
         self._tell([*taken, *waiting], error)
@@ -273,7 +275,7 @@ class WriteBehind:
             self._writer.start_write(self._write, self._loop, self._ended)
 
     def _adopt_file(self, write: SegmentWrite) -> None:
-        """Go on in the segment that a write has made."""
+        """Continue in the segment that a write has created."""
         if write.file is None or write.file == self.place.file:
             return
         before, self.place.file = self.place.file, write.file
@@ -284,7 +286,7 @@ class WriteBehind:
             self._writer.start_work(partial(os.close, before), self._loop, lambda _error: None)
 
     def _look_for_room(self, needed: int) -> None:
-        """Have so many bytes kept; what is refused is written first."""
+        """Extend the reserve to `needed` bytes; a refused write is retried first."""
         refused = self._write is not None and self._write.is_refused
         now_s = self._now_s()
         if self._looking or self._closed or refused or now_s < self._looked_s + LOOK_S:
@@ -293,7 +295,7 @@ class WriteBehind:
         is_full = self._reason is not None
 
         def look() -> None:
-            with suppress(OSError):  # ahead of what is needed, so that nobody is refused for it
+            with suppress(OSError):  # reserved ahead of need, so that no request is refused for it
                 self._reserve.keep(2 * needed // BYTES_PER_END)
             self._reserve.keep(-(-needed // BYTES_PER_END))
             if is_full:
@@ -314,7 +316,7 @@ class WriteBehind:
 
 
 def tell_waiters(waiters: list[asyncio.Future[None]], error: JournalError | None = None) -> None:
-    """End the waits that nobody has given up."""
+    """Complete the waiters that were not cancelled, with `error` if there is one."""
     for waiter in waiters:
         if waiter.done():
             continue

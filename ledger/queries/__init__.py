@@ -1,1 +1,1 @@
-"""Reads of pages and commands by subject; `reads` has all of them in one namespace."""
+"""Reads for pages and commands by subject. `reads` has all of them in one namespace."""

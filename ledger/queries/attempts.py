@@ -1,7 +1,7 @@
 """Sums of attempts: spend, tokens, spills and SLO in one cube; flagged attempts.
 
-`cells` covers every attempt of a span by bucket; what a first page asks of a span as a whole is
-read once by `facts`. `rollups` decides whether sums or rows answer.
+`cells` covers every attempt of a span by bucket. What a first page needs of the whole span is read
+once by `facts`. `rollups` decides whether sums or rows are read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from ledger.sums.rollup import ANSWERED, ATTEMPTS, CANCELLED, LIMB
 
 @dataclass(frozen=True, slots=True)
 class AttemptCell:
-    """Attempts of one bucket that agree in everything that a page may group by."""
+    """Attempts of one bucket with equal values in every dimension that a page may group by."""
 
     start_us: int
     team: str
@@ -45,7 +45,7 @@ class AttemptCell:
 
     @property
     def provider(self) -> str | None:
-        """The provider of an API, by its target `PROVIDER/MODEL`; own engines have none."""
+        """Return an API's provider from its target `PROVIDER/MODEL`, `None` for own engines."""
         return self.target.partition("/")[0] if self.backend == "api" else None
 
     @property
@@ -54,18 +54,18 @@ class AttemptCell:
 
     @property
     def is_cancelled(self) -> bool:
-        """The client went away before the end: what was made until then counts."""
+        """Return whether the client disconnected before the end. Output up to then is counted."""
         return self.status == CANCELLED
 
     @property
     def avoids(self) -> bool:
-        """Served by an own engine inside the SLO, or where none was promised."""
+        """Return whether an own engine answered inside the SLO, or without an SLO."""
         return self.backend == "own" and self.is_answered and self.slo_met is not False
 
 
 @dataclass(frozen=True, slots=True)
 class ComparatorCost:
-    """Price at one comparator of a model's answers by own engines."""
+    """Charge of one comparator for the answers of own engines, by model and pool."""
 
     model: str
     pool: str
@@ -76,15 +76,15 @@ class ComparatorCost:
     avoided_pusd: int  # of requests inside the SLO (or without one)
     missed_pusd: int  # of requests outside it: shown, never counted as avoided
     scaled: bool  # token counts were scaled by a measured ratio
-    cancelled_pusd: int = 0  # part of what is avoided: its client went away before the end
+    cancelled_pusd: int = 0  # part of the avoided cost: the client disconnected
 
 
 @dataclass(frozen=True, slots=True)
 class OverflowCost:
-    """Requests of a model that spilled for lack of capacity: the price paid, or at a comparator."""
+    """Requests of a model that spilled for lack of capacity, at the paid or another price."""
 
     model: str
-    comparator: str | None  # `None`: what was really paid
+    comparator: str | None  # `None`: the paid price
     position: int | None
     tokens: int
     output_tokens: int
@@ -93,7 +93,7 @@ class OverflowCost:
 
 @dataclass(frozen=True, slots=True)
 class FlaggedAttempts:
-    """Attempts of one target that carry the same mark; they are in every sum all the same."""
+    """Attempts of one target with the same flag. Every sum includes them."""
 
     flag: str  # `orm.Attempt.flag`
     target: str
@@ -122,7 +122,7 @@ _FIGURES = (
 
 
 def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[AttemptCell]:
-    """Everything that was attempted in the scope, added up by bucket and dimension."""
+    """Return all attempts of the scope, added up by bucket and dimension."""
     found = sums(connection, ATTEMPTS, scope, SumQuery(_CELL, bucket_us, measures=_FIGURES))
     return [_cell(key, figures) for key, figures in found.items()]
 
@@ -153,7 +153,7 @@ def _cell(key: tuple[Any, ...], figures: Sequence[int]) -> AttemptCell:
 
 
 def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> list[SpendPoint]:
-    """By bucket and `team`, `model` or `backend`, in time order."""
+    """Return the spend by bucket and `team`, `model` or `backend`, in time order."""
     ask = SumQuery((_GROUPS[by],), bucket_us, measures=("attempts", "cost_high", "cost_low"))
     found = sums(connection, ATTEMPTS, scope, ask)
     return [
@@ -163,10 +163,10 @@ def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> l
 
 
 def senders_of_bills(connection: Connection, targets: Iterable[str]) -> list[str]:
-    """Return the providers whose bills have these APIs, each once.
+    """Return the providers that bill for these API targets, each once, in order.
 
-    One account may have several names of targets: the latest attempt at each tells its provider.
-    Of targets whose attempts are all retired the name tells it.
+    The latest attempt at a target tells its provider, as one account may have several target names.
+    If all attempts were deleted, the target's name tells it.
     """
     row, senders = AttemptRow, []
     for target in targets:

@@ -1,4 +1,4 @@
-"""Reads requests that an earlier answer was sent to: what they avoided is in no sum of spending."""
+"""Reads of cache hits: requests answered by a stored answer. Spend does not include them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +13,9 @@ from ledger.spans import Scope, total
 
 @dataclass(frozen=True, slots=True)
 class CacheTotal:
-    """Hits of a scope: dollars that APIs were not paid again, and engines' time that was spared.
+    """Cache hits of a scope: the avoided API charges, and the engine time that was saved.
 
-    `unpriced`: of the API's hits, those whose answer has no price; they are in no sum.
+    `unpriced` counts API hits whose answer has no price; they are in no sum.
     """
 
     hits: int
@@ -25,7 +25,7 @@ class CacheTotal:
 
 
 def cache_total(connection: Connection, scope: Scope) -> CacheTotal:
-    """Return what the response cache answered in a scope; of hits that went, by whole hours."""
+    """Return the cache hits of a scope. Deleted hits are counted by whole hours."""
     of_api = CacheHitRow.backend == "api"
     statement = select(
         func.count(),
@@ -51,7 +51,7 @@ def cache_total(connection: Connection, scope: Scope) -> CacheTotal:
 def find_hit(
     connection: Connection, request_id: str, team: str | None
 ) -> Row[*tuple[Any, ...]] | None:
-    """Return the row of a request that was answered so; None: there is none, or of another team."""
+    """Return the row of a cache hit, or `None` if there is none or another team's."""
     query = select(CacheHitRow.__table__).where(CacheHitRow.request_id == request_id)
     if team is not None:
         query = query.where(CacheHitRow.team_id == team)

@@ -1,4 +1,4 @@
-"""Reads claims beyond holds: they are owed if they are billed, and disputed."""
+"""Reads of provider claims beyond holds, which are disputed and owed only if billed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ledger.spans import Scope, rows
 
 @dataclass(frozen=True, slots=True)
 class ClaimGroup:
-    """Claims of one bucket, team and model: how many attempts, and what is claimed beyond them."""
+    """Claims of one bucket, team and model: number of attempts and claimed surplus."""
 
     start_us: int
     org: str
@@ -27,14 +27,14 @@ class ClaimGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClaimTotal:
-    """Attempts of a scope with claims, and what is claimed of them beyond what is booked."""
+    """Attempts of a scope with claims, and the claimed surplus over the booked cost."""
 
     attempts: int
     surplus_pusd: int
 
 
 def claimed_column() -> ScalarSelect[int]:
-    """Return what is claimed of an attempt, for a query of attempts; null where nothing is."""
+    """Return a query column of an attempt's claimed cost, null without a claim."""
     return (
         select(ClaimRow.claimed_pusd)
         .where(ClaimRow.attempt_id == AttemptRow.attempt_id)
@@ -44,7 +44,7 @@ def claimed_column() -> ScalarSelect[int]:
 
 
 def claim_total(connection: Connection, scope: Scope) -> ClaimTotal:
-    """Return the scope's claims, as one sum beside what is booked."""
+    """Return the scope's claims, as one sum that booked spend does not include."""
     surplus = exact_sum(ClaimRow.claimed_pusd - ClaimRow.booked_pusd)
     statement = (
         select(func.count(), surplus)
@@ -56,7 +56,7 @@ def claim_total(connection: Connection, scope: Scope) -> ClaimTotal:
 
 
 def claim_groups(connection: Connection, scope: Scope, *, bucket_us: int) -> Iterator[ClaimGroup]:
-    """The scope's claims by bucket of their attempts' begin, in order."""
+    """Yield the scope's claims by bucket of the attempts' opening, in time order."""
     start = (AttemptRow.opened_us - AttemptRow.opened_us % bucket_us).label("start_us")
     by = (
         AttemptRow.org_id,

@@ -1,4 +1,4 @@
-"""Reads what detectors found in requests: kinds, what was done, and how many requests and finds."""
+"""Reads of detector results: kinds of content, actions, counts of requests and matches."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from ledger.orm.books import AttemptRow, RefusalRow
 from ledger.spans import Scope
 
 NOTHING: Final = "nothing"  # of a request that was inspected, and clean
-NOTED: Final = "record"  # what is done where nothing else is
+NOTED: Final = "record"  # default action
 
 
 @dataclass(frozen=True, slots=True)
 class ContentCount:
-    """Requests with a kind that ended so, and how often it stood in them."""
+    """Number of requests with one kind of content and action, and of matches in them."""
 
     kind: str
     done: str
@@ -24,7 +24,7 @@ class ContentCount:
 
 
 def content_found(connection: Connection, scope: Scope) -> list[ContentCount]:
-    """Return what was found in the span, most requests first; refused requests are among them."""
+    """Return what detectors found in the span, most requests first; refused ones included."""
     served = scope.narrow(
         select(AttemptRow.content, func.count(distinct(AttemptRow.request_id)))
     ).where(AttemptRow.content.is_not(None), AttemptRow.content != NOTHING)

@@ -1,7 +1,7 @@
-"""Reads of the own engines: contracts, closed hours, capacity, samples.
+"""Reads of own engines: contracts, closed hours, capacity, samples.
 
-A pool's bill comes from its closed hours; what runs since the last closed hour is in
-`running`. Samples are thinned in SQL, so that a month of them fits a chart.
+A pool's bill comes from its closed hours; `running` has the time since the last closed hour.
+Samples are thinned in SQL, so that a month of samples fits a chart.
 """
 
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ class TeamCell:
 
 @dataclass(frozen=True, slots=True)
 class EngineRow:
-    """One engine at one instant; totals are its own counters."""
+    """Sample of one engine at one time; totals are the engine's own counters."""
 
     at_us: int
     pool: str
@@ -60,7 +60,7 @@ class EngineRow:
     load_ppm: int | None
     age_us: int | None
     simulated: bool
-    step_feedback_ppm: int | None = None  # observed step times beside their model's
+    step_feedback_ppm: int | None = None  # observed relative to modelled step times
     bid_price_pusd_per_s: int | None = None
 
 
@@ -87,19 +87,19 @@ _CONTRACTS = select(
 
 
 def contracts(connection: Connection) -> list[ContractVersion]:
-    """The version in force of every pool: the latest recorded."""
+    """Return the active version of every pool's contract: the latest recorded."""
     latest = select(func.max(GpuContractRow.id)).group_by(GpuContractRow.pool)
     statement = _CONTRACTS.where(GpuContractRow.id.in_(latest))
     return [ContractVersion(*row) for row in rows(connection, statement)]
 
 
 def contract_versions(connection: Connection) -> list[ContractVersion]:
-    """Contract versions of every pool, the oldest first."""
+    """Return the contract versions of every pool, oldest first."""
     return [ContractVersion(*row) for row in rows(connection, _CONTRACTS)]
 
 
 def hours(connection: Connection, scope: Scope, *, bucket_us: int) -> list[HourCell]:
-    """Closed hours that start in the scope, by pool and bucket (an hour or longer)."""
+    """Return closed hours that start in the scope, by pool and bucket (an hour or longer)."""
     width = max(bucket_us, HOUR_US)
     start = (GpuHourRow.hour_us - GpuHourRow.hour_us % width).label("start_us")
     statement = (
@@ -132,7 +132,7 @@ def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> li
             GpuHourTeamRow.pool, start, GpuHourTeamRow.team_id, exact_sum(GpuHourTeamRow.used_pusd)
         )
         .where(
-            # The key begins with the pool: with pools named a span is looked up, not searched for.
+            # The index begins with the pool: with named pools, a span is an index lookup.
             GpuHourTeamRow.pool.in_(select(GpuHourRow.pool).distinct()),
             GpuHourTeamRow.hour_us >= scope.start_us,
             GpuHourTeamRow.hour_us < scope.end_us,
@@ -146,7 +146,7 @@ def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> li
 
 
 def capacities(connection: Connection) -> list[CapacityRow]:
-    """The latest row of every engine, with the limits that the engine was started with."""
+    """Return the latest capacity of every engine, with the limits of its last start."""
     latest = select(func.max(EngineCapacityRow.id)).group_by(EngineCapacityRow.engine)
     limits = select(func.max(CatalogEntryRow.id)).group_by(CatalogEntryRow.engine)
     stated = ("max_num_seqs", "context_tokens", "prefill_budget_tokens")
@@ -167,7 +167,7 @@ def capacities(connection: Connection) -> list[CapacityRow]:
 
 
 def engines_now(connection: Connection) -> list[EngineRow]:
-    """The latest sample of every engine; each is looked up, for samples are millions."""
+    """Return the latest sample of every engine, by index lookups among millions of rows."""
     sample, later = aliased(EngineSampleRow), aliased(EngineSampleRow)
     names = select(func.min(EngineSampleRow.engine).label("engine")).cte("names", recursive=True)
     following = select(func.min(later.engine)).where(later.engine > names.c.engine)
@@ -191,15 +191,15 @@ def first_sample_us(connection: Connection, scope: Scope) -> int | None:
 
 
 def samples_bucket_us(span_us: int) -> int:
-    """Return the bucket of samples for a chart: 360 points, or whole hours for each."""
+    """Return the bucket width for a chart of samples: 360 points, or whole hours if longer."""
     bucket_us = max(1, -(-span_us // (SAMPLES_IN_CHART * SAMPLES_US))) * SAMPLES_US
     return bucket_us if bucket_us <= HOUR_US else -(-bucket_us // HOUR_US) * HOUR_US
 
 
 def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> list[EngineRow]:
-    """The last sample of every engine in every bucket, with the bucket's highest KV usage.
+    """Return the last sample of each engine and bucket, with the bucket's highest KV usage.
 
-    Buckets of whole hours are read from packed hours, as far as there are any.
+    Buckets of whole hours are read from packed hours as far as these exist.
     """
     first = last = scope.start_us
     if bucket_us % HOUR_US == 0:
@@ -240,7 +240,7 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
 
 
 def round_trips(connection: Connection) -> dict[str, int]:
-    """To each engine, in microseconds, as it was measured last."""
+    """Return the last measured round trip to each engine, in microseconds."""
     newest = select(RoundTripRow.engine, func.max(RoundTripRow.at_us)).group_by(RoundTripRow.engine)
     query = select(RoundTripRow.engine, RoundTripRow.rtt_us).where(
         tuple_(RoundTripRow.engine, RoundTripRow.at_us).in_(newest)

@@ -1,7 +1,7 @@
-"""Reads that say how far the figures can be trusted: lag, gaps, refusals.
+"""Reads about the reliability of figures: lag, gaps, refusals.
 
-A figure without its "as of" is a guess. `freshness` says until when the journals are applied and
-what is missing from the totals; `refusals` what was asked and never attempted.
+`freshness` returns until when the journals are applied and what is missing from the totals.
+`refusals` returns requests that were never attempted.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from ledger.spans import Scope, rows
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """When a journal was last read, when the first attempt was opened, what is quarantined."""
+    """Last journal read, opening of the first attempt, and number of quarantined records."""
 
     applied_us: int | None
     first_us: int | None
@@ -44,12 +44,12 @@ def freshness(connection: Connection) -> Freshness:
 
 
 def first_us(connection: Connection) -> int | None:
-    """When the oldest attempt in the books was opened."""
+    """Return the opening time of the oldest attempt, or `None` without attempts."""
     return connection.execute(select(func.min(AttemptRow.opened_us))).scalar()
 
 
 def refusals(connection: Connection, scope: Scope) -> list[RefusalCount]:
-    """Requests that were refused before any attempt, most frequent first; by hours where old."""
+    """Return requests refused before any attempt, most frequent first, old ones by the hour."""
     columns = (
         RefusalRow.reason,
         RefusalRow.model,

@@ -1,8 +1,8 @@
 """Loads of pools by the minute: from packed days and hours, and from rows.
 
-A month of minutes for everyone and each team would be as many rows as attempts; packed by day
-they are some hundred. All pools are read at once, and a minute is a place in a list: a month of a
-pool is four lists of 43,200 numbers, and the figures that are made of them walk these.
+A month of minutes for all teams would be as many rows as attempts; packed by day it is some hundred
+rows. All pools are read at once. A minute is an index of a list: a month of a pool is four lists of
+43,200 numbers.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -32,7 +32,7 @@ NOTHING = PoolLoad(0, (), (), (), (), 0)
 
 
 class _Of(NamedTuple):
-    """The series of a load: `pool` answered it; `model` spilled for lack of room."""
+    """Key of a load series: `pool` answered it, or `model` spilled for lack of capacity."""
 
     pool: str | None
     model: str | None
@@ -40,7 +40,7 @@ class _Of(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """By minute of the span."""
+    """Load by minute of the span."""
 
     tokens: list[int]
     good: list[int]
@@ -49,7 +49,7 @@ class _Series(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PoolLoads:
-    """The loads of all pools in a span; `start_us` is that of the first minute."""
+    """The loads of all pools in a span. `start_us` is the start of the first minute."""
 
     start_us: int
     minutes: int
@@ -58,9 +58,10 @@ class PoolLoads:
     def pool_load(
         self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
     ) -> PoolLoad:
-        """One pool's; `spills` are the models whose overflow is this pool's.
+        """Return the load of one pool, including the overflow of the models in `spills`.
 
-        Of these `kinds` only (`None`: of all): a document that is ranked is no prompt of a chat.
+        `kinds` limits the load to these request kinds (`None`: all), since the load of reranking
+        requests cannot be compared with that of chats.
         """
         mine = {
             of: series_item
@@ -92,7 +93,7 @@ class PoolLoads:
 def loads(
     connection: Connection, scope: Scope, here: RollupProgress | None, *, basis: TokenBasis
 ) -> PoolLoads:
-    """Read the load of pools inside of `read_consistently`."""
+    """Read the loads of all pools. Call this inside `read_consistently`."""
     start_us = scope.start_us - scope.start_us % MINUTE_US
     found = _LoadSums(PoolLoads(start_us, -(-(scope.end_us - start_us) // MINUTE_US), {}), basis)
     parts = parts_of(scope, here, HOUR_US)
@@ -115,7 +116,7 @@ def loads(
 
 
 class _LoadSums:
-    """Adds up minutes; of a load's figures those of one basis."""
+    """Sums of a load by minute, on one token basis."""
 
     def __init__(self, loads: PoolLoads, basis: TokenBasis) -> None:
         self.loads = loads
@@ -124,7 +125,7 @@ class _LoadSums:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """Return the columns that are read of a day's row: places, and figures of a series."""
+        """Return the columns to read from a row of a day: minutes, and the values of a series."""
         day = RollupLoadDayRow
         tokens = (day.tokens, day.output_tokens, day.good_tokens, day.good_output_tokens)
         return day.minutes, tokens[self._tokens], tokens[self._good], day.requests
@@ -142,7 +143,7 @@ class _LoadSums:
         series.requests[at] += load[4]
 
     def hour(self, of: _Of, start_us: int, packed: bytes) -> None:
-        """Each hour of a series is packed once, and read before any row."""
+        """Read one packed hour of a series. Each hour is packed once, and read before any row."""
         series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
         places, *columns = unpack_columns(packed)
         wanted = (columns[self._tokens], columns[self._good], columns[4])
@@ -156,7 +157,7 @@ class _LoadSums:
                 into[at + place] = value
 
     def day(self, of: _Of, start_us: int, packed: Sequence[bytes]) -> None:
-        """Read a day as `hour` does; quiet minutes are zeros."""
+        """Read one packed day of a series; minutes without load are zeros."""
         series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
         places = numbers(packed[0])
         for into, column in zip(series, packed[1:], strict=True):
@@ -185,7 +186,7 @@ def _add_rows(
 def _add_sums(
     connection: Connection, scope: Scope, found: _LoadSums, span: Span, packed_us: int
 ) -> None:
-    """Days as far as they are packed, hours beside them."""
+    """Add packed days as far as they exist, and packed hours for the rest."""
     start, end = span
     hours: tuple[Span, ...] = (span,)
     dawn, dusk = -(-start // DAY_US) * DAY_US, min(end, packed_us) // DAY_US * DAY_US
@@ -212,7 +213,7 @@ def _read_packed(
     load = RollupLoadRow
     whose = load.team_id.is_(None) if scope.team is None else load.team_id == scope.team
     pieces = [
-        # One span a piece: of two at once PostgreSQL would read the hours of all time.
+        # One statement a span: for two spans at once PostgreSQL would read the hours of all time.
         select(load.pool, load.model, load.kind, table.start_us, *columns)
         .join(table, table.cell_id == load.id)
         .where(whose, in_spans(table.start_us, (span,)))

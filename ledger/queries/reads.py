@@ -1,8 +1,8 @@
-"""Every read of the ledger in one namespace: `from ledger import queries`, then `queries.cells`.
+"""All reads of the ledger in one namespace, as in `queries.cells(connection, scope)`.
 
-Each function takes a connection and a `Scope`, runs statements that PostgreSQL and SQLite both
-understand, and answers with plain values. Money stays integer pico-USD; a price that is missing
-is counted as unpriced, never as zero. What the figures mean is decided in `standing`.
+Each function takes a connection and a `Scope`, runs statements for both PostgreSQL and SQLite, and
+returns plain values. Money is integer pico-USD. An attempt without a price counts as unpriced,
+never as zero. `FleetEconomics` interprets the figures.
 """
 
 from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell, PoolLoad

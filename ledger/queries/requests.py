@@ -1,6 +1,6 @@
-"""Reads of single attempts: the drill-down, one attempt's comparators and decision, TTFT pairs.
+"""Reads of single attempts: details, comparators, decision, TTFT predictions.
 
-Everything here is limited: a page shows the latest rows, never all of them.
+All reads have a limit: a page shows the latest rows only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ ROWS_LIMIT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class AttemptDetail:
-    """One upstream try, for the drill-down."""
+    """One upstream attempt, for the drill-down page."""
 
     attempt_id: str
     request_id: str
@@ -45,7 +45,7 @@ class AttemptDetail:
     slo_met: bool | None
     flag: str | None
     simulated: bool
-    claimed_pusd: int | None = None  # what its provider says that it cost, above `cost_pusd`
+    claimed_pusd: int | None = None  # the provider's claimed cost, if above `cost_pusd`
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class AttemptComparison:
 
 @dataclass(frozen=True, slots=True)
 class SloAttainment:
-    """Answers under one policy that had a promise, and how many of them kept it."""
+    """Answers under one policy with an SLO, and how many of them met it."""
 
     policy: str
     answers: int
@@ -79,9 +79,10 @@ class TtftPrediction:
 
 @dataclass(frozen=True, slots=True)
 class StreamedAnswer:
-    """One answer that an own engine streamed; `tpot_us` is the mean of its tokens after the first.
+    """A streamed answer of an own engine.
 
-    `None` where there was no second token.
+    `tpot_us` is the mean time per token after the first. `tpot_us` is `None` if there was no second
+    token.
     """
 
     opened_us: int
@@ -100,10 +101,10 @@ def attempts(
     limit: int = 200,
     dearest: bool = False,
 ) -> list[AttemptDetail]:
-    """Single tries, latest first; `where` names columns of `AttemptDetail` and their value.
+    """Return single attempts, latest first. `where` maps columns of `AttemptDetail` to values.
 
-    `dearest` puts the highest booked cost first and tries without a cost last. It reads every row
-    of the scope, so it is for scopes of few days.
+    `dearest` sorts by booked cost, highest first, attempts without a cost last. That reads every
+    row of the scope, so use it for a scope of few days.
     """
     columns: dict[str, Any] = {
         field.name: getattr(AttemptRow, {"team": "team_id"}.get(field.name, field.name))
@@ -124,7 +125,7 @@ def attempts(
 
 
 def charged_by(connection: Connection, scope: Scope, targets: Sequence[str]) -> dict[str, int]:
-    """The price version of each target's latest priced answer; a target without one is left out."""
+    """Return the price version of each target's latest priced answer, where there is one."""
     found: dict[str, int] = {}
     for target in targets:
         latest = (
@@ -155,7 +156,7 @@ def compared_costs(connection: Connection, attempt_id: str) -> list[AttemptCompa
 
 
 def decision(connection: Connection, attempt_id: str) -> bytes | None:
-    """The frozen inputs and verdicts of a decision, msgpack; `None` once its retention is over."""
+    """Return the frozen inputs and verdicts of a decision as msgpack, `None` past retention."""
     statement = select(AttemptDecisionRow.decision).where(
         AttemptDecisionRow.attempt_id == attempt_id
     )
@@ -163,7 +164,7 @@ def decision(connection: Connection, attempt_id: str) -> bytes | None:
 
 
 def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> list[TtftPrediction]:
-    """The latest answers that have both a predicted and an observed time to first token."""
+    """Return the latest answers with both a predicted and an observed time to first token."""
     statement = (
         select(
             AttemptRow.opened_us,
@@ -180,7 +181,7 @@ def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> lis
 
 
 def slo_attainment(connection: Connection, scope: Scope, *, limit: int) -> list[SloAttainment]:
-    """Return the kept share of the latest `limit` promised answers by policy, the busiest first."""
+    """Return the SLO attainment of the latest `limit` answers by policy, busiest first."""
     latest = (
         scope.narrow(select(AttemptRow.policy, AttemptRow.slo_met))
         .where(AttemptRow.slo_met.is_not(None), AttemptRow.status.in_(ANSWERED))
@@ -200,7 +201,7 @@ def slo_attainment(connection: Connection, scope: Scope, *, limit: int) -> list[
 def streamed(
     connection: Connection, scope: Scope, engines: Iterable[str], *, limit: int
 ) -> list[StreamedAnswer]:
-    """The latest streams that each engine finished, `limit` of each, the oldest of all first."""
+    """Return the latest finished streams, up to `limit` of each engine, oldest first."""
     names = ("opened_us", "target", "ttft_us", "duration_us", "output_tokens", "request_id")
     found = []
     for engine in engines:

@@ -1,9 +1,9 @@
-"""Parts of a read: sums of hours up to weeks, and rows for the rest.
+"""Reads that combine sums of hours up to weeks with rows for the rest.
 
-Sums hold what was final when they passed it (`ledger.orm.rollups`). The rest is read from the rows:
-what lies beyond their position, what waits, and the ends of a span that cuts an hour. A span that
-ends in the newest hour takes that hour's sums whole, less the few rows that came after its end. So
-every attempt counts once, whenever the sums move on: `read_consistently` reads again when they did.
+Sums hold attempts that were final when the sums passed them (`ledger.orm.rollups`). Rows supply the
+rest: attempts beyond the sums' position, attempts that wait, and partial hours at the ends of a
+span. A span that ends in the newest hour takes that hour's sums, minus the rows after its end.
+Every attempt counts once: `read_consistently` repeats a read during which the sums moved.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from ledger.sums.rollup import QUARTER_US, WEEK_US, RollupCube, hour_of
 TRIES = 20
 WIDTHS = (WEEK_US, DAY_US, QUARTER_US, HOUR_US)
 PACKED = (WEEK_US, QUARTER_US)  # made of days that are over
-# Rows beyond the position: the sums are being made, and rows alone are as good while all are there.
+# Attempts beyond the position. Above this, the sums are being built: rows are read if all exist.
 BEHIND = 200_000
 Sums = dict[tuple[Any, ...], list[int]]
 Found = TypeVar("Found")
@@ -29,7 +29,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RollupProgress:
-    """The position of the sums, the end of coarser ones, and the newest attempt's opening."""
+    """Position of the sums, end of the packed tiers, and opening of the newest attempt."""
 
     seq: int
     version: int
@@ -39,9 +39,9 @@ class RollupProgress:
 
 @dataclass(frozen=True, slots=True)
 class SpanTiers:
-    """A span cut into what sums hold, by their width, the widest first, and its ends.
+    """A span split into tiers of sums, widest first, and edges that are read from rows.
 
-    `after`: what its last hour has beyond the span, to be taken off again.
+    `after`: the part of the last hour's sums beyond the span, which is subtracted.
     """
 
     tiers: tuple[tuple[int, tuple[Span, ...]], ...]
@@ -50,7 +50,7 @@ class SpanTiers:
 
     @property
     def within(self) -> tuple[Span, ...]:
-        """The part of what sums hold that lies in the span."""
+        """Return the spans that sums cover inside the scope."""
         ends = [start for start, _ in self.after]
         return tuple((start, min([end, *ends])) for _, spans in self.tiers for start, end in spans)
 
@@ -58,7 +58,7 @@ class SpanTiers:
 def read_consistently(
     connection: Connection, read: Callable[[RollupProgress | None], Found]
 ) -> Found:
-    """Return `read` of one state of the sums; it gets None where they are of no use."""
+    """Return the result of `read` on one state of the sums, or on `None` if sums are unusable."""
     for _ in range(TRIES):
         before = rollup_progress(connection)
         found = read(before)
@@ -87,14 +87,17 @@ def rollup_progress(connection: Connection) -> RollupProgress | None:
 def parts_of(
     scope: Scope, here: RollupProgress | None, bucket_us: int | None = None
 ) -> SpanTiers | None:
-    """Return the tiers for a scope in such buckets, or as one; None: from rows alone."""
+    """Return the tiers of a scope for a bucket width, or `None` if only rows can answer.
+
+    Without `bucket_us`, the scope is one bucket.
+    """
     if here is None or (bucket_us or HOUR_US) % HOUR_US:
         return None
     first, last = -(-scope.start_us // HOUR_US) * HOUR_US, scope.end_us // HOUR_US * HOUR_US
     after: tuple[Span, ...] = ()
     until_us = last + HOUR_US
     newest_us = until_us if here.newest_us is None else here.newest_us
-    # Whichever is less to read: the rows of its last hour, or those that came after its end.
+    # Read the smaller part: the rows of the last hour, or those after the end of the span.
     if newest_us < until_us and newest_us - scope.end_us < scope.end_us - last:
         last, after = until_us, ((scope.end_us, until_us),)
     if first >= last:
@@ -110,7 +113,10 @@ def parts_of(
 
 
 def _tiers(span: Span, widths: Sequence[int], packed_us: int) -> dict[int, list[Span]]:
-    """The widest inside, what is left beside it in the next; coarser ones end at `packed_us`."""
+    """Return spans by width: the widest inside, the rest in narrower ones.
+
+    Packed widths end at `packed_us`.
+    """
     if span[0] >= span[1]:
         return {}
     (width, *narrower), (start, end) = widths, span
@@ -130,7 +136,7 @@ def in_spans(column: Any, spans: tuple[Span, ...]) -> ColumnElement[bool]:
 
 
 def live_conditions(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
-    """Conditions on attempts, one a statement: together all rows that no sum of `parts` holds."""
+    """Return conditions, one per statement, that select all attempts in no sum of `parts`."""
     within = parts.within
     waiting = select(RollupWaitingRow.attempt_seq).where(
         in_spans(RollupWaitingRow.opened_us, within)
@@ -143,9 +149,9 @@ def live_conditions(parts: SpanTiers, here: RollupProgress) -> list[ColumnElemen
 
 
 def surplus_conditions(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
-    """Conditions on attempts, one a statement: all rows that sums of `parts` hold beyond the span.
+    """Return conditions, one per statement, for attempts that `parts` sums up beyond the span.
 
-    No row after the newest is asked for: most often there is none to read.
+    Nothing is read beyond the newest attempt: most often there is no such row.
     """
     newest_us = 0 if here.newest_us is None else here.newest_us
     return [
@@ -161,9 +167,10 @@ def surplus_conditions(parts: SpanTiers, here: RollupProgress) -> list[ColumnEle
 
 @dataclass(frozen=True, slots=True)
 class SumQuery:
-    """Sums of `measures` (None: all) by start (0 where no bucket is asked for) and `by`.
+    """A query of sums of `measures` (`None`: all) by bucket start and the dimensions `by`.
 
-    `where` makes conditions from what has the dimensions as attributes.
+    Without `bucket_us` the start is 0. `where` receives an object with the dimensions as attributes
+    and returns conditions.
     """
 
     by: tuple[str, ...]
@@ -176,7 +183,7 @@ class SumQuery:
 
 
 def sums(connection: Connection, cube: RollupCube, scope: Scope, ask: SumQuery) -> Sums:
-    """Return the requested sums, of one state."""
+    """Return the requested sums, read from one state."""
     return read_consistently(connection, lambda here: sums_at(connection, cube, scope, ask, here))
 
 
@@ -187,7 +194,7 @@ def sums_at(
     ask: SumQuery,
     here: RollupProgress | None,
 ) -> Sums:
-    """Return the sums as `read_consistently` gives them: at the state `here`, for several reads."""
+    """Return the requested sums at the state `here`, for several reads in `read_consistently`."""
     parts = parts_of(scope, here, ask.bucket_us)
     if here is None or parts is None:
         return _of_rows(connection, cube, scope, ask, in_spans(AttemptRow.opened_us, (
@@ -205,10 +212,10 @@ def sums_at(
 def _of_tables(
     connection: Connection, cube: RollupCube, parts: SpanTiers, scope: Scope, ask: SumQuery
 ) -> Sums:
-    """All tiers in one statement.
+    """Read all tiers in one statement.
 
-    As one bucket they are added up by number first, so that few rows are joined with what they
-    stand for; in buckets that would add up little.
+    For a single bucket, sums are first added up by dimension number, so that few rows are joined
+    with the dimensions' values. With several buckets that would save little.
     """
     cells = cube.cells
     which = ask.where(cells)
@@ -229,7 +236,7 @@ def _of_tables(
         sums_of = [total(subquery.c[name]).label(name) for name in ask.of(cube)]
         subquery = select(subquery.c.cell_id, *sums_of).group_by(subquery.c.cell_id).subquery()
     named = [getattr(cells, name).label(f"by_{name}") for name in ask.by]
-    # Where each is one cell there is nothing to add up again.
+    # With one cell per group there is nothing to add up.
     whole = not bucketed and set(ask.by) == set(cube.dimensions)
     starts = [subquery.c.bucket_us] if bucketed else []
     query = select(
@@ -267,7 +274,7 @@ def _of_rows(
 
 
 class _Columns:
-    """The dimensions of a cube as they are in rows."""
+    """The dimensions of a cube as columns of attempt rows."""
 
     def __init__(self, cube: RollupCube) -> None:
         self._dimensions = cube.dimensions
@@ -277,7 +284,7 @@ class _Columns:
 
 
 def _collect_sums(listed: list[tuple[Any, ...]], places: int, *, bucketed: bool) -> Sums:
-    """Rows of a statement that groups: each key is there once."""
+    """Return the rows of a grouped statement as a mapping; each key occurs once."""
     if bucketed:
         return {row[: places + 1]: list(row[places + 1 :]) for row in listed}
     return {(0, *row[:places]): list(row[places:]) for row in listed}
@@ -294,7 +301,7 @@ def merge(into: Sums, more: Sums) -> None:
 
 
 def _subtract_sums(found: Sums, more: Sums) -> None:
-    """Subtract sums outside of the span; a group without anything else goes with them."""
+    """Subtract sums outside of the span and remove groups that become empty."""
     for key, values in more.items():
         left = [number - value for number, value in zip(found[key], values, strict=True)]
         if any(left):

@@ -1,4 +1,4 @@
-"""Spend by key, by its tags, and by hour: of sums, or of attempts where such sums began too late.
+"""Spend by key, by tag and by hour: from sums, or from attempts where sums begin too late.
 
 An attempt with two tags counts under each, so groups do not add up to the total.
 """
@@ -35,7 +35,7 @@ _BY_HOUR = SumQuery((), HOUR_US, measures=("cost_high", "cost_low"))
 
 @dataclass(frozen=True, slots=True)
 class TagSpend:
-    """Attempts of one tag; own ones at their provisional charge."""
+    """Attempts with one tag, those of own engines at their provisional charge."""
 
     tag: str  # name=value
     attempts: int
@@ -45,7 +45,7 @@ class TagSpend:
 
 
 def tagged(connection: Connection, scope: Scope) -> list[TagSpend]:
-    """The dearest first."""
+    """Return the spend of each tag, most expensive first."""
     found = sums_by_tags(connection, scope, _BY_TAGS)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for (_, text), (attempts, given, answered, high, low) in found.items():
@@ -57,7 +57,7 @@ def tagged(connection: Connection, scope: Scope) -> list[TagSpend]:
 
 @dataclass(frozen=True, slots=True)
 class KeySpend:
-    """Attempts by one key on one backend; own ones at their provisional charge."""
+    """Attempts by one key on one backend, those of own engines at their provisional charge."""
 
     team: str
     key_id: str
@@ -70,7 +70,7 @@ class KeySpend:
 
 
 def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
-    """By team, key and backend."""
+    """Return the spend by team, key and backend."""
     found = sums_by_key(connection, scope, _BY_KEY)
     return [
         KeySpend(
@@ -81,7 +81,7 @@ def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
 
 
 def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[SpendPoint]:
-    """By bucket and key, in time order."""
+    """Return the spend by bucket and key, in time order."""
     ask = SumQuery(("key_id",), bucket_us, measures=("cost_high", "cost_low"))
     found = sums_by_key(connection, scope, ask)
     return [
@@ -91,19 +91,22 @@ def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[S
 
 
 def sums_by_key(connection: Connection, scope: Scope, ask: SumQuery) -> Sums:
-    """Return the requested sums by dimensions of `KEYED`, of one state."""
+    """Return the requested sums by dimensions of `KEYED`, read from one state."""
     return read_consistently(connection, partial(_by_key, connection, scope, ask))
 
 
 def sums_by_tags(connection: Connection, scope: Scope, ask: SumQuery) -> Sums:
-    """Return the requested sums by team and tags (JSON text), of one state."""
+    """Return the requested sums by team and tags (JSON text), read from one state."""
     return read_consistently(connection, partial(_by_tags, connection, scope, ask))
 
 
 def own_tokens_of_keys(
     connection: Connection, scope: Scope, keys: Sequence[str], here: RollupProgress | None
 ) -> dict[tuple[int, str], int]:
-    """By hour and team, tokens that own engines gave these keys; in `read_consistently`."""
+    """Return tokens of own engines for these keys, by hour and team.
+
+    Call this inside `read_consistently`.
+    """
     ask = SumQuery(
         ("team_id",),
         HOUR_US,
@@ -123,9 +126,9 @@ def attempts_of_key(
     limit: int,
     dearest: bool = False,
 ) -> list[AttemptDetail]:
-    """Single tries that one key asked for; `where` and `dearest` as `requests.attempts` has them.
+    """Return single attempts of one key; `where` and `dearest` as in `requests.attempts`.
 
-    No index has keys. Sums tell a key's team and its hours, so that no more of the rows is read.
+    No index contains keys. Sums tell the key's team and hours, which limit the rows to read.
     """
     ask = SumQuery(("team_id",), HOUR_US, lambda of: [of.key_id == key_id], ("attempts",))
     found = sums_by_key(connection, scope, ask)
@@ -148,17 +151,14 @@ def attempts_of_key(
 
 
 def whole_from_us(connection: Connection) -> int:
-    """Return the instant before which sums by key and tag may lack attempts.
-
-    0 where nothing is missing.
-    """
+    """Return the time before which sums by key and tag may lack attempts, 0 if none can."""
     gone_us, here = retired_until_us(connection), rollup_progress(connection)
     kept = None if here is None else read_start(connection, here.version)
     return gone_us if kept is None else min(gone_us, kept.from_us)
 
 
 def key_names(connection: Connection, team: str | None) -> dict[str, str]:
-    """Return the names of each key of a team (None: of all), by its id."""
+    """Return the names of a team's keys (`None`: of all teams) by key id."""
     query = select(KeyRow.id, KeyRow.name)
     if team is not None:
         query = query.where(KeyRow.team_id == team)
@@ -166,9 +166,9 @@ def key_names(connection: Connection, team: str | None) -> dict[str, str]:
 
 
 def spent_by_hour(connection: Connection, scope: Scope) -> dict[int, int]:
-    """pico-USD by the start of each hour with attempts; priced ones only.
+    """Return the pico-USD of priced attempts by the start of each hour with attempts.
 
-    By team and tags there are far fewer sums than by all that pages group by.
+    Sums by team and tags are read, which are far fewer than those by all page dimensions.
     """
     found = read_consistently(connection, partial(_by_hour, connection, scope))
     return {start_us: high * LIMB + low for (start_us,), (high, low) in found.items()}
@@ -196,7 +196,10 @@ def _by_hour(connection: Connection, scope: Scope, here: RollupProgress | None) 
 def _tagged_to(
     connection: Connection, scope: Scope, here: RollupProgress | None
 ) -> RollupProgress | None:
-    """Return the position of sums by tag and key, none coarser; None if they began too late."""
+    """Return the position of the sums by tag and key, or `None` if they begin too late.
+
+    These sums have no packed tiers.
+    """
     kept = None if here is None else read_start(connection, here.version)
     if here is None or kept is None or kept.from_us > scope.start_us:
         return None

@@ -1,7 +1,7 @@
-"""Recorded traffic, to be played again: who asked for what and when, and how APIs answered.
+"""Recorded traffic for replays: requests with their times, and how APIs answered.
 
-A request counts once, as its last attempt that produced an answer; what was refused, or failed at
-every target, has no lengths and is only counted.
+A request counts once, as its last attempt with an answer. Refused requests, and requests that
+failed at every target, have no lengths and are only counted.
 """
 
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ ROWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """One request as it was served; `ttft_us` and `duration_us` where it was an API.
+    """One request as it was served. `ttft_us` and `duration_us` are set if an API served it.
 
-    `inside`: by its key or team it may not leave. `cached` tokens of its prompt an API charged as
-    cached, or would have, where an own engine answered. `decision`: what was kept of it, if it was.
+    `inside`: its key or team may not leave own engines. `cached`: prompt tokens that an API charged
+    as cached, or would have for an own engine's answer. `decision`: the stored decision, if any.
     """
 
     request_id: str
@@ -50,7 +50,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class RecordedLength:
-    """The length of an answer; `cut`: a limit ended it."""
+    """The length of an answer; `cut` is true if a limit ended it."""
 
     model: str
     team: str
@@ -60,7 +60,7 @@ class RecordedLength:
 
 
 def recorded_requests(connection: Connection, scope: Scope) -> Iterator[RecordedRequest]:
-    """In the order of time; a request that was answered in two pieces comes twice."""
+    """Yield requests in time order; a request that was answered in two parts comes twice."""
     columns = (
         AttemptRow.request_id,
         AttemptRow.opened_us,
@@ -114,7 +114,7 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Recorded
 
 
 def answers_before(connection: Connection, at_us: int, *, most: int) -> list[RecordedLength]:
-    """The last answers before an instant, in the order of time: what was known of lengths then."""
+    """Return the last `most` answers before a time, in time order: the lengths known then."""
     query = (
         select(
             AttemptRow.model,
@@ -140,7 +140,7 @@ def answers_before(connection: Connection, at_us: int, *, most: int) -> list[Rec
 
 
 def refused_requests(connection: Connection, scope: Scope) -> int:
-    """Requests of the span that nobody served."""
+    """Return the number of requests of the span that were not served."""
     query = select(func.count()).where(
         RefusalRow.refused_us >= scope.start_us, RefusalRow.refused_us < scope.end_us
     )

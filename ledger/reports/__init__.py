@@ -1,1 +1,1 @@
-"""The books looked at: spend, movements, one request's time."""
+"""Reports from the ledger: spend, changes between periods, the timing of one request."""

@@ -1,8 +1,8 @@
-"""Divides what was spent by customers, tickets or orders: a metric of the business by day.
+"""Unit costs: spend divided by a daily business metric, such as customers or orders.
 
-A file has `day,value` and, where a line is of a part of the house, `team` or `tag`: a request's tag
-or a virtual one, as `product=support`. Only days of which both are known are divided; the others
-are named. Pure.
+A metric file has the columns `day,value` and, for lines of a part of the organisation, `team` or
+`tag`. A tag is a request tag or a virtual tag, such as `product=support`. Only days with both a
+metric and a known spend count; the other days are named. No I/O.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ COUNTED = f"must be a number from 0 on, at most {MOST_UNITS:,}, with at most {DE
 
 
 class MetricFileError(ValueError):
-    """Faults of a file of a metric, a line each."""
+    """Faults of a metric file, one per line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ Group = str | TagGroup | None  # a team, a tag, or the whole house
 
 @dataclass(frozen=True, slots=True)
 class MetricDay:
-    """A day's units of a group."""
+    """A day's units of one group."""
 
     day: date
     value: Decimal
@@ -43,7 +43,7 @@ class MetricDay:
 
 @dataclass(frozen=True, slots=True)
 class MetricUnitCost:
-    """Cost per unit over the days that count. `pusd_per_unit` is None without any unit."""
+    """Cost per unit over the days that count. `pusd_per_unit` is `None` if there is no unit."""
 
     group: Group
     units: Fraction
@@ -57,7 +57,10 @@ class MetricUnitCost:
 
 
 def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
-    """Return the days of a file. Raises `MetricFileError`, or `CsvTableError` for no table."""
+    """Return the days of a metric file.
+
+    Raises `MetricFileError` for invalid lines, or `CsvTableError` if the file is not a table.
+    """
     faults: list[str] = []
     table = read_table(data, name, faults)
     prefix = f"{name}: " if name else ""
@@ -94,9 +97,9 @@ def parse_metric(data: bytes, name: str = "") -> list[MetricDay]:
 
 
 def is_count(value: Decimal) -> bool:
-    """Return whether a day can have so many units; more digits than these are nobody's count.
+    """Return whether a value is a valid number of units, within the limits of size and digits.
 
-    Zeros behind the last decimal count, too: a value is stored as text, which has all of them.
+    Trailing zeros count as decimals, because a value is stored as text with all its digits.
     """
     if not value.is_finite() or not 0 <= value <= MOST_UNITS:
         return False
@@ -105,7 +108,7 @@ def is_count(value: Decimal) -> bool:
 
 
 def group_of(team: str | None, tag: str | None) -> Group | MetricFileError:
-    """Return whose a line is, or what is wrong with what it says."""
+    """Return the group of a line, or the error if team and tag are invalid."""
     if not f"{team or ''}{tag or ''}".isprintable():
         return MetricFileError("a team's or tag's name has characters that no page shows")
     if not tag:
@@ -119,14 +122,18 @@ def group_of(team: str | None, tag: str | None) -> Group | MetricFileError:
 
 
 def label_of(group: Group, house: str) -> str:
-    """Return a group's name; `house`: of the whole house."""
+    """Return a group's name, `house` for the whole organisation."""
     return group.text if isinstance(group, TagGroup) else group or house
 
 
 def unit_costs(
     metric: Iterable[MetricDay], spent: Mapping[tuple[date, Group], int]
 ) -> list[MetricUnitCost]:
-    """Divide; `spent` is by day and group, of the house under None, of whole days alone."""
+    """Return the unit cost of each group of the metric.
+
+    `spent` holds the spend of whole days by day and group, under `None` that of the whole
+    organisation.
+    """
     groups: dict[Group, list[MetricDay]] = {}
     for item in metric:
         groups.setdefault(item.group, []).append(item)

@@ -1,13 +1,12 @@
-"""Charges of APIs by time and dimension, each kind of token with its unit price.
+"""Charges of APIs by time and dimension, each token kind with its unit price.
 
-The database adds attempts up where one price applies to all of them: the same version, the same
-tier, a prompt between the same thresholds. There a cost is linear, so tokens x price of the sums
-is the sum of the costs, to the pico-dollar. Searches and seconds of sound are kinds as well; sound
-whose tokens were counted is apart from what was not, because prices may list both. A regional
-surcharge is rounded per attempt, and so may seconds be: the sum that was booked is then divided
-over the kinds by largest remainder. What does not follow from its
-price (a lost attempt stands at its bound) stays whole, as a charge per request.
-Attempts without a price are no charges; they are counted.
+The database adds up attempts to which one price applies: equal version and tier, prompts between
+the same thresholds. The cost is then linear, so tokens x price of the sums equals the sum of the
+costs exactly. Searches and audio seconds are kinds too; audio without token counts is separate,
+because a price may list both. Regional surcharges, and sometimes seconds, are rounded per attempt:
+the booked sum is divided over the kinds by largest remainder. A cost that does not follow from its
+price (a lost attempt at its bound) is one charge per request. Attempts without a price are only
+counted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ from ledger.spans import Scope, total
 
 REQUESTS = "requests"  # a fee per request
 UNSETTLED = "unsettled"  # perhaps billed: stands at its bound until evidence comes
-UNEXPLAINED = "unexplained"  # booked, and not what tokens and price say
+UNEXPLAINED = "unexplained"  # the booked cost, not tokens x price
 METERS = {
     **{kind.charge: kind.meter for kind in TOKEN_KINDS},
     REQUESTS: "Requests",
@@ -48,14 +47,14 @@ METERS = {
 ROWS_AT_ONCE = 2_000
 
 PROMPT = token_sum(PROMPT_KINDS)
-# Attempts that a kind is not charged for, because another was counted, are added up apart.
+# Attempts in which another kind replaces this one are added up separately.
 _UNLESS = sorted({kind.unless for kind in PER_UNIT if kind.unless is not None})
 _COUNTS = lcm(*(kind.unit.counts for kind in TOKEN_KINDS))
 
 
 @dataclass(frozen=True, slots=True)
 class PriceGroup:
-    """Attempts that one price applies to; `key` are the values of the dimensions asked for."""
+    """Attempts that one price applies to. `key` holds the values of the requested dimensions."""
 
     start_us: int
     key: tuple[Any, ...]
@@ -71,9 +70,10 @@ class PriceGroup:
 
 @dataclass(frozen=True, slots=True)
 class ChargeLine:
-    """One kind of a group. Prices are pico-USD per unit; `list_pusd`: at the public price.
+    """One kind of a group. Prices are pico-USD per unit; `list_pusd` is at the public price.
 
-    `quantity` is in `unit`s; requests for fees and for what is unsettled or unexplained.
+    `quantity` is in units of `unit`, or in requests for fees and for unsettled or unexplained
+    costs.
     """
 
     kind: str
@@ -102,7 +102,7 @@ def groups(
     cuts: Sequence[int],
     where: Sequence[ColumnElement[bool]] = (),
 ) -> Iterator[PriceGroup]:
-    """The scope's priced API attempts by bucket, `by` and price, in the order of the buckets."""
+    """Yield the scope's priced API attempts by bucket, `by` and price, in bucket order."""
     start: ColumnElement[int] = AttemptRow.opened_us - AttemptRow.opened_us % bucket_us
     lost = case((AttemptRow.status == LOST, 1), else_=0)
     names: list[Any] = [
@@ -114,7 +114,7 @@ def groups(
         *(case((token_column(field) > 0, 1), else_=0) for field in _UNLESS),
         _bracket(cuts),
     ]
-    # What failed before it was worked on pays no fee, and is no request that a fee is counted by.
+    # A request that failed before any work pays no fee, so it is not counted for fees.
     used = (token_column(kind.field) > 0 for kind in TOKEN_KINDS)
     charged = or_(AttemptRow.cost_pusd != 0, *used)
     named = [name.label(f"by_{place}") for place, name in enumerate(names)]
@@ -143,7 +143,7 @@ def groups(
 
 
 def unpriced(connection: Connection, scope: Scope) -> int:
-    """Settled attempts of the scope whose price nobody knew: in no sum of money."""
+    """Return the number of settled attempts of the scope without a price."""
     statement = select(func.count()).where(
         AttemptRow.settled_us.is_not(None), AttemptRow.cost_pusd.is_(None)
     )
@@ -151,7 +151,7 @@ def unpriced(connection: Connection, scope: Scope) -> int:
 
 
 def cuts_of(prices: Mapping[int, Price]) -> list[int]:
-    """Prompt sizes beyond which some price is another: every threshold, inclusive ones one less."""
+    """Return all prompt sizes above which some price changes; inclusive thresholds minus one."""
     return sorted(
         {
             schedule.above_tokens - (1 if price.terms.inclusive else 0)
@@ -163,7 +163,10 @@ def cuts_of(prices: Mapping[int, Price]) -> list[int]:
 
 
 def charges(group: PriceGroup, price: Price | None, listed: Price | None) -> list[ChargeLine]:
-    """The group's cost by kind: the amounts add up to it. `listed`: the public price, if known."""
+    """Return the group's cost by kind; the amounts add up to the booked cost.
+
+    `listed` is the public price, if known.
+    """
     if group.lost:
         return _whole(group, UNSETTLED)
     if price is None:
@@ -200,7 +203,7 @@ def _charge(part: _Part, share: int, unit: Fraction, public: Fraction | None) ->
 
 
 def _parts(group: PriceGroup, price: Price) -> list[_Part]:
-    """Every kind of token once: what is a part of the output is taken out of it."""
+    """Return every token kind once; parts of the output are subtracted from it."""
     tokens, rates = group.tokens, _rates(price, group.tier, group.prompt_tokens)
     plain = msgspec.structs.replace(tokens, output=tokens.plain_output)
     parts = [
@@ -218,13 +221,13 @@ def _parts(group: PriceGroup, price: Price) -> list[_Part]:
 
 
 def _rounding_bound(parts: Sequence[_Part], factor: int) -> int:
-    """Return a bound of one attempt's rounding against quantity x price: doubled, x `PPM`."""
+    """Return a bound of one attempt's rounding error against quantity x price, x 2 `PPM`."""
     parted = any(part.unit is not None and part.rate_pusd % part.unit.counts for part in parts)
     return (PPM if factor != PPM else 0) + (factor if parted else 0)
 
 
 def _rates(price: Price, tier: str, prompt: int) -> TokenRates:
-    """Return the rates as attempts are booked: an unlisted tier pays the standard rates."""
+    """Return the rates as attempts are booked: a tier without a price pays standard rates."""
     try:
         return rates_for(price, tier, prompt)
     except UnpricedTierError:
@@ -239,12 +242,12 @@ def _whole(group: PriceGroup, kind: str) -> list[ChargeLine]:
 
 
 def _bracket(cuts: Sequence[int]) -> ColumnElement[int]:
-    """Between which thresholds a prompt lies, as a number."""
+    """Return a column with the index of the prompt's bracket between the thresholds."""
     if not cuts:
         return literal(0)
     return case(*((cut >= PROMPT, place) for place, cut in enumerate(cuts)), else_=len(cuts))
 
 
 def column_conditions(values: Mapping[Any, Sequence[Any]]) -> list[ColumnElement[bool]]:
-    """Conditions on columns of attempts; no values exclude nothing."""
+    """Return conditions on columns of attempts; an empty list of values excludes nothing."""
     return [column.in_(some) for column, some in values.items() if some]

@@ -1,8 +1,8 @@
-"""Spending by day of the organisation's calendar: the days add up to the period, exactly.
+"""Spend by day of the reporting calendar; the days add up to the period exactly.
 
-API costs belong to the day in which their attempt was opened, GPU hours (closed, and the open rest)
-to the day in which the hour begins, ops to the hours over which they were in force, adjustments to
-the end of the day that was billed.
+API costs belong to the day in which their attempt was opened, GPU hours (closed ones and the open
+rest) to the day in which the hour begins, ops costs to the hours in which they applied, and
+adjustments to the end of the billed day.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ from ledger.sums.rollup import ATTEMPTS, LIMB
 
 @dataclass(frozen=True, slots=True)
 class DaySpend:
-    """`start_us <= t < end_us` is a day, or what of it the period has.
+    """Spend of one day, or of the part of a day in the period: `start_us <= t < end_us`.
 
-    `own_pusd` is what own GPUs were used for, `idle_pusd` what nobody used or could use.
-    `adjusted_pusd` is what posted bills differed by; a team has none.
+    `own_pusd` is the used part of own GPUs, `idle_pusd` their idle and unavailable part.
+    `adjusted_pusd` is the difference to posted invoices, which is 0 for a team.
     """
 
     start_us: int
@@ -43,12 +43,12 @@ class DaySpend:
 
     @property
     def booked_pusd(self) -> int:
-        """Return the total without adjustments, which days that are not billed lack."""
+        """Return the total without adjustments, which days without an invoice lack."""
         return self.api_pusd + self.own_pusd + self.idle_pusd + self.ops_pusd
 
 
 def spend_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> list[DaySpend]:
-    """Every day of the scope in order, also those on which nothing was spent."""
+    """Return every day of the scope in order, including days without spend."""
     api, (used, idle, ops) = _apis(connection, scope, zone), _own(connection, scope, zone)
     adjusted = adjusted_by_day(connection, scope, zone)
     days = []
@@ -61,7 +61,7 @@ def spend_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> l
 
 
 def _apis(connection: Connection, scope: Scope, zone: ReportingZone) -> dict[int, int]:
-    """pico-USD by the first instant of the day; UTC's days are buckets, and one query."""
+    """Return API costs in pico-USD by the start of the day; UTC days take a single query."""
     in_buckets = zone == UTC_DAYS
     ask = SumQuery(("backend",), DAY_US if in_buckets else None, measures=("cost_high", "cost_low"))
     found: dict[int, int] = {}
@@ -76,9 +76,9 @@ def _apis(connection: Connection, scope: Scope, zone: ReportingZone) -> dict[int
 def _own(
     connection: Connection, scope: Scope, zone: ReportingZone
 ) -> tuple[dict[int, int], dict[int, int], Sequence[BilledOps]]:
-    """Used and unused pico-USD of own GPUs by the first instant of the day, and ops.
+    """Return used and unused pico-USD of own GPUs by the start of the day, and ops costs.
 
-    A team has neither idle time nor ops.
+    For a team, only the used part is returned.
     """
     closed = queries.hours(connection, scope, bucket_us=HOUR_US)
     whole = replace(scope, team=None)
@@ -120,7 +120,10 @@ def _closed(
 def _of_team(
     mine: Sequence[TeamCell], rests: Sequence[OpenHours], team: str, zone: ReportingZone
 ) -> dict[int, int]:
-    """The open rest is told by team as a whole: it counts on the day in which it begins."""
+    """Return a team's used pico-USD by the start of the day.
+
+    The open rest is known only as a whole, so it counts on the day in which it begins.
+    """
     days = fold_days(mine, zone, lambda cell: cell.start_us)
     used = {first: sum(cell.used_pusd for cell in cells) for first, cells in days.items()}
     for rest in rests:

@@ -1,9 +1,9 @@
-"""Everything that was attempted in a span, added up once, and what pages derive from it.
+"""All attempts of a span, added up once, and the figures that pages derive from them.
 
-A page asks many things of the same attempts: what was spent, what own engines' answers would have
-cost elsewhere, what overflowed, what the mix of a pool's traffic is. `facts` reads the sums at the
-finest that any of them needs, with the span as one bucket, and the rest is adding up a thousand
-groups. What a page draws over time is `moments`, at the grain that charts show.
+A page needs many figures of the same attempts: spend, the cost of own engines' answers elsewhere,
+overflow, the mix of a pool's traffic. `facts` reads the sums at the finest grain needed, with the
+span as one bucket, so that each figure adds up about a thousand groups. `moments` reads sums over
+time at the grain of charts.
 """
 
 from collections.abc import Collection, Iterable
@@ -22,7 +22,7 @@ from ledger.sums.rollup import ANSWERED, ATTEMPTS, CANCELLED, COMPARED, LIMB
 
 
 class AttemptGroup(NamedTuple):
-    """Attempts that agree in everything that a page may group by, and their sums."""
+    """Sums of attempts with equal values in every dimension that a page may group by."""
 
     team: str
     model: str
@@ -47,7 +47,7 @@ class AttemptGroup(NamedTuple):
 
 
 class ComparedGroup(NamedTuple):
-    """Attempts that agree in what comparisons are told apart by, at one comparator."""
+    """Sums of attempts with equal dimensions for comparisons, at one comparator."""
 
     team_id: str
     model: str
@@ -66,7 +66,7 @@ class ComparedGroup(NamedTuple):
 
 
 class BucketSums(NamedTuple):
-    """Attempts of one bucket, at the grain of charts; `avoids` as `Cell.avoids`."""
+    """Sums of attempts of one bucket at the grain of charts; see `AttemptCell.avoids`."""
 
     start_us: int
     backend: str
@@ -79,9 +79,9 @@ class BucketSums(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpanFacts:
-    """`attempts` are everyone's: what a pool can do is told by all of its traffic.
+    """Sums of a span. `attempts` cover all teams, because all traffic shows a pool's capacity.
 
-    `compared` and all answers but `traffic` are of the scope's team, where it names one.
+    `compared`, and all results but those of `traffic`, cover the scope's team, if it names one.
     """
 
     team: str | None
@@ -93,7 +93,7 @@ class SpanFacts:
         return (attempt for attempt in self.attempts if self.team in (None, attempt.team))
 
     def of(self, team: str | None) -> "SpanFacts":
-        """A team's, of everyone's or its own."""
+        """Return the facts of one team, from facts of all teams or of that team."""
         if team == self.team:
             return self
         compared = tuple(group for group in self.compared if group.team_id == team)
@@ -106,7 +106,7 @@ class SpanFacts:
         return [AttemptCell(*(0, *key[:-1], *figures, key[-1])) for key, figures in found.items()]
 
     def comparisons(self) -> list[ComparatorCost]:
-        """Per comparator, what the requests that own engines answered would have cost there."""
+        """Return for each comparator its charge for the requests that own engines answered."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for group in self.compared:
             if group.backend == "own":
@@ -127,7 +127,7 @@ class SpanFacts:
     def overflowed(
         self, *, spills: Collection[str], kinds: Collection[str] | None = None
     ) -> list[OverflowCost]:
-        """Return the overflow of these models at the paid price and at each comparator's."""
+        """Return the overflow of these models at the paid price and at each comparator's price."""
         bought: dict[tuple[Any, ...], list[int]] = {}
         for group in self.mine:
             known = group.status is not None and group.flag != "unpriced"
@@ -151,7 +151,7 @@ class SpanFacts:
     def traffic(
         self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
     ) -> TrafficSums:
-        """The mix of everyone's requests of a pool's load, as sums that `capacity` needs."""
+        """Return the mix of all teams' requests of a pool's load, as sums for the capacity."""
         found = [
             attempt
             for attempt in self.attempts
@@ -183,7 +183,10 @@ assert ComparedGroup._fields[: len(_COMPARED)] == _COMPARED
 def facts(
     connection: Connection, scope: Scope, here: RollupProgress | None, *, everyone: bool = False
 ) -> SpanFacts:
-    """Inside `read_consistently`. `everyone`: all teams' attempts, for `traffic` is everybody's."""
+    """Read the sums of a span. Call this inside `read_consistently`.
+
+    `everyone`: read the attempts of all teams, which `traffic` needs.
+    """
     whole = Scope(scope.start_us, scope.end_us) if everyone else scope
     found = sums_at(connection, ATTEMPTS, whole, SumQuery(_ATTEMPT), here)
     return SpanFacts(
@@ -211,7 +214,7 @@ _CHARTS = SumQuery(
 def moments(
     connection: Connection, scope: Scope, here: RollupProgress | None, *, bucket_us: int
 ) -> list[BucketSums]:
-    """In time order; inside `read_consistently`."""
+    """Return the sums by bucket in time order. Call this inside `read_consistently`."""
     ask = SumQuery(_CHARTS.by, bucket_us, measures=_CHARTS.measures)
     found: dict[tuple[Any, ...], list[int]] = {}
     for (start_us, backend, reason, status, slo_met), items in sums_at(
@@ -231,7 +234,7 @@ def comparisons(connection: Connection, scope: Scope) -> list[ComparatorCost]:
 
 
 def flagged(connection: Connection, scope: Scope) -> list[FlaggedAttempts]:
-    """By flag and target, the most frequent first."""
+    """Return flagged attempts by flag and target, most frequent first."""
     ask = SumQuery(
         ("flag", "target"),
         where=lambda of: [of.flag.is_not(None)],
@@ -247,10 +250,10 @@ def flagged(connection: Connection, scope: Scope) -> list[FlaggedAttempts]:
 
 
 def home_pools(connection: Connection, here: RollupProgress | None) -> dict[str, str]:
-    """The pool that a model's spills belong to: the one that answers most of its requests.
+    """Return for each model the pool to which its spills belong: the one with most answers.
 
-    One pool for each model, so that no token overflows twice. Of all time; inside
-    `read_consistently`.
+    Each model has one pool, so that no token overflows twice. All recorded time counts. Call this
+    inside `read_consistently`.
     """
     own = SumQuery(
         ("model", "pool"), where=lambda of: [of.backend == "own"], measures=("attempts",)
@@ -261,7 +264,7 @@ def home_pools(connection: Connection, here: RollupProgress | None) -> dict[str,
 
 
 def _money(figures: list[int], place: int) -> list[int]:
-    """Two limbs are one amount."""
+    """Combine the high and low half of an amount at `place` to one number."""
     amount = figures[place] * LIMB + figures[place + 1]
     return [*figures[:place], amount, *figures[place + 2 :]]
 
@@ -276,7 +279,7 @@ def _plus(found: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], more: A
 
 
 def _is_spilled(attempt_group: AttemptGroup | ComparedGroup, models: Collection[str]) -> bool:
-    """An answer of these models by an API because own engines lacked capacity."""
+    """Return whether an API answered for one of these models for lack of own capacity."""
     return (
         attempt_group.backend == "api"
         and attempt_group.spill_reason in LACK_OF_CAPACITY

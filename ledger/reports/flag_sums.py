@@ -1,4 +1,4 @@
-"""Sums of marked attempts by mark, over all targets, each with what the mark means."""
+"""Sums of flagged attempts by flag, over all targets, with the meaning of each flag."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ledger.queries.attempts import FlaggedAttempts
 
 @dataclass(frozen=True, slots=True)
 class FlagSum:
-    """`cost_pusd` is what they are booked at; None where no price of them is known."""
+    """Sum of one flag. `cost_pusd` is the booked cost, `None` if no price is known."""
 
     flag: str
     attempts: int
@@ -18,7 +18,7 @@ class FlagSum:
 
 
 def flag_sums(lines: Iterable[FlaggedAttempts]) -> list[FlagSum]:
-    """Return the sum of each flag, the dearest first, those without a price last."""
+    """Return the sum of each flag, most expensive first, flags without a price last."""
     sums: dict[str, list[FlaggedAttempts]] = {}
     for line in lines:
         sums.setdefault(line.flag, []).append(line)

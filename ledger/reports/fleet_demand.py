@@ -1,7 +1,7 @@
-"""Traffic as a planner of engines needs it: classes with price and engine time, and arrivals.
+"""Traffic for the planner of engines: classes with price and engine time, and arrivals.
 
-Prices elsewhere, engine time and capacity are the verdict's, of the days before. Arrivals are
-first attempts, counted as soon as they are in the books: what was served elsewhere counts as well.
+Prices elsewhere, engine time and capacity are those of the verdict over past days. Arrivals are
+first attempts, counted as soon as they are in the ledger, also if an API served them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _LEAVES = {ModelResidency.MAY_LEAVE, ModelResidency.DECLARED_MOVABLE}
 
 @dataclass(frozen=True, slots=True)
 class UsualTimes:
-    """The usual time of a request by class, microseconds, of those opened from a moment on."""
+    """Mean request time by class, in microseconds, for requests opened from `from_us` on."""
 
     from_us: int
     by_class: Mapping[str, int]
@@ -38,7 +38,7 @@ class UsualTimes:
 
 @dataclass(frozen=True, slots=True)
 class DemandedClass:
-    """One class of a pool's requests: engine time and price elsewhere of a mean one."""
+    """One class of a pool's requests: mean engine time and mean price elsewhere."""
 
     name: str
     engine_us: int
@@ -49,7 +49,7 @@ class DemandedClass:
 def demanded_classes(
     connection: Connection, pool: str, scope: Scope
 ) -> tuple[DemandedClass, ...] | None:
-    """Return the classes of a pool in a span; `None` while an engine's capacity is not known."""
+    """Return the classes of a pool in a span, `None` while an engine's capacity is unknown."""
     verdict = survey(connection, scope, bucket_us=HOUR_US, basis=TokenBasis.INPUT_OUTPUT).verdict
     if verdict is None or pool not in verdict.curves:
         return None
@@ -88,7 +88,7 @@ def _whole(price: object) -> tuple[int, int]:
 def _mean_tokens(
     connection: Connection, scope: Scope, here: RollupProgress | None
 ) -> dict[str, tuple[int, int]]:
-    """Tokens and requests by class, of what was answered anywhere."""
+    """Return tokens and number of answered requests by class, at any target."""
     bound = bound_teams(connection)
     ask = SumQuery(
         ("model", "status", "team_id"),
@@ -109,7 +109,7 @@ def _mean_tokens(
 def arrivals(
     connection: Connection, models: Collection[str], start_us: int, end_us: int
 ) -> dict[int, dict[str, int]]:
-    """Return first attempts for these models by the minute that they were opened in, and class.
+    """Return counts of first attempts for these models by minute of opening and by class.
 
     `start_us` is the start of a minute.
     """
@@ -140,15 +140,14 @@ def running_ppm(
     end_us: int,
     usual: Sequence[UsualTimes] | None = None,
 ) -> dict[int, dict[str, int]]:
-    """Return how many first attempts ran, by the minute in which they ran, and by class.
+    """Return how many first attempts ran in each minute, by class, in millionths of a request.
 
-    The unit is a millionth of a request. A request counts in each minute by that minute's share of
-    the time from its opening to its settlement, so that its parts add up to 1,000,000; one that is
-    not settled counts in the minute of its opening. Requests opened up to `LONGEST_US` before
-    `start_us`, the start of a minute, are read.
+    A request counts in each minute by that minute's share of the time from opening to settlement,
+    so its parts add up to 1,000,000. An unsettled request counts in the minute of its opening.
+    Requests opened up to `LONGEST_US` before `start_us`, the start of a minute, are read.
 
-    With `usual`, in order of time, each minute is as it can be known when it is over
-    (`passing_ppm`), whenever it is read: a request keeps the usual time of its opening.
+    With `usual`, in time order, each minute has the value that was known at its end
+    (`passing_ppm`), whenever it is read. A request keeps the usual time at its opening.
     """
     row, bound = AttemptRow, bound_teams(connection)
     live, usual = usual is not None, usual or ()
@@ -170,7 +169,7 @@ def running_ppm(
             counts = found.setdefault(minute_us, {})
             counts[name] = counts.get(name, 0) + ppm
 
-    # Most requests end in the minute that they began in: the database counts them.
+    # Most requests end in the minute in which they began: the database counts those.
     short = select(first, row.model, row.team_id, func.count()).where(*mine, last <= first)
     for minute_us, model, team, count in connection.execute(
         short.group_by("first_us", row.model, row.team_id)
@@ -191,7 +190,7 @@ def running_ppm(
 
 
 def _usual_us(usual: Sequence[UsualTimes], opened_us: int, name: str) -> int:
-    """Return the usual time of a class that held when a request was opened; 0: none was known."""
+    """Return the usual time of a class when a request was opened, 0 if none was known."""
     known = [each for each in usual if each.from_us <= opened_us]
     return known[-1].by_class.get(name, 0) if known else 0
 
@@ -199,9 +198,9 @@ def _usual_us(usual: Sequence[UsualTimes], opened_us: int, name: str) -> int:
 def usual_times(
     connection: Connection, models: Collection[str], start_us: int, end_us: int, known_us: int
 ) -> dict[str, int]:
-    """Return the mean time of first attempts that were opened in a span, by class, microseconds.
+    """Return the mean time of first attempts opened in a span, by class, in microseconds.
 
-    What is not settled has run until `known_us`.
+    An unsettled attempt counts as running until `known_us`.
     """
     row, bound = AttemptRow, bound_teams(connection)
     ran = func.sum(func.coalesce(row.settled_us, known_us) - row.opened_us)
@@ -225,10 +224,10 @@ def usual_times(
 
 
 def passing_ppm(opened_us: int, ended_us: int, usual_us: int) -> Iterator[tuple[int, int]]:
-    """Yield each minute of a request and its share, as known when that minute is over.
+    """Yield each minute of a request and its share, as known at the end of that minute.
 
-    The end of a request that goes on is not known, so it counts by minutes of its usual time until
-    that is over. The rest counts in the minute of its end. Parts per million add up exactly.
+    The end of a running request is unknown, so it counts by minutes of its usual time until that
+    has passed. The rest counts in the minute of its end. Parts per million add up exactly.
     """
     minute_us, before = opened_us - opened_us % MINUTE_US, 0
     while before < PPM:
@@ -256,6 +255,6 @@ def first_arrival_us(connection: Connection, models: Collection[str]) -> int | N
 
 
 def bound_teams(connection: Connection) -> frozenset[str]:
-    """Return teams whose requests may not leave own engines."""
+    """Return the teams whose requests may not leave own engines."""
     query = select(TeamRow.id).where(TeamRow.residency == KEPT_INSIDE)
     return frozenset(connection.execute(query).scalars())

@@ -1,9 +1,8 @@
-"""Are the GPUs worth it? Bills, avoided API cost, break-even and capacity of one span, together.
+"""Economics of own GPUs in one span: bills, avoided API cost, break-even, capacity.
 
-Pure: what the queries found goes in, one `FleetEconomics` comes out, and every page shows parts of
-it.
-A pool without a rate has no bill; it is left out of the totals and named, never counted as free.
-Only requests that own engines answered inside their SLO avoid anything. Two comparators are kept
+Query results are the input, one `FleetEconomics` is the output, and each page shows a part of it.
+No I/O. A pool without a rate has no bill: it is named and left out of totals, never counted as
+free. Only requests that own engines answered inside their SLO avoid cost. Two comparators are kept
 apart: the substitute that a team would buy, and the same weights at their cheapest host.
 """
 
@@ -33,7 +32,7 @@ class ComparatorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparatorResult:
-    """The answer against one comparator. Tokens without that comparator are not `covered`."""
+    """Result against one comparator. `covered` excludes tokens without that comparator."""
 
     against: ComparatorKind
     comparators: tuple[str, ...]
@@ -44,7 +43,7 @@ class ComparatorResult:
     even: BreakEven | None  # `None`: no average price, or no capacity known
     stands: BreakEvenPosition | None
     scaled: bool
-    cancelled_pusd: int = 0  # part of what is avoided: its client went away before the end
+    cancelled_pusd: int = 0  # part of the avoided cost: the client disconnected
 
     @property
     def result_pusd(self) -> Exact | None:
@@ -53,7 +52,10 @@ class ComparatorResult:
 
 @dataclass(frozen=True, slots=True)
 class FleetEconomics:
-    """One span. `fixed` is the bill of the rated pools with ops; `served` is inside the SLO."""
+    """Economics of one span.
+
+    `fixed` is the bill of rated pools with ops; `served` is inside the SLO.
+    """
 
     bills: tuple[PoolBill, ...]
     unrated: tuple[str, ...]
@@ -64,7 +66,7 @@ class FleetEconomics:
     verdicts: tuple[ComparatorResult, ...]
 
     def per_month(self, pusd: Exact) -> Fraction | None:
-        """An amount of this span at the pace of a 720-hour month."""
+        """Return an amount of this span scaled to a month of 720 hours."""
         return Fraction(pusd) * HOURS_OF_A_MONTH / self.hours if self.hours else None
 
 
@@ -75,7 +77,7 @@ def fleet_economics(
     served: Volume,
     capability: FleetCapability | None,
 ) -> FleetEconomics:
-    """`served` and `found` cover the pools of `bills` that have a rate; see `rated_pools`."""
+    """Return the economics of pools. `served` and `found` cover the `rated_pools` of `bills`."""
     rated = [bill for bill in bills if bill.is_rated]
     hours = max((bill.hours for bill in rated), default=Fraction(0))
     fixed = FixedCost(
@@ -91,7 +93,7 @@ def fleet_economics(
 
 
 def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:
-    """The pools whose money is known; without any rate, all: their volume still counts."""
+    """Return the pools with a known rate, or all pools if none has one, to count their volume."""
     pools = list(bills)
     return frozenset(bill.pool for bill in pools if bill.is_rated) or frozenset(
         bill.pool for bill in pools
@@ -101,7 +103,7 @@ def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:
 def chosen_comparisons(
     found: Iterable[ComparatorCost], against: ComparatorKind
 ) -> list[ComparatorCost]:
-    """Per model and pool: the first comparator, or the cheapest per token of the others."""
+    """Return per model and pool the first comparator, or the cheapest per token of the others."""
     if against is ComparatorKind.SUBSTITUTE:
         return [cost for cost in found if cost.position == 0]
     cheapest: dict[tuple[str, str], ComparatorCost] = {}
@@ -162,7 +164,7 @@ def _verdict(
 def _configuration(
     rated: Sequence[PoolBill], fixed: FixedCost, capability: FleetCapability
 ) -> FleetConfiguration:
-    """The rated pools as one: bill, GPU-hours, capacity. A GPU that pools share is one GPU."""
+    """Return the rated pools as one: bill, GPU hours, capacity. A shared GPU counts once."""
     gpus = max(1, ceil(sum(bill.gpus * bill.share for bill in rated)))
     gpu_hours = sum((bill.gpu_hours for bill in rated), Fraction(0))
     each = Volume(Fraction(capability.volume.tokens) / gpus, capability.volume.basis)

@@ -1,8 +1,8 @@
-"""The assumption sheet of a ledger and the verdict on it: what `survey` reads once for all places.
+"""The assumption sheet of a ledger and its verdict, read once for all callers of `survey`.
 
-Rates and ops are those in force now, whatever past hours were booked at. A model's price elsewhere
-is what its kept requests would have cost at the cheapest API that it may reach: the comparison of
-each request where that API is compared with, else what was paid there for its requests.
+Rates and ops costs are the current ones, whatever past hours were booked at. A model's price
+elsewhere is what its requests on own engines would cost at the cheapest API that the model may
+reach: the comparison of each request with that API if there is one, else the price paid there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class SheetReads:
-    """Holds what a sheet is made of, all of one state of the books and of every team."""
+    """Inputs of an assumption sheet, from one state of the ledger and for all teams."""
 
     facts: SpanFacts
     loads: PoolLoads
@@ -62,7 +62,7 @@ class SheetReads:
 
 @dataclass(frozen=True, slots=True)
 class PoolReads:
-    """One pool's bill, contract, capacity, and the kinds of request that capacity is told by."""
+    """One pool's bill, contract, capacity, and the request kinds that define its capacity."""
 
     bill: PoolBill
     contract: ContractVersion
@@ -130,7 +130,7 @@ def _pool(reads: SheetReads, pool: PoolReads) -> tuple[PoolAssumptions, ValueCur
 
 
 def _attempts(facts: SpanFacts, pool: str, spills: Sequence[str]) -> tuple[int, int]:
-    """Return how many attempts were answered and how many failed, of a pool and of its overflow."""
+    """Return how many attempts of a pool and its overflow were answered, and how many failed."""
     answers = failures = 0
     for group in facts.attempts:
         if group.status is None or (group.pool != pool and group.model not in spills):
@@ -143,7 +143,7 @@ def _attempts(facts: SpanFacts, pool: str, spills: Sequence[str]) -> tuple[int, 
 
 
 def _rate(contract: ContractVersion, *, shared: bool) -> Exact | None:
-    """Per GPU, or of an engine's part of a shared machine."""
+    """Return the rate per GPU, or per engine on a shared machine."""
     if contract.pusd_per_hour is None or not shared:
         return contract.pusd_per_hour
     return Fraction(contract.pusd_per_hour * contract.gpus, max(1, contract.replicas))
@@ -156,7 +156,7 @@ def _noun(contract: ContractVersion, *, shared: bool) -> tuple[str, str]:
 
 
 def _ops_per_week(contract: ContractVersion) -> Fraction | None:
-    """`None` where hours are stated and what an hour costs is not."""
+    """Return the ops cost per week, `None` if hours are stated without a price per hour."""
     if contract.ops_seconds_per_week and not contract.ops_pusd_per_hour:
         return None
     seconds = contract.ops_seconds_per_week * contract.ops_pusd_per_hour
@@ -174,7 +174,7 @@ def _classes(
 
 
 def _name(model: ModelAssumption) -> str:
-    """Return what the verdict calls a class where it objects."""
+    """Return the verdict's name for a class, with the reason if a price is missing."""
     if model.residency is ModelResidency.NOT_KNOWN:
         return f"{model.model} (no API of it is known)"
     if model.residency is ModelResidency.MAY_LEAVE and model.pusd_per_token is None:
@@ -219,7 +219,7 @@ class _ApiUse:
 
 
 def _seen_at(facts: SpanFacts, model: str, kinds: frozenset[str] | None) -> Mapping[str, _ApiUse]:
-    """Return what APIs answered of a model in the period: tokens, and what was paid, by target."""
+    """Return the tokens that APIs answered for a model in the period and their cost by target."""
     found: dict[str, _ApiUse] = {}
     for group in facts.attempts:
         if group.model != model or group.backend != "api" or group.status not in ANSWERED:
@@ -233,7 +233,7 @@ def _seen_at(facts: SpanFacts, model: str, kinds: frozenset[str] | None) -> Mapp
 
 
 def _known_apis(seen: Mapping[str, _ApiUse]) -> tuple[RouteApi, ...]:
-    """Without a declared route: the APIs that served the model."""
+    """Return the APIs that served a model without a declared route."""
     return tuple(RouteApi(target, target) for target in sorted(seen))
 
 
@@ -244,7 +244,7 @@ def _price(
     api: RouteApi,
     seen: Mapping[str, _ApiUse],
 ) -> Fraction | None:
-    """Per token of the model's kept requests: compared, else as bought there."""
+    """Return the price per token of a model's kept requests: as compared, else as paid."""
     tokens = pusd = 0
     for group in facts.compared:
         if group.model != model or group.comparator != api.price:
@@ -261,6 +261,6 @@ def _price(
 
 
 def _paid(facts: SpanFacts, spills: Sequence[str], kinds: frozenset[str] | None) -> dict[str, int]:
-    """By model, what was paid for requests that own engines had no room for."""
+    """Return what was paid for requests that own engines lacked capacity for, by model."""
     costs = facts.overflowed(spills=spills, kinds=kinds)
     return {cost.model: cost.pusd for cost in costs if cost.comparator is None}

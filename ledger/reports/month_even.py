@@ -1,7 +1,8 @@
-"""Break-even volumes of a month: the tokens from which own engines cost less than an API would.
+"""Break-even volumes of a month: tokens from which own engines cost less than an API.
 
-They are the Break-even page's: the costs and prices booked in a period, at a month's hours, for
-each pool and comparator. A volume beyond what the engines can serve inside the SLO holds nothing.
+The figures are those of the Break-even page: costs and prices booked in a period, scaled to a
+month's hours, for each pool and comparator. A volume above what the engines can serve inside the
+SLO cannot be reached.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ SAVES_NOTHING = "no volume: a token on own engines avoids nothing"
 
 @dataclass(frozen=True, slots=True)
 class MonthEven:
-    """Tokens of a month, input and output together; None is not known. `lacks` says the reason."""
+    """Tokens of a month, input and output together; `None` is unknown. `lacks` has the reason."""
 
     pool: str
     against: str
@@ -35,7 +36,7 @@ class MonthEven:
 
     @property
     def state(self) -> str:
-        """Return where the served volume stands, or what is missing to tell, in words."""
+        """Return whether the break-even volume is reached, or what is unknown, as text."""
         if self.tokens is None:
             return self.lacks or NOT_SERVED
         if self.capacity is None:
@@ -45,7 +46,7 @@ class MonthEven:
         return "reached" if (self.served or 0) >= self.tokens else "not reached"
 
     def described(self) -> dict[str, Any]:
-        """Return it as JSON has it; a volume is rounded up, since fewer tokens do not pay."""
+        """Return the values for JSON; a volume is rounded up, since fewer tokens do not pay off."""
         return {
             "pool": self.pool, "against": self.against, "comparators": list(self.comparators),
             "basis": "input + output", "tokens_per_month": whole(self.tokens),
@@ -63,9 +64,9 @@ def whole(tokens: Fraction | None) -> int | None:
 def month_evens(
     pools: Mapping[str, FleetEconomics], month_hours: Exact, unrated: Iterable[str] = ()
 ) -> list[MonthEven]:
-    """Return the volumes of every pool, each pool's standing alone.
+    """Return the break-even volumes of every pool, from each pool's own economics.
 
-    `unrated`: pools that have no standing, because no rate of them is known.
+    `unrated`: pools without economics, because their rate is unknown.
     """
     found: list[MonthEven] = []
     for pool, standing in pools.items():
@@ -80,7 +81,7 @@ def month_evens(
 
 
 def _without_comparison(standing: FleetEconomics) -> str:
-    """Return why a pool has no comparison: they come with answers, one for each API."""
+    """Return why a pool has no comparison; comparisons exist only for answers."""
     return NO_COMPARATOR if standing.served.tokens else NOT_SERVED
 
 

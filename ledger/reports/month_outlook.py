@@ -1,4 +1,4 @@
-"""The calendar month that is under way: what it has cost, and what it will have cost at its end."""
+"""Cost of the current calendar month so far, and the forecast for its end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from ledger.spans import DAY_US, Scope
 
 @dataclass(frozen=True, slots=True)
 class MonthOutlook:
-    """The month of the reporting zone; `forecast` is None while fewer than seven days are over.
+    """The current month of the reporting zone. `forecast` is `None` before seven whole days.
 
-    `spent_pusd` includes `adjusted_pusd`, what posted bills of its days differed by. The forecast
-    is without the GPUs of `unknown` pools: no rate to come, or no past hours, are known of them.
+    `spent_pusd` includes `adjusted_pusd`, the difference to posted invoices of its days. The
+    forecast excludes the GPUs of `unknown` pools: their future rate or past hours are unknown.
     """
 
     start_us: int
@@ -33,17 +33,17 @@ class MonthOutlook:
 def month_outlook(
     connection: Connection, now_us: int, zone: ReportingZone, team: str | None = None
 ) -> MonthOutlook:
-    """Read the whole days before today, as many as the books have; today is among those to come.
+    """Return the outlook from the whole days before today; today counts as a future day.
 
-    What is over counts as it was booked; days to come are reckoned at the rates known for them. An
-    adjustment is of the past alone.
+    Past days count as booked, future days at the rates known for them. Adjustments count only for
+    the past.
     """
     start_us, end_us = zone.month(now_us)
     today_us = zone.day(now_us)[0]
     first_us = queries.first_us(connection)
     from_us = today_us if first_us is None else max(first_us, today_us - MOST_DAYS * DAY_US)
     if zone.day(from_us)[0] != from_us:
-        from_us = min(zone.day(from_us)[1], today_us)  # a part of a day says nothing of days
+        from_us = min(zone.day(from_us)[1], today_us)  # a partial day says nothing about whole days
     days = spend_by_day(connection, Scope(min(start_us, from_us), now_us, team), zone)
     whole = _since_spend_began(
         [day for day in days if from_us <= day.start_us and day.end_us <= today_us]
@@ -68,9 +68,10 @@ def month_outlook(
 
 
 def _since_spend_began(days: list[DaySpend]) -> list[DaySpend]:
-    """Return the days without those before anything was spent, and without the part of a day then.
+    """Return the days after the day of the first spend, which may be partial.
 
-    A team that is new was no cheap one before. Where nothing was ever spent all days say so.
+    Days before that say nothing about a new team's pace. If nothing was ever spent, all days are
+    returned.
     """
     began = next((place for place, day in enumerate(days) if day.booked_pusd), 0)
     return days[began + 1 :] if began else days
@@ -79,7 +80,7 @@ def _since_spend_began(days: list[DaySpend]) -> list[DaySpend]:
 def _at_least(
     found: MonthForecast | None, before_pusd: int, spent_pusd: int
 ) -> MonthForecast | None:
-    """Add what the month spent before the whole days began; no end is below what is spent."""
+    """Add the month's spend before the whole days; no forecast is below the spend so far."""
     if found is None:
         return None
     ends = (found.expected_pusd, found.low_pusd, found.high_pusd)
@@ -88,7 +89,7 @@ def _at_least(
 
 
 def month_text(outlook: MonthOutlook, money: Callable[[int], str]) -> str:
-    """Return it as a sentence; `money` writes an amount."""
+    """Return the outlook as a sentence; `money` formats an amount."""
     name = f"{ReportingZone(outlook.timezone).date_of(outlook.start_us):%B %Y}"
     spent = f"{name} has cost {money(outlook.spent_pusd)} so far"
     if outlook.adjusted_pusd:

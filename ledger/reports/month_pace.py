@@ -1,10 +1,9 @@
-"""Reckons what past days would have cost at the rates of days to come, and what those cost surely.
+"""Costs of past days at the rates of future days, and the certain cost of future days.
 
-A day that is over keeps its booked cost; only the pace is told at other rates. A reserved or owned
-GPU is billed whatever is asked of it, so its days to come are no guess, as ops are not. What runs
-on demand, and what a team used of any GPU, goes on at its past GPU hours and the rate of each day
-to come: contracts in force, and rates that people entered for later. A rate that is not known
-makes no amount: its pool is named.
+Past days keep their booked cost; only the pace uses other rates. A reserved or owned GPU is billed
+at any load, so its future cost is certain, and so are ops costs. On-demand GPUs, and a team's use
+of any GPU, continue at past GPU hours and the rate of each future day: contracts in force, and
+rates that people entered for later. A pool with an unknown rate is named and left out.
 """
 
 from bisect import bisect_right
@@ -30,9 +29,10 @@ ON_DEMAND = "on_demand"
 
 @dataclass(frozen=True, slots=True)
 class MonthPace:
-    """`pasts`: the past days without what is certain, at the rates of each day to come.
+    """The pace of spend.
 
-    `unknown` are pools of which a rate to come, or the GPU hours of the past, are not known.
+    `pasts` has the past days' uncertain costs at each future day's rates. `unknown` lists pools
+    whose future rate or past GPU hours are unknown.
     """
 
     pasts: tuple[tuple[int, ...], ...]
@@ -42,12 +42,12 @@ class MonthPace:
 
 @dataclass(frozen=True, slots=True)
 class PoolRates:
-    """A pool's contract versions, the oldest first, with those that are known to come."""
+    """A pool's contract versions, oldest first, including known future ones."""
 
     versions: tuple[ContractVersion, ...]
 
     def bill_pusd(self, start_us: int, end_us: int) -> Fraction | None:
-        """Return the bill of a span in which all GPUs run; `None` where a rate is not known."""
+        """Return the bill of a span in which all GPUs run, `None` if a rate is unknown."""
         total, at_us = Fraction(0), start_us
         while at_us < end_us:
             version, until_us = self._in_force(at_us, end_us)
@@ -61,14 +61,14 @@ class PoolRates:
         return total
 
     def booked_per_hour(self, hour_us: int) -> int:
-        """Return what all GPUs cost in an hour that was closed: only versions with a rate bill."""
+        """Return the cost of all GPUs in a closed hour; versions without a rate are not billed."""
         rated = [version for version in self.versions if version.pusd_per_hour is not None]
         stated = [version for version in rated if version.recorded_us < hour_us + HOUR_US]
         found = (stated[-1:] or rated[:1] or self.versions[:1])[0]
         return (found.pusd_per_hour or 0) * found.gpus
 
     def ops_pusd(self, start_us: int, end_us: int) -> Fraction:
-        """Return the ops of a span, of the days on which there is a contract with a rate."""
+        """Return the ops cost of the days in a span with a contract that has a rate."""
         last = self.versions[-1]
         since, ends = midnight_us(last.since), midnight_us(last.until, days=1)
         start_us, end_us = max(start_us, since or start_us), min(end_us, ends or end_us)
@@ -77,7 +77,7 @@ class PoolRates:
         return ops_pusd(self.versions, start_us, end_us)
 
     def _in_force(self, at_us: int, end_us: int) -> tuple[ContractVersion, int]:
-        """Return the version of an hour, as its close takes it, and where the next one begins."""
+        """Return the version that the close of an hour uses, and the start of the next version."""
         current = self.versions[0]
         for version in self.versions[1:]:
             first_us = version.recorded_us // HOUR_US * HOUR_US
@@ -88,7 +88,7 @@ class PoolRates:
 
 
 def known_rates(connection: Connection, now_us: int) -> dict[str, PoolRates]:
-    """Return every pool's, with what stands entered and no host has carried over yet."""
+    """Return the rates of every pool, including entered rates that no host has applied yet."""
     versions: dict[str, list[ContractVersion]] = {}
     for version in queries.contract_versions(connection):
         versions.setdefault(version.pool, []).append(version)
@@ -101,7 +101,7 @@ def known_rates(connection: Connection, now_us: int) -> dict[str, PoolRates]:
     for entry in [*standing, *later]:
         mine, rate = versions.get(entry.name), rate_of(entry)
         if mine is None or (rate is None and entry not in later):
-            continue  # what a taken back entry leaves is in the contract already
+            continue  # the contract includes the effect of withdrawn entries
         said = {"pusd_per_hour": None} if rate is None else msgspec.structs.asdict(rate)
         coming = replace(mine[-1], **said)
         if coming != mine[-1]:
@@ -117,7 +117,10 @@ def month_pace(
     team: str | None,
     now_us: int,
 ) -> MonthPace:
-    """`days` are whole ones that are over, `coming` those from today to the month's end."""
+    """Return the pace of past `days` for `coming`, the days from today to the month's end.
+
+    Both hold whole days.
+    """
     rates = known_rates(connection, now_us)
     fixed = {
         pool
@@ -160,9 +163,9 @@ def _pool_hours(
     rates: Mapping[str, PoolRates],
     team: str | None,
 ) -> tuple[list[dict[str, Fraction]], set[str]]:
-    """Return, for each day and by pool, hours of all its GPUs that were paid for.
+    """Return the paid hours of all GPUs of a pool, for each day and by pool.
 
-    Beside them: pools that were booked at a rate of zero, whose bills tell no hours.
+    The second value lists pools booked at a rate of zero, whose bills show no hours.
     """
     found: list[dict[str, Fraction]] = [{} for _ in days]
     unknown: set[str] = set()
@@ -182,9 +185,9 @@ def _pool_hours(
 
 
 def _booked(connection: Connection, scope: Scope) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield pool, hour, pico-USD and whether anything ran: of a team what it used, else the bill.
+    """Yield pool, hour, pico-USD (the bill, or a team's use) and whether anything ran.
 
-    Hours that no host has closed yet are told by the contract, as everywhere.
+    Hours that are not closed yet are computed from the contract, as everywhere.
     """
     closed = queries.hours(connection, scope, bucket_us=HOUR_US)
     whole = replace(scope, team=None)

@@ -1,9 +1,9 @@
-"""Changes between two periods, and outliers of their own past. Pure.
+"""Changes between two periods, and anomalies of a series against its own past. No I/O.
 
-A mover is judged by dollars, not by percent: what tripled from a cent moves nothing. A bucket is an
-anomaly when it lies above the median of its series by more than `SPREADS` times the median
-absolute deviation (scaled to a standard deviation), is at least twice the median, and more than a
-hundredth of what all series spent in a bucket at the median: one outlier does not hide the next.
+Changes are ranked by dollars, since a percentage overstates small amounts. A bucket is an anomaly
+if it is above the median of its series by more than `SPREADS` times the median absolute deviation
+(scaled to a standard deviation), at least twice the median, and above a hundredth of the median
+spend of all series in a bucket. Medians keep one outlier from hiding the next.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -30,7 +30,7 @@ class SpendChange:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """`usual_pusd` is the median of the series' other whole buckets."""
+    """An unusual bucket. `usual_pusd` is the median of the series' other whole buckets."""
 
     start_us: int
     name: str
@@ -39,7 +39,7 @@ class Anomaly:
 
 
 def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[SpendChange]:
-    """Everything that changed, what moved most dollars first; names break ties."""
+    """Return all changes, largest in dollars first; names break ties."""
     found = [
         SpendChange(name, before.get(name, 0), now.get(name, 0)) for name in sorted({*before, *now})
     ]
@@ -48,9 +48,10 @@ def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[SpendChang
 
 
 def anomalies(spent: Iterable[tuple[int, str, int]], starts: Collection[int]) -> list[Anomaly]:
-    """`spent` are (start, name, pico-USD) by bucket; `starts`: of the buckets that count, whole.
+    """Return the unusual buckets, largest excess first.
 
-    A bucket without spending counts as one of $0. The dearest above its usual comes first.
+    `spent` holds (start, name, pico-USD) by bucket; `starts` lists the whole buckets that count. A
+    bucket without spend counts as $0.
     """
     if len(starts) < LEAST_BUCKETS:
         return []

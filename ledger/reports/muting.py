@@ -1,7 +1,6 @@
-"""Series whose unusual days nobody wants to hear of: muted and heard again by name.
+"""Muting of anomalies by series, such as `team/search` (a group of spend by a dimension).
 
-A series is a group of spending by a dimension, `team/search`. It is muted for pages and reports;
-its spending is in every sum as before.
+A muted series is left out of the anomalies on pages and in reports; all sums include its spend.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,7 +16,7 @@ def series_of(by: str, name: str) -> str:
 
 
 def muted_series(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
-    """Return what is muted, by series."""
+    """Return the muted series with their entries."""
     found = entries(connection, MUTE)
     standing = entries_in_force(found, latest_us(found, at_us))
     return {name: entry for name, entry in standing.items() if entry.says is not None}

@@ -1,8 +1,8 @@
-"""The report of one period for people who read no pages: the verdict, what moved, what stands out.
+"""The periodic report by mail or chat: the verdict, changes in spend, anomalies.
 
-Every figure is another report's: the verdict is `read_verdict`'s, spending is the survey's, the
-month's end is `month_outlook`'s. Nothing here adds dollars of options up. Text and JSON are made of
-one object, so that mail, chat and files say the same.
+Every figure comes from another report: the verdict from `read_verdict`, spend from the survey, the
+forecast from `month_outlook`. This module adds no savings of options up. Text and JSON are made
+from one object, so that mail, chat and files agree.
 """
 
 from collections import Counter
@@ -28,13 +28,13 @@ from ledger.reports.zone_days import day_spent
 from ledger.spans import DAY_US, HOUR_US, Scope
 
 SHOWN = 5
-USUAL_DAYS = 28  # what a day is compared with
+USUAL_DAYS = 28  # days that a day is compared with
 LEAST_COVERAGE = 0.9  # of the period before
 PERCENT = 100
 
 
 class SpendGroup(StrEnum):
-    """The movements and outliers that a report tells."""
+    """The dimensions by which a report lists changes and anomalies."""
 
     TEAM = "team"
     MODEL = "model"
@@ -42,9 +42,10 @@ class SpendGroup(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PeriodicReport:
-    """`moved` and `unusual` are by team and model; `moved` is None where the books began too late.
+    """Report of a period. `moved` is `None` if the ledger begins too late for a comparison.
 
-    `month` is a sentence on the month that is under way at `now_us`.
+    `moved` and `unusual` are by team and by model. `month` is a sentence about the month that
+    contains `now_us`.
     """
 
     zone: ReportingZone
@@ -65,11 +66,11 @@ class PeriodicReport:
 
     @property
     def is_unusual(self) -> bool:
-        """Whether anything stands out of its own past."""
+        """Return whether there is any anomaly."""
         return any(self.unusual.values())
 
     def described(self) -> dict[str, Any]:
-        """Return the report as JSON has it; money is decimal text in USD."""
+        """Return the report for JSON; money is decimal text in USD."""
         moved = None
         if self.moved is not None:
             moved = {by: [_change(item) for item in items] for by, items in self.moved.items()}
@@ -89,7 +90,7 @@ class PeriodicReport:
         }
 
     def text(self) -> str:
-        """Return the report as plain lines."""
+        """Return the report as plain text lines."""
         books = self.judged.books
         api, fixed = books["api_usd"], books["fixed_usd"]
         ops = "" if books["ops_usd"] is not None else ", ops not entered"
@@ -137,7 +138,7 @@ class PeriodicReport:
 def periodic_report(
     connection: Connection, scope: Scope, zone: ReportingZone, now_us: int
 ) -> PeriodicReport:
-    """Read the report of a period that is over."""
+    """Read the report of a past period."""
     whole_month = zone.month(scope.start_us) == (scope.start_us, scope.end_us)
     hours: dict[str, Any] = {}
     if whole_month:
@@ -190,9 +191,9 @@ def _moved(
 def _unusual(
     connection: Connection, scope: Scope, zone: ReportingZone, by: str, first_us: int | None
 ) -> list[Anomaly]:
-    """Days of the period far above what is usual in the weeks up to its end."""
+    """Return the days of the period with anomalies, by the weeks up to its end."""
     start_us = zone.day(min(scope.start_us, scope.end_us - USUAL_DAYS * DAY_US))[0]
-    if first_us is not None and first_us > start_us:  # the day in which the books begin is a part
+    if first_us is not None and first_us > start_us:  # the first day of the ledger is partial
         start_us = min(zone.day(first_us)[1], scope.end_us)
     span = Scope(start_us, scope.end_us)
     starts = [day.start_us for day in zone.days(span)]

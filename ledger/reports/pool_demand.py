@@ -1,10 +1,10 @@
-"""Demand of pools by window and model, as the verdict needs it: a pool's value curve.
+"""Demand of pools by time window and model, from which the verdict builds a value curve.
 
-Minutes of a pool's load are exact, and so is what was bought for lack of room by minute and model.
-The sums know which models a pool kept by the hour, so a minute's kept tokens have the mix of their
-hour. Requests of teams and keys that may not leave are a class of their own. The sums know a key's
-tokens by hour and not their models, so they have the mix of their team's hour: all of a team's
-traffic stays where all of its keys do, and of mixed hours no token is counted twice or lost.
+A pool's load by minute is exact, and so are purchases for lack of capacity by minute and model. The
+sums know the models on own engines only by the hour, so a minute's tokens have the mix of its hour.
+Requests of teams and keys that may not leave own engines are a separate class. The sums know a
+key's tokens by hour, without the model, so these have the mix of the team's hour. If all keys of a
+team must stay, all its traffic does. In mixed hours no token is counted twice or lost.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,14 +29,14 @@ WORK_UNITS = 100  # of a token that takes the pool's mean of engine time
 
 
 class ClassKey(NamedTuple):
-    """Requests of one model; `is_bound`: of teams and keys that may not leave."""
+    """Class of requests for one model; `is_bound` if they may not leave own engines."""
 
     model: str
     is_bound: bool
 
 
 def class_name(key: ClassKey) -> str:
-    """Return what a class is called wherever it is shown."""
+    """Return the display name of a class."""
     return f"{key.model} of teams and keys that stay inside" if key.is_bound else key.model
 
 
@@ -48,14 +48,14 @@ class _KeptIn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptMix:
-    """Answers of own engines: tokens by hour, and engine time, by pool, kind and class."""
+    """Answers of own engines by pool, kind and class: tokens by hour, and engine time."""
 
     hours: dict[_KeptIn, dict[int, int]]
     engine_us: dict[_KeptIn, int]
     routes: Mapping[str, ModelRoute]
 
     def of(self, pool: str, kinds: Collection[str] | None) -> "PoolMix":
-        """Return one pool's mix, of these kinds of requests only (`None`: all)."""
+        """Return one pool's mix of these request kinds (`None`: all)."""
         hours: dict[ClassKey, dict[int, int]] = {}
         engine_us: dict[ClassKey, int] = {}
         for of, by_hour in self.hours.items():
@@ -70,13 +70,13 @@ class KeptMix:
 
 @dataclass(frozen=True, slots=True)
 class PoolMix:
-    """Holds a pool's tokens of each class in an hour, and the engine time of each class."""
+    """A pool's tokens by class and hour, and its engine time by class."""
 
     hours: Mapping[ClassKey, Mapping[int, int]]
     engine_us: Mapping[ClassKey, int]
 
     def work(self, keys: Iterable[ClassKey]) -> list[int]:
-        """Engine time per token of each class, in hundredths of the pool's mean."""
+        """Return the engine time per token of each class, in hundredths of the pool's mean."""
         tokens = {key: sum(by_hour.values()) for key, by_hour in self.hours.items()}
         whole_us, whole = sum(self.engine_us.values()), sum(tokens.values())
         found = []
@@ -89,7 +89,7 @@ class PoolMix:
 
 
 def read_mix(connection: Connection, scope: Scope, here: RollupProgress | None) -> KeptMix:
-    """Read what own engines kept, by hour; inside of `read_consistently`."""
+    """Read the answers of own engines by hour. Call this inside `read_consistently`."""
     bound = frozenset(
         connection.execute(select(TeamRow.id).where(TeamRow.residency == KEPT_INSIDE)).scalars()
     )
@@ -116,7 +116,7 @@ def read_mix(connection: Connection, scope: Scope, here: RollupProgress | None) 
 
 
 class KeptCell(NamedTuple):
-    """The work that own engines did for one team, pool, kind and model in an hour."""
+    """The work of own engines for one team, pool, kind and model in an hour."""
 
     hour_us: int
     team: str | None
@@ -137,9 +137,10 @@ def _answered(found: Sums) -> Iterator[KeptCell]:
 def split_by_residency(
     cells: Iterable[KeptCell], bound: Collection[str], inside: Mapping[tuple[int, str], int]
 ) -> Iterator[tuple[_KeptIn, int, int, int]]:
-    """Yield (class, hour, tokens, engine time): each cell, apart for what stays inside.
+    """Yield (class, hour, tokens, engine time) of each cell, bound requests separately.
 
-    `bound` are teams of which all stays; `inside` are tokens of keys that stay, by hour and team.
+    `bound` are teams whose requests may not leave own engines. `inside` are tokens of bound keys by
+    hour and team.
     """
     hours: dict[tuple[int, str | None], list[KeptCell]] = {}
     for cell in cells:
@@ -149,7 +150,7 @@ def split_by_residency(
         stays = whole if team in bound else min(whole, inside.get((hour_us, team or ""), 0))
         before = 0
         for cell in sorted(group):
-            # Differences of rounded running sums add up to what stays, whatever the shares are.
+            # Differences of rounded running sums add up to `stays` for any shares.
             upto = before + cell.tokens
             part = (upto * stays // whole - before * stays // whole) if whole else 0
             before = upto
@@ -165,7 +166,7 @@ def split_by_residency(
 
 @dataclass(frozen=True, slots=True)
 class PoolTraffic:
-    """One pool's load: what it kept by minute, and what was bought for lack of room by model."""
+    """One pool's load: tokens kept by minute, and tokens bought for lack of capacity by model."""
 
     start_us: int
     kept: list[int]
@@ -175,7 +176,7 @@ class PoolTraffic:
 def pool_traffic(
     loads: PoolLoads, pool: str, spills: Collection[str], kinds: Collection[str] | None
 ) -> PoolTraffic:
-    """Return the load of a pool apart for what it kept and what was bought instead."""
+    """Return the load of a pool, split into tokens that it served and tokens bought elsewhere."""
     kept = [0] * loads.minutes
     bought: dict[str, list[int]] = {}
     for of, series in loads.series.items():
@@ -194,14 +195,14 @@ def pool_traffic(
 
 
 def class_keys(mix: PoolMix, traffic: PoolTraffic) -> list[ClassKey]:
-    """Return the classes that have any token, in a fixed order."""
+    """Return the classes with any token, in a fixed order."""
     kept = {key for key, by_hour in mix.hours.items() if any(by_hour.values())}
     return sorted(kept | {ClassKey(model, False) for model in traffic.bought})
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSize:
-    """Engines of a pool, and the tokens a minute that one serves inside the SLO, if known."""
+    """Number of engines of a pool, and tokens per minute of one inside the SLO, if known."""
 
     engines: int
     per_minute_each: Fraction | None
@@ -216,7 +217,7 @@ def build_curve(
     size: PoolSize,
     bought_pusd: Mapping[str, int],
 ) -> ValueCurve:
-    """Return the value curve of one pool; `bought_pusd` is what was paid by model."""
+    """Return the value curve of one pool; `bought_pusd` is the price paid by model."""
     keys = [key for key, _ in classes]
     kept = _kept_by_class(traffic, mix, keys)
     bought = [
@@ -239,7 +240,7 @@ def build_curve(
 
 
 def _kept_by_class(traffic: PoolTraffic, mix: PoolMix, keys: list[ClassKey]) -> list[list[int]]:
-    """Kept tokens of every minute by class: whole tokens in the mix of the hour, nothing lost."""
+    """Return the kept tokens of every minute by class: whole tokens in the mix of the hour."""
     found = [[0] * len(traffic.kept) for _ in keys]
     if not keys:
         return found
@@ -259,9 +260,9 @@ def _kept_by_class(traffic: PoolTraffic, mix: PoolMix, keys: list[ClassKey]) -> 
 def _split_hour(
     found: list[list[int]], kept: Sequence[int], span: tuple[int, int], shares: Sequence[int]
 ) -> None:
-    """Split the minutes of one hour by shares; each class has its part of the hour, to the token.
+    """Split the minutes of one hour by shares; each class gets its exact part of the hour.
 
-    Minutes alone would round each down, and what is lost would be priced as the largest class.
+    Rounding each minute alone would shift the remainders to the largest class and its price.
     """
     share_sum = sum(shares)
     most = max(range(len(shares)), key=shares.__getitem__)
@@ -289,7 +290,7 @@ def _split_hour(
 def _windows(
     kept: list[list[int]], bought: list[list[int]], minutes: int, width: int
 ) -> tuple[TrafficWindow, ...]:
-    """Windows with any token; equal ones once."""
+    """Return the windows with any token; equal windows once, with their count."""
     counts: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     columns = [_summed(column, minutes, width) for column in (*kept, *bought)]
     half = len(kept)
@@ -312,7 +313,7 @@ def _capacity(
     windows: tuple[TrafficWindow, ...],
     size: PoolSize,
 ) -> Fraction | None:
-    """Work of one engine in a window: its tokens at the mean engine time of this traffic."""
+    """Return the work of one engine in a window: its tokens at the mean engine time."""
     if size.per_minute_each is None:
         return None
     tokens = work = 0
@@ -322,5 +323,5 @@ def _capacity(
             tokens += count
             work += count * traffic.work
     mean = Fraction(work, tokens) if tokens else Fraction(1)
-    # Exact fractions of fitted rates have hundreds of digits; a millionth of a token is enough.
+    # Exact fractions of fitted rates have hundreds of digits; a millionth of a token suffices.
     return (size.per_minute_each * size.window_minutes * mean).limit_denominator(10**6)

@@ -1,9 +1,9 @@
-"""The output of `breakeven ledger report`: spending, and the value of own engines.
+"""The output of `breakeven ledger report`: spend, and the value of own engines.
 
-The figures are the dashboard's: both add up the same cells, hours and comparisons. Spend counts
-what was settled; own engines' bills are used, idle and unavailable: closed hours, and apart from
-them what runs since, which stays provisional until its hour is closed. A bill is the pool's: of it
-a team has the part that it used.
+The figures equal those of the dashboard: both add up the same cells, hours and comparisons. Spend
+counts settled attempts. Bills of own engines are split into used, idle and unavailable, from closed
+hours; the time since is separate and provisional until its hour closes. Bills are by pool; a team's
+scope shows only the part that the team used.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from ledger.reports.flag_sums import FlagSum, flag_sums
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One group's attempts. `unpriced` ones are in no sum."""
+    """Attempts of one group. `unpriced` attempts are in no sum."""
 
     name: str
     attempts: int
@@ -35,9 +35,9 @@ class ReportLine:
 
 @dataclass(frozen=True, slots=True)
 class PoolLine:
-    """A part of one pool's bill: used + idle + unavailable = bill.
+    """Part of one pool's bill: used + idle + unavailable = bill.
 
-    `machine` is shared with other pools; `share_ppm` of its GPUs and of its rate is this pool's.
+    `share_ppm` is this pool's part of the GPUs and of the rate of a shared `machine`.
     """
 
     pool: str
@@ -52,7 +52,7 @@ class PoolLine:
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """The charge of a comparator for what own engines served inside the SLO."""
+    """Charge of one comparator for what own engines served inside the SLO."""
 
     model: str
     comparator: str
@@ -67,7 +67,7 @@ class Report:
     start_us: int
     end_us: int
     team: str | None  # whose attempts and comparisons these are; bills are of all teams
-    team_used_pusd: int | None  # its part of the bills: closed hours, and what runs since
+    team_used_pusd: int | None  # its part of the bills: closed hours, and the time since
     total: ReportLine
     teams: tuple[ReportLine, ...]
     models: tuple[ReportLine, ...]
@@ -77,7 +77,7 @@ class Report:
     running: tuple[PoolLine, ...]  # since then
     comparators: tuple[ComparedLine, ...]
     refused: int
-    flagged: tuple[FlaggedAttempts, ...]  # what a person should look at
+    flagged: tuple[FlaggedAttempts, ...]  # flagged attempts
     flags: tuple[FlagSum, ...]  # the same by flag alone
     simulated: bool  # whether anything in it came from a simulated part
     timezone: str  # whose days `days` are
@@ -89,7 +89,7 @@ class Report:
 
 
 def report(connection: Connection, scope: Scope) -> Report:
-    """The span's figures, dearest first."""
+    """Return the figures of a span, most expensive first."""
     cells = queries.cells(connection, scope, bucket_us=queries.DAY_US)
     closed = queries.hours(connection, scope, bucket_us=queries.DAY_US)
     contracts = {contract.pool: contract for contract in queries.contracts(connection)}
@@ -157,7 +157,7 @@ def _line(name: str, cells: Iterable[AttemptCell]) -> ReportLine:
 def _unrated(
     cells: Iterable[AttemptCell], contracts: Mapping[str, ContractVersion]
 ) -> tuple[str, ...]:
-    """Return the pools that served without a known rate, or wait for one."""
+    """Return the pools without a known rate that have a contract or served requests."""
     known = {pool: contract.pusd_per_hour for pool, contract in contracts.items()}
     served = {cell.pool for cell in cells if cell.backend == "own" and cell.pool}
     return tuple(sorted(pool for pool in {*known, *served} if known.get(pool) is None))
@@ -166,7 +166,7 @@ def _unrated(
 def _pools(
     closed: Iterable[HourCell], contracts: Mapping[str, ContractVersion]
 ) -> tuple[PoolLine, ...]:
-    """Bills are the pools', whoever asks: a team's scope does not narrow them."""
+    """Return the bills of pools, which a team's scope does not narrow."""
     groups: dict[str, list[HourCell]] = {}
     for cell in closed:
         groups.setdefault(cell.pool, []).append(cell)

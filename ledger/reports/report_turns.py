@@ -1,8 +1,8 @@
-"""Decides whose turn it is to send a report, and of which period.
+"""Coordination of report delivery between hosts: which host sends the report of a period.
 
-Any host may look. Who sends is decided by the table's key and a lease that ends: a sender that dies
-is followed by another one, so a report may come twice (it has an id), and never not at all. Only
-the newest period that is over is sent: hosts that were down for a month send one report.
+Any host may try. A table key and an expiring lease choose the sender. If a sender dies, another
+host takes over, so a report is delivered at least once; its id identifies repetitions. Only the
+newest past period is sent: hosts that were down for a month send one report.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ WAIT_LIMIT_US = 3600 * 10**6
 
 @dataclass(frozen=True, slots=True)
 class ReportTurn:
-    """One period's report to one place; `tries` counts this one."""
+    """Lease to send one period's report to one place; `tries` includes this try."""
 
     name: str
     place: str
@@ -37,7 +37,7 @@ class ReportTurn:
 
 
 def last_period(zone: ReportingZone, every: Cadence, now_us: int) -> Scope:
-    """Return the newest day, week (from Monday) or month of the zone that is over."""
+    """Return the newest past day, week (from Monday) or month of the zone."""
     today = zone.date_of(now_us)
     if every == "month":
         end = today.replace(day=1)
@@ -52,7 +52,7 @@ def last_period(zone: ReportingZone, every: Cadence, now_us: int) -> Scope:
 def claim_turn(
     engine: Engine, name: str, place: str, start_us: int, *, at_us: int
 ) -> ReportTurn | None:
-    """Return the turn if it is the caller's for a while; None if it was sent or somebody sends."""
+    """Return the lease, or `None` if the report was sent or another host is sending it."""
     row = {"name": name, "place": place, "start_us": start_us}
     fresh = {**row, "due_us": at_us + LEASE_US, "tries": 1, "told_us": None}
     table = ReportTurnRow
@@ -77,7 +77,7 @@ def claim_turn(
 
 
 def mark_sent(engine: Engine, turn: ReportTurn, *, at_us: int) -> None:
-    """Somebody took it: it is not sent again."""
+    """Mark the report as delivered, so that it is not sent again."""
     table = ReportTurnRow
     key = (table.name == turn.name, table.place == turn.place, table.start_us == turn.start_us)
     write_alone(engine, update(table).where(*key).values(told_us=at_us))

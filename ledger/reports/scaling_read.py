@@ -1,4 +1,4 @@
-"""Reads what scaling earned by day: the plan against the fixed fleet and against all API."""
+"""Daily results of scaling, compared with the fixed fleet and with APIs only."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from ledger.spans import HOUR_US
 
 @dataclass(frozen=True, slots=True)
 class EarnedDay:
-    """One day of the reporting zone, as far as it was scored."""
+    """Result of one day of the reporting zone, as far as it was scored."""
 
     date: str
     span: ScoredSpan
 
     @property
     def against_fixed_pusd(self) -> int:
-        """Dollars that what ran cost less than the number of engines that is configured."""
+        """Return how much less the actual engines cost than the configured number, in pico-USD."""
         return self.span.as_configured.total_pusd - self.span.ran.total_pusd
 
     @property
     def against_api_pusd(self) -> int:
-        """Dollars that what ran cost less than no engine at all."""
+        """Return how much less the actual engines cost than no engine at all, in pico-USD."""
         return self.span.all_api.total_pusd - self.span.ran.total_pusd
 
     @property
     def advice_pusd(self) -> int:
-        """Dollars that the advice would have cost less than what ran."""
+        """Return how much less the advised engines would have cost than the actual, in pico-USD."""
         return self.span.ran.total_pusd - self.span.advised.total_pusd
 
     def described(self) -> dict[str, Any]:
-        """Return the day as JSON has it; money is whole pico-USD."""
+        """Return the day for JSON; money is whole pico-USD."""
         best, cost = self.span.best_fixed
         return {
             "date": self.date,
@@ -63,7 +63,7 @@ def _sum(found: PlanSum) -> dict[str, int]:
 
 
 def earned_days(connection: Connection, pool: str, start_us: int, end_us: int) -> list[EarnedDay]:
-    """Return the days of a span that were scored, in their order."""
+    """Return the scored days of a span, in order."""
     spans = scored_hours(connection, pool, start_us - start_us % HOUR_US, end_us)
     return by_day(spans, reporting_zone(connection))
 

@@ -1,7 +1,7 @@
-"""Money over time: what each bucket of a survey cost, split into lines that add up to its totals.
+"""Cost of each bucket of a survey, split into lines that add up to the survey's totals.
 
-Closed hours carry their own split, and the open rest of a pool's bill carries the same one, cut at
-bucket borders. Ops are spread over the hours that they were in force. Adjustments to bills may be
+Closed hours store their split; the open rest of a pool's bill is split alike and cut at bucket
+borders. Ops costs are spread over the hours in which they applied. Adjustments to bills may be
 negative.
 """
 
@@ -29,7 +29,7 @@ class SpendAmount:
 
 
 def spend(survey: Survey) -> list[SpendAmount]:
-    """Every line of every bucket, in time order; lines of nothing are left out."""
+    """Return every line of every bucket, in time order, without lines of zero."""
     amounts: dict[tuple[int, SpendSeries], int] = {}
     for start_us, line, pusd in (
         *_api(survey),

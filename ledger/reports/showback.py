@@ -1,6 +1,6 @@
-"""Showback: idle time of own engines apart, or shared over teams, and still the bill to the unit.
+"""Showback: idle time of own engines shown separately, or shared over teams, exactly.
 
-Apart is what the books have. Shared is a way to read them: nothing is posted. Pure.
+The ledger stores idle time separately. Sharing is only a display: nothing is posted. No I/O.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ class IdleShare(StrEnum):
 
 
 def share_idle(used: Mapping[str, int], idle_pusd: int, how: IdleShare) -> dict[str, int]:
-    """Return each team's part of the idle cost; together they are all of it, to the unit.
+    """Return each team's part of the idle cost; the parts add up to it exactly.
 
-    Empty where idle time stays apart, or where no team is there to bear it.
+    The result is empty if idle time is shown separately, or if there is no team to bear it.
     """
     teams = sorted(used)
     if how is IdleShare.APART or not teams or not idle_pusd:

@@ -1,7 +1,7 @@
-"""Business metrics that were sent or uploaded under a name: a manual entry for each day and group.
+"""Stored business metrics, sent or uploaded by name: one manual entry per day and group.
 
-A later entry of a day and group stands in the place of an earlier one; one that says nothing takes
-it back. Values are decimal text.
+A later entry of a day and group replaces an earlier one; an entry without a value withdraws it.
+Values are decimal text.
 """
 
 from datetime import date
@@ -21,7 +21,7 @@ def subject_of(name: str, day: date, group: Group) -> str:
 
 
 def stored_metrics(connection: Connection, at_us: int) -> dict[str, list[MetricDay]]:
-    """Return the metrics in force by name, each by day and group."""
+    """Return the active metrics by name, each by day and group."""
     found: dict[str, list[MetricDay]] = {}
     for subject, entry in sorted(standing_entries(connection, METRIC, at_us).items()):
         if entry.says is None:

@@ -1,8 +1,7 @@
-"""One look at the books: every figure of the first page, read at one instant.
+"""A survey of the ledger: every figure of the first page, read at one point in time.
 
-The dashboard and the reports call `survey` and add up what it returns, so that they cannot
-disagree. Reading and deciding stay apart: the statements are in `queries_*`, the arithmetic in
-`bills`, `standing` and `breakeven`.
+The dashboard and the reports call `survey` and add up its result, so that their figures agree.
+Statements are in `ledger.queries`, the arithmetic is in `ledger.economics` and `fleet_economics`.
 """
 
 from collections import Counter
@@ -48,17 +47,17 @@ class PoolSurvey:
 
     standing: FleetEconomics
     capability: PoolCapability | None
-    load: tuple[int, ...]  # tokens asked in every minute of the billed hours
+    load: tuple[int, ...]  # requested tokens in every minute of the billed hours
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`cells` are of the span as one bucket; over time there are `moments`, by `bucket_us`.
+    """All figures of a span.
 
-    `pools` are those that the standing counts, each alone; there are none in a survey of spending.
-
-    `running` is the part of the bills that is not closed, by pool, cut at the buckets. `verdict` is
-    the fleet's: a survey of one team, of spending, or on output tokens alone has none.
+    `cells` have the span as one bucket, `moments` are by `bucket_us`. `pools` are the pools in
+    `standing`, each alone; a survey of spending has none. `running` is the open part of the bills,
+    by pool, cut at bucket borders. `verdict` is that of the fleet; a survey of one team, of
+    spending, or on output tokens has none.
     """
 
     scope: Scope
@@ -78,7 +77,7 @@ class Survey:
     adjustments: tuple[Adjustment, ...] = ()  # to bills, each at its instant; a team has none
 
     def bucket_of(self, at_us: int) -> tuple[int, int]:
-        """Return the bucket that holds the instant; days are the reporting zone's."""
+        """Return start and end of the bucket at `at_us`; days are those of the reporting zone."""
         if self.bucket_us == DAY_US:
             return self.zone.day(at_us)
         start_us = at_us - at_us % self.bucket_us
@@ -102,15 +101,15 @@ class Survey:
 
 
 def survey(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
-    """Everything about a span. `scope.end_us` is the reader's clock: the open hour ends there."""
+    """Return all figures of a span. The open hour ends at `scope.end_us`, the reader's clock."""
     books = _Books(connection, scope, bucket_us, basis, [scope.team], alone=[scope.team])
     return books.survey(scope.team)
 
 
 def spending(connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis) -> Survey:
-    """Return a survey without minutes: it has no pool's own load and no capacity.
+    """Return a survey without loads by minute, so without capacity and pools' own loads.
 
-    Half of what a survey takes, for pages that show what was spent and where it went.
+    It takes half the time of `survey`, for pages about spend only.
     """
     return _Books(connection, scope, bucket_us, basis, [scope.team], alone=[]).survey(scope.team)
 
@@ -118,7 +117,7 @@ def spending(connection: Connection, scope: Scope, *, bucket_us: int, basis: Tok
 def surveys(
     connection: Connection, scope: Scope, *, bucket_us: int, basis: TokenBasis
 ) -> tuple[Survey, Survey]:
-    """Return the survey of everyone and of the scope's team, from one read of the ledger."""
+    """Return the survey of all teams and that of the scope's team, from one read."""
     books = _Books(connection, scope, bucket_us, basis, [None, scope.team], alone=[None])
     return books.survey(None), books.survey(scope.team)
 
@@ -135,10 +134,10 @@ class _SurveyReads:
 
 
 class _Books:
-    """A span's, read once for those whose surveys are made of them: a team's, everyone's (`None`).
+    """The reads of a span, made once for the surveys of a team and of all teams (`None`).
 
-    `alone`: in whose surveys each pool is looked at alone. A capacity is the pool's, so everyone's
-    traffic tells it, also in the survey of a team.
+    `alone`: the teams whose surveys have each pool alone. A pool's capacity depends on all teams'
+    traffic, also in the survey of a team.
     """
 
     def __init__(
@@ -191,7 +190,7 @@ class _Books:
 
     @property
     def _has_verdict(self) -> bool:
-        """A verdict is everyone's, and its dollars depend on no basis that a page shows."""
+        """Return whether there is a verdict: for all teams, on input and output tokens."""
         return None in self._alone and self._basis is TokenBasis.INPUT_OUTPUT
 
     def survey(self, team: str | None) -> Survey:
@@ -277,7 +276,7 @@ class _Books:
         for count in queries.refusals(self._connection, replace(self._scope, team=None)):
             refused[count.model] += count.requests
         loads_of_all, homes = self._read.loads[None], self._read.homes
-        # Contracts are those in force now, which may have begun after the span.
+        # Contracts are the current ones, which may have begun after the span.
         at_us = max([self._scope.end_us, *(contract.recorded_us for contract in contracts)])
         sources = ops_sources(self._connection, at_us)
         reads = SheetReads(self._read.facts, loads_of_all, homes, mix, offers, refused, sources)
@@ -293,7 +292,7 @@ class _Books:
         return fleet_verdict(reads, pools)
 
     def _open_hours_of(self, contract: ContractVersion) -> OpenHours:
-        """Return the hours of a contract that are not closed; they are of all teams."""
+        """Return the open hours of a contract, for all teams."""
         known = self._running.get(contract)
         if known is None:
             whole = replace(self._scope, team=None)
@@ -310,7 +309,7 @@ class _Books:
         served: Volume,
         kinds: frozenset[str] | None,
     ) -> PoolSurvey:
-        """One pool alone."""
+        """Return the survey of one pool alone."""
         pool = bill.pool
         spills = [model for model, home in self._read.homes.items() if home == pool]
         which: Any = {"spills": spills, "kinds": kinds}
@@ -337,9 +336,9 @@ class _Books:
 
 
 def main_kinds(cells: Iterable[AttemptCell], pool: str) -> frozenset[str] | None:
-    """The kinds of request that a pool's capacity is told by: its chat, or what else it does.
+    """Return the request kinds that define a pool's capacity: its chat, else all that it does.
 
-    `None` where it was asked nothing.
+    The result is `None` if the pool had no request.
     """
     seen = frozenset(cell.kind for cell in cells if cell.pool == pool)
     if seen & queries.CONVERSATION:
@@ -356,7 +355,7 @@ def _served_volume(cells: Iterable[AttemptCell], pool: str, basis: TokenBasis) -
 def _contracts(
     known: list[ContractVersion], cells: Iterable[AttemptCell], scope: Scope
 ) -> list[ContractVersion]:
-    """The contracts, and for every pool that served without one a contract of unknown rate."""
+    """Return the contracts, with an unrated one for every pool that served without a contract."""
     named = {contract.pool for contract in known}
     seen = {cell.pool: cell for cell in cells if cell.backend == "own" and cell.pool}
     missing = [

@@ -1,10 +1,10 @@
-"""Usage and costs by bucket, as an organisation's usage and costs pages show them.
+"""Usage and costs by bucket, as on an organisation's usage and costs pages.
 
-Usage counts attempts as they were opened: tokens of every kind, and requests by their first try,
-so that a fallback makes no second request. Costs are what APIs charged (`charges`), who bears the
-closed GPU hours (`hourshares`) and what invoices differed by (`posted_adjustments`): together they
-are the books. GPU hours are borne by teams, so they carry no key and no user, and a filter by keys
-leaves them out; adjustments are nobody's.
+Usage counts attempts by opening time: tokens of every kind, and requests by their first attempt, so
+that a fallback is not a second request. Costs are API charges (`charges`), closed GPU hours by team
+(`hourshares`) and invoice differences (`posted_adjustments`), which together equal the ledger.
+Teams bear GPU hours, so a GPU hour has no key or user, and a filter by keys excludes it. No team
+bears adjustments.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,12 +37,12 @@ _COLUMNS: Mapping[str, Any] = {
 
 
 class TooManyCells(ValueError):
-    """More groups than an answer should hold: fewer buckets, or fewer fields to group by."""
+    """A result with too many groups: use fewer buckets, or fewer fields to group by."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageCell:
-    """Attempts of one bucket that agree in `key`: the values of what was grouped by."""
+    """Attempts of one bucket with equal `key`, the values of the fields to group by."""
 
     start_us: int
     key: tuple[str | None, ...]
@@ -60,7 +60,7 @@ class UsageCell:
 
 @dataclass(frozen=True, slots=True)
 class CostCell:
-    """Money of one bucket; `item` and `quantity` only where items were asked for."""
+    """Cost of one bucket; `item` and `quantity` are set only if items were requested."""
 
     start_us: int
     key: tuple[str | None, ...]
@@ -79,7 +79,7 @@ def usage_cells(
     by: Sequence[str],
     bucket_us: int,
 ) -> list[UsageCell]:
-    """In the order of the buckets. `by` names team, key, user, model, tier, batch."""
+    """Return usage in bucket order. `by` lists team, key, user, model, tier or batch."""
     start = AttemptRow.opened_us - AttemptRow.opened_us % bucket_us
     named = [start.label("by_0")]
     named += [_COLUMNS[name].label(f"by_{place}") for place, name in enumerate(by, start=1)]
@@ -118,7 +118,10 @@ def cost_cells(
     items: bool,
     bucket_us: int,
 ) -> list[CostCell]:
-    """In the order of the buckets, API charges before GPU hours. `by` names team, key, user."""
+    """Return costs in bucket order, API charges before GPU hours.
+
+    `by` lists team, key or user.
+    """
     found: dict[tuple[Any, ...], CostCell] = {}
     api = _api_items if items else _api_sums
     for cell in api(connection, scope, filters, by, bucket_us):
@@ -170,7 +173,7 @@ def _api_items(
 
 
 def _counted(charge: ChargeLine) -> tuple[int | float, str | None]:
-    """Return how much a charge is for, in the unit of the pages; requests have no unit."""
+    """Return a charge's quantity and its unit on the pages; requests have no unit."""
     if charge.unit is None:
         return int(charge.quantity), None
     if charge.unit.counts == charge.unit.per_page == 1:

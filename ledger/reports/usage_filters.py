@@ -1,11 +1,11 @@
-"""Which attempts a usage or costs page counts: a value that needs nothing of the ledger."""
+"""Filters of the usage and costs pages, as a value that needs nothing else of the ledger."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class UsageFilters:
-    """Which attempts count; empty: all. The team that a reader is bound to is in its scope."""
+    """Filters of attempts; empty: all. The scope holds the team that a reader is limited to."""
 
     teams: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""The verdict with what the books say of the same period: for reports, HTTP, CSV and mail.
+"""The verdict and the booked figures of the same period, for reports, HTTP, CSV and mail.
 
-Each of them calls `read_verdict`, and none adds anything up.
+All of them call `read_verdict` and do no arithmetic of their own.
 """
 
 from dataclasses import dataclass, replace
@@ -16,19 +16,20 @@ from ledger.reports.month_even import MonthEven, month_evens
 from ledger.reports.survey import Survey, survey
 from ledger.spans import DAY_US, HOUR_US, Scope
 
-LEAST_COVERAGE = 0.9  # of a period; what is judged from less says so
+LEAST_COVERAGE = 0.9  # share of the period; a smaller one is noted
 
 
 class MonthError(ValueError):
-    """A month that is not `YYYY-MM`."""
+    """A month that is not `YYYY-MM`, or has not begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodVerdict:
-    """`verdict` counts from now on; `books` are what the period was. `simulated`: parts of it.
+    """A `verdict` for the future and the booked figures `books` of a past period.
 
-    `even` are the break-even volumes at the costs of the period, for a month of the verdict's
-    hours. `adjusted_pusd` is what posted bills of its days differed by, on nobody's expense.
+    `simulated` is true if parts are simulated. `even` are break-even volumes at the period's costs,
+    for a month of the verdict's hours. `adjusted_pusd` is the difference to posted invoices of its
+    days, which no team bears.
     """
 
     scope: Scope
@@ -40,7 +41,7 @@ class PeriodVerdict:
 
     @property
     def coverage_note(self) -> str | None:
-        """Return that the books have little of the period; None where they have about all of it."""
+        """Return a note if the ledger covers too little of the period, else `None`."""
         period = (self.scope.end_us - self.scope.start_us) / HOUR_US
         held = float(self.books["hours"] or 0)
         if not self.verdict.judged or held >= LEAST_COVERAGE * period:
@@ -51,14 +52,14 @@ class PeriodVerdict:
         )
 
     def described(self) -> dict[str, Any]:
-        """Return both as JSON has them."""
+        """Return the period, `books` and `verdict` for JSON."""
         return {
             "start_us": self.scope.start_us, "end_us": self.scope.end_us,
             "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
         }  # fmt: skip
 
     def beside(self) -> dict[str, Any]:
-        """Return what reports have beside both, as JSON has it."""
+        """Return adjustments, coverage and break-even volumes for JSON."""
         return {
             "adjustments_usd": usd_cents(self.adjusted_pusd), "coverage": self.coverage_note,
             "break_even": [line.described() for line in self.even],
@@ -68,7 +69,7 @@ class PeriodVerdict:
 def read_verdict(
     connection: Connection, scope: Scope, *, month_hours: Exact = HOURS_OF_A_MONTH
 ) -> PeriodVerdict:
-    """Return the fleet's verdict over a period; a team in the scope changes nothing."""
+    """Return the fleet's verdict over a period. The scope's team is ignored."""
     everyone = replace(scope, team=None)
     found = survey(connection, everyone, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
     verdict = found.verdict
@@ -84,22 +85,22 @@ def read_verdict(
 
 
 def evens_of(found: Survey, month_hours: Exact = HOURS_OF_A_MONTH) -> tuple[MonthEven, ...]:
-    """Return the break-even volumes of a survey's pools at a month's hours."""
+    """Return the break-even volumes of a survey's pools for a month of `month_hours`."""
     pools = {pool: look.standing for pool, look in found.pools.items()}
     return tuple(month_evens(pools, month_hours, found.standing.unrated))
 
 
 def of_month(verdict: FleetVerdict, month_hours: Exact) -> FleetVerdict:
-    """Return the verdict on the same traffic for a month of so many hours."""
+    """Return the verdict on the same traffic for a month of `month_hours`."""
     if month_hours == verdict.sheet.month_hours:
         return verdict
     return judge(replace(verdict.sheet, month_hours=month_hours), verdict.curves)
 
 
 def month_scope(zone: ReportingZone, month: str, now_us: int) -> tuple[Scope, int]:
-    """Return a calendar month of the zone, as far as it is over, and its hours.
+    """Return the past part of a calendar month of the zone, and the whole month's hours.
 
-    Raises `MonthError`.
+    Raises `MonthError` for an invalid month, or one that has not begun.
     """
     try:
         start_us, end_us = zone.month_named(month)
@@ -111,7 +112,7 @@ def month_scope(zone: ReportingZone, month: str, now_us: int) -> tuple[Scope, in
 
 
 def _books(found: Survey, verdict: FleetVerdict) -> dict[str, str | None]:
-    """The period as booked; ops that nobody entered are unknown."""
+    """Return the booked figures of the period; ops cost is `None` if not entered."""
     fixed = found.standing.fixed
     entered = any(pool.ops_pusd_per_week is not None for pool in verdict.sheet.pools)
     return {

@@ -1,14 +1,11 @@
-"""Virtual tags: values that a rule gives to requests of the past and the future alike.
+"""Virtual tags: values that rules give to past and future requests alike.
 
-A virtual tag has a name, as `product`, and rules in order, each one line of text:
-
-    support: team=support|helpdesk
-    search: team=search, model=chat
-
-The first rule that holds gives the value; where none does the request is `UNASSIGNED`. So each
-attempt counts once, and the values of a tag add up to what all attempts cost. Beside `team` the
-rules of one tag look at one more dimension, for sums are kept by team and one other: `model`, `key`
-(an id), or `tag:NAME` (a tag of the request or its key).
+A virtual tag has a name, such as `product`, and rules in order, one per line: `support:
+team=support|helpdesk`, then `search: team=search, model=chat`. The first matching rule gives the
+value; a request without a match is `UNASSIGNED`. So each attempt counts once, and the values of a
+tag add up to the cost of all attempts. Besides `team`, the rules of one tag may use one more
+dimension, because sums are kept by team and one other: `model`, `key` (an id), or `tag:NAME` (a tag
+of the request or its key).
 """
 
 import re
@@ -39,12 +36,12 @@ _COSTS = ("attempts", "input_tokens", "output_tokens", "cost_high", "cost_low")
 
 
 class VirtualTagError(ValueError):
-    """Faults of a virtual tag, a line each."""
+    """Faults of a virtual tag, one per line."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagRule:
-    """`matches` are the values of each dimension that the rule takes, `tag:NAME` among them."""
+    """A rule of a virtual tag. `matches` has its accepted values by dimension or `tag:NAME`."""
 
     value: str
     matches: Mapping[str, tuple[str, ...]]
@@ -55,7 +52,10 @@ class TagRule:
 
 @dataclass(frozen=True, slots=True)
 class VirtualTag:
-    """`by`: the dimension beside the team: `model`, `key`, `tags`, or None."""
+    """A virtual tag.
+
+    `by` is its dimension besides the team: `model`, `key`, `tags`, or `None`.
+    """
 
     name: str
     rules: tuple[TagRule, ...]
@@ -70,7 +70,7 @@ class VirtualTag:
 
 @dataclass(frozen=True, slots=True)
 class VirtualSpend:
-    """Attempts of one value; own ones at their provisional charge, unpriced ones at nothing."""
+    """Attempts of one value: own engines at the provisional charge, unpriced attempts at zero."""
 
     value: str
     attempts: int
@@ -104,7 +104,7 @@ def parse_tag(name: str, lines: Sequence[str]) -> VirtualTag:
 
 
 def _parse_rule(line: str) -> TagRule | str:
-    """Return the rule, or what is wrong with its line."""
+    """Return the rule, or the error of its line."""
     value, colon, rest = (part.strip() for part in line.partition(": "))
     if not (value and colon and rest):
         return "write `VALUE: team=A|B, model=C`, with a blank after the first colon"
@@ -131,12 +131,12 @@ def _beside_team(rules: Iterable[TagRule]) -> set[str]:
 
 
 def rule_lines(says: Mapping[str, Any]) -> list[str]:
-    """Return the rules of an entry as they were written."""
+    """Return the rules of an entry as entered."""
     return [str(line) for line in says["rules"]]
 
 
 def virtual_tags(connection: Connection, at_us: int) -> dict[str, VirtualTag]:
-    """Return the virtual tags in force, by name."""
+    """Return the active virtual tags by name."""
     standing = standing_entries(connection, VIRTUAL_TAG, at_us)
     return {
         name: parse_tag(name, rule_lines(entry.says))
@@ -146,7 +146,7 @@ def virtual_tags(connection: Connection, at_us: int) -> dict[str, VirtualTag]:
 
 
 def virtual_spend(connection: Connection, scope: Scope, tag: VirtualTag) -> list[VirtualSpend]:
-    """Return what each value cost, the dearest first; what no rule takes is one of them."""
+    """Return the spend of each value, including `UNASSIGNED`, most expensive first."""
     added: dict[str, list[int]] = {}
     for _, names, figures in _cells(connection, scope, tag, None):
         attempts, given, answered, high, low = figures
@@ -160,7 +160,7 @@ def virtual_spend(connection: Connection, scope: Scope, tag: VirtualTag) -> list
 def virtual_spend_by_day(
     connection: Connection, scope: Scope, zone: ReportingZone, tag: VirtualTag
 ) -> dict[tuple[int, str], int]:
-    """Return pico-USD by the start of each day of the zone and by value."""
+    """Return the pico-USD by the start of each day of the zone and by value."""
     found = Counter[tuple[int, str]]()
     for point in day_spent(connection, scope, zone, partial(_points, tag)):
         found[point.start_us, point.name] += point.cost_pusd
@@ -179,7 +179,7 @@ def _points(
 def _cells(
     connection: Connection, scope: Scope, tag: VirtualTag, bucket_us: int | None
 ) -> Iterable[tuple[int, dict[str, str], list[int]]]:
-    """Yield sums by bucket, team and the tag's other dimension, the dimensions by name."""
+    """Yield sums by bucket, team and the tag's other dimension; dimensions are by name."""
     by = {"key": ("team_id", "key_id"), "tags": ("team_id", "tags")}.get(
         tag.by or "", ("team_id", "model")
     )

@@ -1,8 +1,8 @@
-"""The timing of one request: line, gateway, way, queue, prefill, decode, try by try.
+"""The timing of one request by attempt: line, gateway, network, queue, prefill, decode.
 
-Made of what the books and the engines' samples keep anyway. What is measured is said to be so;
-the first token's time at an own engine is divided by the engine's measured step-time model, and
-what that does not explain is its queue. An API tells nothing of what happens behind it.
+The times come from the ledger and from stored samples of engines. Measured times are marked as
+such. The time to first token of an own engine is divided by the engine's measured step-time model,
+and the unexplained rest is queueing. Times inside an API are unknown.
 """
 
 import re
@@ -15,7 +15,7 @@ from ledger.orm.books import AttemptDecisionRow, AttemptRow, token_column
 from ledger.orm.fleet import EngineCapacityRow, EngineSampleRow, RoundTripRow
 from ledger.spans import INPUT_TOKENS
 
-REACH_US = 60_000_000  # a sample further away says nothing of the request
+REACH_US = 60_000_000  # maximum distance of a sample from the request
 FAR_US = 1_000  # a way that is shorter matters to nobody,
 FAR_SHARE = 0.1  # nor one that is less of the time to the first token
 _ID = re.compile(r"req_([0-9a-f]{12})[0-9a-f]{16}")
@@ -24,7 +24,10 @@ MEASURED, MODELLED, REST = "measured", "by its step model", "what is left"
 
 @dataclass(frozen=True, slots=True)
 class WaterfallSpan:
-    """`what` took so long, from `start_us` after the request came; `how` that is known."""
+    """One step of a request: `what` took `length_us`, `start_us` after the request's arrival.
+
+    `how` is the source of the figure.
+    """
 
     what: str
     start_us: int
@@ -34,11 +37,11 @@ class WaterfallSpan:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFacts:
-    """One try as the ledger has it, with what was known of its engine at that time.
+    """One attempt from the ledger, with what was known of its engine at that time.
 
-    `prefill_us`: what the step model says of its uncached prompt; `since_us`: when the gateway
-    began with it, the request's arrival or the end of the try before. `line_us`: of that time in
-    the gateway's line for a place.
+    `prefill_us`: prefill time of its uncached prompt by the step model. `since_us`: when the
+    gateway began with it, at the request's arrival or the end of the previous attempt. `line_us`:
+    the part of that time in the gateway's line.
     """
 
     attempt_id: str
@@ -64,20 +67,20 @@ class AttemptWaterfall:
 
 
 def is_far(rtt_us: int | None, whole_us: int | None) -> bool:
-    """Whether the way to an engine is much of what a client waits for."""
+    """Return whether the round trip to an engine is a large part of a client's wait."""
     if rtt_us is None or not whole_us:
         return False
     return rtt_us >= max(FAR_US, FAR_SHARE * whole_us)
 
 
 def arrived_us(request_id: str) -> int | None:
-    """When a request came, to the millisecond, as its id tells; `None`: it is not one of ours."""
+    """Return a request's arrival from its id, to the millisecond, or `None` for a foreign id."""
     found = _ID.fullmatch(request_id)
     return None if found is None else int(found[1], 16) * 1000
 
 
 def spans(facts: AttemptFacts, arrived: int) -> tuple[WaterfallSpan, ...]:
-    """In order and without a gap; of a try that has not ended only what came before it."""
+    """Return the steps in order without a gap; of an open attempt only those before it."""
     begun = max(0, facts.since_us - arrived)
     if facts.settled_us is None or facts.duration_us is None:
         return _before(begun, begun + max(0, facts.opened_us - facts.since_us), facts.line_us)
@@ -106,7 +109,7 @@ def spans(facts: AttemptFacts, arrived: int) -> tuple[WaterfallSpan, ...]:
 
 
 def _before(begun: int, sent: int, line_us: int) -> tuple[WaterfallSpan, ...]:
-    """In the gateway: first in its line, where the policy let it wait."""
+    """Return the time in the gateway: first in the line, if the policy let it wait."""
     stood = min(line_us, sent - begun)
     gateway = WaterfallSpan("gateway", begun + stood, sent - begun - stood, MEASURED)
     return (WaterfallSpan("in line", begun, stood, MEASURED), gateway) if stood else (gateway,)
@@ -123,7 +126,7 @@ def warning(facts: AttemptFacts) -> str | None:
 
 
 def waterfall(connection: Connection, request_id: str) -> list[AttemptWaterfall]:
-    """Every try of a request in order; empty where the ledger has none."""
+    """Return every attempt of a request in order; empty if the ledger has none."""
     query = (
         select(
             AttemptRow.attempt_id,
@@ -161,7 +164,7 @@ def waterfall(connection: Connection, request_id: str) -> list[AttemptWaterfall]
 
 
 def lines(tries: Sequence[AttemptWaterfall], width: int = 40) -> list[str]:
-    """Return the timing as text: a bar for each span, in proportion to the whole."""
+    """Return the timing as text, with a bar for each step in proportion to the whole."""
     ends = [span.start_us + span.length_us for try_ in tries for span in try_.spans]
     whole = max(ends, default=0)
     found: list[str] = []
@@ -182,7 +185,10 @@ def lines(tries: Sequence[AttemptWaterfall], width: int = 40) -> list[str]:
 def _engine(
     connection: Connection, engine: str, span: tuple[int, int], uncached: int
 ) -> tuple[int | None, int | None]:
-    """(round trip, prefill of so many tokens by its step model), as known at that time."""
+    """Return the round trip and the prefill time of `uncached` tokens, as known at that time.
+
+    The prefill time is that of the engine's step model.
+    """
     sample = connection.execute(
         select(EngineSampleRow.step_feedback_ppm)
         .where(

@@ -1,7 +1,7 @@
-"""Sums by day of the reporting time zone, in the shape of sums by bucket.
+"""Sums by day of the reporting time zone, in the format of sums by bucket.
 
-Buckets of the database begin at multiples of their width, which is UTC's day. In another zone each
-day is read as a span of its own: its whole hours from the sums, the rest from the rows.
+Buckets of the database begin at multiples of their width, so a day is a UTC day. In another zone
+each day is read as a separate span: whole hours from the sums, the rest from rows.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ _WHOLE_US = 10**6 * 7 * DAY_US  # longer than the books, and whole of every widt
 def day_moments(
     connection: Connection, scope: Scope, here: RollupProgress | None, zone: ReportingZone
 ) -> list[BucketSums]:
-    """Return `facts.moments` by this zone's days."""
+    """Return `facts.moments` by days of this zone."""
     return [
         moment._replace(start_us=zone.day(day.start_us)[0])
         for day in zone.days(scope)
@@ -36,7 +36,7 @@ def day_spent(
     zone: ReportingZone,
     read: Callable[[Connection, Scope, int], Iterable[SpendPoint]],
 ) -> list[SpendPoint]:
-    """Return spending by this zone's days; `read` has a bucket's width as its last argument."""
+    """Return spend by days of this zone; the last argument of `read` is a bucket width."""
     if zone.name == "UTC":
         return list(read(connection, scope, DAY_US))
     return [
@@ -59,7 +59,7 @@ def day_hours(connection: Connection, scope: Scope, zone: ReportingZone) -> list
 
 
 def day_team_hours(connection: Connection, scope: Scope, zone: ReportingZone) -> list[TeamCell]:
-    """Return each team's part of them."""
+    """Return each team's part of closed hours by pool and day."""
     found: dict[tuple[str, int, str], int] = {}
     for cell in queries.hours_by_team(connection, scope, bucket_us=HOUR_US):
         key = cell.pool, zone.day(cell.start_us)[0], cell.team

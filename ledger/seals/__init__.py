@@ -1,1 +1,1 @@
-"""The hash chains over the books, and what may go once it is sealed."""
+"""Hash chains over the ledger's rows, and deletion of sealed rows past retention."""

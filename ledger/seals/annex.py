@@ -1,16 +1,11 @@
-"""The annex of the seals: a chain of entries that prove what links leave out.
+"""The annex of the seals: a chained list of entries that prove what links leave out.
 
-    while SealAnnex(engine).follow(at_us=...):
-        pass
-
-Links keep to columns that hosts of every version know; an entry proves what came later. Kinds:
-`link` is of the attempts under a link, by its number, or of those that a part of its retirement
-left (`7.0`); `refused` of its refusals, where any has something, or of those that a condensing of
-some links left (`3-9`); `hits` of cache hits from one number to another; `route` of one statement
-of where a model may go. `hits gone` stands for hits that were retired: see `retire_hits`. Who does
-not know a kind chains it and judges nothing; who does not know the annex adds to it nothing.
-Whoever makes a link writes its entry with it; this follower adds those of links that were made by
-a host without an annex, and all others. Of two hosts at once one gives way.
+Links cover only columns that hosts of every version know; entries prove later columns. Kinds:
+`link`, attempts under a link or what a part of its retirement left (`7.0`); `refused`, refusals of
+a link or what a compaction left (`3-9`); `hits`, cache hits by number; `route`, a statement of
+where a model may go; `hits gone`, retired hits (`retire_hits`). An unknown kind is chained but not
+judged. A host that makes a link writes its entry. `SealAnnex.follow` adds entries for links of
+hosts without an annex, and all others. If two hosts follow at once, one gives up.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +30,7 @@ LINK, REFUSED, HITS, HITS_GONE, ROUTE = "link", "refused", "hits", "hits gone", 
 
 
 class AnnexText(NamedTuple):
-    """An entry proves so many rows of a subject, by the digest of their leaves."""
+    """Content of an entry: the digest of the leaves of `rows` rows of a subject."""
 
     kind: str
     subject: str
@@ -45,14 +40,14 @@ class AnnexText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnnexEntry:
-    """An entry as it is chained."""
+    """A chained entry."""
 
     number: int
     at_us: int
     text: AnnexText
 
     def chain(self, before: bytes) -> bytes:
-        """Its chain value after the one before it (`GENESIS` before the first)."""
+        """Return the chain value after that of the previous entry (`GENESIS` for the first)."""
         said = msgspec.msgpack.encode((self.number, self.at_us, *self.text))
         return sha256(before + said).digest()
 
@@ -63,7 +58,7 @@ class SealAnnex:
         self._at_once = rows_at_once
 
     def follow(self, *, at_us: int) -> int:
-        """Enter what is new; returns how many entries. Idle books are only read."""
+        """Enter what is new. Return the number of entries. An idle ledger is only read."""
         with reading(self._engine) as connection:
             texts = [*_link_texts(connection), *_route_texts(connection)]
             hits = _hits_since(connection)
@@ -80,7 +75,7 @@ class SealAnnex:
         return len(texts)
 
     def _settled_hits(self, since: int) -> int:
-        """Up to which number no hit can appear any more; 0: there is none beyond `since`."""
+        """Return the number up to which no hit can still appear; 0 if none is beyond `since`."""
         newest = select(func.max(CacheHitRow.seq))
         with reading(self._engine) as connection:
             last = int(connection.execute(newest).scalar() or 0)
@@ -98,14 +93,17 @@ class SealAnnex:
 
 
 def annex_head(connection: Connection) -> tuple[int, bytes]:
-    """The last entry's number and chain value; 0 and `GENESIS` where there is none."""
+    """Return the last entry's number and chain value; 0 and `GENESIS` without entries."""
     query = select(SealAnnexRow.number, SealAnnexRow.chain)
     row = connection.execute(query.order_by(SealAnnexRow.number.desc()).limit(1)).one_or_none()
     return (0, GENESIS) if row is None else (row[0], bytes(row[1]))
 
 
 def add_entries(connection: Connection, texts: Iterable[AnnexText], *, at_us: int) -> int:
-    """Chain these to what is there; returns the last number. Raises `IntegrityError` if late."""
+    """Append chained entries. Return the last number.
+
+    Raises `IntegrityError` if another host appended first.
+    """
     number, chain = annex_head(connection)
     rows = []
     for said in texts:
@@ -129,7 +127,7 @@ def add_link(
     *,
     at_us: int,
 ) -> None:
-    """Enter a link that is being made, unless one before it is not entered yet."""
+    """Enter a link that is being made, unless an earlier link is not entered yet."""
     last = last_link(connection)
     if last is None or last + 1 == number:
         add_entries(connection, _texts_of_link(number, attempts, refused), at_us=at_us)
@@ -144,7 +142,7 @@ def _texts_of_link(
 
 
 def last_link(connection: Connection) -> int | None:
-    """The newest link that was entered."""
+    """Return the newest link that was entered."""
     query = select(SealAnnexRow.subject).where(
         SealAnnexRow.kind == LINK, ~SealAnnexRow.subject.contains(".")
     )
@@ -162,14 +160,14 @@ def last_subject(connection: Connection, kind: str) -> str | None:
 
 
 def entered_rows(connection: Connection, kind: str) -> dict[str, tuple[int, bytes]]:
-    """Return how many rows were entered of each subject of a kind, and their digest."""
+    """Return the number of rows and their digest for each subject of a kind."""
     columns = (SealAnnexRow.subject, SealAnnexRow.rows, SealAnnexRow.digest)
     query = select(*columns).where(SealAnnexRow.kind == kind)
     return {subject: (rows, bytes(kept)) for subject, rows, kept in connection.execute(query)}
 
 
 def hit_range(subject: str) -> tuple[int, int]:
-    """The first and the last number of an entry of hits."""
+    """Return the first and the last number of an entry of hits."""
     first, _, until = subject.partition("-")
     return int(first), int(until)
 
@@ -190,14 +188,14 @@ def read_routes(connection: Connection) -> list[dict[str, Any]]:
 
 
 def known_routes(connection: Connection) -> dict[str, AnnexText]:
-    """The newest statement of each model."""
+    """Return the newest statement of each model's route."""
     columns = (getattr(SealAnnexRow, name) for name in AnnexText._fields)
     query = select(*columns).where(SealAnnexRow.kind == ROUTE).order_by(SealAnnexRow.number)
     return {row.subject.partition(" ")[2]: AnnexText(*row) for row in connection.execute(query)}
 
 
 def _link_texts(connection: Connection) -> Iterator[AnnexText]:
-    """The first links that were made by a host without an annex, or before there was one."""
+    """Yield entries for the first links that no host entered."""
     last = last_link(connection)
     newest = connection.execute(select(func.max(SealRow.number))).scalar()
     if newest is None or (last is not None and last >= newest):
@@ -222,7 +220,7 @@ def _link_texts(connection: Connection) -> Iterator[AnnexText]:
 def _leaves_of_link(
     connection: Connection, number: int, since: SealRanges, to: SealRanges
 ) -> Iterator[bytes]:
-    """Yield in order what the annex proves of the attempts whose last word a link seals."""
+    """Yield the annex leaves, in order, of attempts whose final state a link seals."""
     marks = select(SealMarkRow.attempt_seq)
     resolved = list(connection.execute(marks.where(SealMarkRow.sealed_in == number)).scalars())
     open_then = set(connection.execute(marks.where(SealMarkRow.number == number)).scalars())
@@ -242,7 +240,7 @@ def _hits_since(connection: Connection) -> int:
 
 
 def _hit_texts(connection: Connection, since: int, until: int, at_once: int) -> Iterator[AnnexText]:
-    """The next hits, at most so many numbers in one entry."""
+    """Yield entries of the next hits, each with up to `at_once` numbers."""
     while since < until:
         to = min(until, since + at_once)
         leaves = [row.leaf for row in sealed.cache_hits(connection, since, to)]

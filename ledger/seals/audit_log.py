@@ -1,14 +1,13 @@
-"""Enters what the books are kept by into a chained log: who said what, after what, no secrets.
+"""The audit log: a chained list of changes to the ledger's master data, without secrets.
 
-    while Registers(engine).follow(at_us=...):
+    while AuditLog(engine).follow(at_us=...):
         pass
 
-Contracts, versions of budgets, price imports, policy sets, overrides, what people entered,
-configurations, organisations, teams, users, keys and what is done with them, invoices, and what
-engines run and carry are rows that nobody edits; a key is revoked once, and an invoice posted once.
-Each is entered some seconds after its commit, with the hash of all its columns and of an invoice's
-lines, chained to all entries before; from then on any edit is found by
-`ledger.verify.registers`. It reads rows, whoever wrote them and by which version.
+Contracts, budget versions, price imports, policy sets, overrides, manual entries, configurations,
+organisations, teams, users, keys and their changes, invoices, and the setup of engines are rows
+that are never edited; a key is revoked once, and an invoice posted once. Seconds after its commit
+each row is entered with the hash of all its columns (and an invoice's lines).
+`ledger.verify.registers` then finds any edit. The log reads rows of writers of any version.
 """
 
 import functools
@@ -39,7 +38,7 @@ _WIDE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class RowEnding:
-    """A later, single change of a row: its time, its word, and its author."""
+    """The only later change of a row: its time column, its event name, and its author."""
 
     column: str
     event: str
@@ -52,7 +51,7 @@ class RowEnding:
 
 @dataclass(frozen=True, slots=True)
 class RowParts:
-    """Rows of another table that are part of a row; nobody edits these either."""
+    """Rows of another table that are part of a row and are never edited either."""
 
     table: Any
     of: str  # their column with the row's key
@@ -61,7 +60,7 @@ class RowParts:
 
 @dataclass(frozen=True, slots=True)
 class AuditedTable:
-    """One table: its key, who acted, what must not be shown, what a row follows, what ends it."""
+    """A table in the audit log: key, author, hidden columns, subject of versions, ending."""
 
     table: Any
     key: str
@@ -76,7 +75,7 @@ class AuditedTable:
         return str(self.table.__tablename__)
 
     def columns(self, event: str) -> list[str]:
-        """Return the columns of an entry: all of a row but its end, or its end."""
+        """Return the columns of an entry: all of a row except its ending, or the ending."""
         ended = set() if self.end is None else self.end.columns
         if event != MADE:
             return [self.key, *sorted(ended)]
@@ -122,8 +121,11 @@ class AuditLog:
         self._at_once = rows_at_once
 
     def follow(self, *, at_us: int) -> int:
-        """Enter what is new; returns how many rows. Of two hosts at once one gives way."""
-        with reading(self._engine) as connection:  # of idle books, without a lock for writing
+        """Enter what is new. Return the number of rows.
+
+        If two hosts follow at once, one of them gives up.
+        """
+        with reading(self._engine) as connection:  # an idle ledger is read without a write lock
             if not connection.execute(_any_fresh()).scalar_one():
                 return 0
         try:
@@ -166,7 +168,7 @@ class AuditLog:
 
 @functools.cache
 def _fresh_rows(register: AuditedTable, event: str, limit: int) -> Any:
-    """Return the statement of the first rows without an entry; idle books are asked, too."""
+    """Return a statement of the first rows without an entry."""
     key = getattr(register.table, register.key)
     known = exists().where(
         RegisterEntryRow.register == register.name,
@@ -181,14 +183,17 @@ def _fresh_rows(register: AuditedTable, event: str, limit: int) -> Any:
 
 @functools.cache
 def _any_fresh() -> Any:
-    """Return the statement of whether any register has such a row: one in place of one for each."""
+    """Return one statement of whether any table has a row without an entry."""
     fresh = [_fresh_rows(register, event, 1) for register in REGISTERS for event in register.events]
     return select(or_(*(query.order_by(None).exists() for query in fresh)))
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One entry for people: `fields` are (name, before, after), the first version's from None."""
+    """An entry for display.
+
+    `fields` are (name, before, after); the first version has no before.
+    """
 
     number: int
     at_us: int
@@ -200,7 +205,7 @@ class AuditEntry:
 
 
 def changes(connection: Connection, limit: int) -> list[AuditEntry]:
-    """The newest first: who changed what, from what to what."""
+    """Return the changes, newest first: author, old and new values."""
     names = ("number", "at_us", "register", "row", "event", "actor", "said", "before")
     columns = [getattr(RegisterEntryRow, name) for name in names]
     newest = select(*columns).order_by(RegisterEntryRow.number.desc()).limit(limit)
@@ -231,21 +236,21 @@ def _changed_values(
 
 
 def register_head(connection: Connection) -> tuple[int, bytes]:
-    """The last entry's number and chain value; 0 and `GENESIS` where there is none."""
+    """Return the last entry's number and chain value; 0 and `GENESIS` without entries."""
     query = select(RegisterEntryRow.number, RegisterEntryRow.chain)
     row = connection.execute(query.order_by(RegisterEntryRow.number.desc()).limit(1)).one_or_none()
     return (0, GENESIS) if row is None else (row[0], bytes(row[1]))
 
 
 def rows_of(register: AuditedTable) -> Any:
-    """Every row of a register, all columns."""
+    """Return a statement of every row of a table, with all columns."""
     return select(*register.table.__table__.columns)
 
 
 def leaf_of(
     connection: Connection, register: AuditedTable, event: str, row: Mapping[str, Any]
 ) -> bytes:
-    """The hash of what an entry of this row holds, secrets included."""
+    """Return the hash of all that an entry of this row covers, including secrets."""
     names = register.columns(event)
     rest = _leaves(connection, register, row) if event == MADE else ()
     return leaf(register.name, names, [_order_members(row[name]) for name in names], *rest)
@@ -254,7 +259,7 @@ def leaf_of(
 def _leaves(
     connection: Connection, register: AuditedTable, row: Mapping[str, Any]
 ) -> Iterator[bytes]:
-    """Those of a row's parts."""
+    """Yield the leaves of a row's parts."""
     if (parts := register.parts) is None:
         return
     table = parts.table
@@ -270,7 +275,7 @@ def _leaves(
 
 
 def visible_values(register: AuditedTable, event: str, row: Mapping[str, Any]) -> dict[str, object]:
-    """Return the values for people: without secrets, and without empty ones."""
+    """Return the values for display, without secrets and empty values."""
     shown = {
         name: row[name]
         for name in register.columns(event)
@@ -281,14 +286,14 @@ def visible_values(register: AuditedTable, event: str, row: Mapping[str, Any]) -
 
 
 def chain_entry(before: bytes, entry: Mapping[str, Any]) -> bytes:
-    """An entry's chain value after the one before it."""
+    """Return the chain value of an entry after that of the previous entry."""
     names = ("number", "at_us", "register", "row", "event", "actor", "before", "said", "leaf")
     values = [_order_members(entry[name]) for name in names]
     return sha256(before + msgspec.msgpack.encode(values)).digest()
 
 
 def _before(connection: Connection, register: AuditedTable, row: Mapping[str, Any]) -> int | None:
-    """The entry of the row that this one follows, where the table has versions of a subject."""
+    """Return the entry of the previous version of the row's subject, `None` without versions."""
     if register.subject is None:
         return None
     table = register.table
@@ -309,7 +314,10 @@ def _before(connection: Connection, register: AuditedTable, row: Mapping[str, An
 
 
 def _order_members(value: Any) -> Any:
-    """JSON documents come back with their members in any order; msgpack's integers have 64 bits."""
+    """Return a value for hashing: sorted object members, and integers above 64 bits as text.
+
+    Databases return JSON members in any order, and msgpack's integers have 64 bits.
+    """
     if isinstance(value, int) and not -_WIDE <= value < _WIDE:
         return str(value)
     if isinstance(value, dict):

@@ -1,14 +1,11 @@
-"""Condenses old postings and refusals: what they came to stays, by account and day.
+"""Compaction of old postings and refusals, which keeps their sums by account and day.
 
-    condenser = Condenser(engine)
-    while not condenser.step(before_us=..., at_us=...).waits_for:
-        pass
-
-Only under links whose attempts were retired (`retire`). What grows with traffic goes: entries of
-attempts that are gone, and refusals. What grows with time alone stays: entries of closed hours,
-invoices and suspense, and those of an attempt that is still there. Links are taken together until
-they have some thousand rows or their day ends, so balances are few. Before anything goes the links
-are proved to be what was sealed; all of a step is one short transaction.
+Only rows under links whose attempts were retired are compacted (`retire`). Rows that grow with
+traffic are deleted: entries of deleted attempts, and refusals. Rows that grow only with time stay:
+entries of closed hours, invoices and suspense, and those of existing attempts. Links are taken
+together up to some thousand rows or the end of their day, so balances are few. Before rows are
+deleted, the links are proved to be unchanged. Each step is one short transaction: call
+`PostingCompactor.step` until its result has `waits_for`.
 """
 
 from collections import Counter
@@ -48,7 +45,7 @@ LINKS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """The result of one step, or why nothing went."""
+    """Result of one step, or why nothing was compacted."""
 
     postings: int = 0
     refusals: int = 0
@@ -57,7 +54,7 @@ class CompactionResult:
 
 @dataclass(slots=True)
 class _Draft:
-    """The rows that go, by `seq`, and their stand-in."""
+    """A planned step: the rows to delete, by `seq`, and the balances that replace them."""
 
     postings: list[int]
     refusals: list[int]
@@ -72,7 +69,7 @@ class PostingCompactor:
         self._at_once = rows_at_once or ROWS_AT_ONCE[engine.dialect.name]
 
     def step(self, *, before_us: int, at_us: int) -> CompactionResult:
-        """Condense the next links; `waits_for` says why there are none."""
+        """Compact the next links. `waits_for` of the result says why there are none."""
         with reading(self._engine) as connection:
             before, chain = last(connection)
             since, links, waits = self._links(connection, before)
@@ -94,7 +91,7 @@ class PostingCompactor:
                 _write(connection, row, draft)
                 add_entries(connection, [beside], at_us=at_us)
         except IntegrityError:
-            return CompactionResult()  # another host condensed it meanwhile
+            return CompactionResult()  # another host compacted it first
         return CompactionResult(said.postings, said.refusals)
 
     def _links(
@@ -172,13 +169,13 @@ def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
 
 
 def _entries_to_keep(connection: Connection, here: Counter[str]) -> set[str]:
-    """Return the entries that stay: not of a gone attempt, or not wholly in this range."""
+    """Return the entries to keep: not of a deleted attempt, or not wholly in this range."""
     kept = {
         name for name in here
         if name.endswith(SUSPENSE) or hour_of(name) is not None or invoice_of(name) is not None
     }  # fmt: skip
     ids = [name for name in here if name not in kept]
-    # SQLite would give the number of a last row that is gone to the next one.
+    # SQLite would give the number of a deleted last row to the next row.
     newest = select(PostingRow.entry_id).order_by(PostingRow.seq.desc()).limit(1)
     kept |= set(connection.execute(newest).scalars())
     for some in in_groups(ids):
@@ -213,9 +210,9 @@ def _condense_refusals(
 def _compaction_values(
     connection: Connection, since: SealRanges, links: Sequence[SealLink], draft: _Draft
 ) -> tuple[dict[str, Any], AnnexText]:
-    """The rest of a `PostingCompaction`, and what the annex says of refusals that it leaves.
+    """Return the rest of a `PostingCompaction`, and the annex entry of the remaining refusals.
 
-    Raises `SealMismatch`.
+    Raises `SealMismatch` if a link's rows were edited.
     """
     postings, refusals = set(draft.postings), set(draft.refusals)
     gone: list[bytes] = []

@@ -1,8 +1,8 @@
-"""Stand-ins of postings and refusals: balances by account and day, chained.
+"""Balances by account and day that replace deleted postings and refusals, chained.
 
-A condensing covers whole links of the seals, one after the other, whose attempts were retired. Its
-lines are added once and never changed; its chain value binds them, the hash of what went, what is
-left under its links, the seal that it ends with, and the condensing before it.
+A compaction covers consecutive whole links of the seals, whose attempts were retired. Its lines are
+added once and never changed. Its chain value binds the lines, the hash of the deleted rows, what
+remains under its links, the last of these seals, and the previous compaction.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -24,7 +24,7 @@ _encode = msgspec.msgpack.encode
 
 @dataclass(frozen=True, slots=True)
 class CompactedBalance:
-    """The sum of postings to one account on one day (UTC), and their number."""
+    """Sum and number of the postings to one account on one UTC day."""
 
     account: str
     day_us: int
@@ -34,7 +34,7 @@ class CompactedBalance:
 
 @dataclass(frozen=True, slots=True)
 class CompactedRefusals:
-    """Requests of one hour that were refused alike."""
+    """Number of equally refused requests in one hour."""
 
     hour_us: int
     org_id: str
@@ -52,7 +52,7 @@ _Line = TypeVar("_Line", CompactedBalance, CompactedRefusals)
 
 @dataclass(frozen=True, slots=True)
 class PostingCompaction:
-    """One condensing. `entries` are those of attempts; `gone` and `left` digests of leaves."""
+    """One compaction. `entries` counts entries of attempts; `gone` and `left` digest leaves."""
 
     number: int
     first_link: int
@@ -72,8 +72,11 @@ class PostingCompaction:
         balances: Sequence[CompactedBalance],
         refused: Sequence[CompactedRefusals],
     ) -> bytes:
-        """After the one before it (`GENESIS` before the first); `link` is its last link's value."""
-        # As text: balances may be beyond 64 bits.
+        """Return the chain value after that of the previous compaction (`GENESIS` for the first).
+
+        `link` is the chain value of its last link.
+        """
+        # Encoded as text, because balances may exceed 64 bits.
         rows: list[Any] = [*balances, *refused]
         lines = [[item if item is None else str(item) for item in astuple(row)] for row in rows]
         return sha256(
@@ -82,7 +85,7 @@ class PostingCompaction:
 
 
 def last(connection: Connection) -> tuple[PostingCompaction | None, bytes]:
-    """The last one, and the chain value that the next follows."""
+    """Return the last compaction, and the chain value that the next one follows."""
     query = (
         select(PostingCompactionRow.__table__).order_by(PostingCompactionRow.number.desc()).limit(1)
     )
@@ -91,13 +94,13 @@ def last(connection: Connection) -> tuple[PostingCompaction | None, bytes]:
 
 
 def condensings(connection: Connection) -> list[PostingCompaction]:
-    """Every one, in order."""
+    """Return all compactions in order."""
     query = select(PostingCompactionRow.__table__).order_by(PostingCompactionRow.number)
     return [_compaction_of(row) for row in connection.execute(query).all()]
 
 
 def compacted_refusals(connection: Connection, scope: Scope) -> Iterator[CompactedRefusals]:
-    """Refusals of the scope that went, by hours that begin in it."""
+    """Yield the scope's compacted refusals, by hours that begin in it."""
     table = CondensedRefusalRow
     query = select(*(getattr(table, field.name) for field in fields(CompactedRefusals))).where(
         table.hour_us >= scope.start_us, table.hour_us < scope.end_us
@@ -109,7 +112,7 @@ def compacted_refusals(connection: Connection, scope: Scope) -> Iterator[Compact
 
 
 def teams_balances(connection: Connection) -> tuple[int, dict[str, int]]:
-    """Entries of attempts that went, and what they charged to teams, in pico-USD by account."""
+    """Return the number of compacted entries of attempts, and their pico-USD by team account."""
     charged = select(CondensedPostingRow.account, CondensedPostingRow.amount_pusd).where(
         CondensedPostingRow.account.like(f"{TEAMS}%")
     )
@@ -120,7 +123,7 @@ def teams_balances(connection: Connection) -> tuple[int, dict[str, int]]:
 
 
 def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Check for `verify` that condensings follow without a gap, balance, and are unchanged."""
+    """Check for `verify` that compactions have no gap, balance, and are unchanged."""
     before, follows, first = GENESIS, 1, 1
     balances = _lines(connection, CondensedPostingRow, CompactedBalance)
     refused = _lines(connection, CondensedRefusalRow, CompactedRefusals)
@@ -157,7 +160,7 @@ _STORED = (
 
 
 def _lines(connection: Connection, table: Any, line: type[_Line]) -> dict[int, list[_Line]]:
-    """The lines of each condensing, in the order in which they were added."""
+    """Return the lines of each compaction in the order in which they were added."""
     names = [field.name for field in fields(line)]
     query: Select[Any] = select(table.number, *(getattr(table, name) for name in names))
     found: dict[int, list[_Line]] = {}

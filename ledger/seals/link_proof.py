@@ -1,4 +1,4 @@
-"""The proof of one link before anything under it goes: what lies there is what was sealed."""
+"""The proof, before rows under a link are deleted, that they are what was sealed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ ATTEMPTS = AttemptRow.__tablename__
 
 
 class SealMismatch(Exception):
-    """A link covers something else than was sealed: nothing of it goes."""
+    """A link covers other rows than were sealed: none of them may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkMember:
-    """An attempt whose final leaf lies under the link."""
+    """An attempt whose final leaf is under the link."""
 
     seq: int
     leaf: bytes
@@ -29,7 +29,7 @@ class LinkMember:
 
 @dataclass(frozen=True, slots=True)
 class LinkLeaf:
-    """A leaf under a link, by table and number; `wide` and `beside` as `SealedRow` has them."""
+    """A leaf under a link, by table and number; `wide` and `beside` as in `SealedRow`."""
 
     kind: str
     seq: int
@@ -41,9 +41,9 @@ class LinkLeaf:
 def prove_link(
     connection: Connection, since: SealRanges, link: SealLink
 ) -> tuple[list[LinkLeaf], list[LinkMember]]:
-    """All leaves under a link, and the attempts that may go.
+    """Return all leaves under a link, and its attempts that may be deleted.
 
-    `SealMismatch` where they are not those that were sealed, less what was retired.
+    Raises `SealMismatch` if the leaves differ from the sealed ones without the retired ones.
     """
     resolved = list(
         connection.execute(
@@ -102,16 +102,17 @@ def _marks(connection: Connection, seqs: Sequence[int]) -> dict[int, dict[int, b
 
 
 def beside_of(leaves: Iterable[LinkLeaf], kind: str) -> list[bytes]:
-    """Return what the annex holds of these leaves of one table."""
+    """Return the annex leaves of one table's rows."""
     return [row.beside for row in leaves if row.kind == kind and row.beside is not None]
 
 
 def prove_beside(
     connection: Connection, number: int, part: int, leaves: Iterable[LinkLeaf]
 ) -> None:
-    """Raise `SealMismatch` where the annex has something else of a link's attempts.
+    """Raise `SealMismatch` if the annex has other data of a link's attempts.
 
-    `part` of its retirement comes next. What a host without an annex retired is not known.
+    `part` is the next part of its retirement. The annex does not know what a host without an annex
+    retired.
     """
     subject = f"{number}.{part - 1}" if part else str(number)
     query = select(SealAnnexRow.rows, SealAnnexRow.digest).where(

@@ -1,16 +1,12 @@
-"""Retires old attempts, link by link: what they add up to stays, with a hash of what went.
+"""Retirement of old attempts, link by link: their sums stay, with a hash of deleted rows.
 
-    retirer = Retirer(engine)
-    while retirer.step(before_us=..., at_us=...):
-        pass
-
-Roll-ups, postings and seals outlive the rows; holds go with them, into sums by window, and what
-they were booked at into sums by day (`retired_bookings`). A link's attempts go once all of them
-were opened and settled before the limit, are added up, and no invoice that may still be posted
-needs them; a link that must wait makes all after it wait, so what is there is there without holes.
-What was ever lost stays for good: evidence may come, and seals name it singly. Before anything goes
-the link is proved to be what was sealed. A step is one short transaction that deletes rows nobody
-changes any more, so it stops no writer on PostgreSQL; on SQLite it is small, for there it does.
+Roll-ups, postings and seals outlive the rows. Holds are deleted with them and kept as sums by
+window, booked amounts as sums by day (`retired_bookings`). Attempts of a link are deleted once all
+were opened and settled before the limit, are added up, and are not needed by an invoice that may
+still be posted. A link that waits blocks all later links, so there are no gaps. Attempts that were
+ever lost stay: evidence may arrive, and seals name them singly. The link is proved to be unchanged
+first. A step (`AttemptRetirer.step`) is one short transaction of final rows, so it blocks no writer
+on PostgreSQL; on SQLite it does, and is kept small.
 """
 
 from collections.abc import Sequence
@@ -71,7 +67,7 @@ LATE = "late"  # a flag: settled after it was given up for lost
 
 @dataclass(frozen=True, slots=True)
 class RetirementResult:
-    """The result of one step, or why none; `attempts` may be 0 where a link had none."""
+    """Result of one step, or why there was none. `attempts` is 0 for a link without attempts."""
 
     number: int
     attempts: int
@@ -80,7 +76,7 @@ class RetirementResult:
 
 @dataclass(frozen=True, slots=True)
 class RetirementPreview:
-    """The preview of a run: links in full, the number of attempts, and what stops it."""
+    """Preview of a run: number of whole links, number of attempts, and what stops the run."""
 
     links: int
     attempts: int
@@ -90,7 +86,7 @@ class RetirementPreview:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A part in the making; `beside` is what the annex says of what it leaves."""
+    """A planned part of a retirement; `beside` is the annex entry of what remains."""
 
     part: RetirementPart
     gone: list[int]
@@ -104,7 +100,7 @@ class AttemptRetirer:
         self._at_once = rows_at_once or ROWS_AT_ONCE[engine.dialect.name]
 
     def step(self, *, before_us: int, at_us: int) -> RetirementResult:
-        """Retire the next part; `waits_for` says why there is none."""
+        """Retire the next part. `waits_for` of the result says why there is none."""
         with reading(self._engine) as connection:
             number, part_number = _next(connection)
             found = _link(connection, number)
@@ -126,7 +122,7 @@ class AttemptRetirer:
                 add_entries(connection, [draft.beside], at_us=at_us)
                 _delete(connection, draft.gone)
         except IntegrityError:
-            return RetirementResult(number, 0)  # another host retired it meanwhile
+            return RetirementResult(number, 0)  # another host retired it first
         return RetirementResult(number, part.sums.attempts)
 
     def _part(
@@ -158,7 +154,7 @@ class AttemptRetirer:
 
 
 def prospect(connection: Connection, *, before_us: int) -> RetirementPreview:
-    """Without doing anything."""
+    """Return what a run would delete, without deleting."""
     number, _ = _next(connection)
     links = attempts = until_us = 0
     while True:
@@ -176,7 +172,7 @@ def prospect(connection: Connection, *, before_us: int) -> RetirementPreview:
 
 
 def _next(connection: Connection) -> tuple[int, int]:
-    """Link and part that come next."""
+    """Return the next link and part."""
     before, _ = last(connection)
     if before is None:
         return 1, 0
@@ -184,7 +180,7 @@ def _next(connection: Connection) -> tuple[int, int]:
 
 
 def _link(connection: Connection, number: int) -> tuple[SealRanges, SealLink] | None:
-    """A link, and up to where the one before it went."""
+    """Return a link, and the end of the previous link's ranges."""
     query = select(SealRow.__table__).where(SealRow.number.in_((number - 1, number)))
     links = [link_of(row) for row in connection.execute(query.order_by(SealRow.number))]
     if not links or links[-1].number != number:
@@ -193,7 +189,7 @@ def _link(connection: Connection, number: int) -> tuple[SealRanges, SealLink] | 
 
 
 def _waits(connection: Connection, since: SealRanges, link: SealLink, before_us: int) -> str | None:
-    """Why a link's attempts must stay for now."""
+    """Return why a link's attempts must stay for now, `None` if they may be deleted."""
     rolled = connection.execute(select(RollupPositionRow.seq)).scalar() or 0
     if link.to.attempts > rolled:
         return f"seal {link.number} is not added up"
@@ -237,18 +233,18 @@ _DAYS = (InvoiceRow.first_day, InvoiceRow.last_day)
 
 
 def _droppable(connection: Connection, seqs: Sequence[int]) -> set[int]:
-    """Return the attempts that no record changes any more and nothing else waits for."""
+    """Return the attempts that no record changes any more and that nothing else needs."""
     found: set[int] = set()
     for some in in_groups(seqs):
         query = select(AttemptRow.seq).where(
             AttemptRow.seq.in_(some),
-            # SQLite would give the number of a last row that is gone to the next one.
+            # SQLite would give the number of a deleted last row to the next row.
             AttemptRow.seq < select(func.max(AttemptRow.seq)).scalar_subquery(),
             AttemptRow.settled_us.is_not(None),
             AttemptRow.status != LOST,
             func.coalesce(AttemptRow.flag, "").not_in((LOST, LATE)),
             ~exists().where(RollupWaitingRow.attempt_seq == AttemptRow.seq),
-            # Never so in books that hold; were it, `verify` is to see it.
+            # Impossible in a valid ledger. If a hold is open, keep it for `verify` to report.
             ~exists().where(
                 HoldRow.attempt_id == AttemptRow.attempt_id, HoldRow.state == HoldState.HELD.value
             ),
@@ -294,7 +290,7 @@ def _delete(connection: Connection, seqs: Sequence[int]) -> None:
 
 
 def _keep_use(connection: Connection, gone: Any) -> None:
-    """Keep the counted use of closed hours, which a later correction needs."""
+    """Store the counted use of closed hours, which a later correction needs."""
     hour: Any = AttemptRow.settled_us - AttemptRow.settled_us % HOUR_US
     query = (
         select(
@@ -321,7 +317,7 @@ def _keep_use(connection: Connection, gone: Any) -> None:
 
 
 def _keep_held(connection: Connection, ids: Any) -> None:
-    """Keep sums of holds by window. Parts go one at a time, so nobody else adds."""
+    """Store sums of holds by window. Only one part is retired at a time, so nothing else adds."""
     query = select(
         HoldRow.budget_id, HoldRow.window, func.count(), exact_sum(HoldRow.actual_pusd)
     ).where(HoldRow.attempt_id.in_(ids))

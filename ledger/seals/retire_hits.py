@@ -1,11 +1,8 @@
-"""Retires cache hits, entry by entry of the annex: what they came to stays by hour and team.
+"""Retirement of cache hits by annex entry, which keeps their sums by hour and team.
 
-    retirer = HitRetirer(engine)
-    while not retirer.step(before_us=..., at_us=...).waits_for:
-        pass
-
-An entry's hits go once all of them are older than the limit and were proved to be what was
-entered. What they came to stands in lines that an entry of the annex binds, so pages show the same.
+Hits of an entry are deleted once all are older than the limit and proved to be what was entered.
+Their sums are lines that an annex entry binds, so pages show the same totals. Call
+`HitRetirer.step` until its result has `waits_for`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +26,7 @@ from ledger.spans import HOUR_US
 
 @dataclass(frozen=True, slots=True)
 class CondensedHits:
-    """Hits of one hour and team at own engines or at APIs; fields as `CacheTotal` has them."""
+    """Hits of one hour and team at own engines or at APIs, with the fields of `CacheTotal`."""
 
     hour_us: int
     team_id: str
@@ -42,7 +39,7 @@ class CondensedHits:
 
 @dataclass(frozen=True, slots=True)
 class HitRetirement:
-    """The number of hits that went in one step, or why none did."""
+    """Number of hits that one step deleted, or why it deleted none."""
 
     hits: int = 0
     waits_for: str | None = None
@@ -53,7 +50,7 @@ class HitRetirer:
         self._engine = engine
 
     def step(self, *, before_us: int, at_us: int) -> HitRetirement:
-        """Retire the hits of the next entry; `waits_for` says why there are none."""
+        """Retire the hits of the next entry. `waits_for` of the result says why there are none."""
         with reading(self._engine) as connection:
             entry = _next_entry(connection)
             if entry is None:
@@ -81,12 +78,12 @@ class HitRetirer:
 
 
 def digest_lines(lines: Iterable[CondensedHits]) -> bytes:
-    """The digest that an entry binds its lines by. As text: sums may be beyond 64 bits."""
+    """Return the digest of lines as text, because sums may exceed 64 bits."""
     return digest(msgspec.msgpack.encode([str(cell) for cell in astuple(line)]) for line in lines)
 
 
 def lines_by_entry(connection: Connection) -> dict[int, list[CondensedHits]]:
-    """The lines of each entry, in the order in which they were added."""
+    """Return the lines of each entry in the order in which they were added."""
     names = [field.name for field in fields(CondensedHits)]
     columns = (getattr(CondensedHitRow, name) for name in names)
     query = select(CondensedHitRow.number, *columns)
@@ -98,13 +95,13 @@ def lines_by_entry(connection: Connection) -> dict[int, list[CondensedHits]]:
 
 
 def hits_retired_until_us(connection: Connection) -> int:
-    """Before it single hits may be gone; 0 where none went."""
+    """Return the time before which single hits may be deleted, 0 if none was."""
     newest = connection.execute(select(func.max(CondensedHitRow.hour_us))).scalar()
     return 0 if newest is None else newest + HOUR_US
 
 
 def _next_entry(connection: Connection) -> Row[*tuple[Any, ...]] | None:
-    """The first entry of hits that are still there."""
+    """Return the first entry whose hits still exist."""
     table = SealAnnexRow
     gone = last_subject(connection, HITS_GONE)
     query = select(table.subject, table.rows, table.digest).where(table.kind == HITS)

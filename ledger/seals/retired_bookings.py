@@ -1,8 +1,8 @@
-"""Sums of what retired attempts were booked at, by provider, time, model and team.
+"""Sums of the booked cost of retired attempts, by provider, time, model and team.
 
-A bill may be posted, corrected and matched with claims long after the attempts of its days went.
-Lines belong to one part of a retirement: they are added with it, its chain value binds their
-digest, and nobody changes them.
+A bill may be posted, corrected and matched with claims long after the attempts of its days were
+deleted. Lines belong to one part of a retirement: they are added with it, its chain value binds
+their digest, and they never change.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ QUARTER_US = 15 * 60 * 1_000_000
 
 
 def sum_bookings(connection: Connection, groups: Iterable[Sequence[int]]) -> list[RetiredBooking]:
-    """Return what the attempts of these numbers were booked at, in a fixed order."""
+    """Return the booked cost of the attempts with these numbers, in a fixed order."""
     start = AttemptRow.settled_us - AttemptRow.settled_us % literal_column(str(QUARTER_US))
     cost = func.coalesce(AttemptRow.cost_pusd, 0)
     columns = (AttemptRow.provider, start, AttemptRow.upstream_model, AttemptRow.team_id)
@@ -48,8 +48,8 @@ def sum_bookings(connection: Connection, groups: Iterable[Sequence[int]]) -> lis
 
 
 def digest_bookings(lines: Iterable[tuple[int, RetiredBooking]]) -> bytes:
-    """Return what the chain of retirements binds of a part's lines, which are given numbered."""
-    # As text: sums may be beyond 64 bits.
+    """Return the digest of a part's numbered lines that the chain of retirements binds."""
+    # Encoded as text, because sums may exceed 64 bits.
     return digest(
         msgspec.msgpack.encode([str(cell) for cell in (place, *astuple(line))])
         for place, line in lines
@@ -68,7 +68,7 @@ def add_bookings(
 
 
 def digests_by_part(connection: Connection) -> dict[tuple[int, int], bytes]:
-    """Return the digest of the stored lines, by link and part that have some."""
+    """Return the digest of the stored lines by link and part."""
     table = RetiredBookingRow
     names = [field.name for field in fields(RetiredBooking)]
     query = select(table.number, table.part, table.line, *(getattr(table, name) for name in names))

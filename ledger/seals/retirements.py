@@ -1,7 +1,7 @@
-"""Stand-ins for retired attempts as values: the chain that binds them, and their sums.
+"""Sums of retired attempts, and the chain that binds them.
 
-A retirement of a part of a link is chained to the one before it and to the link's own chain value,
-so none can be edited, added or removed unseen by who keeps the last value.
+A retirement of a part of a link is chained to the previous part and to the link's own chain value.
+The last value, noted elsewhere, reveals any edited, added or removed part.
 """
 
 from collections.abc import Generator
@@ -23,11 +23,11 @@ _SUMS = (
 
 @dataclass(frozen=True, slots=True)
 class RetiredTotals:
-    """The sums of retired attempts; all were opened before `until_us`, 0 without any."""
+    """Sums of retired attempts, all opened before `until_us`, which is 0 if there are none."""
 
     until_us: int = 0
     attempts: int = 0
-    posted: int = 0  # of these, what had a cost
+    posted: int = 0  # attempts with a cost
     input_tokens: int = 0
     output_tokens: int = 0
     engine_us: int = 0
@@ -36,7 +36,7 @@ class RetiredTotals:
 
 @dataclass(frozen=True, slots=True)
 class RetirementPart:
-    """One part of a link's attempts that went; fields as `orm.RetirementRow` has them."""
+    """One retired part of a link's attempts, with the fields of `orm.RetirementRow`."""
 
     number: int
     part: int
@@ -49,8 +49,11 @@ class RetirementPart:
     bookings: bytes | None = None
 
     def chain(self, before: bytes, link: bytes) -> bytes:
-        """After the part before it (`GENESIS` before the first); `link` is its link's value."""
-        # As text: sums may be beyond 64 bits.
+        """Return the chain value after that of the previous part (`GENESIS` for the first).
+
+        `link` is the chain value of its link.
+        """
+        # Encoded as text, because sums may exceed 64 bits.
         said = {name: item if isinstance(item, bytes) else str(int(item))  # type: ignore[call-overload]
                 for name, item in self.row().items()
                 if item is not None}  # fmt: skip
@@ -63,13 +66,13 @@ class RetirementPart:
 
 
 def retirement_parts(connection: Connection) -> list[tuple[RetirementPart, bytes]]:
-    """Every part with its stored chain value, in order."""
+    """Return every part with its stored chain value, in order."""
     query = select(RetirementRow.__table__).order_by(RetirementRow.number, RetirementRow.part)
     return [_part(row) for row in connection.execute(query).all()]
 
 
 def last(connection: Connection) -> tuple[RetirementPart | None, bytes]:
-    """The last part, and the chain value that the next one follows."""
+    """Return the last part, and the chain value that the next one follows."""
     query = select(RetirementRow.__table__)
     latest = query.order_by(RetirementRow.number.desc(), RetirementRow.part.desc()).limit(1)
     row = connection.execute(latest).one_or_none()
@@ -77,7 +80,7 @@ def last(connection: Connection) -> tuple[RetirementPart | None, bytes]:
 
 
 def retired_totals(connection: Connection) -> RetiredTotals:
-    """Everything that was retired, added up."""
+    """Return the sums of all retired attempts."""
     found = [part.sums for part, _ in retirement_parts(connection)]
     return RetiredTotals(
         max((totals.until_us for totals in found), default=0),
@@ -86,12 +89,12 @@ def retired_totals(connection: Connection) -> RetiredTotals:
 
 
 def retired_until_us(connection: Connection) -> int:
-    """Before it single attempts may be gone; 0 where nothing was retired."""
+    """Return the time before which single attempts may be deleted, 0 if none was."""
     return int(connection.execute(select(func.max(RetirementRow.until_us))).scalar() or 0)
 
 
 def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
-    """Check for `verify` that parts follow without a gap, each bound to its link and the last."""
+    """Check for `verify` that parts have no gap, each bound to its link and the previous part."""
     before, follows = GENESIS, (1, 0)
     bookings = digests_by_part(connection)
     links = {number: bytes(chain) for number, chain in connection.execute(_LINKS).all()}

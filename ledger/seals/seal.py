@@ -1,9 +1,9 @@
-"""The arithmetic of seals: a row's leaf, a link's digest, the chain. Pure; the hash is SHA-256.
+"""The hash functions of seals (SHA-256): leaf of a row, digest of a link, chain. No I/O.
 
-A leaf is the hash of a row's table, names and values. Columns that are null are left out, so a
-column that is added later changes no leaf; nor does the order in which columns stand. A link's
-digest is the hash of its leaves in their order; its chain value binds the digest and the link's
-own numbers to all links before it. Whoever holds a chain value can prove what the books said.
+A leaf is the hash of a row's table, column names and values. Null columns are left out, so a column
+that is added later changes no leaf; neither does the order of columns. A link's digest is the hash
+of its leaves in order. Its chain value binds the digest and the link's numbers to all previous
+links, and so proves all that was sealed before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ _encode = msgspec.msgpack.encode
 
 @dataclass(frozen=True, slots=True)
 class SealRanges:
-    """The last `seq` of each table up to which a link looked."""
+    """The last `seq` of each table that a link covers."""
 
     attempts: int = 0
     postings: int = 0
@@ -29,7 +29,7 @@ class SealRanges:
 
 @dataclass(frozen=True, slots=True)
 class SealLink:
-    """One seal as it is chained. `rows` is the number of leaves under `digest`."""
+    """One seal of the chain. `rows` is the number of leaves under `digest`."""
 
     number: int
     sealed_us: int
@@ -38,7 +38,7 @@ class SealLink:
     digest: bytes
 
     def chain(self, before: bytes) -> bytes:
-        """Its chain value after the one before it (`GENESIS` before the first)."""
+        """Return the chain value after that of the previous link (`GENESIS` for the first)."""
         to = self.to
         fields = (
             self.number, self.sealed_us, to.attempts, to.postings, to.refusals, to.prices,
@@ -48,15 +48,15 @@ class SealLink:
 
 
 def leaf(table: str, names: Sequence[str], values: Sequence[Any], *rest: bytes) -> bytes:
-    """The hash of one row, and of leaves that belong to it (`rest`)."""
+    """Return the hash of one row and of the leaves that belong to it (`rest`)."""
     pairs = zip(names, values, strict=True)
-    # Most rows of the smaller tables have no null: they need no look at each value.
+    # Most rows of the smaller tables have no null, which skips the check of each value.
     said = [pair for pair in pairs if pair[1] is not None] if None in values else list(pairs)
     return sha256(_encode((table, said)) + b"".join(rest)).digest()
 
 
 def said_leaf(table: str, *said: Any) -> bytes:
-    """The hash of what is said of one row, nulls included."""
+    """Return the hash of annex data about one row, including nulls."""
     return sha256(_encode((table, said))).digest()
 
 

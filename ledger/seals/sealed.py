@@ -1,9 +1,9 @@
-"""The rows that seals cover, as leaves in their fixed order: the reading half of sealer and proof.
+"""Reads of the rows that seals cover, as leaves in a fixed order, for sealer and proof.
 
-An attempt's leaf includes what comparators would have charged for it; the first line of an hour's
-posting includes the hour and its teams. Left out is what came later and the annex proves, and what
-is no fact of the books: what a decision saw (it has a retention of its own), holds, grants and
-totals (`verify` derives them).
+An attempt's leaf includes the costs of its comparators; the first line of an hour's posting
+includes the hour and its teams. Left out is newer data that the annex proves, and what is not a
+fact of the ledger: the inputs of decisions (they have their own retention), and holds, grants and
+totals, which `verify` recomputes.
 """
 
 from bisect import bisect
@@ -32,10 +32,10 @@ ROWS_AT_ONCE = 5_000
 
 
 class SealedAttempt(NamedTuple):
-    """An attempt as it stands: `leaf` is None while it is open.
+    """An attempt as stored; `leaf` is `None` while the attempt is open.
 
-    `wide` is its leaf as hosts of one version sealed it, with content and legs, and `leaf` for most
-    attempts. `beside` is what the annex proves of it; None: nothing, or nobody asked for it.
+    `wide` is the leaf of hosts of one earlier version, which included content and legs; for most
+    attempts it equals `leaf`. `beside` is the annex leaf, `None` if empty or not requested.
     """
 
     seq: int
@@ -46,7 +46,7 @@ class SealedAttempt(NamedTuple):
 
 
 class SealedRow(NamedTuple):
-    """A row that never changes; `wide` and `beside` as attempts have them."""
+    """A row that never changes; `wide` and `beside` as in `SealedAttempt`."""
 
     seq: int
     leaf: bytes
@@ -62,7 +62,7 @@ def attempts(
     *,
     beside: bool = False,
 ) -> Iterator[SealedAttempt]:
-    """Those with `since` < seq <= `until`, or of these `only` some, by seq."""
+    """Yield attempts with `since` < seq <= `until`, or only those in `only`, by seq."""
     inside: list[ColumnElement[bool]] = [AttemptRow.seq > since, AttemptRow.seq <= until]
     if only is not None:
         inside.append(AttemptRow.seq.in_(only))
@@ -94,7 +94,7 @@ def attempts(
 def _beside_attempt(
     name: str, content: str | None, compared: Sequence[Any], legs: Sequence[Any]
 ) -> bytes | None:
-    """Return what the annex proves: content, legs, what comparators had cached; None: nothing."""
+    """Return the annex leaf of content, legs and comparators' cached tokens, `None` if empty."""
     cached = [(row[_COMPARATOR], row[-1]) for row in compared if row[-1] is not None]
     if content is None and not cached and not legs:
         return None
@@ -143,7 +143,10 @@ def cache_hits(connection: Connection, since: int, until: int) -> Iterator[Seale
 
 
 def before(ranges: SealRanges, most: SealRanges, at_once: int) -> SealRanges:
-    """The next step from `ranges` towards `most`, of at most so many rows in each table."""
+    """Return the next step from `ranges` towards `most`, with up to `at_once` rows by table.
+
+    Postings take twice as many.
+    """
     return SealRanges(
         min(most.attempts, ranges.attempts + at_once),
         min(most.postings, ranges.postings + 2 * at_once),
@@ -160,7 +163,7 @@ def _columns(table: type[LedgerBase], *without: str) -> tuple[Stored[Any], ...]:
 def _with_content(
     names: Sequence[str], values: Sequence[Any], content: str | None
 ) -> tuple[list[str], list[Any]]:
-    """Names and values as one version sealed them, which had content among them."""
+    """Return names and values with the content, as hosts of one version sealed them."""
     place = bisect(names, "content")
     return (
         [*names[:place], "content", *names[place:]],
@@ -171,7 +174,7 @@ def _with_content(
 def _by_attempt(
     connection: Connection, inside: Sequence[ColumnElement[bool]]
 ) -> Iterator[tuple[int, list[Any]]]:
-    """Yield what comparators would have charged for each attempt that has any, by its seq."""
+    """Yield the comparators' costs of each attempt that has any, by its seq."""
     query = (
         select(AttemptRow.seq, *_COMPARED)
         .join(ComparedCostRow, ComparedCostRow.attempt_id == AttemptRow.attempt_id)
@@ -185,7 +188,7 @@ def _by_attempt(
 def _legs_by_attempt(
     connection: Connection, inside: Sequence[ColumnElement[bool]]
 ) -> Iterator[tuple[int, list[Any]]]:
-    """Parts of attempts that took two engines, by the attempt's seq."""
+    """Yield the parts of attempts that two engines served, by the attempt's seq."""
     query = (
         select(AttemptRow.seq, *_LEG)
         .join(AttemptLegRow, AttemptLegRow.attempt_id == AttemptRow.attempt_id)
@@ -197,7 +200,7 @@ def _legs_by_attempt(
 
 
 class _SideRows:
-    """Rows that belong to attempts, read beside them in the order of their seq."""
+    """Rows that belong to attempts, read in step with them in the order of their seq."""
 
     def __init__(self, rows: Iterator[tuple[int, list[Any]]]) -> None:
         self._rows = rows
@@ -210,7 +213,7 @@ class _SideRows:
 
 
 def _hour(connection: Connection, entry: str) -> list[bytes]:
-    """An hour's row and its teams', by the entry that posts them."""
+    """Return the leaves of an hour's row and its teams' rows, from the entry that posts them."""
     hour = hour_of(entry)
     if hour is None:
         return []
@@ -239,14 +242,14 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
 
 
 def order_members(value: Any) -> Any:
-    """JSON documents come back with their members in any order."""
+    """Return a JSON value with sorted object members, which databases return in any order."""
     if isinstance(value, dict):
         return {key: order_members(value[key]) for key in sorted(value)}
     return [order_members(item) for item in value] if isinstance(value, list) else value
 
 
-# Hosts of versions before seal beside newer ones and do not know what was added later: that is
-# left out of leaves, and the annex proves it.
+# During an update, hosts of an earlier version seal too and do not know newer columns: those are
+# left out of leaves, and the annex proves them.
 _ATTEMPT = _columns(AttemptRow, "content")
 _ATTEMPT_NAMES = [column.key for column in _ATTEMPT]
 _SEQ, _STATUS, _SETTLED, _TAGS, _ID = map(
@@ -273,5 +276,5 @@ _HIT_SEQ, _HIT_TAGS = map(_HIT_NAMES.index, ("seq", "tags"))
 _PRICE = _columns(PriceVersionRow)
 _PRICE_NAMES = [column.key for column in _PRICE]
 _PRICE_VERSION, _PRICE_TERMS = map(_PRICE_NAMES.index, ("version", "price"))
-# Built once: SQLAlchemy spends more on a new statement than SQLite on its answer.
+# Built once: SQLAlchemy takes longer to build the statement than SQLite to run it.
 _HOUR_QUERIES = (_hour_query(GpuHourRow), _hour_query(GpuHourTeamRow, GpuHourTeamRow.team_id))

@@ -1,12 +1,12 @@
-"""Seals what is in the books: some seconds after its commit, never with it.
+"""The sealer: chains new rows of the ledger some seconds after their commit.
 
     while Sealer(engine).seal(at_us=...):
         pass
 
-One link at a time covers what came since the last: attempts that have settled, postings, refusals,
-prices. An attempt that is still open is marked and sealed by the link that finds it settled; one
-that is lost is sealed as such, and again when evidence comes. Any host may seal: two that try at
-once want the same number, and one of them gives way.
+Each link covers what was added since the last: settled attempts, postings, refusals, prices. An
+open attempt is marked, and sealed by the link that finds it settled. A lost attempt is sealed as
+lost, and again when evidence arrives. Any host may seal. Two hosts that seal at once want the same
+number, and one of them gives up.
 """
 
 from dataclasses import dataclass, field
@@ -28,13 +28,13 @@ LOCK_TIMEOUT_MS = 100  # writers that come later wait behind us for as long
 
 @dataclass(slots=True)
 class _Draft:
-    """A link in the making: its leaves in order, and what it says of single attempts."""
+    """A planned link: its leaves in order, and its marks of single attempts."""
 
     number: int
     leaves: list[bytes] = field(default_factory=list)
     marks: list[dict[str, object]] = field(default_factory=list)
     resolved: list[int] = field(default_factory=list)  # attempts whose older marks end here
-    beside: list[bytes] = field(default_factory=list)  # what the annex proves of attempts
+    beside: list[bytes] = field(default_factory=list)  # annex leaves of attempts
     refused: list[bytes] = field(default_factory=list)  # and of refusals
 
     def attempt(self, sealed_attempt: sealed.SealedAttempt) -> None:
@@ -57,7 +57,7 @@ class Sealer:
         self._at_once = rows_at_once
 
     def seal(self, *, at_us: int) -> int:
-        """Add a link for what is new; returns the rows under it (0: nothing was to be sealed)."""
+        """Add a link for new rows. Return the number of rows under it, 0 without new rows."""
         try:
             most = self._settled_ranges()
             if most is None:
@@ -72,14 +72,14 @@ class Sealer:
                 _write(connection, link, link.chain(chain), draft)
                 add_link(connection, link.number, draft.beside, draft.refused, at_us=at_us)
         except IntegrityError:
-            return 0  # another host has sealed meanwhile
+            return 0  # another host sealed first
         return max(1, len(draft.leaves))
 
     def _settled_ranges(self) -> SealRanges | None:
-        """Up to where no row can appear any more; None when writers leave no moment to see it.
+        """Return the numbers up to which no row can still appear; `None` if writers hold the lock.
 
-        PostgreSQL hands out numbers before it commits: without the lock a smaller number could
-        become visible after a larger one was sealed.
+        PostgreSQL assigns numbers before commit: without the lock, a smaller number could become
+        visible after a larger one was sealed.
         """
         if self._engine.dialect.name != "postgresql":
             with reading(self._engine) as connection:
@@ -102,7 +102,7 @@ class Sealer:
         since, to = last.to, sealed.before(last.to, most, self._at_once)
         draft = _Draft(last.number + 1)
         waiting = _waiting_attempts(connection, since.attempts)
-        if to == since and not waiting:  # idle books
+        if to == since and not waiting:  # idle ledger
             return draft, to
         for some in in_groups(waiting):
             for attempt in sealed.attempts(connection, 0, since.attempts, some, beside=True):
@@ -123,13 +123,13 @@ class Sealer:
 
 
 def link_of(row: Row[Any]) -> SealLink:
-    """A link from its stored row."""
+    """Return a link from its stored row."""
     to = SealRanges(row.attempts_to, row.postings_to, row.refusals_to, row.prices_to)
     return SealLink(row.number, row.sealed_us, to, row.rows, bytes(row.digest))
 
 
 def head(connection: Connection) -> tuple[SealLink, bytes]:
-    """The last link and its chain value; number 0 and `GENESIS` where nothing is sealed."""
+    """Return the last link and its chain value; number 0 and `GENESIS` if nothing is sealed."""
     query = select(SealRow.__table__).order_by(SealRow.number.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -144,7 +144,7 @@ def _newest_ranges(connection: Connection) -> SealRanges:
 
 
 def _waiting_attempts(connection: Connection, until: int) -> list[int]:
-    """Marked attempts that have settled since; of the lost ones those with evidence now."""
+    """Return marked attempts that have settled since, and lost ones that have evidence now."""
     query = (
         select(AttemptRow.seq)
         .join(SealMarkRow, SealMarkRow.attempt_seq == AttemptRow.seq)

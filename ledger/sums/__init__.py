@@ -1,1 +1,1 @@
-"""Attempts and samples added up by minute, hour and day, beside the rows and provable by them."""
+"""Sums of attempts and samples by minute, hour and day, which can be verified from rows."""

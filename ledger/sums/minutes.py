@@ -1,7 +1,8 @@
-"""A day of a load in columns: a number a minute, as narrow as the day's largest, without a decoder.
+"""A packed day of a load: columns of numbers by minute, as narrow as the day's maximum.
 
-A day in which most minutes were asked something has all 1,440 of them, quiet ones as zeros; else
-`places` names the others, in order. The same minutes are always the same bytes.
+A day with requests in most minutes stores all 1,440 minutes, quiet ones as zeros. Another day
+stores only the minutes in `places`, in order. Equal minutes always give equal bytes. Reading needs
+no decoder.
 """
 
 import sys
@@ -18,7 +19,7 @@ _WIDTHS = (("B", 2**8), ("H", 2**16), ("I", 2**32), ("Q", 2**64))  # array's, 1 
 
 
 class LoadDay(NamedTuple):
-    """A day's load, as `orm.RollupLoadDayRow` has it."""
+    """A day's load with the columns of `orm.RollupLoadDayRow`."""
 
     minutes: bytes
     tokens: bytes
@@ -29,7 +30,7 @@ class LoadDay(NamedTuple):
 
 
 def pack_day(minutes: Mapping[int, Load]) -> LoadDay:
-    """By minute of the day; there is at least one."""
+    """Pack loads by minute of the day; at least one minute is required."""
     places = sorted(minutes)
     dense = len(places) > SPARSE
     loads = [minutes.get(index, _QUIET) for index in (range(MINUTES_OF_DAY) if dense else places)]
@@ -39,7 +40,7 @@ def pack_day(minutes: Mapping[int, Load]) -> LoadDay:
 
 
 def unpack_day(day: LoadDay) -> Iterator[tuple[int, Load]]:
-    """Every minute with requests."""
+    """Yield every minute with requests and its load."""
     places = numbers(day.minutes) or range(MINUTES_OF_DAY)
     for place, *load in zip(places, *map(numbers, day[1:]), strict=True):
         if load[-1]:
@@ -47,7 +48,10 @@ def unpack_day(day: LoadDay) -> Iterator[tuple[int, Load]]:
 
 
 def spread(places: Sequence[int], packed: bytes) -> list[int]:
-    """A column as 1,440 numbers; `places` as `numbers` has them, none for a whole day."""
+    """Return a column as 1,440 numbers.
+
+    `places` is empty for a whole day, else from `numbers`.
+    """
     column = numbers(packed)
     if not places:
         return column
@@ -58,7 +62,7 @@ def spread(places: Sequence[int], packed: bytes) -> list[int]:
 
 
 def numbers(packed: bytes) -> list[int]:
-    """The numbers of a column; none of nothing."""
+    """Return the numbers of a packed column; none for an empty column."""
     if not packed:
         return []
     column = array(chr(packed[0]))
@@ -73,7 +77,7 @@ def _pack_values(values: Sequence[int]) -> bytes:
 
 
 def _little(column: "array[int]") -> "array[int]":
-    """Stored alike by every machine."""
+    """Return the column in little-endian byte order, which is stored on every machine."""
     if sys.byteorder == "big":
         column.byteswap()
     return column

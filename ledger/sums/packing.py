@@ -1,9 +1,10 @@
-"""Coarser sums of days that are over: quarters of a day, weeks, and whole days of minutes.
+"""Packed sums of past days: quarters of a day, weeks, and whole days of minutes.
 
-A day is over once something that was opened after it is counted. Then its coarser sums are made
-of its hours, once; what comes late is added to both. A host of the version before knows nothing of
-them: after a commit of its own they count for nothing, and are made anew once `CALM` commits in a
-row were made by who keeps them, so that two versions side by side do not undo each other's work.
+A day is past once an attempt that was opened after it is counted. Its packed sums are then made
+once from its hours, and late attempts are added to both. A host of an earlier version does not know
+packed sums: after a commit by such a host they are invalid, and are rebuilt after `CALM`
+consecutive commits by hosts that maintain them. This keeps two versions from undoing each other's
+work.
 """
 
 from collections.abc import Mapping
@@ -33,18 +34,21 @@ Late = Mapping[tuple[int, int], Mapping[int, Load]]  # by number and day, by min
 
 @dataclass(frozen=True, slots=True)
 class PackedUntil:
-    """Days before `until_us` have their coarser sums; `calm` as `orm.RollupPackingRow` has it."""
+    """Progress of packing: days before `until_us` are packed.
+
+    `calm` is the column of `orm.RollupPackingRow`: consecutive commits that maintained packed sums.
+    """
 
     until_us: int
     calm: int
 
     def has_packed(self, start_us: int, width_us: int) -> bool:
-        """Whether the coarser sum that this instant belongs to is made."""
+        """Return whether the packed sum that contains `start_us` exists."""
         return start_us - start_us % width_us + width_us <= self.until_us
 
 
 def read_packed_until(connection: Connection, version: int) -> PackedUntil:
-    """Return the packed end at this version of the sums."""
+    """Return the progress of packing at this version of the sums."""
     query = select(RollupPackingRow.version, RollupPackingRow.until_us, RollupPackingRow.calm)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -60,7 +64,7 @@ def write_packed_until(connection: Connection, version: int, now: PackedUntil) -
 
 
 def pack_next(connection: Connection, now: PackedUntil) -> PackedUntil | None:
-    """One more day, and the week that it ends; None where no further day is over."""
+    """Pack one more day, and the week that ends with it; `None` if no further day is past."""
     if now.calm < CALM:
         return None
     ends = select(func.min(RollupHourRow.start_us), func.max(RollupHourRow.start_us))
@@ -80,7 +84,7 @@ def pack_next(connection: Connection, now: PackedUntil) -> PackedUntil | None:
 
 
 def add_late(connection: Connection, late: Late) -> None:
-    """Minutes of days that are packed."""
+    """Add late minutes to days that are packed already."""
     placed = {at: dict(minutes) for at, minutes in late.items()}
     here = tuple_(RollupLoadDayRow.cell_id, RollupLoadDayRow.start_us)
     columns = [getattr(RollupLoadDayRow, name) for name in LoadDay._fields]
@@ -96,7 +100,7 @@ def add_late(connection: Connection, late: Late) -> None:
 def _sum_up(
     connection: Connection, cube: RollupCube, table: Any, start_us: int, until_us: int
 ) -> None:
-    """A coarser table's rows of a span, out of the days or the hours in it."""
+    """Rebuild the rows of a coarser table in a span from the days or hours in it."""
     width_us = next(width for item, width in cube.packed if item is table)
     finer = cube.days if width_us == WEEK_US else cube.hours
     connection.execute(delete(table).where(table.start_us >= start_us, table.start_us < until_us))
@@ -116,7 +120,7 @@ def _pack_minutes(connection: Connection, day_us: int) -> None:
     hour, day = RollupLoadHourRow, RollupLoadDayRow
     connection.execute(delete(day).where(day.start_us >= day_us, day.start_us < until_us))
     query = select(hour.cell_id, hour.start_us, hour.minutes).where(
-        # The key begins with the number: each is looked up, the hours of all days are not read.
+        # The index begins with the cell: naming the cells avoids reading the hours of all days.
         hour.cell_id.in_(select(RollupLoadRow.id)),
         hour.start_us >= day_us,
         hour.start_us < until_us,

@@ -1,8 +1,7 @@
-"""Definition of sums of attempts, for the stored sums and for the rows that make them.
+"""Definitions of sums of attempts, for both the stored sums and the rows behind them.
 
-A `RollupCube` names what attempts are grouped by and what of them is added up. `pack` and `unpack`
-keep
-an hour's load by minute in one value: bytes that are the same whichever way the sums came about.
+A `RollupCube` names the dimensions and measures of a set of sums. `pack` and `unpack` store an
+hour's load by minute in one value, whose bytes do not depend on the order of additions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,7 +49,7 @@ Load = tuple[int, int, int, int, int]
 
 
 def limbs(column: Any) -> dict[str, ColumnElement[int]]:
-    """Money of rows as two sums that no order of adding up changes."""
+    """Return a money column as two sums, high and low part, which are exact in any order."""
     return {"cost_high": total(column.op("/")(LIMB)), "cost_low": total(column.op("%")(LIMB))}
 
 
@@ -61,9 +60,10 @@ def hour_of(column: Any = AttemptRow.opened_us, width_us: int = HOUR_US) -> Colu
 
 @dataclass(frozen=True, eq=False)
 class RollupCube:
-    """`cells` is the table of what is grouped by, the next four those of the sums.
+    """Dimensions and measures of a set of sums. `cells` is the table of dimension values.
 
-    `quarters` and `weeks` are `None` where few rows make coarser ones not worth it.
+    The next four are the tables of sums; `quarters` and `weeks` are `None` where there are too few
+    rows to need them.
     """
 
     cells: Any
@@ -89,7 +89,7 @@ class RollupCube:
         return next(table for table, width in self.tiers + self.packed if width == width_us)
 
     def of_rows(self, width_us: int) -> Select[Any]:
-        """Sums of attempts by start and dimension; the caller says of which."""
+        """Return a statement of sums by start and dimension; callers add conditions."""
         start = hour_of(width_us=width_us).label("start_us")
         named = [dimension.label(f"by_{name}") for name, dimension in self.dimensions.items()]
         measures = [measure.label(name) for name, measure in self.measures.items()]
@@ -150,7 +150,7 @@ COMPARED = RollupCube(
     compared=True,
 )
 CUBES = (ATTEMPTS, COMPARED)
-# By team and tags, and by key; apart from them, for they are kept since later: see `tagsums`.
+# Sums by team and tags, and by key. They are separate because they began later: see `tagsums`.
 TAGGED = RollupCube(
     RollupTagRow,
     RollupTagHourRow,
@@ -182,7 +182,7 @@ _good = AttemptRow.slo_met.is_not(False)
 
 
 def loads_of_rows() -> Select[Any]:
-    """Answers by minute, team, pool, model that spilled, and kind."""
+    """Return a statement of answers by minute, team, pool, spilled model and kind."""
     named = (
         hour_of(width_us=MINUTE_US).label("minute_us"),
         AttemptRow.team_id.label("by_team"),
@@ -206,7 +206,7 @@ def loads_of_rows() -> Select[Any]:
 
 
 def pack(minutes: Mapping[int, Load]) -> bytes:
-    """By minute of the hour; the quiet ones are left out."""
+    """Pack loads by minute of the hour, without quiet minutes."""
     return msgspec.msgpack.encode([(minute, *minutes[minute]) for minute in sorted(minutes)])
 
 
@@ -226,5 +226,5 @@ def add_load(minutes: dict[int, Load], minute: int, load: Load) -> None:
 
 
 def final_condition() -> ColumnElement[bool]:
-    """Attempts that no record changes any more."""
+    """Return a condition on attempts that no record can change any more."""
     return and_(AttemptRow.settled_us.is_not(None), AttemptRow.status != "lost")

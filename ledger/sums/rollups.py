@@ -1,12 +1,12 @@
-"""Adds attempts up by hour and day, some seconds after they were sealed, never with their commit.
+"""The follower that adds attempts up by hour and day, seconds after they were sealed.
 
     while Rollups(engine).follow():
         pass
 
-It reads rows, so it does not matter who wrote them. An attempt is counted once it is final; those
-that the position passes before are noted as waiting and counted when they are. Position, waiting
-ones and sums move in one transaction, so whoever reads the sums, the waiting and the rows beyond
-the position has every attempt once, whenever this dies. Any host may follow; one does at a time.
+The follower reads the rows of all writers. A final attempt is counted at once; one that is not
+final is noted as waiting and counted later. Position, waiting attempts and sums change in one
+transaction. Sums, waiting attempts and rows beyond the position therefore hold every attempt once,
+whenever the process dies. Any host may follow; one does at a time.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ Rolled = tuple[int, int]  # seq, version
 
 
 class RetiredError(Exception):
-    """Attempts were retired: their sums cannot be made from rows again."""
+    """A refusal to rebuild sums whose attempts were deleted after retention."""
 
 
 class Rollups:
@@ -84,7 +84,7 @@ class Rollups:
         self._at_once = rows_at_once
 
     def follow(self) -> int:
-        """Add what was sealed since; returns how many attempts it passed or found settled."""
+        """Add newly sealed attempts. Return how many attempts were passed or found settled."""
         try:
             with self._open_snapshot() as connection:
                 here = _lock(connection)
@@ -99,10 +99,11 @@ class Rollups:
             raise
 
     def rebuild(self, passed: Callable[[int, int], None] | None = None) -> int | None:
-        """Forget all sums and add up again what was sealed; None while somebody else follows.
+        """Delete all sums and add up all sealed attempts again; `None` if another host follows.
 
-        Until it is done, reads answer from rows. `passed` is told how many attempts are added up,
-        and of how many; packing the days comes after the last.
+        Reads use rows until it is done. `passed` is called with the number of attempts added so far
+        and in all; days are packed after the last call. Raises `RetiredError` if attempts were
+        deleted.
         """
         with self._open_snapshot() as connection:
             if retired_until_us(connection):
@@ -123,7 +124,7 @@ class Rollups:
         return self._position()[0]
 
     def _position(self) -> tuple[int, int]:
-        """The last attempt that is added up, and the last that is sealed."""
+        """Return the last attempt that is added up, and the last that is sealed."""
         with self._engine.connect() as connection:
             here = int(connection.execute(select(RollupPositionRow.seq)).scalar_one())
             return here, int(
@@ -131,11 +132,11 @@ class Rollups:
             )
 
     def _open_snapshot(self) -> Connection:
-        """One snapshot, or an attempt that settles meanwhile would be waiting and counted."""
+        """Open a snapshot, so that an attempt that settles during a pass is not counted twice."""
         connection = self._engine.connect()
         if self._engine.dialect.name == "postgresql":
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            # Compiling such a statement takes longer than running it.
+            # JIT compilation of such a statement takes longer than its execution.
             connection.execute(text("SET LOCAL jit = off"))
             connection.execute(text("SET LOCAL work_mem = '64MB'"))
         return connection
@@ -177,7 +178,7 @@ class Rollups:
         return max(1, until - seq, passed, len(settled))
 
     def _add(self, connection: Connection, cube: RollupCube, which: Any, days: PackedUntil) -> None:
-        """The rows are read once: a day's sums are made of the hours', and coarser ones, too."""
+        """Add attempts to all tiers from one read; days and weeks come from the hours' sums."""
         sums = connection.execute(cube.of_rows(HOUR_US).where(which)).all()
         last = 1 + len(cube.dimensions)
         cells = {tuple(row[1:last]) for row in sums}
@@ -248,7 +249,7 @@ class Rollups:
 def _ids(
     connection: Connection, table: Any, names: Sequence[str], wanted: set[Any]
 ) -> dict[tuple[Any, ...], int]:
-    """The numbers of what attempts agree in; what is new gets one."""
+    """Return the cell numbers of combinations of dimension values; new ones are inserted."""
     keys = {msgspec.json.encode(values).decode(): values for values in wanted}
     found = _numbers(connection, table, keys)
     missing = sorted(keys.keys() - found.keys())
@@ -268,7 +269,7 @@ def _numbers(connection: Connection, table: Any, keys: Iterable[str]) -> dict[st
 
 
 def _lock(connection: Connection) -> Rolled | None:
-    """Lock and return the position of the sums; None while somebody else moves them."""
+    """Lock and return the position of the sums; `None` if another host has the lock."""
     row = {"name": NAME, "seq": 0, "version": 0}
     query = select(RollupPositionRow.seq, RollupPositionRow.version)
     if connection.execute(query).one_or_none() is None:
@@ -278,7 +279,7 @@ def _lock(connection: Connection) -> Rolled | None:
 
 
 def _beyond(connection: Connection, seq: int, at_once: int) -> int:
-    """The number of the last of so many attempts after `seq`."""
+    """Return the number of the last of `at_once` attempts after `seq`."""
     some = (
         select(AttemptRow.seq).where(AttemptRow.seq > seq).order_by(AttemptRow.seq).limit(at_once)
     )
@@ -286,7 +287,7 @@ def _beyond(connection: Connection, seq: int, at_once: int) -> int:
 
 
 def _settled_attempts(connection: Connection, at_once: int) -> list[int]:
-    """Return some waiting attempts that no record changes any more."""
+    """Return up to `at_once` waiting attempts that are final now."""
     query = (
         select(RollupWaitingRow.attempt_seq)
         .join(AttemptRow, AttemptRow.seq == RollupWaitingRow.attempt_seq)
@@ -298,7 +299,7 @@ def _settled_attempts(connection: Connection, at_once: int) -> list[int]:
 
 
 def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: PackedUntil) -> Late:
-    """Return the minutes that belong to a day that is packed."""
+    """Return the minutes that belong to days that are packed already."""
     found: dict[tuple[int, int], dict[int, Load]] = {}
     for (cell_id, start_us), minutes in hours.items():
         if days.has_packed(start_us, DAY_US):
@@ -319,5 +320,5 @@ def _insert(connection: Connection, table: Any) -> Any:
 
 
 def _is_overtaken(error: OperationalError) -> bool:
-    """Another host moved the sums between our look and our lock."""
+    """Return whether another host moved the sums between the snapshot and the lock."""
     return getattr(error.orig, "sqlstate", None) == "40001"

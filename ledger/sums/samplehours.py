@@ -1,12 +1,12 @@
-"""Hours of engine samples, packed once they are over: what a month's chart reads of millions.
+"""Packed hours of engine samples, read by charts of a month instead of millions of rows.
 
     while pack_hours(engine, at_us=...):
         pass
 
-Of each engine an hour keeps its last sample and its highest KV usage, which is what a chart takes
-of a bucket of whole hours. A packed hour is what its samples say, made in one statement from them,
-so packing again makes the same rows; telemetry writes no sample for an hour that is long over, and
-`verify` finds one that somebody else did. Of two hosts that pack at once one gives way.
+A packed hour keeps each engine's last sample and its highest KV usage, which are all that a chart
+with buckets of whole hours needs. One statement makes a packed hour from samples, so repeating it
+gives equal rows. Telemetry writes no sample for an hour long past, and `verify` finds later ones.
+If two hosts pack at once, one of them gives up.
 """
 
 from collections.abc import Generator
@@ -24,7 +24,7 @@ _HOUR: ColumnElement[int] = EngineSampleRow.at_us - EngineSampleRow.at_us % HOUR
 
 
 def pack_hours(engine: Engine, *, at_us: int) -> int:
-    """Pack some hours that are over, oldest first; returns how many rows (call again until 0)."""
+    """Pack some past hours, oldest first. Return the number of rows; repeat until it is 0."""
     until_us = (at_us - GRACE_US) // HOUR_US * HOUR_US
     with reading(engine) as connection:
         first_us = connection.execute(
@@ -47,7 +47,7 @@ def pack_hours(engine: Engine, *, at_us: int) -> int:
 
 
 def packed_until_us(connection: Connection) -> int:
-    """Before it all samples are in packed hours; 0 where nothing is packed."""
+    """Return the time before which all samples are in packed hours, 0 if none is packed."""
     last = connection.execute(select(func.max(EngineSampleHourRow.hour_us))).scalar()
     return 0 if last is None else int(last) + HOUR_US
 

@@ -1,7 +1,7 @@
-"""From where on attempts are added up by tag and by key, which began later than the other sums.
+"""The start of sums by tag and by key, which were introduced after the other sums.
 
-What was passed before is not among them, and what a host of the version before added is not: after
-a commit of its own they begin anew behind it. `rebuild` makes them of every attempt there is.
+These sums lack attempts that were added up before, and attempts that a host of an earlier version
+added: after its commit they begin anew behind it. `rebuild` makes them from every attempt.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ NAME = "tags and keys"  # not that of the version before, which knew no keys
 
 @dataclass(frozen=True, slots=True)
 class TagRollupStart:
-    """Attempts numbered above `since_seq` count; none up to it is of `from_us` or later."""
+    """Start of the sums by tag and key: they count attempts above `since_seq`.
+
+    No attempt up to `since_seq` was opened at `from_us` or later.
+    """
 
     since_seq: int
     from_us: int
@@ -30,7 +33,7 @@ EVERY = TagRollupStart(0, 0)
 
 
 def read_start(connection: Connection, version: int) -> TagRollupStart | None:
-    """From where on there are sums by tag and key of this version; None: nowhere."""
+    """Return the start of the sums by tag and key at this version, or `None` without sums."""
     query = select(RollupTaggingRow.since_seq, RollupTaggingRow.from_us)
     ours = (RollupTaggingRow.name == NAME, RollupTaggingRow.version == version)
     row = connection.execute(query.where(*ours)).one_or_none()
@@ -38,7 +41,7 @@ def read_start(connection: Connection, version: int) -> TagRollupStart | None:
 
 
 def ensure_start(connection: Connection, seq: int, version: int) -> TagRollupStart:
-    """Ensure a start for an adder; without sums they begin behind `seq`."""
+    """Return the start for a follower; without sums, delete remains and start behind `seq`."""
     found = read_start(connection, version)
     if found is not None:
         return found

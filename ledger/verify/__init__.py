@@ -1,1 +1,1 @@
-"""The proof that the books add up and are as they were written: `breakeven ledger verify`."""
+"""Verification that the ledger adds up and is unchanged: `breakeven ledger verify`."""

@@ -1,6 +1,6 @@
-"""The proof that the annex of the seals is whole and says what the rows say. Part of `verify`.
+"""Verification of the seals' annex: its chain is complete and matches the rows.
 
-What it has of links is held against their rows where these are read: `ledger.verify.seals`.
+Entries about links are checked where the links' rows are read: `ledger.verify.seals`.
 """
 
 from sqlalchemy import Connection, select
@@ -27,7 +27,7 @@ EDITED = "it is not what was entered"
 
 
 def annexes_hold(connection: Connection) -> Found:
-    """The annex is an unbroken chain; cache hits and routes are what was entered of them."""
+    """Check that the annex is an unbroken chain, and that cache hits and routes match it."""
     entries: list[AnnexEntry] = []
     yield from _chain(connection, entries)
     yield from _links(connection, entries)
@@ -37,7 +37,7 @@ def annexes_hold(connection: Connection) -> Found:
 
 
 def _chain(connection: Connection, entries: list[AnnexEntry]) -> Found:
-    """Kinds that this version does not know are chained, and nothing else is asked of them."""
+    """Check the chain. Entries of unknown kinds are chained, but not checked otherwise."""
     chain, number = GENESIS, 0
     query = select(*SealAnnexRow.__table__.columns).order_by(SealAnnexRow.number)
     for row in connection.execute(query).mappings():
@@ -51,7 +51,7 @@ def _chain(connection: Connection, entries: list[AnnexEntry]) -> Found:
 
 
 def _links(connection: Connection, entries: list[AnnexEntry]) -> Found:
-    """Each link from the first that was entered on, as far as the follower came."""
+    """Check that the entered links are consecutive from the first one, and exist."""
     there = set(connection.execute(select(SealRow.number)).scalars())
     subjects = [entry.text.subject for entry in entries if entry.text.kind == LINK]
     links = [int(subject) for subject in subjects if "." not in subject]
@@ -85,7 +85,7 @@ def _hits(connection: Connection, entries: list[AnnexEntry]) -> Found:
 
 
 def _lines(connection: Connection, entries: list[AnnexEntry]) -> Found:
-    """Sums of retired hits are those that were entered when they went."""
+    """Check that the sums of retired hits equal those entered at their retirement."""
     lines = lines_by_entry(connection)
     for entry in entries:
         if entry.text.kind != HITS_GONE:
@@ -98,7 +98,7 @@ def _lines(connection: Connection, entries: list[AnnexEntry]) -> Found:
 
 
 def _routes(connection: Connection) -> Found:
-    """A statement is as it was entered; one with another time waits for the follower."""
+    """Check that a route is as entered; one with another time waits for the follower."""
     known = known_routes(connection)
     for row in read_routes(connection):
         said = known.pop(row["model"], None)

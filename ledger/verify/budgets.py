@@ -1,8 +1,8 @@
-"""The invariants of budgets: what windows, grants and holds say follows from what was charged.
+"""Verification of budgets: windows, grants and holds must follow from what was charged.
 
-A window, a grant and a hold move while money does, so no seal is over them: each is recomputed, a
-hold from its sealed attempt, a window from its holds, grants from their window, and the limit that
-a window was granted under from the versions of its budget, which stand in the registers.
+Windows, grants and holds change while money moves, so no seal covers them. Each is recomputed: a
+hold from its sealed attempt, a window from its holds, grants from their window, and the limit of a
+window from the versions of its budget, which are in the audit log.
 """
 
 from bisect import bisect_right
@@ -35,10 +35,10 @@ _S = 10**6
 
 
 def grants_are_within_limits(connection: Connection) -> Found:
-    """Grants of a hard budget's window add up to what the window says; none is overspent.
+    """Check that grants of a hard budget's window add up to it, and that none is overspent.
 
-    Hosts' grants are within the highest limit that they were made under: that one was lowered
-    later, or that money was spent before there was a budget, is no fault of the books.
+    Hosts' grants must be within the highest limit under which they were made. A limit that was
+    lowered later, or spend from before the budget, is not a finding.
     """
     budgets = BoundBudgets(connection)
     sums: dict[_Key, int] = {}
@@ -67,7 +67,7 @@ def grants_are_within_limits(connection: Connection) -> Found:
 def _windows_of(
     connection: Connection, budgets: BoundBudgets, sums: dict[_Key, int], hosts: dict[_Key, int]
 ) -> Found:
-    """Takes out of `sums` what a window counts."""
+    """Check windows against `sums`, and remove the checked windows from it."""
     table, said = BudgetWindowRow, _BudgetStatement(connection)
     columns = (
         table.budget_id, table.window, table.granted_pusd, table.limit_pusd, table.spent_pusd
@@ -75,7 +75,7 @@ def _windows_of(
     for budget_id, start, granted, limit, spent in connection.execute(select(*columns)):
         key, bound = (budget_id, start), budgets.of(budget_id)
         if bound is None or (not bound.hard and key in sums):
-            continue  # what was granted while it was hard binds nobody
+            continue  # grants from the time as a hard budget have no effect
         if granted != sums.pop(key, 0):
             yield f"{budget_id} {start}", f"window says {granted} granted, grants differ"
         given = hosts.get(key, 0)
@@ -89,10 +89,10 @@ def _windows_of(
 
 
 def grants_are_spent(connection: Connection) -> Found:
-    """A hard budget's grants have spent what their window has, and each host what it settled.
+    """Check that a hard budget's grants add up to its window's spend, and to hosts' settles.
 
-    Left out are a budget that changed its calendar, whose grants stay behind in the old one's
-    windows, and what was taken of it while it only counted: no grant covers that.
+    Budgets that changed their calendar are skipped, because their grants stay in windows of the old
+    one. So is spend from the time when the budget was soft, which no grant covers.
     """
     budgets, said = BoundBudgets(connection), _BudgetStatement(connection)
     grants: dict[_Key, dict[str, int]] = defaultdict(dict)
@@ -118,7 +118,7 @@ def grants_are_spent(connection: Connection) -> Found:
 
 
 def totals_equal_sums(connection: Connection) -> Found:
-    """A window's spending is the sum of what its holds came to, those of retired attempts too."""
+    """Check that a window's spend is the sum of its holds, also those of retired attempts."""
     query = select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.actual_pusd)).group_by(
         HoldRow.budget_id, HoldRow.window
     )
@@ -137,7 +137,7 @@ def totals_equal_sums(connection: Connection) -> Found:
 
 
 def windows_count_claims(connection: Connection) -> Found:
-    """A window's claims are the sum of what the claims of its holds count; none counts too much."""
+    """Check that a window's claims are the sum of its holds' claims, and none is too high."""
     query = (
         select(HoldRow.budget_id, HoldRow.window, exact_sum(ClaimRow.counted_pusd))
         .join(ClaimRow, ClaimRow.attempt_id == HoldRow.attempt_id)
@@ -172,7 +172,7 @@ def windows_count_claims(connection: Connection) -> Found:
 
 
 def holds_follow_attempts(connection: Connection) -> Found:
-    """A hold is its attempt's bound (nothing where a budget only counts), and ends as it ended."""
+    """Check that a hold equals its attempt's bound (0 if soft), and ends as the attempt ended."""
     cost: ColumnElement[int] = func.coalesce(AttemptRow.cost_pusd, 0)
     ended = case(
         (AttemptRow.settled_us.is_(None), HoldState.HELD.value),
@@ -203,9 +203,9 @@ def holds_follow_attempts(connection: Connection) -> Found:
 
 
 def windows_are_as_declared(connection: Connection) -> Found:
-    """A window begins where a declared calendar has it, and was granted under a limit of then.
+    """Check that a window begins where its calendar says, under a limit of that time.
 
-    Before the first version that was ever kept nothing is known of limits: that is not judged.
+    Limits before the first stored version are unknown and not checked.
     """
     said = _BudgetStatement(connection)
     if not said:
@@ -242,7 +242,7 @@ class _Version(NamedTuple):
 
 
 class _BudgetStatement:
-    """All declarations of budgets, for each account by its own or its kind's default."""
+    """All declarations of budgets, by account: its own, or the default of its kind."""
 
     def __init__(self, connection: Connection) -> None:
         self._versions: dict[str, list[_Version]] = defaultdict(list)
@@ -252,7 +252,7 @@ class _BudgetStatement:
         first = min((said[0].recorded_us for said in self._versions.values()), default=0)
         rows = connection.execute(select(BudgetRow.id, BudgetRow.created_us))
         made: dict[str, int] = {row[0]: row[1] for row in rows}
-        # Budgets from before versions were kept: what their limits had been until then is unknown.
+        # Budgets older than stored versions: their earlier limits are unknown.
         self._unknown_until = {
             name: first
             for name, said in self._versions.items()
@@ -270,7 +270,7 @@ class _BudgetStatement:
         return len({version.timezone for version in self.of(account)}) > 1
 
     def was_soft(self, account: str) -> bool:
-        """Or may have been."""
+        """Return whether the budget was soft at any time, or may have been."""
         unknown = any(name in self._unknown_until for name in (account, default_of(account)))
         return unknown or not all(version.hard for version in self.of(account))
 
@@ -279,7 +279,7 @@ class _BudgetStatement:
         return all(self._unknown_until.get(name, 0) <= start * _S for name in names)
 
     def ends_of(self, account: str, start: int) -> int | None:
-        """When the window that begins then ends; None: none does."""
+        """Return the end of the window that begins at `start`, `None` if none begins there."""
         for period, timezone in {
             (version.period, version.timezone) for version in self.of(account)
         }:
@@ -289,10 +289,10 @@ class _BudgetStatement:
         return None
 
     def limits(self, account: str, start: int, ends: int) -> set[int]:
-        """In force at some time of the window, whose hosts' clocks may differ.
+        """Return the limits in force during a window, extended by 1 h for hosts' clocks.
 
-        A window before the first version is of a clock that was set back, and has the limit of
-        that.
+        A window before the first version comes from a clock that was set back, and has the limit of
+        that version.
         """
         found = set()
         for name in (account, default_of(account) or ""):
@@ -304,7 +304,7 @@ class _BudgetStatement:
 
 
 def _counted(connection: Connection) -> dict[_Key, int]:
-    """Return what holds without a grant charged to windows."""
+    """Return the charges of holds without a grant, by window."""
     query = (
         select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.actual_pusd))
         .where(HoldRow.amount_pusd == 0, HoldRow.actual_pusd > 0, HoldRow.state != BOOKED)
@@ -314,7 +314,7 @@ def _counted(connection: Connection) -> dict[_Key, int]:
 
 
 def _settled_amounts(connection: Connection) -> dict[_Key, dict[str, int]]:
-    """Return the sums of attempts of each host, as far as it still has their journals."""
+    """Return each host's sums of settled attempts, as far as it still has their journals."""
     query = (
         select(
             HoldRow.budget_id,

@@ -1,8 +1,8 @@
-"""The proof that sums are read under the names they were added under, also of days that went.
+"""Verification of the cells (dimension values) of sums, also for days without attempts.
 
-Part of `verify`. Rows prove the sums of days whose attempts are there (`ledger.verify.rollups`). Of
-the others it is proved that hours come to their days, that sums by tag and by key come to the same
-for each day and team, and (`team_costs`) that each team's come to what was posted to it.
+Rows prove the sums of days whose attempts exist (`ledger.verify.rollups`). For other days, hours
+must add up to their days, sums by tag and by key must agree for each day and team, and each team's
+sums must equal its postings (`team_costs`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,9 +41,9 @@ _SHARED = ("attempts", "input_tokens", "output_tokens", "cost_high", "cost_low")
 
 
 def cells_are_named(connection: Connection) -> Found:
-    """Each cell of sums is what its key says, and no sum is of a cell that is not there.
+    """Check that each cell matches its key, and that every sum has a cell.
 
-    Of days whose attempts went, sums by hour, by tag and by key come to those by day.
+    For days with retired attempts, sums by hour, by tag and by key must equal those by day.
     """
     for cells, names, tables in _cells():
         yield from _keys(connection, cells, names)
@@ -63,7 +63,7 @@ def cells_are_named(connection: Connection) -> Found:
 
 
 def team_costs(connection: Connection, until_us: int) -> dict[str, int]:
-    """By team: what sums of days before an instant say beyond what attempts that are there cost."""
+    """Return by team the cost in sums of days before `until_us` less that of attempt rows."""
     cells, days = RollupCellRow, RollupDayRow
     high, low = exact_sum(days.cost_high), exact_sum(days.cost_low)
     summed = (
@@ -86,7 +86,7 @@ def team_costs(connection: Connection, until_us: int) -> dict[str, int]:
 
 
 def whole_days_until(connection: Connection) -> int:
-    """The end of the last day of which attempts went; 0: none went."""
+    """Return the end of the last day with retired attempts, 0 if there are none."""
     return -(-retired_until_us(connection) // DAY_US) * DAY_US
 
 
@@ -118,7 +118,10 @@ def _hours_are_days(connection: Connection, cube: RollupCube, until_us: int) -> 
 
 
 def _teams_agree(connection: Connection, until_us: int) -> Found:
-    """Sums by tag and by key are of the same attempts as the others, from where they begin."""
+    """Check that sums by tag and by key cover the same attempts as the other sums.
+
+    Days before the start of these sums are skipped.
+    """
     version = connection.execute(select(RollupPositionRow.version)).scalar() or 0
     start = read_start(connection, version)
     if start is None:

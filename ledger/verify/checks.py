@@ -1,7 +1,7 @@
-"""The books' invariants as a list of small checks; each yields what is wrong, nothing when all is.
+"""The ledger's invariants as a list of small checks, each of which yields its findings.
 
-Run by `breakeven ledger verify`, by tests and by the dashboard. A check reads only, states its
-invariant in its docstring, and recomputes from other rows than the ones it judges.
+`breakeven ledger verify`, the tests and the dashboard run them. A check only reads, states its
+invariant in its docstring, and recomputes it from other rows than those that it judges.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ from ledger.writing.rows import DISPUTED
 FINDINGS_PER_CHECK = 100
 ROWS_AT_ONCE = 5_000
 _LIMB = 10**12
-# What a row that was edited by hand can do to code that reads it. A lost connection is none.
+# Errors that a manually edited row can cause in code that reads it, without connection errors.
 _UNREADABLE = (
     ArithmeticError,
     AssertionError,
@@ -69,9 +69,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """`findings` stop at `FINDINGS_PER_CHECK` per check; `truncated` names the checks cut.
+    """Result of a verification, with at most `FINDINGS_PER_CHECK` findings per check.
 
-    `disputed` attempts break no invariant: their target reported usage that cannot be.
+    `truncated` names the checks with more. `disputed` counts attempts with implausible usage
+    reports, which break no invariant.
     """
 
     checks: tuple[str, ...]
@@ -93,7 +94,7 @@ def verify(
 ) -> VerifyResult:
     """Run every check on one connection, which should be one snapshot.
 
-    `begins` is told which check comes next, by its place in `CHECKS` and its name.
+    `begins` is called before each check with its index in `CHECKS` and its name.
     """
     findings: list[Finding] = []
     truncated: list[str] = []
@@ -117,8 +118,8 @@ def verify(
 
 
 def postings_balance(connection: Connection) -> Found:
-    """The lines of every entry add up to zero."""
-    # In limbs: SQLite's own sum of large lines could overflow.
+    """Check that the lines of every entry add up to zero."""
+    # Summed in two halves: SQLite's own sum of large lines could overflow.
     limb: ColumnElement[int] = literal_column(str(_LIMB))
     high = func.sum(PostingRow.amount_pusd.op("/")(limb))
     low = func.sum(PostingRow.amount_pusd.op("%")(limb))
@@ -132,7 +133,7 @@ def postings_balance(connection: Connection) -> Found:
 
 
 def attempts_are_posted(connection: Connection) -> Found:
-    """A settled, priced attempt is posted to its team at exactly its cost, once."""
+    """Check that a settled, priced attempt is posted to its team once, at exactly its cost."""
     line = aliased(PostingRow)
     query = (
         select(AttemptRow.attempt_id, AttemptRow.cost_pusd, line.amount_pusd)
@@ -140,7 +141,7 @@ def attempts_are_posted(connection: Connection) -> Found:
             line,
             and_(
                 line.entry_id == AttemptRow.attempt_id,
-                # An expression: the index on accounts would be walked whole for every attempt.
+                # An expression, so that the index on accounts is not scanned for every attempt.
                 line.account + "" == "expense:team:" + AttemptRow.team_id,
             ),
         )
@@ -156,7 +157,10 @@ def attempts_are_posted(connection: Connection) -> Found:
 
 
 def claims_are_posted(connection: Connection) -> Found:
-    """A claim beyond an attempt's cost is posted as disputed, once, and nothing else is."""
+    """Check that a claim beyond an attempt's cost, and nothing else, is posted as disputed.
+
+    Each claim is posted once.
+    """
     line = aliased(PostingRow)
     query = (
         select(
@@ -191,7 +195,7 @@ def claims_are_posted(connection: Connection) -> Found:
 
 
 def attempts_are_whole(connection: Connection) -> Found:
-    """One row per try, settled completely; unpriced and lost ones say so."""
+    """Check that each attempt has one complete row, flagged if it is unpriced or lost."""
     twice = (
         select(AttemptRow.request_id, AttemptRow.attempt_no)
         .group_by(AttemptRow.request_id, AttemptRow.attempt_no)
@@ -213,9 +217,9 @@ def attempts_are_whole(connection: Connection) -> Found:
 
 
 def costs_rederive(connection: Connection) -> Found:
-    """An API attempt's cost is its tokens at the price version and the service tier it carries.
+    """Check that an API attempt's cost is its tokens at its price version and service tier.
 
-    One that failed before it was worked on has no tokens, and pays no fee of a request.
+    An attempt that failed before any work has no tokens and pays no request fee.
     """
     prices = {
         version: msgspec.convert({**document, "version": version}, Price)
@@ -223,7 +227,7 @@ def costs_rederive(connection: Connection) -> Found:
             select(PriceVersionRow.version, PriceVersionRow.price)
         )
     }
-    # Rows from before sound and searches were counted have none of them.
+    # Rows from before audio and searches were counted have nulls.
     columns: list[Any] = [func.coalesce(token_column(kind.field), 0) for kind in TOKEN_KINDS]
     query = select(
         AttemptRow.attempt_id,
@@ -250,7 +254,7 @@ def costs_rederive(connection: Connection) -> Found:
 
 
 def holds_end(connection: Connection) -> Found:
-    """A hold is open exactly while its attempt is; an attempt is open only while it may settle."""
+    """Check that a hold is open while its attempt is, and an attempt only while it may settle."""
     stale = (
         select(HoldRow.attempt_id, HoldRow.budget_id)
         .join(AttemptRow, AttemptRow.attempt_id == HoldRow.attempt_id)

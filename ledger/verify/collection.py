@@ -1,4 +1,4 @@
-"""Keeps the interpreter's collector from walking rows that are read once."""
+"""A context that makes garbage collection rare while many rows are read once."""
 
 import gc
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ SELDOM: Final = (50_000, 50, 1000)
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Collect a hundredth as often in this block, in all threads of the process.
+    """Run garbage collection a hundredth as often in this block, in all of the process.
 
-    Rows make no cycles, and a collection looks at all that are held: it took a third of a proof.
+    Rows form no cycles, and a collection visits all of them: it took a third of a verification.
     """
     before = gc.get_threshold()
     gc.set_threshold(*SELDOM)

@@ -1,4 +1,4 @@
-"""The proof that every entry of the postings has its cause in the books. Part of `verify`."""
+"""Verification that every entry of the postings has its cause in the ledger."""
 
 from sqlalchemy import Connection, func, or_, select
 
@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 5_000
 
 
 def entries_have_a_cause(connection: Connection) -> Found:
-    """An entry belongs to an attempt, to a closed hour, or to an invoice that was posted."""
+    """Check that an entry belongs to an attempt, a closed hour, or a posted invoice."""
     hours = {
         (pool, hour_us, correction)
         for pool, hour_us, correction in connection.execute(
@@ -46,7 +46,7 @@ def entries_have_a_cause(connection: Connection) -> Found:
 
 
 def _retired_are_posted(connection: Connection, gone: RetiredTotals) -> Found:
-    """Entries of attempts that went come to what they were retired with."""
+    """Check that entries of retired attempts add up to the totals of their retirement."""
     of_attempt = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id == PostingRow.entry_id)
     query = (
         select(

@@ -1,7 +1,4 @@
-"""The invariants of closed GPU hours: what bears the bill adds up to it, and no settle is missing.
-
-Part of `verify`, which runs every check.
-"""
+"""Verification of closed GPU hours: shares add up to the bill, and no settle is missing."""
 
 from collections.abc import Generator
 from typing import Any
@@ -21,9 +18,9 @@ Found = Generator[tuple[str, str], None, None]
 
 
 def hours_add_up(connection: Connection) -> Found:
-    """Teams + idle + unavailable = the hour's bill, in the rows and in the postings.
+    """Check that teams + idle + unavailable equal the hour's bill, in rows and postings.
 
-    A correction is a row of differences with postings of its own: its bill is zero.
+    A correction is a row of differences with its own postings; its bill is zero.
     """
     shares: dict[tuple[str, int, int], tuple[int, int]] = {}
     key = (GpuHourTeamRow.pool, GpuHourTeamRow.hour_us, GpuHourTeamRow.correction)
@@ -54,7 +51,7 @@ def hours_add_up(connection: Connection) -> Found:
 
 
 def hours_hold_every_settle(connection: Connection) -> Found:
-    """A closed hour counts the engine time and the charges of all attempts that settled in it."""
+    """Check that a closed hour has the engine time and charges of all attempts settled in it."""
     counted = {
         (pool, hour_us, team): (engine_us, charged)
         for pool, hour_us, team, engine_us, charged in connection.execute(

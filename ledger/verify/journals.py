@@ -1,4 +1,4 @@
-"""Checks of journals: what could not be applied, and where rows may lack, until acknowledged."""
+"""Checks of journals: unapplied records and possible gaps, until they are acknowledged."""
 
 from sqlalchemy import Connection
 
@@ -7,12 +7,12 @@ from ledger.writing.findings import open_journal_findings, open_quarantine
 
 
 def nothing_is_quarantined(connection: Connection) -> Found:
-    """Records that could not be applied wait for a person (`ledger acknowledge`)."""
+    """Check that no quarantined record waits for a person (`ledger acknowledge`)."""
     for finding in open_quarantine(connection):
         yield finding.place, finding.text
 
 
 def journals_are_whole(connection: Connection) -> Found:
-    """No journal was damaged or cut, or somebody has acknowledged it (`ledger acknowledge`)."""
+    """Check that no journal was damaged or cut without `ledger acknowledge`."""
     for finding in open_journal_findings(connection):
         yield finding.place, finding.text

@@ -1,4 +1,4 @@
-"""Attempts that took two engines: their parts are the whole, so that GPU hours close exactly."""
+"""Verification of attempts that two engines served: their parts add up to the whole."""
 
 from sqlalchemy import Connection, func, select
 
@@ -8,7 +8,7 @@ from ledger.verify.hours import Found
 
 
 def legs_add_up(connection: Connection) -> Found:
-    """The parts of an attempt add up to its engine time, each with time and KV of its own."""
+    """Check that an attempt's parts add up to its engine time, each with its own time and KV."""
     busy_us, least = exact_sum(AttemptLegRow.busy_us), func.min(AttemptLegRow.busy_us)
     held = func.min(AttemptLegRow.kv_tokens), func.min(AttemptLegRow.held_us)
     query = (

@@ -1,4 +1,4 @@
-"""The proof that what the books are kept by, and invoices, are as entered: part of `verify`."""
+"""Verification that master data and invoices are as entered in the audit log."""
 
 from collections.abc import Generator
 from typing import Any
@@ -16,9 +16,9 @@ EDITED = "it is not what was entered"
 
 
 def registers_hold(connection: Connection) -> Found:
-    """Each row that was entered is there as it was, and the entries are an unbroken chain.
+    """Check that each entered row is unchanged, and that the entries are an unbroken chain.
 
-    Budgets are what their newest versions say.
+    Budgets must equal their newest versions.
     """
     entered: Entered = {}
     yield from _chain(connection, entered)
@@ -49,7 +49,7 @@ def _chain(connection: Connection, entered: Entered) -> Found:
 
 
 def _rows(connection: Connection, register: AuditedTable, entered: Entered) -> Found:
-    """Takes what it finds out of `entered`; what nobody has entered yet waits for the follower."""
+    """Check rows and remove them from `entered`; rows without entry wait for the follower."""
     for row in map(dict, connection.execute(rows_of(register)).mappings()):
         for event in register.events:
             if register.end is not None and event != MADE and row[register.end.column] is None:

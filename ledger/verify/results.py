@@ -1,7 +1,7 @@
-"""Results of `ledger verify`, kept where the dashboard can read them.
+"""Stored results of `ledger verify`, which the dashboard shows.
 
-Evidence that somebody looked and when, not proof: whoever can write the books can write this, so
-the page that shows it can run the checks itself.
+They show who ran a verification and when, but prove nothing: a person with write access to the
+ledger can write them. The page can therefore run the checks itself.
 """
 
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ FINDINGS_KEPT = 50
 
 @dataclass(frozen=True, slots=True)
 class VerificationRun:
-    """One run. `findings` are the first of `found`."""
+    """One run. `findings` are the first of `found` findings."""
 
     at_us: int
     actor: str
@@ -44,7 +44,7 @@ def record_verification(engine: Engine, result: VerifyResult, *, actor: str, at_
 
 
 def verifications(connection: Connection, limit: int) -> list[VerificationRun]:
-    """The newest first."""
+    """Return the runs, newest first."""
     table = VerificationRow
     query = select(
         table.at_us, table.actor, table.checks, table.findings, table.found, table.disputed

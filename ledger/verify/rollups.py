@@ -1,4 +1,4 @@
-"""The proof that what was added up is what the rows say. Part of `verify`."""
+"""Verification that stored sums equal the rows that they add up."""
 
 from collections.abc import Generator, Mapping
 from functools import cache
@@ -54,9 +54,9 @@ _TODAY = and_(
 
 
 def sums_are_the_rows(connection: Connection) -> Found:
-    """The sums of each day are those of the attempts that they count, made from their rows.
+    """Check that the sums of each day equal those of the attempts that they count.
 
-    Packed hours of engine samples are those of their samples.
+    Packed hours of engine samples must equal their samples.
     """
     position = select(RollupPositionRow.seq, RollupPositionRow.version)
     seq, version = connection.execute(position).one_or_none() or (0, 0)
@@ -87,7 +87,7 @@ def sums_are_the_rows(connection: Connection) -> Found:
 
 
 def _weeks(connection: Connection, until_us: int) -> Found:
-    """Those of weeks are those of their days, which are held against rows or what went of them."""
+    """Check that the sums of weeks equal those of their days, which are checked themselves."""
     for cube in CUBES:
         day, week = cube.days, cube.weeks
         wanted: Sums = {}
@@ -104,7 +104,7 @@ def _weeks(connection: Connection, until_us: int) -> Found:
 
 
 def _later(connection: Connection, today: Span) -> Found:
-    """Sums by tag and key, of what was counted since they are kept."""
+    """Check sums by tag and key of the attempts counted since these sums began."""
     for cube in LATER:
         rows = _of_rows(connection, cube, today)
         for table, width_us in cube.tiers:
@@ -126,7 +126,7 @@ def _unfinished_attempts(connection: Connection, counted: ColumnElement[bool]) -
 
 
 def _with_retired(connection: Connection, rows: ColumnElement[bool], gone: RetiredTotals) -> Found:
-    """Days of which attempts went are what they came to, with what is left."""
+    """Check that days with retired attempts equal the retired totals plus existing attempts."""
     until_us = -(-gone.until_us // DAY_US) * DAY_US
     names = ("attempts", "input_tokens", "output_tokens", "engine_us")
     left = connection.execute(
@@ -157,7 +157,7 @@ def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -
 
 
 def _of_rows(connection: Connection, cube: RollupCube, today: Span) -> Sums:
-    """By hour: a day's rows are read once."""
+    """Return sums by hour; a day's rows are read once."""
     found: Sums = {}
     places = 1 + len(cube.dimensions)
     for row in connection.execute(_rows_query(cube), today):
@@ -171,7 +171,7 @@ def _rows_query(cube: RollupCube) -> Select[Any]:
 
 
 def _coarser(hours: Sums, width_us: int) -> Sums:
-    """Return the rows by a longer span."""
+    """Return the sums by a longer span."""
     if width_us == HOUR_US:
         return hours
     found: Sums = {}

@@ -1,9 +1,9 @@
-"""The proof that nothing under a seal was edited, added or removed. Part of `verify`.
+"""Verification that nothing under a seal was edited, added or removed.
 
-Links are taken in groups, whose rows are read at once: memory is bounded by a group, and by what
-was open at one time. An attempt is a member of the link whose range holds it or, while that one
-marks it, of the link that its mark names; what was sealed of a lost one stands in its mark. What
-links leave out is held against the annex in the same pass.
+Links are read in groups, so a group and the attempts open at one time bound the memory. An attempt
+belongs to the link whose range contains it or, if that link marks it, to the link that its mark
+names. The sealed state of a lost attempt is in its mark. The same pass checks the annex, which has
+what links leave out.
 """
 
 from collections import defaultdict, deque
@@ -28,7 +28,7 @@ EDITED = "what it covers is not what was sealed"
 
 
 def seals_hold(connection: Connection) -> Found:
-    """The rows under each link are those that were sealed, and the links are an unbroken chain."""
+    """Check that the rows under each link are as sealed, and that links are an unbroken chain."""
     chain, before = GENESIS, SealLink(0, 0, SealRanges(), 0, b"")
     for name, column in (
         ("attempts", AttemptRow.seq), ("postings", PostingRow.seq), ("refusals", RefusalRow.seq),
@@ -59,7 +59,7 @@ def seals_hold(connection: Connection) -> Found:
 
 
 def _are(leaves: list[_Pair], wanted: tuple[int, bytes]) -> bool:
-    """Whether these are the leaves of a digest, in either way of sealing them."""
+    """Return whether the leaves give the digest, in either of the two ways of sealing."""
     if len(leaves) != wanted[0]:
         return False
     return digest(pair[0] for pair in leaves) == wanted[1] or (
@@ -69,7 +69,7 @@ def _are(leaves: list[_Pair], wanted: tuple[int, bytes]) -> bool:
 
 
 def _groups(connection: Connection) -> Iterator[list[tuple[SealLink, bytes]]]:
-    """Links with their stored chain values, so many at a time that their rows fit in memory."""
+    """Yield links with their stored chain values, in groups whose rows fit in memory."""
     group: list[tuple[SealLink, bytes]] = []
     rows = 0
     query = select(SealRow.__table__).order_by(SealRow.number)
@@ -85,7 +85,7 @@ def _groups(connection: Connection) -> Iterator[list[tuple[SealLink, bytes]]]:
 
 
 def _retired_remainders(connection: Connection) -> dict[int, tuple[int, bytes]]:
-    """Return what is left under links with retired attempts, by their last part."""
+    """Return what remains under links with retired attempts, by their last part."""
     query = select(RetirementRow.number, RetirementRow.left_rows, RetirementRow.left)
     found = connection.execute(query.order_by(RetirementRow.number, RetirementRow.part)).all()
     return {number: (rows, bytes(left)) for number, rows, left in found}
@@ -102,7 +102,7 @@ def _what(since: SealRanges, link: SealLink, now: int, then: int) -> str:
 
 
 class _CompactedRows:
-    """Links whose postings and refusals went: what is left is proved for some of them together."""
+    """Rows that remain under compacted links, checked for several links together."""
 
     def __init__(self, connection: Connection) -> None:
         self._waiting = deque(condensings(connection))
@@ -110,7 +110,7 @@ class _CompactedRows:
         self._leaves: list[_Pair] = []
 
     def add(self, number: int, leaves: list[_Pair]) -> Found:
-        """Add the leaves of the next link; judge the last of those that belong together."""
+        """Add the leaves of the next link, and check them after the last link of a compaction."""
         self._leaves += leaves
         compaction = self._waiting[0]
         if number < compaction.last_link:
@@ -125,9 +125,9 @@ class _CompactedRows:
 
 
 class _AnnexProof:
-    """Holds what links leave out of their rows against the annex, as far as it goes.
+    """A check of the annex against what links leave out of their rows, as far as it goes.
 
-    Of links that a host without an annex retired or condensed nothing is known.
+    The annex does not cover links that a host without an annex retired or compacted.
     """
 
     def __init__(self, connection: Connection, condensed_until: int) -> None:
@@ -177,7 +177,7 @@ class _Proof:
         self._plain: list[deque[sealed.SealedRow]] = []
 
     def read(self, before: SealLink, last: SealLink) -> None:
-        """The rows of a group of links."""
+        """Read the rows of a group of links."""
         connection, since, to = self._connection, before.to, last.to
         self._marks = _marks_of(connection, since.attempts, to.attempts)
         self._attempts = deque(
@@ -188,7 +188,7 @@ class _Proof:
         ]
 
     def leaves(self, before: SealLink, link: SealLink) -> list[_Pair]:
-        """Return the leaves under one link now, in the order in which it was sealed."""
+        """Return the current leaves under one link, in the order in which they were sealed."""
         inside: list[_Pair] = []
         while self._attempts and self._attempts[0].seq <= link.to.attempts:
             attempt = self._attempts.popleft()
@@ -214,20 +214,20 @@ class _Proof:
         return found
 
     def beside(self, number: int) -> tuple[list[bytes], list[bytes]]:
-        """Return what the annex has of the link that was asked for last: attempts, refusals."""
+        """Return the annex leaves of the last requested link: attempts, refusals."""
         inside = [leaf for _, leaf in sorted(self._beside.pop(number, ()))]
         refused, self._refused = self._refused, []
         return inside, refused
 
     def edited(self) -> list[tuple[str, str]]:
-        """Single rows that were found out since the last call."""
+        """Return single edited rows that were found since the last call."""
         found, self._edited = self._edited, []
         return found
 
     def _sealed_in(
         self, number: int, sealed_attempt: sealed.SealedAttempt, marks: dict[int, _Mark]
     ) -> _Pair | None:
-        """Return an attempt's part in the link of its range; keep the parts of others."""
+        """Return an attempt's leaves in the link of its range; keep those for other links."""
         place: int | None = number
         here: _Pair | None = None
         seq, now = sealed_attempt.seq, (sealed_attempt.leaf, sealed_attempt.wide)
@@ -258,7 +258,7 @@ _Reader = Callable[[Connection, int, int], Iterator[sealed.SealedRow]]
 
 
 def _plain(since: SealRanges, to: SealRanges) -> tuple[tuple[_Reader, int, int], ...]:
-    """The tables whose rows never change, in the order in which a link has them."""
+    """Return the tables whose rows never change, in the order of a link's leaves."""
     return (
         (sealed.postings, since.postings, to.postings),
         (sealed.refusals, since.refusals, to.refusals),

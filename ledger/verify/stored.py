@@ -1,4 +1,4 @@
-"""The proof that a team's limit of stored objects counts what is stored. Part of `verify`."""
+"""Verification that the counted size of each team's stored objects is correct."""
 
 from sqlalchemy import Connection, func, select
 
@@ -7,7 +7,7 @@ from ledger.verify.hours import Found
 
 
 def stored_bytes_add_up(connection: Connection) -> Found:
-    """The bytes that a team is said to store are the sum of its objects' sizes."""
+    """Check that the bytes counted for a team are the sum of its objects' sizes."""
     table = StoredObjectRow
     query = select(table.team_id, func.sum(table.size)).group_by(table.team_id)
     sums = {team: int(size) for team, size in connection.execute(query)}

@@ -1,1 +1,1 @@
-"""From journals into the books, exactly once: what `ledger.writer` is made of."""
+"""The parts of `ledger.writer`, which apply journals to the database exactly once."""

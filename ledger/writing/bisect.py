@@ -1,9 +1,9 @@
-"""A batch in parts, each whole or not at all, down to the records that the books refuse.
+"""Bisection of a batch into parts, each applied wholly or not at all, to find bad records.
 
-Halves are taken only where something is refused; what stands beside it stays together. A part
-that failed for a moment (others were in its way) is tried again at once in halves, and the parts
-after it are no larger until some have passed: where any row may fail, a few pass together and
-many never would. A record that failed for a moment is never one that is refused.
+A batch is halved only where something is rejected; other records stay together. A part with a
+transient failure (others were in its way) is retried at once in halves, and later parts are no
+larger until some have passed: where any row may fail, a small part passes where a large one never
+would. A transient failure does not reject a record.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,34 +16,34 @@ TRIES_ALONE = 5
 
 
 class RecordsRejected(Exception):
-    """The books will not take some of these records, whenever they are tried; says why."""
+    """The database rejects some of these records whenever they are tried; the text says why."""
 
 
 class TransientDbError(Exception):
-    """It failed for a moment: the same may pass at once."""
+    """A transient failure: the same statement may pass at once."""
 
 
 class BatchBisector:
-    """The learned sizes of parts from batch to batch. For one thread."""
+    """Sizes of parts, learned from batch to batch. For use by one thread."""
 
     def __init__(self) -> None:
         self._at_once = ALL_AT_ONCE
         self._refused: dict[tuple[str, int, int], tuple[JournalItem, str]] = {}
 
     def is_whole(self, items: Sequence[JournalItem]) -> bool:
-        """Whether so many together have a chance."""
+        """Return whether a batch of this size may pass as a whole."""
         return len(items) <= self._at_once
 
     def record_failure(self, items: Sequence[JournalItem]) -> None:
-        """For a moment, all of them together."""
+        """Record a transient failure of all these items together, which halves the part size."""
         self._at_once = max(FEWEST_AT_ONCE, (len(items) + 1) // 2)
 
     def apply_parts(
         self, items: Sequence[JournalItem], apply: Callable[[Sequence[JournalItem]], None]
     ) -> None:
-        """`apply` parts in their order; what it raised for (the two of this module) it did not do.
+        """Apply parts in order. A part for which `apply` raises an error of this module is undone.
 
-        Raises `TransientDbError` when a record by itself failed so again and again.
+        Raises `TransientDbError` if a single record failed so repeatedly.
         """
         left, tries = [items] if items else [], 0
         while left:
@@ -72,9 +72,10 @@ class BatchBisector:
     def split_known(
         self, items: Sequence[JournalItem]
     ) -> tuple[Sequence[JournalItem], list[tuple[JournalItem, str]]]:
-        """The items without those refused alone; and these, with why. Until `forget_items`.
+        """Return the items without those known as rejected, and the rejected ones with reasons.
 
-        A transaction may fail after it found them: the next one need not search again.
+        If a transaction fails after the search, the next one need not repeat it. `forget_items`
+        removes items.
         """
         if not self._refused:
             return items, []
@@ -89,14 +90,17 @@ class BatchBisector:
         return rest, aside
 
     def forget_items(self, items: Iterable[JournalItem]) -> None:
-        """They are in the books, or set aside."""
+        """Forget items that are in the database or quarantined."""
         if self._refused:
             for item in items:
                 self._refused.pop(_position_of(item), None)
 
 
 def _halves(some: Sequence[JournalItem]) -> list[Sequence[JournalItem]]:
-    """The first is last: it is taken next. One record stays one."""
+    """Return both halves, second half first, so that the first is taken next from the stack.
+
+    A single record is not split.
+    """
     middle = len(some) // 2
     return [part for part in (some[middle:], some[:middle]) if part]
 

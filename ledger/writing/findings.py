@@ -1,8 +1,8 @@
-"""Findings in journals, in the books: entered by the writer, open until a person acknowledges them.
+"""Stored findings in journals: written by the writer, open until a person accepts them.
 
-A record in quarantine is a finding, too. Acknowledging is an entry of `ledger.manual_entries`,
-so `ledger changes` and the sealed log of changes have who did it, when and why; an entry that
-takes it back opens the finding again.
+A quarantined record is a finding too. An acknowledgement is an entry of `ledger.manual_entries`, so
+`ledger changes` and the audit log show author, time and reason. An entry that withdraws it opens
+the finding again.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -17,13 +17,13 @@ from ledger.manual_entries import ManualEntry, enter, entries
 from ledger.orm.books import QuarantinedRecordRow
 from ledger.orm.journals import JournalFindingRow
 
-FINDING = "finding:"  # a subject of what is entered
+FINDING = "finding:"  # prefix of a manual entry's subject
 
 
 class OpenFinding(msgspec.Struct, frozen=True):
-    """A finding that nobody has acknowledged. `place` is `JOURNAL:SEGMENT:OFFSET`.
+    """A finding that is not acknowledged. `place` is `JOURNAL:SEGMENT:OFFSET`.
 
-    `finding` is None for a record in quarantine: `text` says why.
+    `finding` is `None` for a quarantined record, whose reason is `text`.
     """
 
     place: str
@@ -34,7 +34,7 @@ class OpenFinding(msgspec.Struct, frozen=True):
 
 
 class FindingTotals(msgspec.Struct, frozen=True):
-    """Totals of the open findings: how many, their most in pUSD, how many have no known bound."""
+    """Totals of the open findings: count, highest cost in pico-USD, count without known bound."""
 
     count: int = 0
     at_most_pusd: int = 0
@@ -62,9 +62,9 @@ def finding_row(finding: JournalFinding, host: str, at_us: int) -> dict[str, Any
 
 
 def untold_part(connection: Connection, finding: JournalFinding) -> JournalFinding | None:
-    """Return what the books do not have of a finding, at a place of its own; None: nothing.
+    """Return the part of a finding that is not stored yet, at its own place; `None` if all is.
 
-    Damage at the end of a living worker's journal may grow after it was told, and acknowledged.
+    Damage at the end of a live worker's journal may grow after it was reported and acknowledged.
     """
     table = JournalFindingRow
     query = select(table.offset, table.after, table.missing).where(
@@ -85,7 +85,7 @@ def untold_part(connection: Connection, finding: JournalFinding) -> JournalFindi
 
 
 def open_journal_findings(connection: Connection) -> Iterator[OpenFinding]:
-    """Damaged and missing places of journals that nobody acknowledged, the oldest first."""
+    """Yield damaged and missing places of journals that are not acknowledged, oldest first."""
     known = _acknowledged(connection)
     table = JournalFindingRow
     columns = [table.__table__.columns[name] for name in _COLUMNS]
@@ -96,7 +96,7 @@ def open_journal_findings(connection: Connection) -> Iterator[OpenFinding]:
 
 
 def open_quarantine(connection: Connection) -> Iterator[OpenFinding]:
-    """Records in quarantine that nobody acknowledged; without those of a journal's finding."""
+    """Yield quarantined records that are not acknowledged and not in a journal's finding."""
     known = _acknowledged(connection) | _journal_places(connection)
     table = QuarantinedRecordRow
     query = select(table.journal, table.segment, table.offset, table.at_us, table.reason)
@@ -111,7 +111,7 @@ def open_findings(connection: Connection) -> list[OpenFinding]:
 
 
 def finding_totals(connection: Connection) -> FindingTotals:
-    """Return what is open, for metrics; a bound counts once for each journal."""
+    """Return the totals of open findings for metrics; a bound counts once per journal."""
     found = open_findings(connection)
     bounds: dict[str, int] = {}
     unbounded = 0
@@ -134,7 +134,7 @@ def read_finding_totals(engine: Engine) -> FindingTotals:
 def acknowledge(
     connection: Connection, places: Collection[str], *, by: str, note: str | None, at_us: int
 ) -> None:
-    """Enter that a person has seen these places."""
+    """Acknowledge the findings at these places."""
     for place in sorted(places):
         entry = ManualEntry(0, FINDING + place, {"acknowledged": True}, at_us, at_us, by, note)
         enter(connection, entry)

@@ -1,8 +1,8 @@
-"""Folds a batch of records onto what the books already hold: new rows, and what does not fit.
+"""Folding of a batch of records onto known attempts: new rows, and unmatched records.
 
-Pure and idempotent by attempt id: an open or a settle that was seen before adds nothing, so a
-journal may be read again from any earlier place. A settle without its open has nothing to stand
-on and comes back as unmatched, for quarantine.
+Folding is idempotent by attempt id: a repeated open or settle adds nothing, so a journal may be
+read again from any earlier place. A settle without its open record is returned as unmatched, for
+quarantine. No I/O.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ from ledger.writing.rows import (
 
 
 class JournalItem(msgspec.Struct, frozen=True):
-    """One record of a journal; `segment` and `offset` say where it lies."""
+    """One record of a journal, at `offset` of `segment`."""
 
     journal: str
     segment: int
@@ -51,7 +51,7 @@ class AttemptStage(StrEnum):
 
 @dataclass(slots=True)
 class KnownAttempt:
-    """An attempt in the books, or opened earlier in this batch (then `row` is still unwritten)."""
+    """An attempt in the database, or opened earlier in this batch with an unwritten `row`."""
 
     opened: AttemptOpened
     stage: AttemptStage
@@ -62,10 +62,10 @@ class KnownAttempt:
 
 @dataclass(slots=True)
 class FoldResult:
-    """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative.
+    """Result of folding. `spent` is by (journal, budget, window), for the broker that lent it.
 
-    `claimed` is what claims narrow the same windows by, by (budget, window), and `booked` what was
-    spent or is owed there that no desk lent, or counts on soft budgets.
+    `spent` may be negative. `claimed` is what claims take from the same windows, by (budget,
+    window). `booked` is what was spent or is owed there without a loan, or counts on soft budgets.
     """
 
     rows: RowBatch
@@ -76,7 +76,7 @@ class FoldResult:
 
 
 def _as_opened(opened: AttemptOpened) -> SplitHolds:
-    """Every budget was known."""
+    """Return all holds as lent: every budget was known when the attempt opened."""
     return SplitHolds(opened.holds)
 
 
@@ -85,9 +85,9 @@ def fold(
     known: Mapping[str, KnownAttempt],
     split: Callable[[AttemptOpened], SplitHolds] = _as_opened,
 ) -> FoldResult:
-    """`known` holds every attempt that the items name and the books have.
+    """Fold items. `known` holds every attempt that the items name and the database has.
 
-    `split` says which holds of a new one its desk lent, and which it owes beside them.
+    `split` tells which holds of a new attempt its broker lent, and which it owes in addition.
     """
     folded = FoldResult(RowBatch(), [], {})
     attempts = dict(known)
@@ -112,7 +112,7 @@ def fold(
 
 
 def fold_lost(lost: Iterable[tuple[str, KnownAttempt]], at_us: int) -> FoldResult:
-    """Open attempts of journals without an owner: each counts at its bound until evidence."""
+    """Fold open attempts of journals without an owner: their bounds count until evidence."""
     folded = FoldResult(RowBatch(), [], {})
     for journal, attempt in lost:
         opened = attempt.opened
@@ -173,7 +173,7 @@ def _settle(
 
 
 def _spend(folded: FoldResult, journal: str, hold: Hold, amount_pusd: int) -> None:
-    """Spend from a hard budget's grant; a soft one counts beside it, and its desk lends no less."""
+    """Spend from a hard budget's grant. A soft budget only counts the amount."""
     if not hold.amount_pusd:
         if amount_pusd:
             merge_booked(folded.booked, (hold,), BookedChange(counted_pusd=amount_pusd))

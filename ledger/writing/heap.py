@@ -1,7 +1,7 @@
-"""One heap for all threads of a process that is to keep its size.
+"""A single heap for all threads of a process, which limits its memory use.
 
-The C library gives each thread a heap of its own, and what a burst of work took from one is never
-taken from another: a process whose work wanders between threads grows with each of them.
+The C library gives each thread a heap, and memory freed in one is not reused by another: a process
+whose work moves between threads grows with each thread.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ _M_ARENA_MAX = -8  # glibc's malloc.h; other C libraries have one heap, or no su
 
 
 def limit_heaps(library: Callable[[], Any] = lambda: ctypes.CDLL(None)) -> bool:
-    """From here on no thread begins a heap of its own; False where the C library cannot say so."""
+    """Keep new threads from creating heaps. Return false if the C library cannot do so."""
     try:
         return bool(library().mallopt(_M_ARENA_MAX, 1))
     except (AttributeError, OSError):

@@ -1,4 +1,4 @@
-"""The lag of the books behind the journals, as a file of the writer."""
+"""The lag of the database behind the journals, published as a file of the writer."""
 
 from pathlib import Path
 
@@ -10,11 +10,12 @@ LAG_FILE = "ledger.json"
 
 
 class WriterLag(msgspec.Struct, frozen=True):
-    """The lag of the books behind the journals; `away` while the database cannot be written.
+    """The lag of the database behind the journals; `away` if the database cannot be written.
 
-    All that lay in the journals at `applied_us` is in the books. `findings` are places of journals
-    of all hosts where rows may lack and nobody has acknowledged it: at most `lacking_pusd`, and an
-    unknown amount in `unbounded` of them. `stalled` says why a journal here cannot be read on.
+    All records in the journals at `applied_us` are in the database. `findings` counts
+    unacknowledged places in journals of all hosts where rows may be missing: their cost is at most
+    `lacking_pusd`, and unknown for `unbounded` of them. `stalled` says why a journal of this host
+    cannot be read further.
     """
 
     backlog_bytes: int
@@ -32,5 +33,5 @@ def write_lag(run_dir: Path, lag: WriterLag) -> None:
 
 
 def read_lag(run_dir: Path) -> WriterLag | None:
-    """Return the last lag of this host's writer; None if it never ran here."""
+    """Return the last lag of this host's writer, `None` if it never ran here."""
     return read_note(run_dir / LAG_FILE, WriterLag)

@@ -1,10 +1,10 @@
-"""Every write to the books, in transactions that are whole or not at all.
+"""All writes to the ledger, in transactions that apply wholly or not at all.
 
-`apply` moves journal positions in the transaction that writes what they cover: exactly once,
-whenever the process dies. Opens are taken for new until the database says otherwise: a journal is
-rarely read twice. A record that the database refuses is found by halves (`ledger.writing.bisect`)
-within the transaction, and quarantined alone. What fails because the database is away raises
-`DatabaseUnavailable`: the caller keeps its place and tries again.
+`apply` moves journal offsets in the transaction that writes the records, so each is applied exactly
+once, whenever the process dies. Opens are assumed to be new until the database refutes it, because
+a journal is rarely read twice. A rejected record is found by bisection (`ledger.writing.bisect`)
+and quarantined alone. An unavailable database raises `DatabaseUnavailable`: the caller keeps its
+position and retries.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,19 +30,19 @@ from ledger.writing.stored import known_attempts
 
 IMPORT_BATCH = 4000
 LOST_BATCH = 1000
-ENDED = -1  # the sequence of a journal that is wholly in the books, and may be deleted
-# A record's own fault: values that do not fit, broken constraints, postings that do not balance.
+ENDED = -1  # sequence of a fully applied journal, which may be deleted
+# Errors caused by a record: values out of range, broken constraints, unbalanced postings.
 _VALUES = (ValueError, OverflowError, TypeError)
 _POISON = (StatementError, *_VALUES)
 
 
 class DatabaseUnavailable(Exception):
-    """The database could not be reached or would not take the statement at this time."""
+    """The database could not be reached, or did not accept the statement at this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalMove:
-    """A journal's position before and after a batch, and what was found wrong between the two."""
+    """A journal's position before and after a batch, and the findings between them."""
 
     journal: str
     worker: str
@@ -53,10 +53,10 @@ class JournalMove:
 
 @dataclass(slots=True)
 class ApplyResult:
-    """The result of one transaction. `spent` is by (journal, budget, window).
+    """Result of one transaction. `spent` is by (journal, budget, window).
 
-    `claimed` is what claims narrow the same windows by, by (budget, window), and `booked` what was
-    spent or is owed there that no desk lent.
+    `claimed` is what claims take from the same windows, by (budget, window), and `booked` what was
+    spent or is owed there without a loan.
     """
 
     attempts: int = 0
@@ -89,7 +89,7 @@ class LedgerRepository:
     def apply(
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], *, at_us: int
     ) -> ApplyResult:
-        """The items and the positions after them, in one transaction."""
+        """Write the items and the journal positions after them in one transaction."""
         applied = self._apply_whole(items, moves, at_us) if self._apart.is_whole(items) else None
         if applied is None:
             applied = self._apply_parts(items, moves, at_us)
@@ -104,10 +104,10 @@ class LedgerRepository:
         *,
         at_us: int,
     ) -> ApplyResult:
-        """Apply items inside a transaction of the caller, with its other changes; all or none.
+        """Apply items inside a transaction of the caller, together with its other changes.
 
-        Records of no journal's: `moves` names what stands for one. It is no news of any writer,
-        and so marks no time.
+        The records are of no journal: `moves` names what stands for one. No time is recorded,
+        because they say nothing about a writer.
         """
         applied = self._apply_batch(connection, items, at_us, opens=True)
         self._add_spent(connection, applied)
@@ -115,7 +115,7 @@ class LedgerRepository:
         return applied
 
     def import_records(self, records: Iterable[Record], *, journal: str, at_us: int) -> ApplyResult:
-        """Records that were never in a journal: a history, in batches. Repeating adds nothing."""
+        """Import records that were never in a journal, in batches. Repeating adds nothing."""
         total = ApplyResult()
         batch: list[JournalItem] = []
         for number, record in enumerate(records):
@@ -128,7 +128,7 @@ class LedgerRepository:
         return total
 
     def settle_lost(self, journal: str, *, at_us: int) -> ApplyResult:
-        """Open attempts of a journal that nobody will write to again go to suspense."""
+        """Move open attempts of a journal without an owner to suspense."""
         table = orm.AttemptRow
         total = ApplyResult()
         while True:
@@ -150,13 +150,13 @@ class LedgerRepository:
                 return total
 
     def end_journal(self, move: JournalMove, *, at_us: int) -> None:
-        """Note that all of a journal is in the books, before its files go."""
+        """Record that a journal is fully applied, before its files are deleted."""
         ended = replace(move, after=replace(move.after, sequence=ENDED))
         with translate_db_errors(), self._engine.begin() as connection:
             self._move(connection, [ended], at_us)
 
     def forget_journal(self, journal: str) -> None:
-        """Drop the position of a journal whose files are gone."""
+        """Delete the position of a journal whose files are deleted."""
         table = orm.JournalPositionRow
         self._began.pop(journal, None)
         with translate_db_errors(), self._engine.begin() as connection:
@@ -165,7 +165,7 @@ class LedgerRepository:
     def _apply_batch(
         self, connection: Connection, items: Sequence[JournalItem], at_us: int, *, opens: bool
     ) -> ApplyResult:
-        """`opens`: opens may be in the books already; without it, such a one breaks the batch."""
+        """Apply a batch. Unless `opens`, an open that is stored already fails the batch."""
         self._budgets.refresh(connection)
         known = known_attempts(connection, _attempts_to_find(items, opens=opens))
         folded = fold(items, known, self._budgets.split)
@@ -177,7 +177,7 @@ class LedgerRepository:
     def _apply_whole(
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], at_us: int
     ) -> ApplyResult | None:
-        """All together and their opens for new; None when that is not so, or failed."""
+        """Apply all items at once, with opens assumed new. Return `None` if that failed."""
         rest, aside = self._apart.split_known(items)
         try:
             with translate_record_errors(), self._engine.begin() as connection:
@@ -194,7 +194,7 @@ class LedgerRepository:
     def _apply_parts(
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], at_us: int
     ) -> ApplyResult:
-        """Apply items; set aside those that the books refuse alone."""
+        """Apply items in parts, and quarantine those that the database rejects alone."""
         with translate_db_errors(), self._engine.begin() as connection:
             applied = ApplyResult()
 
@@ -236,9 +236,9 @@ class LedgerRepository:
         say.hold_ends.run(connection, rows.hold_ends)
 
     def _add_spent(self, connection: Connection, applied: ApplyResult) -> None:
-        """Totals are read under a row lock and written back; the order is fixed: no deadlock.
+        """Add the spend to totals, read under row locks in a fixed order to avoid deadlocks.
 
-        Once in a transaction, therefore: its parts would each lock in an order of their own.
+        This runs once per transaction, because parts would each lock in their own order.
         """
         say, windows, grants = self._statements, [], []
         spent: dict[tuple[str, int], dict[str, int]] = {}
@@ -276,7 +276,7 @@ class LedgerRepository:
         say.spend_grant.run(connection, grants)
 
     def _host_of(self, connection: Connection, journal: str) -> str:
-        """Return the host whose grant the holds were taken from: its name may have changed."""
+        """Return the host from whose grant the holds were taken: its name may have changed."""
         if journal not in self._began:
             table = orm.JournalPositionRow
             query = select(table.host).where(table.journal == journal)
@@ -319,7 +319,7 @@ class LedgerRepository:
 
 
 def _attempts_to_find(items: Iterable[JournalItem], *, opens: bool) -> list[str]:
-    """The attempts to look up: those whose settle comes before an open, or (`opens`) all."""
+    """Return the attempts to look up: all with `opens`, else those settled before an open."""
     first: set[str] = set()
     found: set[str] = set()
     for item in items:
@@ -359,7 +359,10 @@ def _raise_if_unavailable(error: BaseException) -> None:
 
 
 class translate_db_errors:  # noqa: N801  (reads as the guard it is in a `with`)
-    """Turns a database that is away into `DatabaseUnavailable`; every other fault passes."""
+    """A context that turns an unavailable database into `DatabaseUnavailable`.
+
+    Other errors pass unchanged.
+    """
 
     def __enter__(self) -> None:
         return None
@@ -372,9 +375,9 @@ class translate_db_errors:  # noqa: N801  (reads as the guard it is in a `with`)
 
 
 class translate_record_errors:  # noqa: N801  (as above)
-    """Turns a failure into what it says of the records; one that says nothing of them passes.
+    """A context that turns failures caused by records into errors of `ledger.writing.bisect`.
 
-    A statement that is wrong for every record is our fault, and no record pays for it.
+    Other errors pass: a statement that is wrong for every record is a bug and rejects no record.
     """
 
     def __enter__(self) -> None:

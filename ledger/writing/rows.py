@@ -1,8 +1,8 @@
-"""Records as rows: what an open, a settle or a loss means for every table, without a database.
+"""Conversion of records to rows: what an open, a settle or a loss changes in each table.
 
-A settled attempt is one row, its postings, its holds' end, and what comparators would have
-charged. A lost one (its worker is gone) is the same at its bound, marked `lost`, until evidence
-comes; a settle that arrives then corrects it by further postings, marked `late`.
+A settled attempt is one row, its postings, the end of its holds, and its comparators' costs. A lost
+attempt (its worker died) is booked at its bound and flagged `lost` until evidence arrives. A late
+settle then corrects it by further postings, flagged `late`. No I/O.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class NewAttempt(msgspec.Struct):
     booked: tuple[Hold, ...] = ()  # on budgets that were declared while it was under way
 
     def settle(self, settled: Values, state: HoldState, actual_pusd: int) -> None:
-        """In the same batch: its row is not written yet."""
+        """Settle the attempt in the batch that opened it, before its row is written."""
         self.settled, self.state, self.actual_pusd = settled, state.value, actual_pusd
 
 
@@ -61,8 +61,8 @@ class NewAttempt(msgspec.Struct):
 class RowBatch:
     """The rows that one part of a transaction writes.
 
-    Inserted rows are values in the order of their table's columns. `own` says which pools' engine
-    time settled, and when: their hours may be closed already.
+    Inserted rows are values in the order of their table's columns. `own` has the pools and times of
+    settled engine time, whose hours may be closed already.
     """
 
     attempts: list[NewAttempt] = field(default_factory=list)
@@ -97,7 +97,7 @@ class RowBatch:
 
 
 def opened_values(record: AttemptOpened, journal: str) -> Values:
-    """An attempt before its answer: the values of `OPENED`."""
+    """Return the values known before the answer: those of `OPENED`."""
     return (*_storable(_opened_of(record)), _tags_of(record.tags), journal)
 
 
@@ -118,7 +118,7 @@ def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool
 
 
 def lost_values(opened: AttemptOpened, at_us: int) -> Values:
-    """The worker is gone: the bound counts until evidence comes, with nothing else claimed."""
+    """Return the values of an attempt whose worker died: its bound, until evidence arrives."""
     said: DatabaseRow = {
         **dict.fromkeys(TOKEN_COLUMNS.values(), 0),
         "settled_us": at_us,
@@ -132,14 +132,14 @@ def lost_values(opened: AttemptOpened, at_us: int) -> Values:
 
 
 def settle_row(attempt_id: str, values: Values) -> DatabaseRow:
-    """An attempt's end whose row is written already."""
+    """Return the update that ends an attempt whose row is written already."""
     return {"of_attempt": attempt_id, **dict(zip(SETTLED, values, strict=True))}
 
 
 def add_opened(
     rows: RowBatch, record: AttemptOpened, journal: str, holds: SplitHolds
 ) -> NewAttempt:
-    """It goes to `rows.attempts`, so that a settle in the same batch can fill it."""
+    """Add an open to `rows.attempts`, where a settle of the same batch can complete it."""
     opened = opened_values(record, journal)
     attempt = NewAttempt(record.attempt_id, opened, holds.held, UNSETTLED, booked=holds.booked)
     rows.attempts.append(attempt)
@@ -153,7 +153,7 @@ def add_opened(
 def add_settled(
     rows: RowBatch, opened: AttemptOpened, settled: AttemptSettled, *, late: bool = False
 ) -> None:
-    """Everything a settle adds besides the attempt's own row."""
+    """Add all that a settle writes besides the attempt's own row."""
     if opened.backend == "own" and opened.pool is not None:
         rows.own.add((opened.pool, settled.settled_us))
     postings = postings_for_attempt(opened, settled, suspended=late)
@@ -205,7 +205,7 @@ def cache_hit_row(record: CacheHit) -> DatabaseRow:
 
 
 def opened_record_of(row: Mapping[str, Any]) -> AttemptOpened:
-    """The open record again, from its stored row (holds and decision are kept elsewhere)."""
+    """Return the open record from its stored row, without holds and decision."""
     values = {name: row[name] for name in _RECORDED}
     return AttemptOpened(**values, tags=tuple((row["tags"] or {}).items()))
 
@@ -218,7 +218,7 @@ def _tags_of(tags: tuple[tuple[str, str], ...]) -> dict[str, str] | None:
 
 
 def _storable(values: Values) -> Values:
-    """PostgreSQL's texts hold no NUL, and no record may be lost for a text's sake."""
+    """Return values without NUL, which PostgreSQL's text type rejects, to lose no record."""
     if "\0" not in "".join([value for value in values if isinstance(value, str)]):
         return values
     return tuple(
@@ -227,7 +227,7 @@ def _storable(values: Values) -> Values:
 
 
 def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str | None:
-    """Return what is to be looked at first."""
+    """Return the flag of the most important finding, `None` if there is none."""
     if settled.cost_pusd is None:
         return "unpriced"
     findings = (
@@ -251,7 +251,7 @@ _ENDED = (
 )  # fmt: skip
 _opened_of, _shadow_of = attrgetter(*_RECORDED), attrgetter(*_SHADOW)
 _ended_of = attrgetter(*_ENDED)
-# The columns of an attempt's row, in the table's order.
+# The columns of an attempt's row, in the order of the table.
 OPENED = (*_RECORDED, "tags", "journal")
 SETTLED = (
     "settled_us", "status", "http_status", *_ENDED, "flag", "tier", "compared_with",

@@ -1,23 +1,23 @@
-"""Journals that cannot be read on, and since when: what makes a host unready. No I/O."""
+"""Journals that cannot be read further, and since when: these make a host unready. No I/O."""
 
 from collections.abc import Callable, Collection
 
-STANDSTILL_S = 2.0  # a frame is written in microseconds; unready is told within 5 s
+STANDSTILL_S = 2.0  # a frame is written in microseconds; unready is reported within 5 s
 
 
 class StallWatch:
-    """For one thread that reads journals; `reason` may be asked from another."""
+    """Stalled journals, recorded by one reading thread; another thread may read `reason`."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._since: dict[str, tuple[float, str]] = {}  # by journal: from when it counts, and why
 
     def record_failure(self, journal: str, why: str) -> None:
-        """The journal cannot be read at all; counts at once."""
+        """Record that the journal cannot be read at all, which counts at once."""
         self._since[journal] = (self._now_s(), why)
 
     def record_standstill(self, journal: str, why: str) -> None:
-        """The journal has bytes that cannot be read; counts after `STANDSTILL_S`."""
+        """Record bytes of the journal that cannot be read, which count after `STANDSTILL_S`."""
         known = self._since.get(journal)
         if known is None or known[1] != why:
             self._since[journal] = (self._now_s() + STANDSTILL_S, why)
@@ -26,7 +26,7 @@ class StallWatch:
         self._since.pop(journal, None)
 
     def keep(self, journals: Collection[str]) -> None:
-        """Forget all other journals: they are not there any more."""
+        """Forget all journals but these: the others do not exist any more."""
         for journal in self._since.keys() - set(journals):
             del self._since[journal]
 

@@ -1,8 +1,8 @@
-"""Statements of the ledger writer, compiled once and handed to the driver.
+"""Statements of the ledger writer, compiled once and passed directly to the driver.
 
-SQLAlchemy's own way looks every statement up in its cache and converts every row by its columns,
-which costs more than SQLite's own work. Texts and conversions are still the dialect's: each
-statement is written once for both databases. Only for the few statements of every batch.
+SQLAlchemy looks every statement up in its cache and converts every row by its columns, which costs
+more than SQLite's own work. Text and conversions still come from the dialect, so each statement is
+written once for both databases. Use this only for the few statements of every batch.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ COPIED_FROM = 20  # rows: for fewer the further round trip costs more than it sa
 
 
 class PreparedStatement:
-    """One statement in the driver's words; rows name its parameters."""
+    """A compiled statement; rows give its parameters by name."""
 
     def __init__(
         self, dialect: Dialect, statement: Executable, columns: Sequence[str] | None = None
@@ -42,12 +42,12 @@ class PreparedStatement:
         self._converted = [(name, process) for name, process in processors.items() if process]
 
     def run(self, connection: Connection, rows: list[DatabaseRow]) -> None:
-        """Once for each row. Uses the rows up: what the driver cannot take is converted in them."""
+        """Run the statement once per row. The rows are changed: values are converted in place."""
         if rows:
             connection.exec_driver_sql(self._text, self._values(rows))
 
     def find(self, connection: Connection, row: DatabaseRow) -> tuple[Any, ...] | None:
-        """The one row that is there, as the driver gives it."""
+        """Return the only row as the driver gives it, or `None`."""
         (values,) = self._values([row])
         return connection.exec_driver_sql(self._text, values).one_or_none()
 
@@ -59,7 +59,7 @@ class PreparedStatement:
 
 
 class InsertStatement:
-    """New rows of one table; a row is its values in the order of `columns`."""
+    """An insert into one table; a row is a tuple of values in the order of `columns`."""
 
     def __init__(self, dialect: Dialect, table: type[LedgerBase], columns: Sequence[str]) -> None:
         compiled = insert(table).inline().compile(dialect=dialect, column_keys=columns)
@@ -76,7 +76,7 @@ class InsertStatement:
         ]
 
     def run(self, connection: Connection, rows: Sequence[Values]) -> None:
-        """Once for each row."""
+        """Insert the rows."""
         if rows:
             self._write(connection, self._values(rows) if self._converted else rows)
 
@@ -98,7 +98,7 @@ class InsertStatement:
 
 
 class CopyStatement(InsertStatement):
-    """By COPY, which costs a third of inserting; a few are inserted."""
+    """An insert by COPY, at a third of the cost of INSERT; few rows use INSERT."""
 
     def __init__(self, dialect: Dialect, table: type[LedgerBase], columns: Sequence[str]) -> None:
         super().__init__(dialect, table, columns)
@@ -117,7 +117,7 @@ class CopyStatement(InsertStatement):
             with cursor.copy(self._copy) as into:
                 for row in rows:
                     into.write_row(row)
-        except driver.Error as error:  # what its own statements would have raised
+        except driver.Error as error:  # the errors of its own statements
             raise DBAPIError.instance(
                 self._copy, None, error, driver.Error, dialect=self._dialect
             ) from error
@@ -129,7 +129,7 @@ MOVED = ("segment", "offset", "applied_us", "sequence")  # of a position
 
 
 class WriterStatements:
-    """All of them, for one database."""
+    """All prepared statements of the writer for one database."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -195,14 +195,17 @@ def _end_hold() -> Executable:
 
 
 def _select_spent() -> Executable:
-    """Locks the window; its row's lock is taken before any change to its grants."""
+    """Return the statement that locks a window's row, before any change to its grants."""
     window = orm.BudgetWindowRow
     here = (window.budget_id == bindparam("of_budget"), window.window == bindparam("of_window"))
     return select(window.spent_pusd, window.claimed_pusd).where(*here).with_for_update()
 
 
 def _select_granted() -> Executable:
-    """Asked under the window's lock: joined to it, a grant is what it was before the wait."""
+    """Return the statement that reads a grant under the window's lock.
+
+    Joined to the lock's statement, it would read the grant as it was before the wait.
+    """
     grant = orm.GrantRow
     here = (
         grant.budget_id == bindparam("of_budget"),

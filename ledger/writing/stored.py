@@ -1,4 +1,4 @@
-"""The stored values of given attempts, onto which records are folded."""
+"""Reads of stored attempts, onto which records are folded."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from ledger.writing.rows import opened_record_of
 
 
 def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, KnownAttempt]:
-    """The attempts among `ids` that the books have, with the holds they were opened with."""
+    """Return the attempts among `ids` that are stored, with the holds of their opening."""
     table, hold = orm.AttemptRow, orm.HoldRow
     columns = [
         column

@@ -1,9 +1,9 @@
-"""One pass over all journals of a host: read, apply with the new positions, clean up behind.
+"""One pass over all journals of a host: read, apply with new positions, delete if done.
 
-The blocking half of the ledger writer. A journal whose owner is gone and whose end is applied is
-finished: its open attempts are settled as lost, then its files go, then its position. Whichever of
-these steps a crash interrupts, the next pass repeats it without effect. What is damaged or missing
-is entered with the batch that it was found in, and told in the log; reading goes on behind it.
+This is the blocking half of the ledger writer. A journal whose owner died and whose end is applied
+is finished: its open attempts are settled as lost, then its files are deleted, then its position.
+If a crash interrupts these steps, the next pass repeats them without effect. Damage and gaps are
+stored with the batch in which they were found, and logged; reading continues behind them.
 """
 
 import logging
@@ -28,8 +28,8 @@ from ledger.writing.stalls import StallWatch
 
 STEP_BYTES = 1024 * 1024  # per transaction, of all journals: others wait for SQLite's lock as long
 LEAST_BYTES = 64 * 1024  # of each journal
-# After a failure a transaction takes half as many records, and twice as many after a success: where
-# any one may fail for a moment (a deadlock, a connection cut), a large one would fail for ever.
+# A failure halves the records of a transaction and a success doubles them: if each record may
+# fail transiently (deadlock, lost connection), a large transaction would fail for ever.
 FEWEST_RECORDS = 4
 ALL_RECORDS = 8192  # from here on only bytes count
 NEWER = (
@@ -43,9 +43,9 @@ log = logging.getLogger("breakeven.journals")
 
 @dataclass(slots=True)
 class TailResult:
-    """Result of one pass. `buried` are ended journals whose records are all in the books.
+    """Result of one pass. `buried` lists ended journals whose records are all in the database.
 
-    `more`: it moved, and stopped where a journal certainly goes on.
+    `more`: the pass made progress and stopped where a journal continues.
     """
 
     applied: ApplyResult
@@ -56,7 +56,10 @@ class TailResult:
 
 @dataclass(slots=True)
 class _Batch:
-    """The records of one pass. `ended` are journals without an owner and without a rest."""
+    """The records of one pass.
+
+    `ended` are journals that have no owner and are read to the end.
+    """
 
     items: list[JournalItem] = field(default_factory=list)
     moves: list[JournalMove] = field(default_factory=list)
@@ -64,9 +67,10 @@ class _Batch:
 
 
 class JournalTailer:
-    """The blocking half: one pass over all journals. Runs in a thread, one at a time.
+    """The blocking reader and applier of all journals.
 
-    `at_stake` bounds what rows of a journal that lack can have cost.
+    It runs in a thread, one pass at a time. `at_stake` bounds the cost of missing rows of a
+    journal.
     """
 
     def __init__(
@@ -86,7 +90,7 @@ class JournalTailer:
         self._backlog_bytes = 0
 
     def step(self) -> TailResult:
-        """Apply what lies ahead of the positions. Raises `DatabaseUnavailable`."""
+        """Apply the records after the positions. Raises `DatabaseUnavailable`."""
         try:
             step = self._step()
         except DatabaseUnavailable:
@@ -99,11 +103,11 @@ class JournalTailer:
         return step
 
     def stalled(self) -> str | None:
-        """Return why a journal cannot be read on, None where all can."""
+        """Return why a journal cannot be read further, `None` if all can."""
         return self._stalls.reason()
 
     def backlog_bytes(self) -> int:
-        """Return what is not applied, as last known while the disk cannot be read."""
+        """Return the bytes not applied yet, or the last known number if the disk cannot be read."""
         positions = dict(self._positions or {})
         with suppress(OSError):
             self._backlog_bytes = sum(
@@ -178,7 +182,7 @@ class JournalTailer:
     def _watch(
         self, journal: JournalSource, since: JournalOffset, chunk: JournalChunk, *, owned: bool
     ) -> None:
-        """Stop a live worker's rows at an unreadable place until it is reported."""
+        """Record a stall if a live worker's journal has unreadable bytes that are not reported."""
         if not owned or chunk.damages or not self._reader.backlog_bytes(journal, since):
             self._stalls.record_progress(journal.name)
             return
@@ -188,7 +192,7 @@ class JournalTailer:
     def _new_findings(
         self, journal: JournalSource, damages: tuple[Damage, ...], segment: int
     ) -> tuple[JournalFinding, ...]:
-        """Findings of which more lacks than was told since the start."""
+        """Return findings with more missing than was reported since the start."""
         fresh = [
             damage
             for damage in damages
@@ -225,7 +229,7 @@ class JournalTailer:
         return applied
 
     def _bury(self, journal: JournalSource, step: TailResult) -> None:
-        """Its lock was free before its end was read: nothing will follow."""
+        """Delete a journal. Its lock was free before its end was read, so nothing will follow."""
         assert self._positions is not None
         since = self._positions.get(journal.name, JournalOffset())
         if since.sequence != ENDED:
@@ -266,9 +270,9 @@ class JournalTailer:
                 self._reader.remove_applied(journal, after[journal.name])
 
     def _forget_removed(self, positions: dict[str, JournalOffset], there: set[str]) -> None:
-        """Forget journals that were removed just before the process died.
+        """Forget journals that were deleted just before the process died.
 
-        One of format 2 that was not wholly in the books was removed by somebody else.
+        A journal of format 2 that was not fully applied was deleted by someone else.
         """
         for name in [name for name in positions if name not in there]:
             since = positions[name]
@@ -291,9 +295,9 @@ class JournalTailer:
 
 
 def _known_part(chunk: JournalChunk) -> tuple[JournalChunk, str | None]:
-    """Return what lies before the first record of a newer version, and why that is none of ours.
+    """Return the part before the first record of a newer version, and why reading stops there.
 
-    It is neither applied nor set aside: the version that knows it reads on from there.
+    That record is neither applied nor quarantined: a version that knows it continues from there.
     """
     for place, frame in enumerate(chunk.frames):
         if frame.is_newer:
@@ -307,7 +311,7 @@ def _known_part(chunk: JournalChunk) -> tuple[JournalChunk, str | None]:
 def _items(
     journal: JournalSource, chunk: JournalChunk, findings: tuple[JournalFinding, ...]
 ) -> list[JournalItem]:
-    """The records, and the bytes of what is damaged, for quarantine."""
+    """Return the records, and the bytes of damaged places, for quarantine."""
     name, segment = journal.name, chunk.after.segment
     items = [
         JournalItem(name, segment, frame.start, frame.raw, frame.record, frame.fault)
