@@ -1,15 +1,11 @@
-"""Conditions of policies in CEL, compiled once when a set of policies is read.
+"""Conditions of policies in CEL, compiled once when a policy set is read.
 
-What a condition may say is a small part of the language: comparisons, `&&`, `||`, `!`, `in`, `[]`,
-`has`, `size`, `startsWith`, `endsWith` and `contains`, over the facts of `FACTS`. Loops, arithmetic
-and regular expressions are refused, so that a condition takes microseconds, whatever is asked:
-its time is bounded by its own length. The library is a parser and an interpreter of its own; no
-Python is ever evaluated. It is loaded with the first condition, and without its command line: that
-draws in a terminal's line editor, 12 MB in each worker.
-
-Types are tried when it is read, upon requests of both extremes. What fails later all the same (a
-tag that a key does not have) raises `ConditionUndecided`; `router.policy` says what then stays
-closed.
+Conditions use a part of CEL: comparisons, `&&`, `||`, `!`, `in`, `[]`, `has`, `size`, `startsWith`,
+`endsWith` and `contains`, over the facts in `FACTS`. Loops, arithmetic and regular expressions are
+rejected, so evaluation takes microseconds, bounded by the condition's length. No Python is
+evaluated. The library is loaded with the first condition, without its command line, which would
+cost 12 MB per worker. Types are checked at that time with test requests. A later failure, such as a
+missing tag, raises `ConditionUndecided`; `router.policy` defines its effect.
 """
 
 import re
@@ -45,15 +41,15 @@ _LOOPS = frozenset({"@not_strictly_false", "_?_:_"})
 
 
 class ConditionUndecided(Exception):
-    """The condition has no answer for this request."""
+    """Error: the condition has no result for this request."""
 
 
 class ConditionError(ValueError):
-    """A fault in a condition, with a text for its author."""
+    """Error in a condition, with a text for its author."""
 
 
 class ConditionInput(msgspec.Struct, frozen=True):
-    """The facts that conditions may use. Tags are the key's own: no header sets one."""
+    """Facts that conditions may use. Tags are the key's own and cannot be set by a header."""
 
     model: str  # logical, aliases resolved
     team: str
@@ -89,12 +85,12 @@ _SAMPLES = (
 
 
 class Condition:
-    """`evaluate` for a request, or raises `ConditionUndecided`."""
+    """Compiled condition: `evaluate` returns its result or raises `ConditionUndecided`."""
 
     __slots__ = ("_program", "_wanted", "doubts", "may_fail", "text")
 
     def __init__(self, text: str) -> None:
-        """Raises `ConditionError`."""
+        """Compile the condition. Raises `ConditionError` if it is invalid."""
         self.text = text
         self.may_fail = False  # for keys without a tag that it names
         self._program, self._wanted = _compile_condition(text)
@@ -128,7 +124,7 @@ class Condition:
                 raise ConditionError(f"must say yes or no, not {type(answer).__name__}")
 
     def _is_undecided_when_tagged(self) -> bool:
-        """Whether a key that has all its tags leaves it undecided."""
+        """Return whether the condition is undecided even for a key with all its tags."""
         tags = dict.fromkeys(tags_of(self.text), "")
         for sample in _SAMPLES:
             try:
@@ -160,7 +156,7 @@ def _compile_condition(text: str) -> tuple[Any, tuple[str, ...]]:
 
 @cache
 def _cel() -> Any:
-    """The extension module alone: importing its package would import the command line, too."""
+    """Return the extension module; importing its package would load the command line, too."""
     package = find_spec("cel")
     places = None if package is None else package.submodule_search_locations
     found = PathFinder.find_spec("cel.cel", places)
@@ -172,7 +168,7 @@ def _cel() -> Any:
 
 
 def _misplaced_text(missing: str | None, unread: str | None, other: str | None) -> str:
-    """Return the parser's findings that a person can act on."""
+    """Return the parser's findings that help the author."""
     if missing is not None:
         return f"a `{missing}` is missing"
     if unread is not None:
@@ -187,7 +183,7 @@ def _misplaced_text(missing: str | None, unread: str | None, other: str | None) 
 
 
 def _first_line(error: Exception) -> str:
-    """Return what to do about an error, else the library's message without its picture."""
+    """Return advice for an error, else the library's message without its source excerpt."""
     words = " ".join(str(error).split())
     _, found, rest = words.partition("ERROR: <input>:")
     said = f"at {rest.partition(' |')[0]}" if found else words[:200]

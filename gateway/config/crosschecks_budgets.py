@@ -1,7 +1,7 @@
-"""Budgets, rates and teams of a configuration: scopes nothing falls under, what is stated twice.
+"""Checks of budgets, rates and teams: scopes that match nothing, and repeated ones.
 
-Pure checks from settings to faults, like those of `gateway.config.crosschecks`, which lists them.
-A scope that names nothing would never limit anything, and nobody would notice.
+Pure checks like those of `gateway.config.crosschecks`, which lists them. A scope that matches
+nothing never limits anything, and nobody would notice.
 """
 
 import re
@@ -140,7 +140,7 @@ def _tag(_: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
 def _check_named(
     kind: BudgetScope, settings: Settings, place: Place, name: str
 ) -> Iterator[ConfigFault]:
-    """Check the name behind a scope's prefix."""
+    """Yield faults of the name after a scope's prefix."""
     if kind.name_rule is NameRule.IDENTITY:
         return _identity(kind.words, place, name)
     return _NAMES[kind.name_rule](settings, place, name)

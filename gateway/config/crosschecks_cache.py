@@ -1,4 +1,4 @@
-"""A response cache that is for nobody, or whose answers do not fit into it."""
+"""Checks of the response cache: one without users, or too small for its answers."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The section `peers` beside the rest: what an exchange between hosts needs."""
+"""Checks of the section `peers`: requirements of the exchange between hosts."""
 
 from collections.abc import Iterator, Sequence
 

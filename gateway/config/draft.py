@@ -1,8 +1,8 @@
-"""Settings out of a document, faulty or not: as much of it as can be read, and every fault.
+"""Settings from a possibly faulty document: the readable part, and every fault.
 
-What the schema refuses is taken out of the document (what it requires is filled with something
-harmless), so that the rest becomes settings that the cross-checks look at in the same run. What
-they find about a part that was taken out follows from its first fault and is not told.
+Parts that the schema rejects are removed, and missing required values are filled with placeholders.
+The rest becomes settings for the cross-checks of the same run. Their faults about removed parts are
+consequences and are not reported.
 """
 
 import copy
@@ -34,14 +34,14 @@ _FILLINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class SettingsDraft:
-    """`settings` is None when nothing of the document can be read; `broken` was taken out."""
+    """Readable part; `settings` is None if nothing is readable, `broken` are removed parts."""
 
     settings: Settings | None
     faults: tuple[ConfigFault, ...]
     broken: frozenset[Place] = frozenset()
 
     def is_consequence(self, fault: ConfigFault) -> bool:
-        """Whether a cross-check's fault is about a part that is known to be broken."""
+        """Return whether a cross-check's fault is about a part that was removed."""
         about = fault.about
         return (
             _is_within(fault.place, self.broken)
@@ -51,7 +51,7 @@ class SettingsDraft:
 
 
 def draft_settings(document: ConfigDocument) -> SettingsDraft:
-    """Return the readable part of a document. Every fault has its place; lines are the caller's."""
+    """Return the readable part of a document. Faults have places; the caller adds lines."""
     if document.value is None:
         return SettingsDraft(None, document.faults)
     value = copy.deepcopy(document.value)
@@ -89,16 +89,16 @@ def draft_settings(document: ConfigDocument) -> SettingsDraft:
 
 
 def _is_within(place: Place, wholes: set[Place] | frozenset[Place]) -> bool:
-    """Asked of each fault: by the place's own beginnings, not by all that is broken."""
+    """Return whether a place lies in one of `wholes`, by a lookup of its prefixes."""
     return any(place[:length] in wholes for length in range(len(place) + 1))
 
 
 def _mend(
     document: dict[Any, Any], place: Place, tried: set[tuple[Place, bool]], *, missing: bool
 ) -> Place:
-    """Remove the value at a place, or fill it where it is missing; returns the place.
+    """Remove the value at a place, or fill it if missing; return the place.
 
-    What was tried there before did not help, so its parent goes.
+    If that was tried before and did not help, its parent is removed.
     """
     while (place, missing) in tried:
         place, missing = place[:-1], False

@@ -1,4 +1,4 @@
-"""The place of the ledger, by configuration and environment."""
+"""Address of the ledger, from configuration and environment."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def database_of(url: str) -> str:
-    """Return the kind of database that a SQLAlchemy URL names; empty where it is no URL."""
+    """Return the database kind of a SQLAlchemy URL; empty for an invalid URL."""
     try:
         return make_url(url).get_backend_name()
     except (ArgumentError, ValueError):  # the second of a port that is no number
@@ -23,7 +23,7 @@ def database_of(url: str) -> str:
 
 
 def ledger_url(settings: "Settings", environ: Mapping[str, str]) -> str:
-    """Return the ledger's URL: configured, from the environment, or SQLite beside the journals."""
+    """Return the ledger's URL: configured, from the environment, or SQLite by the journals."""
     if settings.ledger.url is not None:
         return settings.ledger.url
     name = settings.ledger.url_env

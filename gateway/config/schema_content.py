@@ -1,4 +1,4 @@
-"""The section `content`: an operator's own patterns, and guardrails that are asked over HTTP."""
+"""Section `content`: an operator's patterns, and guardrails called over HTTP."""
 
 from typing import Annotated, Literal
 

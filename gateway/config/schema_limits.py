@@ -1,4 +1,4 @@
-"""Sections of the configuration that limit use: budgets, and rates by the minute."""
+"""Sections that limit use: budgets, and rates per minute."""
 
 from typing import Annotated, Literal
 

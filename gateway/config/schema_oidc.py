@@ -1,4 +1,4 @@
-"""The section `oidc`: whose tokens let people in at the admin API; off without it."""
+"""Section `oidc`: the issuer whose tokens the admin API accepts; off if missing."""
 
 from typing import Annotated, Literal
 

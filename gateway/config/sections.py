@@ -1,4 +1,4 @@
-"""Building blocks of configuration sections: strict, frozen, without inline secrets."""
+"""Base of configuration sections: strict, frozen, without inline secrets."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -61,9 +61,9 @@ class ConfigSection(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _check_choice(cls, value: Any, info: ValidationInfo) -> Any:
-        """Words of a choice are read in either case, and a switch is no number.
+        """Accept words of a choice in either case, and reject switches as numbers.
 
-        YAML reads a bare `off` as false, and pydantic a false as 0.
+        YAML reads a bare `off` as false, and pydantic reads false as 0.
         """
         assert info.field_name is not None
         annotation = cls.model_fields[info.field_name].annotation
@@ -87,9 +87,9 @@ class KeyCommandSection(ConfigSection):
 
 
 def normalize_spelling(value: Any, annotation: Any) -> Any:
-    """Return the value with every word of a choice as the schema spells it: `MON` as `mon`.
+    """Return the value with all words of choices in the schema's spelling: `MON` as `mon`.
 
-    A bare `off` of a plain choice, which YAML reads as false, is that word.
+    A bare `off` of a choice, which YAML reads as false, becomes that word.
     """
     kind, parts = get_origin(annotation), get_args(annotation)
     if kind is Literal:
@@ -114,7 +114,7 @@ def normalize_spelling(value: Any, annotation: Any) -> Any:
 
 
 def normalize_choice(value: Any, words: Sequence[Any]) -> Any:
-    """Return the word of the choice that the value is in either case, else the value."""
+    """Return the word of the choice that equals the value in either case, else the value."""
     if value is False and "off" in words:
         return "off"
     if not isinstance(value, str):
@@ -124,7 +124,7 @@ def normalize_choice(value: Any, words: Sequence[Any]) -> Any:
 
 
 def section_of(annotation: Any) -> tuple[type[BaseModel] | None, str]:
-    """The section that a field holds, and how its path goes on: `.NAME` in maps, `[]` in lists."""
+    """Return a field's section and the rest of its path: `.NAME` for maps, `[]` for lists."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, ""
     for part in get_args(annotation):

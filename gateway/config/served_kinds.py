@@ -1,4 +1,4 @@
-"""The kinds of request that pools and providers may be declared to serve."""
+"""Request kinds that pools and providers may be declared to serve."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
@@ -23,6 +23,6 @@ def can_apis_serve(kind: str) -> bool:
 
 
 def list_other_kinds(default: tuple[str, ...], can_serve: Callable[[str], bool]) -> str:
-    """The other kinds, for the description of a setting with this default."""
+    """Return the kinds besides the default, for a setting's description."""
     others = (kind for kind in RequestKind if kind not in default and can_serve(kind))
     return ", ".join(f"`{kind}`" for kind in others)

@@ -1,4 +1,4 @@
-"""Sections whose settings do nothing, because `enabled` is off and was not written."""
+"""Check for sections without effect, because `enabled` is off by default."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _ACTS_ALONE = {("dashboard", "access_file")}
 
 
 def check_idle_sections(settings: Settings) -> Iterator[ConfigFault]:
-    """Warn of each setting beside an `enabled` that is off by default; writing it is a decision."""
+    """Warn of settings in a section that is off by default, without `enabled` in the file."""
     yield from _idle_settings(settings, ())
 
 
