@@ -54,7 +54,7 @@ def compile_patterns(patterns: Sequence[str]) -> "hyperscan.Database":
 
 
 def _in_ascii(pattern: str) -> str:
-    """Return a pattern with ASCII word boundaries, where non-ASCII letters are word characters.
+    """Return a pattern with ASCII word boundaries; other letters count as word characters.
 
     A word boundary next to a possible non-ASCII letter is dropped, so the pattern matches more,
     never less.

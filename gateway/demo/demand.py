@@ -26,7 +26,10 @@ _BURST_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class DemoTeam:
-    """Lengths are lognormal: median and sigma. `prefix_tokens`: the prompt's constant head."""
+    """Team of the demo.
+
+    Lengths are lognormal (median, sigma). `prefix_tokens` is the shared prefix.
+    """
 
     name: str
     model: str
@@ -107,7 +110,7 @@ def arrival(rng: random.Random, at_s: float) -> DemoArrival:
 
 
 def pace(rng: random.Random, *, per_s: float) -> Iterator[float]:
-    """Yield gaps between live arrivals in seconds: Poisson, with bursts of three times the rate."""
+    """Yield gaps between live arrivals in seconds: Poisson, with bursts at the triple rate."""
     at_s = 0.0
     while True:
         bursting = at_s % 120.0 < 20.0  # the first 20 s of every two minutes

@@ -1,9 +1,9 @@
-"""Month of the demo in virtual time: demand, the real router, simulated engines, real prices.
+"""Month of the demo in virtual time: demand, the real router, simulated engines.
 
 The outcome is not scripted: `router.decide` decides each request of `demand.month` on the state of
 simulated engines at that time. It runs there or at a simulated API and writes the gateway's usual
-journal records. All records are marked as simulated and tagged `replayed`. Prices are those in
-force at the end of the month.
+journal records. All records are marked as simulated and tagged `replayed`. Prices are the real ones
+in force at the end of the month.
 """
 
 import heapq

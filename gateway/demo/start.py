@@ -145,9 +145,7 @@ def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
             work()
             whole = True
         finally:
-            with contextlib.suppress(
-                RuntimeError
-            ):  # the loop is closed, and the result no longer needed
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(set_outcome, whole)
 
     threading.Thread(target=body, name="replay", daemon=True).start()

@@ -1,4 +1,7 @@
-"""Checks of the network to providers and engines: DNS, connection, certificate; no key is sent."""
+"""Checks of the network to providers and engines: DNS, connection, certificate.
+
+No key is sent.
+"""
 
 import asyncio
 import os

@@ -11,7 +11,7 @@ from router.types import Residency, RoutingRequest
 
 
 def kept_kinds(asked: InferenceRequest, terms: ContentTerms) -> str:
-    """Return the kinds for which a request must stay inside; `unknown` if some were not checked.
+    """Return the kinds that keep a request inside; `unknown` if some were not checked.
 
     The rule may differ from the one at inspection time: an hour began, or the prompt was shortened.
     Its kinds were then not looked for, so the request may not leave.

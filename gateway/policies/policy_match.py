@@ -62,7 +62,7 @@ class PolicyChain:
         self._links = {entry.rule: _link(entry, model, places, barred) for entry in entries}
         self._rules = tuple(entry.rule for entry in entries)
         self._told: set[str] = set()  # policies whose failed condition was already logged
-        # Terms shared by all requests, if the first rule has no per-request condition.
+        # Shared terms, if the first rule has no per-request condition.
         self.constant: PolicyTerms | None = None
         first = self._links[self._rules[0]]
         if len(entries) == 1 and not self._rules[0].is_conditional and first.split is None:

@@ -54,14 +54,14 @@ def examine_set(
     if "policies" not in given.value:
         missing = ConfigFault((), "there is no `policies` in it", line=1)
         return ConfigReport(name, None, (*given.faults, missing))
-    # Keep unset values unset: checks treat defaults differently from stated values.
+    # Keep unset values unset: checks treat defaults differently.
     rest = settings.model_dump(mode="json", exclude_unset=True)
     value = {**rest, "policies": given.value["policies"]}
     return judge_document(ConfigDocument(value, given.faults, given.root), name, known, steps)
 
 
 def rules_of(settings: Settings, stored: PolicySet | None) -> EffectivePolicies:
-    """Return the stored set's policies, or those of the file if there is none or it does not fit."""
+    """Return the active policies: the stored set, or the file's if that is missing or invalid."""
     if stored is None or stored.document is None:
         return EffectivePolicies(settings, version(settings))
     found = examine_set(stored.document, settings, f"policy set {stored.number}")

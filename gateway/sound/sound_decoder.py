@@ -115,7 +115,7 @@ class SoundDecoder:
             await host.aclose()
 
     async def _line(self, sound: bytes) -> bytes:
-        """Return the line that the child or its parent wrote; `CRASHED` if neither did."""
+        """Return the line that the child or its parent wrote, or that of a crash."""
         host = await self._running()
         limits = self._limits(len(sound))
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
