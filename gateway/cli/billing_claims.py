@@ -25,7 +25,10 @@ def list_claims(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """List provider claims beyond the booked cost, and the part that budgets count."""
+    """List provider claims beyond the booked cost.
+
+    Also shows the part of each claim that counts against budgets.
+    """
     given = verbs.ListClaimsInput(team, whole, limit)
     found = run_query(config, verbs.claims_list, given)["data"]
     columns = (

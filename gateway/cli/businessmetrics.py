@@ -34,7 +34,10 @@ def import_metric(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Import a file's values; later values of a day and group replace earlier ones."""
+    """Import a file's values of a metric.
+
+    A later value of a day and group replaces the earlier one.
+    """
     try:
         found = parse_metric(file.read_bytes(), file.name)
     except (OSError, MetricFileError, CsvTableError) as error:

@@ -53,11 +53,12 @@ def evaluate(
     start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare models with a baseline on your prompts. Exits with 1 unless all pass.
+    """Compare models with a baseline on your prompts.
 
-    The measures are greedy agreement, KL divergence and perplexity per token of the baseline's
-    answers, if the engine returns log probabilities of a given text (vLLM), else up to the first
-    difference. With a checker, its score decides. Repeat the command to resume.
+    Exits with 1 unless all pass. The measures are greedy agreement, KL divergence and perplexity
+    per token of the baseline's answers, if the engine returns log probabilities of a given text
+    (vLLM), else up to the first difference. With a checker, its score decides. Repeat the command
+    to resume.
     """
     sides = _sides(baseline, candidates)
     bound = _limit(risk, limit)

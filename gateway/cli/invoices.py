@@ -32,7 +32,7 @@ def import_file(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Import an invoice: OpenAI costs (JSON), CSV of days and amounts, or FOCUS."""
+    """Import an invoice: OpenAI costs (JSON), a CSV by day, or a FOCUS file."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

@@ -18,18 +18,18 @@ import msgspec
 
 from gateway.config.unsatisfiable import tags_of, unsatisfiable_reasons
 
-LONGEST = 1000  # characters; nesting that any parser stands
+LONGEST = 1000  # characters; limits the nesting for the parser
 
 _OPERATORS = frozenset(
     {"_&&_", "_||_", "!_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "_[_]", "-_"}
 )
 _FUNCTIONS = frozenset({"size", "startsWith", "endsWith", "contains"})
-# Of the parser: what is missing, what is no word of the language, what stands where it cannot.
+# The parser's messages: something missing, an unknown token, a misplaced token.
 _SYNTAX = re.compile(
     r"missing '(.*?)' at '|token recognition error at: '(.*?)'(?: ERROR:|$)"
     r"|(?:mismatched|extraneous) input '(.*?)' expecting"
 )
-# A request without a limit has 0 there, and would count among those with a low one.
+# A request without a limit has 0 here, and would match conditions on low limits.
 _LOW_LIMIT = re.compile(r"\bmax_tokens\s*<|>=?\s*max_tokens\b")
 _HAS_LIMIT = re.compile(r"\bmax_tokens\s*(?:>|!=)|(?:<|<=|!=)\s*max_tokens\b")
 _COUNTS_UNLIMITED = (
@@ -55,7 +55,7 @@ class ConditionInput(msgspec.Struct, frozen=True):
     team: str
     org: str = ""
     key: str = ""
-    user: str = ""  # the key's; empty where it belongs to nobody
+    user: str = ""  # the key's user; empty without one
     tags: dict[str, str] = {}
     kind: str = "chat"
     stream: bool = False
@@ -92,10 +92,10 @@ class Condition:
     def __init__(self, text: str) -> None:
         """Compile the condition. Raises `ConditionError` if it is invalid."""
         self.text = text
-        self.may_fail = False  # for keys without a tag that it names
+        self.may_fail = False  # may fail for keys without a named tag
         self._program, self._wanted = _compile_condition(text)
         self._try()
-        self.doubts = tuple(unsatisfiable_reasons(text))  # why it may not be for whom it says
+        self.doubts = tuple(unsatisfiable_reasons(text))  # reasons why it may never be true
         if not self.doubts and self._is_undecided_when_tagged():
             self.doubts = ("tags are text: `<` and the like take them beside text alone",)
         if _LOW_LIMIT.search(text) and not _HAS_LIMIT.search(text):
@@ -116,7 +116,7 @@ class Condition:
             try:
                 answer = self._program.execute(facts)
             except KeyError:
-                self.may_fail = True  # a tag that only some keys have
+                self.may_fail = True  # fails only for keys without the tag
                 continue
             except Exception as error:
                 raise ConditionError(_first_line(error)) from error

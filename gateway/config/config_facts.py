@@ -92,7 +92,7 @@ def check_simulated_profiles(settings: Settings, _: ConfigFacts) -> Iterator[Con
         engine = pool.engine
         kind = ENGINE_KINDS[engine.kind]
         if kind.simulated and engine.model:
-            try:  # one that runs elsewhere may be of any name, and is measured then
+            try:  # an engine elsewhere may have any model name; it is measured
                 if kind.profile(engine.model) is not None or not started_count(pool):
                     continue
             except ShapeFileError as error:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 _WORD: Final = r"0-9A-Za-z_\x{80}-\x{10ffff}"
-# An escape, a class, a bracket with its options, a repetition, or one character.
+# An escape, a class, a group with its options, a repetition, or one character.
 _PIECE: Final = re.compile(
     r"\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\w+:\]|[^\]\\])*\]|\(\?[a-zA-Z^-]*[:)]?|"
     r"\{\d*,?\d*\}|[\s\S]"

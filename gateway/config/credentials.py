@@ -33,8 +33,8 @@ from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
 LONGEST = 16 * 1024
-AT_ONCE = 8  # commands that are asked
-LEAST_SHARED = 32  # characters of what hosts prove each other that they belong together
+AT_ONCE = 8  # commands run in parallel
+LEAST_SHARED = 32  # minimum characters of the shared secret of hosts
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
@@ -171,7 +171,7 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
             try:
                 key = provider_key(provider, name, environ)
             except ConfigError:
-                continue  # it is not this process's, or is missed where it is needed
+                continue  # not for this process, or reported where it is needed
             if key is not None:
                 yield key
     with suppress(ConfigError):  # likewise
@@ -206,7 +206,7 @@ def _passwords(url: str | None) -> Iterator[Secret]:
 def _read_secret_file(path: Path, place: str) -> Secret:
     try:
         with path.open("rb") as file:
-            text = file.read(LONGEST + 1).decode("utf-8-sig")  # some editors begin files with one
+            text = file.read(LONGEST + 1).decode("utf-8-sig")  # strips a byte order mark
     except OSError as error:
         raise ConfigError([f"{place}: {error.strerror}"]) from error
     except UnicodeDecodeError:

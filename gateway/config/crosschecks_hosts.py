@@ -31,7 +31,7 @@ from router.types import Feature
 LAST_PORT = 65535
 TOTAL: Place = ("server", "timeouts", "total_s")
 _KEYS = ("api_key_env", "api_key_file", "api_key_exec")
-_LISTENING = ("host", "port", "replicas", "enabled")  # what says where something of ours listens
+_LISTENING = ("host", "port", "replicas", "enabled")  # settings that define listening addresses
 KV_ADDRESS = re.compile(r"tcp://[^/\s]+:\d{1,5}|ipc:///\S+")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -122,7 +122,7 @@ def check_served_kinds(settings: Settings) -> Iterator[ConfigFault]:
 
 def check_dialects(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
-        if "kinds" not in provider.model_fields_set:  # then it serves what its client can
+        if "kinds" not in provider.model_fields_set:  # otherwise it serves all kinds of its client
             continue
         for index, kind in enumerate(provider.kinds):
             client = wire_of_provider(name, provider)
@@ -242,7 +242,7 @@ def check_waits(settings: Settings) -> Iterator[ConfigFault]:
     if telemetry.stale_s <= telemetry.scrape_s:
         words = f"must be more than scrape_s ({telemetry.scrape_s:g}), or every engine is `unknown`"
         yield ConfigFault(("telemetry", "stale_s"), words)
-    said = limits.model_fields_set  # of a default that is longer nobody needs to hear
+    said = limits.model_fields_set  # longer defaults are not reported
     for name in ("connect_s", "head_s", "idle_s", *({"whole_s"} & said)):
         wait_s = getattr(limits, name)
         if wait_s > limits.total_s:
@@ -324,7 +324,7 @@ def check_messages(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault(("providers", name, "kind"), words)
             continue
         for member in ("betas", "tells_users"):
-            # A set of policies is checked within settings that state every member.
+            # A policy set is checked within settings in which every field is set.
             if getattr(provider, member) != type(provider).model_fields[member].get_default():
                 words = f"applies to `kind: {ANTHROPIC}` only"
                 yield ConfigFault(("providers", name, member), words)

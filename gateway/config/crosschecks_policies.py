@@ -12,7 +12,7 @@ from ledger.budgets.windows import WindowError, zone_named
 from router.policy import MatchInput, RoutingRule, is_match
 from router.types import Policy
 
-UNMATCHED = "default"  # what a request is told that falls under no policy of the file
+UNMATCHED = "default"  # policy name of requests that match no rule
 
 
 def check_policy_names(settings: Settings) -> Iterator[ConfigFault]:
@@ -42,7 +42,7 @@ def check_policy_models(settings: Settings) -> Iterator[ConfigFault]:
                     place, f"`{name}` is an alias: name `{found[0]}`, which serves it"
                 )
             elif isinstance(settings.models.get(name), ModelSection):
-                continue  # an alias that leads nowhere has its own fault
+                continue  # invalid aliases have their own fault
             elif found is None and not _pattern_matches(settings, name, known):
                 yield ConfigFault(
                     place, f"no model named `{name}`{suggest(name, known)}", about=("models", name)

@@ -10,7 +10,7 @@ from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import PoolSection, Settings
 from gateway.config.schema_scale import ActuatorSection, ScaleSection
 
-SCORED_H = 24.0  # of advice that a pool needs before it acts
+SCORED_H = 24.0  # hours of scored advice that a pool needs before it acts
 
 
 class AdviceScore(NamedTuple):

@@ -29,7 +29,7 @@ from gateway.config.served_kinds import can_engines_serve
 from gateway.config.starter import PROVIDERS
 from ledger.journals.token_kinds import PER_TOKEN
 
-# LiteLLM's word where ours differs; all of them speak OpenAI's HTTP.
+# LiteLLM's name where ours differs; all of them use OpenAI's HTTP API.
 SAME_AS = {
     "fireworks_ai": "fireworks", "nvidia_nim": "nvidia", "text-completion-openai": "openai",
     "together_ai": "together",
@@ -43,7 +43,7 @@ KINDS = {
 }  # fmt: skip
 TRANSCRIBED = KINDS["audio_transcription"]
 SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
-# By kind: LiteLLM's adapter serves us at none of these; each has a path of its own that we speak.
+# By kind: served through our own wire clients instead of LiteLLM's adapter.
 VENDORS = {
     "rerank": {
         "cohere": "https://api.cohere.com/v2",
@@ -51,9 +51,9 @@ VENDORS = {
         "voyage": "https://api.voyageai.com/v1",
     },
 }
-# Where a file names no key, LiteLLM takes it from the vendor's own variable.
+# Without a key in the file, LiteLLM reads the vendor's variable.
 _USUAL_KEYS = {provider.name: provider.variable for provider in PROVIDERS}
-# By the kinds that prices have here, what LiteLLM calls its dollars a token.
+# LiteLLM's name of the price per token, by our token kinds.
 COSTS = {
     kind.field: kind.map_terms[0]
     for kind in sorted(PER_TOKEN, key=lambda kind: kind.price_as is not None)
@@ -64,7 +64,7 @@ _STEP = re.compile(
     rf"^({'|'.join(sorted(_TERMS, key=len, reverse=True))})"
     rf"(?:_above_(\d+)(k?)_tokens)?(?:_({'|'.join(_TIERS)}))?$"
 )
-# LiteLLM's words in front of a model's name that choose how its provider is spoken to.
+# LiteLLM's model name prefixes that choose a protocol.
 PROTOCOLS = {
     "openai": frozenset({"responses"}),
     "azure": frozenset({"responses", "o_series", "gpt5_series"}),
@@ -78,14 +78,14 @@ _OWN_NAMES = (".internal", ".local", ".lan", ".svc", ".cluster.local")
 class Deployment(NamedTuple):
     """Converted entry; `price_name` is its price book name if not `provider/model`."""
 
-    model: str  # as the target calls it
-    name: str  # of its provider, or its pool
+    model: str  # upstream model name
+    name: str  # name of its provider or pool
     own: bool
-    kind: str  # of the provider, as `PROVIDER_KINDS` has it
+    kind: str  # provider kind of `PROVIDER_KINDS`
     base_url: str | None
-    key: str | None  # the variable with it
+    key: str | None  # variable that holds the key
     key_in_file: bool
-    serves: str | None  # `embedding`, ...; None: whatever is usual
+    serves: str | None  # `embedding`, ...; None: the default kinds
     price_name: str | None
     litellm_prefix: str | None
 
@@ -183,7 +183,7 @@ def deployment(
     if variable is not None:
         base_url = _text(environ.get(variable))
         if base_url is None:
-            return None  # a guess would send prompts to somebody else
+            return None  # a wrong guess would send prompts to another vendor
     if not prefix or not model or (prefix == "*" and base_url is None):
         return None
     if base_url is not None and not is_address(base_url):

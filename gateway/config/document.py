@@ -44,7 +44,7 @@ def read_document(text: str) -> ConfigDocument:
         return ConfigDocument(None, (ConfigFault((), words, line=line),))
     try:
         root = loader.get_single_node()
-        repeated = [] if root is None else _repeated_keys(root)  # before merges are written out
+        repeated = [] if root is None else _repeated_keys(root)  # before YAML merges are expanded
         value = None if root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         return ConfigDocument(None, (_not_yaml(error, text),))
@@ -78,7 +78,7 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> ConfigFault:
     lines = text.splitlines()
     if mark is None or not lines:
         return ConfigFault((), f"not YAML: {words}")
-    line = min(mark.line, len(lines) - 1)  # what is missing at the end is behind it
+    line = min(mark.line, len(lines) - 1)  # a missing end is reported after the last line
     tab = lines[line][mark.column : mark.column + 1] == "\t"
     hint = "; indent with blanks, not with tabs" if tab else ""
     return ConfigFault((), f"not YAML: {words}{hint}", line=line + 1)
@@ -104,7 +104,7 @@ def _repeated_keys(root: yaml.Node) -> list[ConfigFault]:
             stated = node.value
             node.value = [pair for pair in stated if isinstance(pair[0], yaml.ScalarNode)]
             for key, value in stated:
-                if not isinstance(key, yaml.ScalarNode):  # gone, or it would hide every other fault
+                if not isinstance(key, yaml.ScalarNode):  # removed: hides all other faults
                     faults.append(ConfigFault(place, _NO_NAME, line=key.start_mark.line + 1))
                     continue
                 here, line = (*place, key.value), key.start_mark.line + 1

@@ -17,9 +17,9 @@ from gateway.config.faults import ConfigFault, Place
 from gateway.config.schema import Settings
 from gateway.config.wording import fault_of, suggested_key
 
-_LISTS = ("policies", "budgets", "times", "then")  # of sections; all others are of texts
-FAULTS_MOST = 200  # nobody reads more, and each costs a walk; of such a document no rest is read
-ROUNDS = 8  # what is taken out may be required, its filling may need a part, and so on
+_LISTS = ("policies", "budgets", "times", "then")  # lists of sections; all other lists contain text
+FAULTS_MOST = 200  # maximum faults; beyond it the rest is not read
+ROUNDS = 8  # a removed part may be required, its placeholder may need a part, and so on
 _FILLINGS: Mapping[str, Any] = {
     "engine": {},
     "gpu": {"type": "CPU"},
@@ -79,7 +79,7 @@ def draft_settings(document: ConfigDocument) -> SettingsDraft:
         for kind, fault in found:
             if not _is_within(fault.place, broken) and fault.place not in meant:
                 faults.append(fault)
-            if kind != "extra_forbidden":  # an unknown key leaves its section as it is
+            if kind != "extra_forbidden":  # an unknown key does not affect its section
                 broken.add(fault.place)
             mended = _mend(value, fault.place, tried, missing=kind == "missing")
             if mended != fault.place:
@@ -107,7 +107,7 @@ def _mend(
     if not place:
         document.clear()
     elif isinstance(here, list):
-        index = int(place[-1])  # replaced, so that the places of the other items stay
+        index = int(place[-1])  # replaced, so that the other items keep their places
         here[index] = {} if place[-2] in _LISTS else ""
     elif isinstance(here, dict) and missing:
         here[place[-1]] = copy.deepcopy(_FILLINGS.get(str(place[-1])))

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.config.schema import Settings
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
-NUMBER = r"^\s*\+?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as text it is exact
+NUMBER = r"^\s*\+?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # numbers in text are exact
 DAY = r"^\d{4}-\d{2}-\d{2}$"
 SECTIONS = {
     "ActuatorSection": "What starts, stops and lists the engines of a pool that sizes itself.",

@@ -17,13 +17,13 @@ from gateway.config.settings import ProviderSection, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
-# A proxy's address may hold a password: for those only who call other hosts.
+# Proxy addresses may contain a password: only for processes that call other hosts.
 _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _DATABASE = "PG"  # libpq reads what the address leaves out from PGHOST, PGPASSWORD and so on
 _TRACING = "OTEL_"  # OpenTelemetry's SDK: a collector's certificate, sizes of batches, attributes
 _KUBERNETES = "KUBERNETES_SERVICE_"
-_PACKAGES = ("PIP_", "UV_")  # an index may ask for a password, and its address hold one
+_PACKAGES = ("PIP_", "UV_")  # a package index may need a password, and its address contain one
 
 
 def installer(base: Mapping[str, str]) -> dict[str, str]:

@@ -12,8 +12,8 @@ from typing import Literal
 Place = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 
-SHORT = 4  # characters; of so few one slip is a large part
-SHOWN_NAMES = 10  # of a short list of names all are shown, of a longer one the nearest
+SHORT = 4  # characters; in such a short word one typo is a large part
+SHOWN_NAMES = 10  # maximum names shown; of longer lists only the nearest
 
 
 @dataclass(frozen=True, slots=True)

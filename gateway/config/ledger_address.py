@@ -18,7 +18,7 @@ def database_of(url: str) -> str:
     """Return the database kind of a SQLAlchemy URL; empty for an invalid URL."""
     try:
         return make_url(url).get_backend_name()
-    except (ArgumentError, ValueError):  # the second of a port that is no number
+    except (ArgumentError, ValueError):  # `ValueError` for an invalid port
         return ""
 
 
@@ -29,11 +29,11 @@ def ledger_url(settings: "Settings", environ: Mapping[str, str]) -> str:
     name = settings.ledger.url_env
     if name is None:
         return sqlite_url(settings.state.resolve() / LEDGER)
-    if not (url := environ.get(name, "").strip()):  # a secret that is kept often ends its line
+    if not (url := environ.get(name, "").strip()):  # stored secrets often end with a line break
         raise ConfigError([f"ledger.url_env: `{name}` is not set"])
     try:
         make_url(url)
-    except (ArgumentError, ValueError):  # whose words may quote a part of the password
+    except (ArgumentError, ValueError):  # its message may contain a part of the password
         words = "must hold one address like postgresql://user@host/name"
         raise ConfigError([f"ledger.url_env: `{name}` {words}"]) from None
     return url

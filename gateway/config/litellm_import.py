@@ -136,7 +136,7 @@ class _Parts:
     limited: set[str] = field(default_factory=set)  # `rpm`, `tpm`, if a deployment states them
     pools: dict[str, dict[str, Any]] = field(default_factory=dict)
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    known_as: dict[str, str] = field(default_factory=dict)  # by target, what prices call it
+    known_as: dict[str, str] = field(default_factory=dict)  # by target: its name in price lookups
 
     def add(
         self, carried: ImportedConfig, place: str, entry: Mapping[str, Any], found: Deployment
@@ -255,7 +255,7 @@ def _provider(
     """Return the provider with the same address, key, price and `extra` members, or a new one."""
     for name in _names(found.name):
         price_name, base_url, prefix = found.price_name, found.base_url, found.litellm_prefix
-        if name != found.name:  # under another name neither its address nor its prices are known
+        if name != found.name:  # under another name its address and prices are unknown
             price_name = price_name or found.target
             kind = PROVIDER_KINDS[found.kind]
             base_url = base_url or kind.addresses.get(found.name)
@@ -282,7 +282,7 @@ def _provider(
     return found._replace(name=name)
 
 
-_ADDED = ("kinds", "billed_with")  # to what an entry states of its provider
+_ADDED = ("kinds", "billed_with")  # members added to the entry's provider
 
 
 def _account_of(providers: Mapping[str, Mapping[str, Any]], found: Deployment) -> str | None:
@@ -354,7 +354,7 @@ def _shares(models: Mapping[str, Any], groups: ModelGroups) -> list[dict[str, An
 class _Market(NamedTuple):
     """Price lookups: names of APIs, and the API that sells an engine's weights."""
 
-    known_as: Mapping[str, str]  # by target; itself where it is not in it
+    known_as: Mapping[str, str]  # by target; default: the target's own name
     sold_as: Callable[[str], str | None]
 
     def names_of_targets(self, targets: Sequence[str]) -> list[str]:

@@ -134,7 +134,7 @@ _CACHE_TERMS = _Why("see `cache`", warns=False)
 _METRICS = _Why("see /metrics, `breakeven ledger report` and the dashboard", warns=False)
 _NOTHING = _Why("nothing to set", warns=False)
 _BY_THE_HOUR = "an own engine costs what its GPUs cost an hour: pools.NAME.gpu.usd_per_hour"
-# By a member of an entry, the variable that holds it here, and what is lost where that differs.
+# By member of an entry: the variable used here, and the loss if its value differs.
 ADAPTED: Mapping[str, tuple[str, ImportLoss]] = {
     "api_version": ("AZURE_API_VERSION", ImportLoss.REQUESTS),
     "aws_access_key_id": ("AWS_ACCESS_KEY_ID", ImportLoss.ACCOUNTS),

@@ -32,7 +32,7 @@ _TABLES = {
     CONTENT_POLICY: "content_policy_fallbacks",
 }
 FALLBACKS = (*_TABLES.values(), DEFAULT)
-_READ = ("router_settings", "litellm_settings")  # the first that states a table has it alone
+_READ = ("router_settings", "litellm_settings")  # the first with a table has precedence
 _UNREAD = "general_settings"
 Document = dict[str, Any]
 
@@ -43,7 +43,7 @@ class ModelDeployment(NamedTuple):
     target: str
     order: float | None = None
     weight: float | None = None
-    whole_s: float | None = None  # of an answer in one piece, and to a stream's head
+    whole_s: float | None = None  # for whole answers, and up to a stream's head
     head_s: float | None = None  # `stream_timeout`
 
 
@@ -157,7 +157,7 @@ def add_fallbacks(
         if other is None:
             models[name] = model
         elif model.get("then") != models[other].get("then"):
-            models[name] = model  # LiteLLM has fallbacks by the name that was asked for
+            models[name] = model  # LiteLLM's fallbacks are by the requested name
         if differing:
             words = (
                 f"`{name}`: LiteLLM asks other targets than these stages do after errors in this "
@@ -180,7 +180,7 @@ def _add_stages(
             continue
         causes = [cause for cause in CAUSES if cause in stage.causes]
         if len(causes) == len(CAUSES):
-            asked |= set(targets)  # whatever happens they were asked before a later stage
+            asked |= set(targets)  # always tried before a later stage
         made: Document = {"after": causes if len(causes) > 1 else causes[0], "targets": targets}
         limits = groups.timeouts(stage.asked.model)
         if limits != groups.timeouts(name):
@@ -208,7 +208,7 @@ def _table(
             listed = others if isinstance(others, list) else [others]
             named = _followers(groups, f"{section}.{kind}", str(name), listed)
             if name == EVERY:
-                found[EVERY] = named  # the last one counts there, of others the first
+                found[EVERY] = named  # here the last one counts, elsewhere the first
             else:
                 found.setdefault(str(name), named)
     return found

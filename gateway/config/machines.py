@@ -13,7 +13,7 @@ from gateway.config.schema import PoolSection, Settings
 from ledger.money import split_largest_remainder, usd_to_pusd
 
 PPM = 1_000_000
-# What is the machine's own and must be said alike by all of its pools.
+# Settings of the machine, equal in all of its pools.
 OF_THE_MACHINE = ("type", "count", "billing", "usd_per_hour", "source", "since", "until")
 
 

@@ -8,12 +8,12 @@ do not change.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-if TYPE_CHECKING:  # commands that know their file import no schema
+if TYPE_CHECKING:  # commands with cached settings import no schema
     from gateway.config.schema import PoolSection
     from gateway.config.schema_roles import EngineRoleSection
 
 SeatRole = Literal["whole", "prefill", "decode"]
-PREFILL_BUDGET = 8192  # of engines that nobody's next token waits for
+PREFILL_BUDGET = 8192  # of prefill engines, whose steps delay no decoding request
 
 
 class PoolSeat(NamedTuple):

@@ -45,7 +45,7 @@ class RememberedSettings:
         return Path(self.state_dir)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_whole", "_path"):  # of an object that is not made yet
+        if name in ("_whole", "_path"):  # before the object is initialised
             raise AttributeError(name)
         return getattr(load_settings(self._path), name)
 

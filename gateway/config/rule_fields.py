@@ -31,7 +31,7 @@ class RuleWords(NamedTuple):
     """Field's part of a rule's one-line description, and its position there."""
 
     place: int
-    describe: Callable[[PolicyRuleSection], str]  # empty where there is nothing to say
+    describe: Callable[[PolicyRuleSection], str]  # empty if there is nothing to describe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +281,7 @@ RULE_FIELDS: tuple[RuleField, ...] = (
         None,
     ),
     RuleField(
-        "kv_headroom_floor",  # protects engines whichever rule acts, and no request's own interest
+        "kv_headroom_floor",  # protects engines under any rule, not the request
         PolicyPart(
             "kv_headroom_floor",
             lambda rule: None if rule.kv_headroom_floor == "off" else rule.kv_headroom_floor,
@@ -290,7 +290,7 @@ RULE_FIELDS: tuple[RuleField, ...] = (
         None,
     ),
     RuleField(
-        "penalty_usd",  # without one `CompiledPolicy.priced` states it for each request
+        "penalty_usd",  # default per request: `CompiledPolicy.priced`
         PolicyPart(
             "penalty_pusd",
             lambda rule: 0 if rule.penalty_usd is None else usd_to_pusd(rule.penalty_usd),

@@ -11,7 +11,7 @@ from cronsim import CronSim, CronSimError
 from gateway.config.schema_upkeep import UpkeepSection
 from ledger.budgets.windows import WindowError, zone_named
 
-YEARS = 366 * 86_400 * 1_000_000  # a time that is further away never comes
+YEARS = 366 * 86_400 * 1_000_000  # a time further away counts as never
 
 
 class ScheduleError(Exception):

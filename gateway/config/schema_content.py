@@ -6,7 +6,7 @@ from pydantic import Field
 
 from gateway.config.sections import URL, ConfigSection, Positive
 
-KIND = r"^[a-z][a-z0-9_-]{0,39}$"  # stands in headers, metrics and the ledger
+KIND = r"^[a-z][a-z0-9_-]{0,39}$"  # used in headers, metrics and the ledger
 KindName = Annotated[str, Field(pattern=KIND)]
 PATTERNS_MOST = 200
 

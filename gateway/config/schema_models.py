@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from gateway.config.sections import ConfigSection, Positive, Ratio
 
 StageCauseName = Literal["any", "failure", "context", "content_policy"]
-STAGES_LIMIT = 8  # behind the first one: every stage may add tries to a request that fails
+STAGES_LIMIT = 8  # after the first: each stage may add tries to a failing request
 
 
 class ModelTimeoutsSection(ConfigSection):

@@ -14,7 +14,7 @@ def _number_tag(value: object) -> str:
     return "word" if isinstance(value, str) and not value[:1].isdigit() else "number"
 
 
-# Tagged, so that a fault is told of the one form that was meant and not of each.
+# Tagged, so that a fault is reported for the intended form only.
 Floor = Annotated[
     Annotated[Ratio, Tag("number")] | Annotated[Literal["off"], Tag("word")],
     Discriminator(_number_tag),

@@ -8,7 +8,7 @@ from pydantic import Field
 from gateway.config.schema_policies import TimesSection
 from gateway.config.sections import ConfigSection, Positive, Usd, Variable
 
-BILLING_S = {"second": 1, "minute": 60, "hour": 3600, "spot": 1}  # whole units that are billed
+BILLING_S = {"second": 1, "minute": 60, "hour": 3600, "spot": 1}  # billing units
 Size = Annotated[int, Field(ge=0, le=64)]
 
 

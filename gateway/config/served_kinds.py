@@ -7,11 +7,11 @@ from router.request_kinds import KIND_TRAITS, RequestKind
 
 if TYPE_CHECKING:
     ServedKind = str
-else:  # the word of any kind: a type checker takes no list that is computed
+else:  # any text: type checkers accept no computed list
     ServedKind = Literal[tuple(kind.value for kind in RequestKind)]
 
 ENGINE_DEFAULT: Final = ("chat", "completion", "tokenize")
-PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # every wire format serves these
+PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # all wire dialects serve these
 
 
 def can_engines_serve(kind: str) -> bool:

@@ -27,7 +27,7 @@ BEGIN = "<!-- settings: begin, written by `make settings` -->"
 END = "<!-- settings: end -->"
 
 _HEAD = "| setting | meaning | type and allowed values | default | example |\n|---|---|---|---|---|"
-_PLAIN = "top level"  # of settings that are in no section
+_PLAIN = "top level"  # for settings outside of sections
 
 
 class SettingEntry(NamedTuple):

@@ -42,7 +42,7 @@ class StarterPorts:
 
 
 USUAL_PORTS = StarterPorts(8080, 8501)
-MOVED_PORTS = 64  # dashboard and engines after a chosen gateway port
+MOVED_PORTS = 64  # offset of dashboard and engines from a chosen gateway port
 
 
 def wanted_ports(gateway: int | None, dashboard: int | None) -> StarterPorts:

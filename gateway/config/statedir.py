@@ -39,7 +39,7 @@ def hold(settings: "Settings") -> StateDirLock:
     """Create the directory and lock it. Raises `ConfigError` if it is locked or unusable."""
     state = settings.state.resolve()
     with translate_disk_errors(settings):
-        os.umask(0o077)  # the children's, too: keys' hashes, prompts' sizes and bills are in there
+        os.umask(0o077)  # also for children: the files contain key hashes, prompt sizes and bills
         for name in DIRECTORIES:
             (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         _refuse_later_journals(state)
@@ -82,7 +82,7 @@ def _close(state: Path) -> None:
     Below a closed directory nothing can be reached, so of trees only the top is changed.
     """
     for path in (state, *state.iterdir(), *(p for d in DIRECTORIES for p in (state / d).iterdir())):
-        with suppress(FileNotFoundError):  # what ends with another process
+        with suppress(FileNotFoundError):  # files that other processes remove
             known = path.lstat()
             if known.st_uid == os.getuid() and known.st_mode & 0o077 and not path.is_symlink():
                 path.chmod(known.st_mode & 0o700)

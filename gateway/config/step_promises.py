@@ -24,9 +24,9 @@ from ledger.fleet.pool_records import CapacityRow
 if TYPE_CHECKING:
     from backends.simulator.shape import EngineShape
 
-LEAST_BUDGET = 256  # tokens: below it prompts are read at a fraction of the engine's speed
-LONG_ANSWER = 9  # tokens, from which on half of the steps of an answer may be full ones
-VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
+LEAST_BUDGET = 256  # tokens; below it prefill is much slower
+LONG_ANSWER = 9  # tokens; from then on half of an answer's steps may be full
+VLLM_LIMITS = (256, 2048)  # defaults of `serve`: sequences, tokens
 VLLM_BUDGET = "--max-num-batched-tokens"
 
 
@@ -172,7 +172,7 @@ def profile_steps(settings: Settings, pool: str) -> PoolSteps | None:
     engine = settings.pools[pool].engine
     try:
         preset = ENGINE_KINDS[engine.kind].profile(engine.model)
-    except ShapeFileError:  # a fault of the configuration, which is told elsewhere
+    except ShapeFileError:  # a fault that is reported elsewhere
         return None
     return None if preset is None else PoolSteps.of(preset.shape)
 

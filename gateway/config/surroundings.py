@@ -240,7 +240,7 @@ def _read_here(
     engine = open_readonly(sqlite_url(path))
     try:
         return read(engine)
-    except DBAPIError:  # of an older program, or not to be read: a start will tell
+    except DBAPIError:  # older schema, or unreadable: a start reports it
         return None
     finally:
         engine.dispose()

@@ -69,7 +69,7 @@ class PolicyChain:
             self.constant = first.terms("")
 
     def terms(self, asking: Callable[[], ConditionInput], *, wall_us: int, key: str) -> PolicyTerms:
-        """Return the terms of the first matching rule; `key` (session or request) selects shares."""
+        """Return the terms of the first matching rule; `key` (session or request) picks a share."""
         if self.constant is not None:
             return self.constant
         known: list[ConditionInput] = []

@@ -1,4 +1,4 @@
-"""Runner of the steps of `reconcile`: first the ledger, then the actuator, then the ledger.
+"""Runner of the steps of `reconcile`: writes the ledger before and after each order.
 
 After a crash at any line, the next run finds in the ledger every instance that may exist, and
 repeats the orders with the same tokens.

@@ -1,4 +1,4 @@
-"""Engines that exist if the advice had been followed: started, serving, stopped.
+"""Engines that would exist if the advice had been followed: started, serving, stopped.
 
 Advice is scored as if it had been followed, so the next plan continues from these engines.
 """

@@ -1,10 +1,11 @@
-"""Actuator that runs an operator's program: `start TOKEN PLACE`, `stop TOKEN PLACE`, `list POOL`.
+"""Actuator that runs an operator's program to start, stop and list engines.
 
-Only the configuration file on disk names the program; it runs without a shell. It sees variables
-without secrets and those that the configuration names. Time and output are limited, and its process
-group ends with it. Its stderr is discarded, because it may contain secrets. `list` prints a JSON
-array: `[{"name": "i-0a1", "token": "chat.0.k3", "place": 0}]`; `token` and `place` may be missing.
-`ends_s` (seconds since the epoch) announces the end of a spot instance.
+The calls are `start TOKEN PLACE`, `stop TOKEN PLACE` and `list POOL`. Only the configuration file
+on disk names the program; it runs without a shell. It sees variables without secrets and those that
+the configuration names. Time and output are limited, and its process group ends with it. Its stderr
+is discarded, because it may contain secrets. `list` prints a JSON array: `[{"name": "i-0a1",
+"token": "chat.0.k3", "place": 0}]`; `token` and `place` may be missing. `ends_s` (seconds since the
+epoch) announces the end of a spot instance.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Actuator for KEDA, which sets a workload's replicas to the number that the ledger orders.
+"""Actuator for KEDA, which sets a workload's replicas to the ledger's ordered number.
 
 Orders do nothing here: `KedaScaler` reports the intent that was stored before, so the two never
 both act. Current engines are read from the workload's scale.

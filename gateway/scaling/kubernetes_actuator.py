@@ -1,9 +1,9 @@
-"""Actuator for a Kubernetes workload through its `scale` subresource, as the pod's account.
+"""Actuator for a Kubernetes workload, through its `scale` subresource.
 
-Engine i is replica i, so places are filled from the lowest and emptied from the highest. Orders are
-idempotent by place: `start` of place 2 turns two replicas into three, and leaves three unchanged. A
-write names the version that was read, so one of two writers is refused. The pod's role needs `get`
-and `update` on `RESOURCE/scale` of this object.
+It uses the pod's own credentials. Engine i is replica i, so places are filled from the lowest and
+emptied from the highest. Orders are idempotent by place: `start` of place 2 turns two replicas into
+three, and leaves three unchanged. A write names the version that was read, so one of two writers is
+refused. The pod's role needs `get` and `update` on `RESOURCE/scale` of this object.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What-if for a pool that sizes itself: recorded minutes replayed with its planner.
+"""Simulation of a pool that sizes itself: recorded minutes replayed with its planner.
 
 Prices and engine time are those of the span, as in the verdict. The day before is used for learning
 and not counted.

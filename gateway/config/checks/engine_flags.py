@@ -66,5 +66,5 @@ def _flag_sets(engine: EngineSection) -> Iterator[tuple[str, tuple[str, ...]]]:
     if engine.profile is not None:
         try:
             yield "profile", tuned.read(Path(engine.profile)).flags
-        except tuned.ProfileError:  # told where the file itself is looked at
+        except tuned.ProfileError:  # reported by the check of the profile
             return

@@ -8,7 +8,7 @@ from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import Settings
 
 SWITCH = "enabled"
-# Who may sign in holds for the HTTP API, too.
+# Sign-in settings also apply to the HTTP API.
 _ACTS_ALONE = {("dashboard", "access_file")}
 
 

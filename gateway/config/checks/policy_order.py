@@ -29,7 +29,7 @@ class OrderedRule:
     asks: RoutingRule
 
 
-# By model, `None` for all: the rules that act in place of another.
+# By model (`None`: all): the rules that act in place of another.
 CoveringRules = Mapping[str | None, tuple[OrderedRule, ...]]
 
 

@@ -73,7 +73,7 @@ def is_inner(host: str) -> bool:
 def _host(url: str | None) -> str:
     try:
         return urlsplit(url or "").hostname or ""
-    except ValueError:  # told by `addresses`
+    except ValueError:  # reported by another check
         return ""
 
 

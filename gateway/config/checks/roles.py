@@ -18,7 +18,7 @@ from gateway.config.schema_roles import EngineRoleSection, RolesSection
 from router.request_kinds import KIND_TRAITS, RequestKind
 
 BUDGET_FLAG = "--max-num-batched-tokens"
-SIMULATED_KV_BYTES = 131_072  # an 8B shape's, where nothing else is stated
+SIMULATED_KV_BYTES = 131_072  # default: that of an 8B model
 
 
 def check_roles(settings: Settings) -> Iterator[ConfigFault]:
@@ -59,7 +59,7 @@ def _sides(roles: RolesSection, here: Place) -> Iterator[ConfigFault]:
 
 def _engine(pool: PoolSection, here: Place) -> Iterator[ConfigFault]:
     engine, roles = pool.engine, pool.roles
-    assert roles is not None  # the caller looked
+    assert roles is not None  # checked by the caller
     if not ENGINE_KINDS[engine.kind].moves_kv:
         able = ", ".join(name for name, kind in ENGINE_KINDS.items() if kind.moves_kv)
         words = f"hands no KV from one engine to another: use one of {able}, or leave out `roles`"
