@@ -152,7 +152,7 @@ class LineHold:
         return fitting_tokens(tokens, bounds, self.price.terms.searches_limit)
 
     def is_beyond_units(self, _tokens: TokenCounts, /) -> bool:
-        """Return whether more searches are claimed than the hold covers; flagged by its price."""
+        """Return False: more searches than stated are flagged as a claim instead."""
         return False
 
     def plausible(self, told: TokenCounts) -> TokenCounts:

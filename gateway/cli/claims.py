@@ -80,7 +80,7 @@ def claims_(
 
 
 def _reach(within: dict[str, bool | None]) -> str:
-    """Return whether the article's own speed serves the volume, by the bases that agree."""
+    """Return whether the article's own speed serves the volume, by basis where they differ."""
     known = {basis: reach for basis, reach in within.items() if reach is not None}
     if not known:
         return ""
