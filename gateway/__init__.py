@@ -1,1 +1,1 @@
-"""The HTTP surface and the only package that knows backends, router and ledger."""
+"""HTTP gateway: the only package that imports `backends`, `router` and `ledger`."""

@@ -1,8 +1,8 @@
-"""Authentication: a bearer token to an identity, or one answer that reveals nothing.
+"""Authentication of bearer tokens, and the scopes of API keys.
 
-A missing, malformed, unknown, expired or revoked key all get 401; only the message tells apart a
-missing one, and one whose form is another product's. With the ledger away known keys go on and
-unknown ones get 503.
+A missing, malformed, unknown, expired or revoked key gets 401. The message differs only for a
+missing key and for a key in another product's format. While the database is unavailable, known keys
+keep working and unknown keys get 503.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,26 +14,26 @@ from ledger.identity.keys import Identity, LedgerUnavailable
 from ledger.identity.tokens import PREFIX
 
 INFERENCE = "inference"
-USAGE = "usage"  # to read what one's own team used and what it cost
-POLICIES = "policies"  # to read sets of policies and have them judged
-OPERATIONS = "operations"  # to see engines, targets and routes, and what is held over them
-BUDGETS = "budgets"  # to see one's own team's
+USAGE = "usage"  # read the usage and cost of the own team
+POLICIES = "policies"  # read and check policy sets
+OPERATIONS = "operations"  # read engines, targets, routes and overrides
+BUDGETS = "budgets"  # read the budgets of the own team
 PRICES = "prices"
 INVOICES = "invoices"
-CONTRACTS = "contracts"  # what own GPUs cost
-CHANGES = "changes"  # the log of who changed what
-KEYS = "keys"  # to see, make, revoke and rotate one's own team's
-KEYS_OWN = "keys:own"  # to make keys for oneself, within what one may do oneself
-ANY = "any"  # of routes that every key and person may ask, for they tell of who asks alone
-EVERY_TEAM = ":all"  # after a scope: the same for all teams
-APPLY = ":apply"  # after a scope: to change what it reads, too
+CONTRACTS = "contracts"  # read the GPU contracts
+CHANGES = "changes"  # read the audit log
+KEYS = "keys"  # list, create, revoke and rotate the own team's keys
+KEYS_OWN = "keys:own"  # create keys with at most the person's own scopes
+ANY = "any"  # any key or person: these routes describe only the caller
+EVERY_TEAM = ":all"  # suffix: the scope applies to all teams
+APPLY = ":apply"  # suffix: the scope also allows changes
 APPLY_POLICIES = POLICIES + APPLY
 _FOREIGN = ": keys of this gateway begin with `gw_`, and others count only where they were imported"
-OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
+OPEN, PERSON = "open dashboard", "person"  # recorded instead of a key id
 
 
 class KeyLookup(Protocol):
-    """Lookup of a token's key: `KeyRing`, or a stand-in for keys (`gateway.batches`)."""
+    """Lookup of the identity of a token, implemented by `KeyRing` and in `gateway.batches`."""
 
     def recall(self, token: str, now_us: int) -> Identity | None: ...
 
@@ -41,12 +41,15 @@ class KeyLookup(Protocol):
 
 
 def token_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """The bearer token (or `x-api-key`, `api-key`); raises 401 when there is none."""
+    """Return the token of `Authorization`, `x-api-key` or `api-key`.
+
+    Raises `RequestError` (401) when there is none.
+    """
     return require_token(read_fields(headers).token)
 
 
 def require_token(token: str | None) -> str:
-    """The token, or 401 when there is none."""
+    """Return the token. Raises `RequestError` (401) when there is none."""
     if token is None:
         raise RequestError(
             "no_key",
@@ -57,21 +60,28 @@ def require_token(token: str | None) -> str:
 
 
 async def authenticate(keys: KeyLookup, token: str, *, now_us: int, scope: str) -> Identity:
-    """The key's identity, if it may do `scope`."""
+    """Return the identity of a key that has `scope`.
+
+    Raises `RequestError`: 401 for an invalid key, 403 without the scope, 503 when the key cannot be
+    checked.
+    """
     identity = await identify_token(keys, token, now_us=now_us)
     permit(identity, scope, "This key")
     return identity
 
 
 def permit(identity: Identity, scope: str, who: str) -> None:
-    """Raises 403 for who may not do `scope`."""
+    """Raise `RequestError` (403) if the identity does not have `scope`."""
     held = identity.scopes
     if scope != ANY and scope not in held and held.isdisjoint((scope + EVERY_TEAM, scope + APPLY)):
         raise RequestError("forbidden", f"{who} does not have the scope `{scope}`.")
 
 
 async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identity:
-    """Return the identity of a token, whatever its rights."""
+    """Return the identity of a token without checking a scope.
+
+    Raises `RequestError`: 401 for an invalid key, 503 when the database is unavailable.
+    """
     try:
         identity = keys.recall(token, now_us) or await keys.lookup(token, now_us)
     except LedgerUnavailable as error:
@@ -85,16 +95,16 @@ async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identit
 
 
 def residency_of(internal_only: bool | None, maker: Identity | None) -> str:
-    """Return the residency of a new key; the maker's where nobody stated it."""
+    """Return the residency of a new key: as requested, else the residency of its creator."""
     if internal_only is None and maker is not None:
         return maker.residency
     return "internal_only" if internal_only else "any"
 
 
 def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:
-    """Whether a key's allow-list (None: everything) covers the name asked for or its alias.
+    """Return whether a key's list of models covers the requested or the resolved name.
 
-    `openai/*` covers every model of that provider.
+    `models` is None for a key without a list. `openai/*` covers every model of that provider.
     """
     if models is None or asked in models or resolved in models:
         return True

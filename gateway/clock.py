@@ -1,4 +1,7 @@
-"""Time, passed in: monotonic seconds for durations, wall clock only for stamps and windows."""
+"""Clock that components receive as an argument: monotonic seconds and UTC wall time.
+
+Durations use monotonic time. Timestamps and time windows use wall time.
+"""
 
 import asyncio
 import time
@@ -8,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_TOO_SOON = 0.1  # of a period: a tick that is nearer was the one before, seen a moment early
+_TOO_SOON = 0.1  # of a period: a nearer tick is the previous one, reached slightly early
 
 
 def _wall_us() -> int:
@@ -18,15 +21,16 @@ def _wall_us() -> int:
 def _boot() -> str:
     try:
         return _BOOT_ID.read_text(encoding="ascii")
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`now_s` is monotonic and comparable between processes of a host; `wall_us` is UTC.
+    """Monotonic time `now_s` and UTC wall time `wall_us`.
 
-    `boot` names what `now_s` counts from, and is empty where the system does not say.
+    `now_s` is comparable between processes of one host. `boot` returns an id of the boot from which
+    `now_s` counts, or an empty string where the system has none.
     """
 
     now_s: Callable[[], float] = time.monotonic
@@ -35,15 +39,15 @@ class Clock:
 
 
 def moment_text(at_us: int) -> str:
-    """Return a moment of the wall clock as ISO 8601 in UTC, in whole seconds."""
+    """Format a UTC timestamp in microseconds as ISO 8601 with whole seconds."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
 
 
 async def next_tick(period_s: float, phase_s: float = 0.0) -> None:
-    """Sleep until the running loop's time is a multiple of the period plus the phase, in seconds.
+    """Sleep until the event loop's time is a multiple of the period plus the phase.
 
-    All chores of a process that wait like this wake it together. Each timer that rings alone
-    costs an idle process more than most chores do. A sleep lasts 0.1 to 1.1 periods.
+    Periodic tasks that wait with this function wake the process together. A separate timer per task
+    costs an idle process more CPU than most of the tasks. A sleep lasts 0.1 to 1.1 periods.
     """
     if period_s <= 0.0:
         await asyncio.sleep(0)

@@ -1,10 +1,10 @@
-"""Errors of the gateway and their one mapping to HTTP: kind -> status -> OpenAI type and code.
+"""Errors of the gateway and their mapping to an HTTP status, an OpenAI type and a code.
 
     GatewayError
-    |-- ConfigError          the configuration file, every fault at once (no HTTP)
-    `-- RequestError         one answer to one client, from the table below
+    |-- ConfigError          faults of the configuration file, all at once (no HTTP response)
+    `-- RequestError         error response to one client, from the table below
 
-A new kind of refusal needs a new row. Messages say what to do; secrets never appear in them.
+A new kind of error needs a new row. Messages say what the client can do and contain no secrets.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ import msgspec
 
 
 class GatewayError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class ConfigError(GatewayError):
@@ -23,14 +23,15 @@ class ConfigError(GatewayError):
         self.faults = faults
 
 
-_FAILED = 500  # from here on a status says that the request was not at fault
+_FAILED = 500  # the lowest status of a server error
 
 
 class ErrorFault(StrEnum):
-    """The place of an error's cause, for clients that act on it: `x-breakeven-fault`.
+    """Origin of an error, sent to clients as `x-breakeven-fault`.
 
-    `REQUEST`: another request may be answered, this one never. `KEY`: another key may. `LIMIT`: a
-    budget or a rate of the client's own. `CAPACITY`: a wait helps. `UPSTREAM` and `GATEWAY` failed.
+    `REQUEST`: change the request. `KEY`: use another key. `LIMIT`: a budget or rate limit of the
+    client is used up. `CAPACITY`: retry later. `UPSTREAM`, `GATEWAY`: a target or the gateway
+    failed.
     """
 
     REQUEST = "request"
@@ -94,21 +95,22 @@ TABLE: dict[str, ErrorSpec] = {
     "overloaded": ErrorSpec(503, "server_error", "overloaded", ErrorFault.CAPACITY),
     "not_idle": ErrorSpec(
         503, "server_error", "no_idle_engine", ErrorFault.CAPACITY
-    ),  # a line of a batch waits
+    ),  # a batch line waits for idle capacity
     "not_onward": ErrorSpec(
         409, "server_error", "not_onward", ErrorFault.CAPACITY
-    ),  # no provider's batch takes a line
+    ),  # no provider batch accepts the line
     "made_room": ErrorSpec(
         503, "server_error", "made_room", ErrorFault.CAPACITY
-    ),  # a line of a batch gave way
+    ),  # a batch line was preempted
     "timeout": ErrorSpec(504, "server_error", "upstream_timeout", ErrorFault.UPSTREAM),
 }
 
 
 class RequestError(GatewayError):
-    """The error for one client. `kind` is a key of `TABLE`; `retry=False` stops SDK retries.
+    """Error response to one client. `kind` is a key of `TABLE`.
 
-    `backend`: the target that failed, for `x-breakeven-backend`.
+    `retry=False` tells SDKs not to retry. `backend` is the target that failed, sent as
+    `x-breakeven-backend`.
     """
 
     def __init__(
@@ -132,13 +134,13 @@ class RequestError(GatewayError):
 
     @property
     def fault(self) -> ErrorFault:
-        """Return the place of the cause; for a failure that names a target, the target."""
+        """Return the origin of the error; `UPSTREAM` for a 5xx that names a target."""
         failed = self.backend is not None and self.row.status >= _FAILED
         return ErrorFault.UPSTREAM if failed else self.row.fault
 
 
 def invalid_error(place: str, why: str) -> RequestError:
-    """Return the error of a member that is not as it must be; `why` goes on after its name."""
+    """Return a 400 error for an invalid field; `why` follows the field's name in the message."""
     return RequestError("bad_request", f"`{place}` {why}", param=place)
 
 
@@ -147,7 +149,7 @@ def fault_header(fault: ErrorFault) -> tuple[bytes, bytes]:
 
 
 def body(error: RequestError) -> bytes:
-    """The OpenAI error body: all four members present."""
+    """Return the JSON error body in OpenAI's format, with all four members."""
     return msgspec.json.encode(
         {
             "error": {
@@ -161,10 +163,11 @@ def body(error: RequestError) -> bytes:
 
 
 def drop_traceback(error: BaseException | None) -> None:
-    """Free what an answered error still holds: the frames that raised it, which hold it in turn.
+    """Clear the tracebacks of an error and its causes, to break reference cycles.
 
-    Such rings wait for the collector. An outage leaves one with every refusal, and to collect fifty
-    thousand objects at once stopped every stream of the worker for 80 ms, over and over.
+    An error and the frames of its traceback refer to each other, so each refusal would leave a
+    cycle for the garbage collector. During an outage, collecting 50,000 such objects at once
+    blocked every stream of the worker for 80 ms, repeatedly.
     """
     while error is not None:
         error.__traceback__ = None

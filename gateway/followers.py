@@ -1,7 +1,8 @@
-"""A running worker keeps up with what others put in force: prices, policies.
+"""Followers that load new prices and policies into a running worker.
 
-The ledger writer publishes the newest number of each in shared memory; a worker that knows a lower
-one has it followed between two requests. What is under way goes on as it began.
+The ledger writer publishes the newest version number of each in shared memory. A worker with a
+lower number loads the new version between two requests. Open requests keep the version that they
+began with.
 """
 
 from pathlib import Path
@@ -10,22 +11,25 @@ from typing import Protocol
 from gateway.clock import next_tick
 from ledger.identity.keyring import KeyGeneration
 
-LOOK_S = 0.5  # a glance at shared memory
-FOLLOW_S = 2.0  # from a commit to a worker's use of it, the writer's look included
+LOOK_S = 0.5  # between reads of the shared memory
+FOLLOW_S = 2.0  # maximum from a commit to its use in a worker, the writer's poll included
 
 
 class Follower(Protocol):
-    """`known`: the newest number that needs no look any more."""
+    """Loader of new versions of one part of the configuration, e.g. `PolicyFollower`.
+
+    `known` is the newest version that needs no further check.
+    """
 
     known: int
 
     async def follow(self, newest: int) -> bool:
-        """Take over what is new; False when it cannot be read, or not be used, for now."""
+        """Load the newest version; return False if it cannot be read or applied now."""
         ...
 
 
 async def keep_up(run_dir: Path, name: str, follower: Follower) -> None:
-    """Until cancelled. `name`: of the published number in the run directory."""
+    """Poll the published version `name` and call the follower for newer ones, until cancelled."""
     published = KeyGeneration(run_dir, name)
     try:
         while True:

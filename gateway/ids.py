@@ -1,4 +1,4 @@
-"""Ids of requests, files and batches: unique across workers and hosts, in the order of making."""
+"""Ids of requests, files and batches: unique across hosts, sortable by creation time."""
 
 import itertools
 import secrets
@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 
 class RequestIds:
-    """`req_` + 48 bits of milliseconds + a random prefix drawn once per process + a counter."""
+    """Generator of request ids.
+
+    An id is `req_`, 48 bits of milliseconds, a random prefix drawn once per process and a counter.
+    """
 
     def __init__(self) -> None:
         self._prefix = secrets.token_hex(5)
@@ -18,7 +21,10 @@ class RequestIds:
 
 
 class BatchIds:
-    """`new_id("file-")`: 48 bits of milliseconds, then 64 random ones."""
+    """Generator of ids with a prefix such as `file-`.
+
+    An id is the prefix, 48 bits of milliseconds and 64 random bits.
+    """
 
     def __init__(
         self,

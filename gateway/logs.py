@@ -1,10 +1,10 @@
-"""The log of every process that `serve` starts: a line each, of no secret, with its request's id.
+"""Logging of every process that `serve` starts: one line per record, without secrets.
 
-`text` is for people, `json` for what collects logs: an object a line with `time` (UTC), `level`,
-`logger`, `process` and `message`, and where there are any `request_id` and `error`. Whatever is
-logged, by us or by a library, passes one sink, which strikes out the secrets that the process has
-in its hands and whatever looks like a key; so does what is printed, line by line, as of `stdout`
-and `stderr`. Prompts and answers are logged nowhere.
+Format `text` is for people. Format `json` writes one object per line with `time` (UTC), `level`,
+`logger`, `process` and `message`, and `request_id` and `error` where they exist. All records of
+this product and of libraries pass one sink. The sink removes the secrets that the process knows and
+all text that looks like a key. Printed lines are logged as `stdout` and `stderr` through the same
+sink. Prompts and answers are never logged.
 """
 
 import atexit
@@ -25,20 +25,23 @@ from typing import Any, Protocol, TextIO
 from backends.refusal import KEY_LIKE
 from backends.secret import HIDDEN, Secret, strike_out
 
-REQUEST: ContextVar[str | None] = ContextVar("request", default=None)  # whose work this is
-_OURS = ("breakeven", "gateway", "ledger", "backends")  # what libraries say is a warning at least
-LEVELS = {"stdout": "INFO", "stderr": "WARNING"}  # whoever prints has decided that it is to be seen
+REQUEST: ContextVar[str | None] = ContextVar("request", default=None)  # id of the current request
+_OURS = ("breakeven", "gateway", "ledger", "backends")  # libraries log at WARNING or higher
+LEVELS = {"stdout": "INFO", "stderr": "WARNING"}  # printed lines are always shown
 LONGEST_LINE = 64 * 1024  # characters
-_MEANINGLESS = (  # would end a process by default
+_MEANINGLESS = (  # these end a process by default
     signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF,
     signal.SIGPOLL, signal.SIGPWR, signal.SIGSTKFLT,
 )  # fmt: skip
-# What ends a line somewhere, or moves a terminal's cursor.
+# Characters that end a line or move a terminal's cursor.
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LogFormat(Protocol):
-    """The part of `schema_reports.LogsSection` that is read; not every process imports that."""
+    """Logging settings, implemented by `schema_reports.LogsSection`.
+
+    A separate interface, because not every process imports that module.
+    """
 
     @property
     def format(self) -> str: ...
@@ -51,17 +54,17 @@ class LogFormat(Protocol):
 
 
 class LogSink(logging.StreamHandler[Any]):
-    """Standard error, which `serve` keeps in the process's own file."""
+    """Log handler that writes to standard error; `serve` redirects it to a file per process."""
 
     def __init__(self, process: str, wanted: LogFormat, secrets: Iterable[Secret] = ()) -> None:
         super().__init__(sys.stderr)
         self._process = process
         self._as_json = wanted.format == "json"
-        self._is_shared = wanted.to == "stdout"  # by all processes of the host
+        self._is_shared = wanted.to == "stdout"  # one stream for all processes of the host
         self._secrets = set(secrets)
 
     def hide(self, secrets: Iterable[Secret]) -> None:
-        """These, too: they were found after the start."""
+        """Add secrets that were found after the start."""
         self._secrets.update(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
@@ -76,7 +79,7 @@ class LogSink(logging.StreamHandler[Any]):
         }
         if (request := REQUEST.get()) is not None:
             said["request_id"] = request
-        if record.exc_info and record.exc_info[0] is not None:  # asyncio says `False` for none
+        if record.exc_info and record.exc_info[0] is not None:  # asyncio passes `False`
             said["error"] = self._struck("".join(traceback.format_exception(*record.exc_info)))
         if self._as_json:
             return json.dumps(said | fields)
@@ -88,7 +91,7 @@ class LogSink(logging.StreamHandler[Any]):
         return _line(said)
 
     def _struck(self, text: str) -> str:
-        # Half a character (a file's name can hold one) is no JSON to many who read it.
+        # A lone surrogate (a file name can contain one) is invalid JSON for many parsers.
         whole = text.encode("utf-8", "backslashreplace").decode()
         return KEY_LIKE.sub(HIDDEN, strike_out(whole, self._secrets))
 
@@ -97,14 +100,14 @@ def _line(said: dict[str, str]) -> str:
     whose = f" [{said['request_id']}]" if "request_id" in said else ""
     message = _CONTROLS.sub(lambda match_: repr(match_[0])[1:-1], said["message"])
     first = f"{said['time']} {said['level']} {said['logger']}{whose} {message}"
-    # A traceback's lines are set in, so that no text within begins a line of its own.
+    # Indent the traceback, so that its text cannot look like a log line.
     return "\n  ".join([first, *said.get("error", "").splitlines()])
 
 
 class StreamLogger(io.TextIOBase):
-    """In place of a standard stream: each whole line of text is a record of that logger.
+    """Replacement of a standard stream that logs each complete line.
 
-    What the sink itself fails at is said on the real stream, or it would be logged without end.
+    Errors of the sink itself are written to the real stream, which prevents an endless loop.
     """
 
     def __init__(self, name: str, real: TextIO) -> None:
@@ -132,7 +135,7 @@ class StreamLogger(io.TextIOBase):
             *whole, self._begun = (self._begun + text).split("\n")
             if len(self._begun) > LONGEST_LINE:
                 whole, self._begun = [*whole, self._begun], ""
-        for line in whole:  # without the lock: who holds the sink's, and fails, prints here
+        for line in whole:  # outside the lock: a failing sink prints here under its own lock
             self._say(line)
         return len(text)
 
@@ -153,9 +156,9 @@ class StreamLogger(io.TextIOBase):
 def start(
     process: str, wanted: LogFormat, secrets: Iterable[Secret] = (), *, printed: bool = True
 ) -> LogSink:
-    """All that this process logs and prints goes through the sink from here on, to its last word.
+    """Send all log records and printed lines of this process through a new sink.
 
-    `printed`: else what it prints stays as it is, for who sits before it.
+    With `printed=False` the standard streams stay unchanged, for processes with a terminal.
     """
     sink = LogSink(process, wanted, secrets)
     root = logging.getLogger()
@@ -176,9 +179,9 @@ def start(
 
 
 def outlive_signals() -> None:
-    """Log signals that would end a process by default and mean nothing to it, and go on.
+    """Log signals that would end the process by default, and continue.
 
-    What somebody handles already, or ignores, stays as it is.
+    Signals that already have a handler or are ignored stay unchanged.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -188,7 +191,7 @@ def outlive_signals() -> None:
 
 
 def _name_signal(number: int, _frame: FrameType | None) -> None:
-    """In a thread: the signal may have come while this one was writing to the log."""
+    """Log the signal in a thread, because this thread may hold the log's lock."""
     words = "%s means nothing to this process: it goes on"
     warn = logging.getLogger("breakeven").warning
     threading.Thread(target=warn, args=(words, signal.Signals(number).name), daemon=True).start()

@@ -1,4 +1,4 @@
-"""A file that is there whole or not at all, and never instead of one that nobody meant to lose."""
+"""Atomic creation of files that does not overwrite an existing file by accident."""
 
 import os
 from collections.abc import Iterator
@@ -9,9 +9,10 @@ from typing import BinaryIO
 
 @contextmanager
 def new_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
-    """Written beside `path`, flushed to the disk, and named so when the block ends well.
+    """Yield a temporary file beside `path`; flush and rename it when the block succeeds.
 
-    Raises `FileExistsError` if `path` exists (or comes to exist meanwhile) and may not be replaced.
+    Raises `FileExistsError` if `path` exists, or appears while the block runs, and `replace` is
+    False. Raises `IsADirectoryError` for a directory.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory")
@@ -26,6 +27,6 @@ def new_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
         if replace:
             draft.replace(path)
         else:
-            os.link(draft, path)  # fails where a rename would replace
+            os.link(draft, path)  # unlike a rename, a link fails if the name exists
     finally:
         draft.unlink(missing_ok=True)

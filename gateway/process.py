@@ -1,4 +1,4 @@
-"""The beginning of each process that `serve` starts: arguments, configuration, log."""
+"""Startup of each process that `serve` starts: arguments, configuration and log."""
 
 import argparse
 import os
@@ -11,11 +11,11 @@ from gateway.config.credentials import known_secrets
 from gateway.config.settings import Settings, load
 from gateway.runtime import Runtime
 
-WHERE_WORKERS_LISTEN = "where this host's workers listen"  # said of `--address`
+WHERE_WORKERS_LISTEN = "where this host's workers listen"  # help of `--address`
 
 
 class ProcessStart(NamedTuple):
-    """`given`: the words of its command line."""
+    """Settings, runtime values, log sink and parsed arguments (`given`) of a process."""
 
     settings: Settings
     runtime: Runtime
@@ -26,9 +26,10 @@ class ProcessStart(NamedTuple):
 def start_process(
     module: str, name: str, about: str | None, words: Sequence[str] | None, **further: str
 ) -> ProcessStart:
-    """`name`: in the log; may hold words, as `worker-{worker}`. `further`: options with their help.
+    """Parse the arguments, load the configuration and start the log of a process.
 
-    From here on all that the process logs and prints goes through the sink.
+    `name` is the process name in the log; it may contain arguments, such as `worker-{worker}`.
+    `further` maps additional required options to their help texts.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about)
     parser.add_argument("--config", type=Path, required=True)

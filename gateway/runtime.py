@@ -1,7 +1,7 @@
-"""The values that `serve` resolved from settings: ports, paths and shared rows.
+"""Values that `serve` resolved from the settings: ports, paths and table rows.
 
-The parent writes it once to `run/runtime.json` before it starts its children; a worker never
-derives an address or a board row on its own.
+The parent writes them to `run/runtime.json` before it starts its children. Workers read this file
+and never derive an address or a row of the shared load table themselves.
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ from gateway.config.step_promises import (
 from gateway.table_layout import TableLayout
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
-METRICS_DIR = "metrics"  # in the run directory: what workers count, for any of them to tell
+METRICS_DIR = "metrics"  # in the run directory: metrics of all workers, readable by each of them
 
 
 class EngineReplica(msgspec.Struct, frozen=True):
-    """One own engine replica: where it answers, and whether `serve` runs it."""
+    """One own engine replica: its address, limits and role, and whether `serve` runs it."""
 
     name: str  # "pool:chat/0"
     pool: str
@@ -39,13 +39,13 @@ class EngineReplica(msgspec.Struct, frozen=True):
     served_name: str
     max_num_seqs: int
     prefill_budget_tokens: int
-    tuned: tuple[str, ...] = ()  # flags of the pool's profile, which go before its own
-    dialect: str | None = None  # whose metrics page it has; `None`: its names tell
-    kv_capacity_tokens: int = 0  # where its metrics do not tell; 0: not known here either
-    kv_events: str | None = None  # the address of what it tells of its prefix cache
+    tuned: tuple[str, ...] = ()  # flags of the pool's profile, placed before its own
+    dialect: str | None = None  # format of its metrics page; `None`: detected from the metric names
+    kv_capacity_tokens: int = 0  # if its metrics do not report it; 0: unknown
+    kv_events: str | None = None  # address of its KV cache events
     role: SeatRole = "whole"
-    side: str | None = None  # where one that is started here offers its KV: HOST:PORT
-    lease_s: int = 0  # after which KV that nobody fetched is freed
+    side: str | None = None  # HOST:PORT at which a managed engine offers its KV
+    lease_s: int = 0  # after which KV that was not fetched is freed
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -56,11 +56,11 @@ class Runtime(msgspec.Struct, frozen=True):
     engines: tuple[EngineReplica, ...]
     apis: tuple[str, ...]  # "openai/gpt-4o-mini", "openai/*"
     providers: dict[str, str | None]  # resolved base URLs, with /v1
-    host: str  # what it is called in the books
-    peers: bool = False  # whether hosts exchange what they have in flight
+    host: str  # host name in the ledger
+    peers: bool = False  # whether hosts exchange their in-flight load
 
     def __repr__(self) -> str:
-        """Without the ledger's address, which may hold a password."""
+        """Return a text without the ledger's URL, which may contain a password."""
         return f"Runtime(state_dir={self.state_dir!r})"
 
     @property
@@ -73,7 +73,7 @@ class Runtime(msgspec.Struct, frozen=True):
 
     @property
     def restart_orders(self) -> Path:
-        """Return the folder in which a file named by an engine's row orders a restart."""
+        """Return the folder in which a file named after an engine's row requests its restart."""
         return self.run_dir / "restart"
 
     @property
@@ -98,7 +98,7 @@ class Runtime(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RuntimePorts:
-    """Free ports that the parent found: per managed engine and per simulated provider."""
+    """Free ports that the parent found for each managed engine and simulated provider."""
 
     engines: dict[str, int]
     providers: dict[str, int]
@@ -114,10 +114,10 @@ def resolve_runtime(
     host: str = "host",
     measured: Mapping[str, PoolSteps] | None = None,
 ) -> Runtime:
-    """Join settings with the ports found for what `serve` starts itself.
+    """Combine the settings with the ports of the engines and providers that `serve` starts.
 
-    `measured`: how long the steps of pools take, where the books know it: what their policies
-    promise for a token limits the steps of engines that are started here.
+    `measured` maps pools to step times from the ledger. The TPOT promised by a pool's policies
+    limits the step size of engines that `serve` starts.
     """
     seats: list[EngineReplica] = []
     for pool_name, pool in settings.pools.items():
@@ -175,7 +175,10 @@ def resolve_runtime(
 
 
 def _budget(seat: PoolSeat, chosen: int) -> int:
-    """Tokens of one step: nobody's next token waits for a step of an engine that only prefills."""
+    """Return the prefill tokens of one step; the seat's own budget has precedence.
+
+    A prefill engine has its own budget, because no decoding request waits for its steps.
+    """
     return chosen if seat.budget_tokens is None else seat.budget_tokens
 
 
@@ -184,7 +187,10 @@ def _side(pool: PoolSection, port: int | None) -> str | None:
 
 
 def tuned_flags(engine: EngineSection) -> tuple[str, ...]:
-    """Those of its profile that the settings do not overrule; raises `ProfileError`."""
+    """Return the flags of the engine's profile that the settings do not override.
+
+    Raises `ProfileError` for a profile that cannot be read.
+    """
     if engine.profile is None or not ENGINE_KINDS[engine.kind].takes_profile:
         return ()
     stated = [*engine.flags]
@@ -194,7 +200,10 @@ def tuned_flags(engine: EngineSection) -> tuple[str, ...]:
 
 
 def batch_limits(engine: EngineSection, tuned: tuple[str, ...] = ()) -> tuple[int, int]:
-    """(sequences, tokens) of one batch: as configured, else a simulated profile's, else vLLM's."""
+    """Return (sequences, tokens) of one batch.
+
+    The order is: settings, profile of a simulated engine, tuned flags, defaults of vLLM.
+    """
     seqs, budget = VLLM_LIMITS
     seqs, budget = number(tuned, SEQUENCES) or seqs, number(tuned, BUDGET) or budget
     known = ENGINE_KINDS[engine.kind].profile(engine.model)

@@ -1,6 +1,6 @@
-"""Cells of the host's shared table: who has which row, and what each row holds.
+"""Layout of the shared load table of a host: rows by owner, and the cells of each row.
 
-Every process of one `serve` has the same layout; `gateway.fleet.shared_load` maps the table.
+All processes of one `serve` use the same layout. `gateway.fleet.shared_load` maps the table.
 """
 
 from dataclasses import dataclass
@@ -13,39 +13,39 @@ HELD_OFF = 16  # models per worker and `provider/*` that the provider holds off
 
 
 class LoadCell(IntEnum):
-    """One worker's share of one engine: what it has in flight there, by its own events."""
+    """Cells of one worker's in-flight load on one engine, from the worker's own events."""
 
     SEQUENCES = 0
     CONTEXT_TOKENS = 1  # prompt and generated tokens of sequences past their first token
-    QUEUED_PREFILL_TOKENS = 2  # to read, of prompts dispatched and without a first token
+    QUEUED_PREFILL_TOKENS = 2  # prompt tokens of requests that wait for their first token
     PROMISED_TOKENS = 3  # block-rounded final size of everything in flight
     PREFILLED_TOKENS_TOTAL = 4  # counter; its slope is the admitted prefill rate
-    OBSERVED_STEP_S_TOTAL = 5  # counters; their ratio over a while is the step feedback
+    OBSERVED_STEP_S_TOTAL = 5  # counters; the ratio of their slopes is the step feedback
     PREDICTED_STEP_S_TOTAL = 6
-    TTFT_PULL_TOTAL = 7  # what kept and missed promises say to the safety factors, added up
+    TTFT_PULL_TOTAL = 7  # summed corrections of the safety factors from kept and missed promises
     TPOT_PULL_TOTAL = 8
-    JUDGED_TOTAL = 9  # promises that came due, and of them those not kept
+    JUDGED_TOTAL = 9  # promises that came due, and how many of them were missed
     MISSED_TOTAL = 10
     QUEUED_SEQUENCES = 11
     PREFIX_EXPECTED_TOTAL = 12  # tokens of prompts that were expected in the prefix cache
-    QUEUE_MOVED_S = 13  # monotonic: its queue began, or its last prompt left it; no sum, the latest
-    TIGHTEST_TPOT_MS = 14  # promised to one of them, 0: none; no sum, the least
-    HEARD_S = 15  # monotonic: its last token or answer; like the next two no sum, the latest
-    SILENT_S = 16  # when it was last found to say nothing, 0: never
-    ASK_AT_S = 17  # from then on one request at a time asks whether it speaks again
-    QUEUED_SQUARES = 18  # of the tokens to read of each queued prompt, added up
-    # Each change of the first two times its moment, taken off: with the value times a moment it is
-    # the sum over time until then.
+    QUEUE_MOVED_S = 13  # monotonic: last change of the queue's head; the latest counts
+    TIGHTEST_TPOT_MS = 14  # smallest TPOT promised, 0: none; the minimum counts
+    HEARD_S = 15  # monotonic: last token or answer; the latest counts, as for the next two
+    SILENT_S = 16  # when it was last found silent, 0: never
+    ASK_AT_S = 17  # from then on one request at a time probes it
+    QUEUED_SQUARES = 18  # sum of squares of the queued prompts' unread tokens
+    # Minus the sum of (change x time) of the first two cells. Added to value x time, this gives
+    # their integral up to that time.
     SEQUENCE_S_LESS = 19
     CONTEXT_S_LESS = 20
-    QUEUED_HIT_TOKENS = 21  # of queued prompts, expected in the prefix cache: held, and not read
-    BRIEF_PULL_TOTAL = 22  # as TPOT_PULL_TOTAL, of the missed ones only those of a few tokens
+    QUEUED_HIT_TOKENS = 21  # queued prompt tokens expected in the prefix cache: held, not read
+    BRIEF_PULL_TOTAL = 22  # as TPOT_PULL_TOTAL, with only the missed promises of short answers
 
 
 class SequenceCell(IntEnum):
-    """One followed sequence: what it holds, what it may come to hold, when that was heard, pace.
+    """Cells of one followed sequence: tokens held, maximum tokens, last event, tokens/s.
 
-    `FINAL_TOKENS` 0: a free place. `HEARD_S` is monotonic, 0 while there is no pace.
+    `FINAL_TOKENS` 0 marks a free cell group. `HEARD_S` is monotonic, 0 while the pace is unknown.
     """
 
     HELD_TOKENS = 0
@@ -55,9 +55,10 @@ class SequenceCell(IntEnum):
 
 
 class ApiStatsCell(IntEnum):
-    """One worker's experience with one API: exponentially weighted log-latency moments.
+    """Cells of one worker's statistics of one API.
 
-    Then two blocks alike, for requests and for tokens: what the provider said last of its limit.
+    They hold exponentially weighted moments of log-latency, then two equal blocks (requests,
+    tokens) with the rate limit that the provider reported last.
     """
 
     OBSERVATIONS = 0
@@ -66,25 +67,25 @@ class ApiStatsCell(IntEnum):
     LN_TPOT_MEAN = 3
     LN_TPOT_VAR = 4
     FAILURES_IN_A_ROW = 5
-    RETRY_AT_S = 6  # monotonic time until which the target asked for (or earned) silence
-    REQUESTS_LEFT = 7  # plus one; a cleared cell, 0, is a provider that does not say
+    RETRY_AT_S = 6  # monotonic: no requests until then (`Retry-After` or open circuit)
+    REQUESTS_LEFT = 7  # plus one; 0: the provider does not report it
     REQUESTS_SAID_S = 8
-    REQUESTS_REFILL_PER_S = 9  # what comes back since it was said
-    REQUESTS_UNTIL_S = 10  # from then on it is void
-    REQUESTS_OUT = 11  # sent, and the head of the answer has not come
+    REQUESTS_REFILL_PER_S = 9  # refill rate since the report
+    REQUESTS_UNTIL_S = 10  # from then on the report is void
+    REQUESTS_OUT = 11  # requests that wait for the head of the answer
     TOKENS_LEFT = 12
     TOKENS_SAID_S = 13
     TOKENS_REFILL_PER_S = 14
     TOKENS_UNTIL_S = 15
     TOKENS_OUT = 16
-    OPENED_S = 17  # when its circuit opened last; 0: never
-    ANSWERED_S = 18  # when answers came again after that
+    OPENED_S = 17  # when its circuit last opened; 0: never
+    ANSWERED_S = 18  # when the first answer after that came
 
 
 class BackoffCell(IntEnum):
-    """One model of a `provider/*` that a worker was told to hold off (`model_backoff`)."""
+    """Cells of one model of a `provider/*` that one worker pauses (`model_backoff`)."""
 
-    MODEL = 0  # a number made of its name, 0: a free place
+    MODEL = 0  # hash of its name, 0: a free cell group
     UNTIL_S = 1  # monotonic
     REFUSALS = 2  # in a row
 
@@ -113,33 +114,34 @@ class EngineCell(IntEnum):
     BID_PRICE_PUSD_PER_S = 18
     TOP_DENSITY_PUSD_PER_S = 19
     DENSITY_SPREAD = 20
-    PREFIX_TRUST = 21  # of the tokens expected in the prefix cache, the share found there
-    TIGHTEST_TTFT_MS = 22  # of the classes that are asked of its pool, 0: none
-    STARTED_S = 23  # its process's start by the epoch, 0: it does not say
-    LIFE = 24  # the `Owned.LIFE` that all of this was seen of; another one makes it the past
-    ROUND_TRIP_S = 25  # of a new connection, 0: not known
-    FORGOTTEN_S = 26  # monotonic: what was sent before is in its prefix cache no more, 0: unknown
-    KV_EVENTS_MISSED = 27  # batches that it told and nobody here heard, since telemetry began
-    SPARE_MISSES = 28  # first tokens that may be late
-    SPARE_BRIEF_MISSES = 29  # times per token of answers of a few tokens that may be too long
+    PREFIX_TRUST = 21  # share of the tokens expected in the prefix cache that were found
+    TIGHTEST_TTFT_MS = 22  # smallest TTFT promised in its pool, 0: none
+    STARTED_S = 23  # start of its process since the epoch, 0: not reported
+    LIFE = 24  # the `SupervisionCell.LIFE` of these values; another life makes them stale
+    ROUND_TRIP_S = 25  # of a new connection, 0: unknown
+    FORGOTTEN_S = 26  # monotonic: prompts sent before have left its prefix cache, 0: unknown
+    KV_EVENTS_MISSED = 27  # event batches that were lost since telemetry started
+    SPARE_MISSES = 28  # number of first tokens that may be late
+    SPARE_BRIEF_MISSES = 29  # number of short answers whose time per token may be too long
 
 
 class SupervisionCell(IntEnum):
-    """Cells of an engine that the parent writes; an engine of somebody else stays 0.
+    """Cells of an engine that the parent writes; 0 for an engine that it does not run.
 
-    That a port answers proves nothing: anything may listen there. Only the parent knows whether
-    its own process does. `LIFE` numbers the life that serves at this moment, 0 while none does.
+    An answering port proves nothing, because another process may listen there. Only the parent
+    knows whether its own process does. `LIFE` numbers the process that serves now, 0 while none
+    does.
     """
 
     LIFE = 0
     STAGE = 1  # index into STAGES
 
 
-# Asking an enumeration for its length costs more than reading its row of the board.
+# `len()` of an enumeration costs more than reading a row of the table.
 LOAD_CELLS, SEQUENCE_CELLS, API_CELLS = len(LoadCell), len(SequenceCell), len(ApiStatsCell)
 ENGINE_CELLS, SUPERVISION_CELLS = len(EngineCell), len(SupervisionCell)
 BACKOFF_CELLS = HELD_OFF * len(BackoffCell)
-PEER_CELLS = 2  # before the loads: when their writer was alive, and of how many hosts they are
+PEER_CELLS = 2  # before the loads: time of the last write, and number of hosts
 HEALTHS = ("unknown", "loading", "healthy", "draining", "down", "off")
 STAGES = (
     "waiting", "starting", "loading", "warming", "serving", "draining", "backing_off", "blocked",
@@ -149,21 +151,24 @@ STAGES = (
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """Which row belongs to whom; equal in every process of one `serve`."""
+    """Assignment of table rows to workers, engines and APIs.
+
+    The layout is equal in all processes of one `serve`.
+    """
 
     workers: int
     engines: tuple[str, ...]
     apis: tuple[str, ...]
-    peers: bool = False  # a row for what other hosts say that they have in flight
+    peers: bool = False  # whether a row holds the in-flight load of other hosts
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """The pools of the engines (`pool:NAME/REPLICA`), in the order of their first rows."""
+        """Return the pools of the engines (`pool:NAME/REPLICA`), in the order of their rows."""
         return tuple(dict.fromkeys(name[5:].rpartition("/")[0] for name in self.engines))
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """The rows of APIs that all models of a provider share that are not named in full."""
+        """Return the API rows (`provider/*`) shared by all models that no configuration names."""
         return tuple(name for name in self.apis if name.endswith("/*"))
 
     @property

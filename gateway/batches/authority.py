@@ -1,9 +1,9 @@
-"""By what right a runner sends a line as the key that made its batch, without that key's secret.
+"""Tickets with which a runner sends a line as its batch's key, without the key's secret.
 
-`serve` makes a secret for its own processes at each start, in a file that only its user can read. A
-runner signs a ticket for one try of one line with it; a worker takes a ticket only from this host
-and only while it is valid. It opens the entrance for lines and nothing else: on the public paths it
-is no token, and outside the secret nothing that a client has or sends can make one.
+At each start, `serve` writes a secret for its own processes to a file that only its user can read.
+A runner signs a ticket for one try of one line. A worker accepts a valid ticket only from this host
+and only at the entrance for lines. On public paths a ticket is not a token, and without the secret
+no client can create one.
 """
 
 import base64
@@ -19,13 +19,14 @@ import msgspec
 
 KEPT_IN = "batches.secret"
 SECRET_BYTES = 32
-TICKET_LIMIT = 2048  # longer text is no ticket and is not looked at
+TICKET_LIMIT = 2048  # maximum characters of a ticket
 
 
 class LineTicket(msgspec.Struct, frozen=True):
-    """One try of one line. `spill`: APIs may serve it; without, only idle engines of our own.
+    """Permission to send one try of one line.
 
-    `onward`: it is asked only what a provider's batch would get of it.
+    `spill`: APIs may serve the line, too; otherwise only idle own engines. `onward`: the worker
+    only plans the line for a provider's batch.
     """
 
     key_id: str
@@ -40,7 +41,7 @@ _decode = msgspec.json.Decoder(LineTicket).decode
 
 
 class TicketAuthority:
-    """Signs and reads tickets."""
+    """Signer and verifier of tickets."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -50,7 +51,7 @@ class TicketAuthority:
         return f"{_base64(text)}.{_base64(self._mark(text))}"
 
     def read(self, token: str, *, now_us: int) -> LineTicket | None:
-        """A ticket that this secret signed and whose time is not over."""
+        """Return the ticket if it is signed with this secret and not expired, else `None`."""
         if len(token) > TICKET_LIMIT or not token.isascii():
             return None
         text, _, mark = token.partition(".")
@@ -68,7 +69,7 @@ class TicketAuthority:
 
 
 def make_secret(run_dir: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes) -> None:
-    """A new one: tickets of an earlier `serve` are void."""
+    """Write a new secret; tickets of an earlier `serve` become invalid."""
     draft = run_dir / f"{KEPT_IN}.new"
     draft.unlink(missing_ok=True)
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

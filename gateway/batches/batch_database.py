@@ -1,6 +1,6 @@
-"""The way from a worker's routes to the database: in threads of their own, never in its loop.
+"""Database access of a worker's file and batch routes, in threads of their own.
 
-Keys are looked up in the loop's shared threads: a slow disk under files must not hold those up.
+Key lookups use the event loop's shared threads, which a slow disk under files must not block.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class BatchDatabase:
-    """Files and batches as a worker's routes reach them."""
+    """Stores of files, batches and idempotency keys for a worker's routes."""
 
     def __init__(self, engine: Engine) -> None:
         self.files = FileStore(engine)
@@ -32,7 +32,10 @@ class BatchDatabase:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="stored")
 
     async def call(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """Runs `work` in a thread; 503 while the database is away or its lock is not to be had."""
+        """Run `work` in a thread.
+
+        Raises `RequestError` (503) while the database is unavailable or locked.
+        """
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._threads, partial(work, *given, **named))
@@ -49,13 +52,13 @@ class BatchDatabase:
         return claim_key(self._engine, asking, now_us=now_us, expires_us=expires_us)
 
     def find_claim(self, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
-        """Return the earlier request with this key, `None` without one."""
+        """Return the earlier request with this idempotency key, or `None`."""
         return find_claim(self._engine, key_id, name, now_us=now_us)
 
     def free_key(self, asking: IdempotencyRecord) -> None:
         free_key(self._engine, asking)
 
     async def aclose(self) -> None:
-        """Once what is under way has given its connection back."""
+        """Close the connections once running calls have returned theirs."""
         await asyncio.to_thread(self._threads.shutdown, wait=True, cancel_futures=True)
         self._engine.dispose()

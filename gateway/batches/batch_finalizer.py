@@ -1,7 +1,7 @@
-"""From `in_progress` or `cancelling` over `finalizing` to the end: the output files are written.
+"""Finalizer of batches: from `in_progress` or `cancelling` to the end, with output files.
 
-Blocks while the database answers: run it in a thread. A writer that dies leaves files that nobody
-sees, swept later; the next one writes others, and only the last move shows them.
+The calls block on the database: run them in a thread. If a writer dies, its files stay invisible
+and are deleted later. The next writer creates new ones; only the final update makes files visible.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from ledger.batches.files import CHUNK_BYTES, FileRecord, FileStore
 from ledger.batches.lines import LineStore
 from ledger.batches.store import CANCELLING, FINALIZING, BatchRecord, BatchStore
 
-CLOSED = 200  # lines of one transaction
+CLOSED = 200  # lines per transaction
 _US = 1_000_000
 OUT_US = 15 * 60 * _US  # OpenAI takes up to ten minutes to cancel a batch
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFinalizer:
-    """Finishes batches that this owner has taken."""
+    """Finalizer of the batches that this owner has leased."""
 
     batches: BatchStore
     lines: LineStore
@@ -29,25 +29,25 @@ class BatchFinalizer:
     owner: str
     now_us: Callable[[], int]
     new_id: Callable[[str], str]
-    keep_us: int  # output files are kept for so long
+    keep_us: int  # how long output files are kept
 
     def start_finalizing(self, record: BatchRecord) -> bool:
-        """Move it to `finalizing` once no line of it can be answered any more."""
+        """Move the batch to `finalizing` once none of its lines can be answered any more."""
         now_us = self.now_us()
         over = record.status == CANCELLING or now_us >= record.expires_us
         if not over and record.completed + record.failed < record.total:
             return False
         if over and self.lines.running(record.id, now_us):
-            return False  # runners are ending them
+            return False  # runners are cancelling them
         if over and now_us < _ended_us(record) + OUT_US and self.lines.out(record.id):
-            return False  # what a provider has done by now comes back, and is answered
+            return False  # answers that a provider has by now still arrive
         values: dict[str, Any] = {"status": FINALIZING, "finalizing_us": now_us}
         if record.status != CANCELLING and self.lines.undone(record.id, 1):
-            values["expired_us"] = now_us  # whoever finishes it: it ends as expired
+            values["expired_us"] = now_us  # so that it ends as expired
         return self.batches.move(record.id, self.owner, (record.status,), **values)
 
     def end(self, record: BatchRecord, hold: Callable[[], None]) -> None:
-        """Write a `finalizing` batch's files and end it; `hold` renews the lease or raises."""
+        """Write the files of a `finalizing` batch and end it; `hold` renews the lease or raises."""
         self._close(record, hold)
         usage = BatchUsage()
         output, error = (
@@ -65,7 +65,7 @@ class BatchFinalizer:
         self.batches.end(record.id, self.owner, list(filter(None, (output, error))), **values)
 
     def _close(self, record: BatchRecord, hold: Callable[[], None]) -> None:
-        """Every line without an answer gets its line of the error file."""
+        """Write an error line for each line without an answer."""
         code = EXPIRED if record.cancelling_us is None else CANCELLED
         while undone := self.lines.undone(record.id, CLOSED):
             hold()
@@ -78,7 +78,7 @@ class BatchFinalizer:
     def _write(
         self, record: BatchRecord, answers: Iterator[bytes], hold: Callable[[], None], word: str
     ) -> tuple[str, int] | None:
-        """(id, size) of a file that nobody sees yet; `None` when no line belongs in it."""
+        """Return (id, size) of a new, still invisible file; `None` if it would have no lines."""
         file_id, size = "", 0
         for number, chunk in enumerate(_chunks(answers)):
             hold()
@@ -100,7 +100,7 @@ class BatchFinalizer:
 
 
 def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines with their breaks, in pieces of a chunk's size, of which one at a time is held."""
+    """Yield the lines, joined by line breaks, in chunks; at most one chunk is in memory."""
     held = bytearray()
     for line in lines:
         held += line + b"\n"
@@ -112,6 +112,6 @@ def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _ended_us(record: BatchRecord) -> int:
-    """From when on no more work is done for it."""
+    """Return the time from which no more lines of the batch are processed."""
     ends = record.cancelling_us
     return record.expires_us if ends is None else min(ends, record.expires_us)

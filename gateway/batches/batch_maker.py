@@ -1,4 +1,4 @@
-"""Makes a batch once, under the `Idempotency-Key` it was asked with, within a team's limit."""
+"""Creation of batches, once per `Idempotency-Key` and within a team's limit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,9 +22,9 @@ HOUR_US = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class BatchClaim:
-    """A batch that is to be made. `earlier`: it was made already, by who came with its key before.
+    """A batch to be created; `earlier` was already created with the same idempotency key.
 
-    `asking`: under which key; None without one.
+    `asking` is the idempotency claim; None without a key.
     """
 
     record: BatchRecord
@@ -33,9 +33,10 @@ class BatchClaim:
 
 
 class BatchMaker:
-    """`most`: unfinished batches of a team; `on_made` hears of every new one.
+    """Creator of batches.
 
-    `budgets` knows the tags that its lines may name.
+    `most` is the limit of unfinished batches of a team. `on_made` is called for each new batch.
+    `budgets` knows the tags that count for budgets.
     """
 
     def __init__(
@@ -56,9 +57,9 @@ class BatchMaker:
     async def claim(
         self, request: Request, response: Response, record: BatchRecord, text: bytes, path: str
     ) -> BatchClaim:
-        """Return the batch under the id that its key stands for; a replay is told in a header.
+        """Return the batch under the id of its idempotency key; a header marks a replay.
 
-        Its lines name the tags that the request has, and headers say which of them count nothing.
+        The batch keeps the request's tags; a header names the tags that were ignored.
         """
         record = replace(record, tags=self._tags(request, response))
         once = request.headers.get("idempotency-key")
@@ -66,7 +67,7 @@ class BatchMaker:
             return BatchClaim(record, None, None)
         asked = path.encode() + b"\0" + text
         said = read_fields(request.scope["headers"]).tags
-        if said is not None:  # as it was said: a budget on the tag may begin or end meanwhile
+        if said is not None:  # the raw header: budgets on tags may change
             asked += b"\0" + said.encode()
         digest = sha256(asked).digest()
         name = name_of(once.encode("latin-1"))
@@ -84,7 +85,7 @@ class BatchMaker:
         return BatchClaim(record, asking, earlier)
 
     def _tags(self, request: Request, response: Response) -> str | None:
-        """Return the request's tags that have a budget for each value, as lines name them."""
+        """Return the request's tags that have a budget per value, in the format of lines."""
         said = read_fields(request.scope["headers"]).tags
         if said is None:
             return None
@@ -95,7 +96,7 @@ class BatchMaker:
         return ",".join(named) or None
 
     async def store(self, claim: BatchClaim) -> None:
-        """Raises where the team may have no more; its key is free again then."""
+        """Store the batch. Raises `RequestError` (429) and frees the key at the team's limit."""
         record, asking = claim.record, claim.asking
         if await self._stored.call(self._stored.batches.create, record, most=self._most):
             self._on_made()

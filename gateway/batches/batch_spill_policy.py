@@ -1,8 +1,8 @@
-"""Which lines go to a provider's batch, and when. Pure.
+"""Rules for which lines go to a provider's batch, and when. No I/O.
 
-A model without own engines has nothing to wait for: its lines go at once. Of the others go those
-that own engines will not have done before the batch's last stretch, at the pace they show; that is
-asked only from `hand_on_s` before the end on, for until then a quiet night may come.
+Lines of a model without own engines go at once. For other models, lines go that own engines will
+not finish in time at their observed pace. This is decided only within `hand_on_s` before the end,
+because engines may be idle before that.
 """
 
 from collections import deque
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from gateway.config.settings import Settings, resolve_model
 from gateway.kinds import BATCH_PATHS
 
-WATCHED_S = 300.0  # before this nobody knows a pace
+WATCHED_S = 300.0  # minimum observation before a pace is known
 REMEMBERED_S = 3600.0
-LEAST_S = 3600.0  # a provider's batch that has less time than this is not worth its making
+LEAST_S = 3600.0  # minimum time left for a provider's batch to be useful
 ENDPOINTS = BATCH_PATHS
 
 
@@ -24,19 +24,19 @@ def batch_providers(settings: Settings) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class BatchSpillPolicy:
-    """The ways of a model's lines: whether a provider's batch or engines may take them."""
+    """Options for a model's lines: a provider's batch (`onward`), own engines (`own`)."""
 
     onward: bool
     own: bool
 
     @property
     def is_provider_only(self) -> bool:
-        """Its lines have nothing to wait for here."""
+        """Return whether the lines can only go to a provider's batch."""
         return self.onward and not self.own
 
 
 def spill_policy_of(settings: Settings, asked: str) -> BatchSpillPolicy:
-    """By the configuration alone; what a policy or a key says is found line by line."""
+    """Return the policy by the configuration alone; rules and keys are checked per line."""
     found = resolve_model(settings, asked)
     if found is None:
         return BatchSpillPolicy(onward=False, own=False)
@@ -51,7 +51,7 @@ def spill_policy_of(settings: Settings, asked: str) -> BatchSpillPolicy:
 
 @dataclass(slots=True)
 class CompletionRate:
-    """Lines that own engines have done, as a count that only grows; times in seconds."""
+    """Rate at which own engines complete lines, from a growing count; times in seconds."""
 
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
@@ -61,7 +61,7 @@ class CompletionRate:
             self._seen.popleft()
 
     def per_s(self, now_s: float) -> float | None:
-        """`None` while too little was seen."""
+        """Return the lines per second; `None` until `WATCHED_S` were observed."""
         if not self._seen or now_s - self._seen[0][0] < WATCHED_S:
             return None
         first_s, first = self._seen[0]
@@ -70,7 +70,7 @@ class CompletionRate:
 
 @dataclass(frozen=True, slots=True)
 class BatchBacklog:
-    """Waiting lines of one batch and model; `left_s` is its time until lines may spill."""
+    """Waiting lines of one batch and model; `left_s` is the time until its lines may spill."""
 
     batch_id: str
     waiting: int
@@ -80,7 +80,7 @@ class BatchBacklog:
 def surplus_of(queues: Iterable[BatchBacklog], per_s: float, hand_on_s: float) -> dict[str, int]:
     """Return the number of lines of each batch that own engines will not finish in time.
 
-    What ends first comes first. `hand_on_s` counts from where lines may spill, too.
+    Batches are served in the order of their end. `hand_on_s` also ends where lines may spill.
     """
     found: dict[str, int] = {}
     taken = 0.0

@@ -1,4 +1,4 @@
-"""Adds up what the answers of a batch say that they used, as `usage` of a batch tells it. Pure."""
+"""Sum of the usage of a batch's answers, shown as the batch's `usage`. No I/O."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ _ANSWERS = msgspec.json.Decoder(_Answer)
 
 
 class BatchUsage:
-    """Counts of the answers so far; all are unknown once an answer does not say its own."""
+    """Token counts of the answers so far; unknown once an answer lacks its usage."""
 
     def __init__(self) -> None:
         self._counts: Counter[UsageCount] | None = Counter()
 
     def count(self, answers: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass lines of the output file on, each counted."""
+        """Yield the lines of the output file unchanged, and count the usage of each."""
         for answer in answers:
             if self._counts is not None:
                 told = _counts(answer)
@@ -41,7 +41,7 @@ class BatchUsage:
             yield answer
 
     def document(self) -> dict[str, object] | None:
-        """Return it as a batch has it, or `None` where it is not known."""
+        """Return the batch's `usage`, or `None` if unknown."""
         counts = self._counts
         if counts is None:
             return None
@@ -60,5 +60,5 @@ def _counts(answer: bytes) -> Counter[UsageCount] | None:
     try:
         told = counts_of(_ANSWERS.decode(answer).response.body.usage, odd.append)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, UsageError):
-        return None  # whatever an answer says, its batch ends
+        return None  # an invalid answer must not stop the batch from ending
     return None if odd or UsageCount.PROMPT not in told else Counter(told)

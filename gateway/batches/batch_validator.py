@@ -1,6 +1,6 @@
-"""From `validating` to `in_progress` or `failed`: the input file, read line by line into rows.
+"""Validator of batches: reads the input file into rows, to `in_progress` or `failed`.
 
-Blocks while the database answers: run it in a thread. Whatever is interrupted begins again.
+The calls block on the database: run them in a thread. An interrupted validation starts again.
 """
 
 from codecs import BOM_UTF8
@@ -12,21 +12,21 @@ from ledger.batches.files import FileRecord, FileStore
 from ledger.batches.lines import LineStore, NewLine
 from ledger.batches.store import VALIDATING, BatchRecord, BatchStore
 
-ADDED = 200  # lines of one transaction: nobody else waits long for the database
+ADDED = 200  # lines per transaction; small, so that others do not wait long for the database
 ADDED_BYTES = 1024 * 1024
-FAULTS = 100  # are told
+FAULTS = 100  # maximum faults reported
 
 
 class LeaseLost(Exception):
-    """Another runner has the batch in hand by now."""
+    """Error: another runner has leased the batch."""
 
 
 class _FileGone(Exception):
-    """Deleted while it was read: what is there of it says nothing about the file."""
+    """Error: the file was deleted during the read, so its end says nothing about its content."""
 
 
 class BatchValidator:
-    """Validates one batch that this owner has taken; `hold` renews the lease or raises."""
+    """Validator of one batch that this owner has leased; `hold` renews the lease or raises."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class BatchValidator:
         self, record: BatchRecord, owner: str, *, known: Callable[[str], bool],
         hold: Callable[[], None], now_us: Callable[[], int],
     ) -> None:  # fmt: skip
-        self._lines.delete_lines(record.id)  # of a validation that was interrupted
+        self._lines.delete_lines(record.id)  # rows of an interrupted validation
         try:
             total, faults = self._read(record, InputLines(record.endpoint, known), hold)
         except _FileGone:
@@ -62,7 +62,7 @@ class BatchValidator:
             return
         values = {"status": "in_progress", "in_progress_us": now_us(), "total": total}
         if not self._batches.move(record.id, owner, (VALIDATING,), **values):
-            self._lines.delete_lines(record.id)  # it was cancelled meanwhile
+            self._lines.delete_lines(record.id)  # the batch was cancelled during the validation
 
     def _read(
         self, record: BatchRecord, reader: InputLines, hold: Callable[[], None]
@@ -100,9 +100,10 @@ class BatchValidator:
         return total, faults
 
     def _texts(self, file: FileRecord) -> Iterator[bytes | None]:
-        """The file's lines; `None` is one that is longer than a request may be.
+        """Yield the file's lines; `None` for a line longer than a request may be.
 
-        Raises `_FileGone` where it ends before its size: its rest is no line.
+        Raises `_FileGone` if the file ends before its size; the incomplete last line is not
+        yielded.
         """
         held, too_long, seen = b"", False, 0
         for chunk in self._files.chunks(file.id):

@@ -1,4 +1,7 @@
-"""`/v1/batches`: made of a team's file, watched, cancelled; another team's batch is not there."""
+"""Routes of `/v1/batches`: create, read, list and cancel a team's batches.
+
+Batches of other teams answer 404.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -26,14 +29,14 @@ BODY_LIMIT = 64 * 1024
 PREFIX = "batch_"
 WINDOW, WINDOW_US = "24h", 24 * 3600 * 1_000_000
 LISTED, LISTED_MOST = 20, 100
-PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # of `metadata`, as OpenAI limits it
+PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # OpenAI's limits of `metadata`
 
 _Named = Annotated[str, msgspec.Meta(min_length=1, max_length=KEY_LIMIT)]
 _Said = Annotated[str, msgspec.Meta(max_length=VALUE_LIMIT)]
 
 
 class OutputExpiry(msgspec.Struct, forbid_unknown_fields=True):
-    """`output_expires_after`."""
+    """Member `output_expires_after` of a request."""
 
     anchor: Literal["created_at"]
     seconds: Annotated[int, msgspec.Meta(ge=LIFE_S[0], le=LIFE_S[1])]
@@ -163,7 +166,10 @@ def _read(text: bytes) -> BatchCreate:
 
 
 def _member_of(error: msgspec.ValidationError) -> str | None:
-    """`$.metadata[...]` and `missing required field `endpoint`` name a member."""
+    """Return the member that a validation error names.
+
+    Handles `$.metadata[...]` and `missing required field `endpoint``.
+    """
     words = str(error)
     place = words.partition("`$.")[2].partition("`")[0].partition("[")[0].partition(".")[0]
     named = words.partition("field `")[2].partition("`")[0]

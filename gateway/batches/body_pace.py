@@ -1,4 +1,4 @@
-"""Bodies in pieces, and how long they may take: a client that drips soon holds no place."""
+"""Reading of request bodies with a minimum pace, so that slow clients hold no slot."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,12 +10,12 @@ from starlette.requests import ClientDisconnect
 from gateway.errors import RequestError
 
 JSON_TYPE: Final = "application/json"
-GRACE_S: Final = 30.0  # of waiting for a client, beside what its bytes take at the least rate
-RATE_BYTES: Final = 64 * 1024  # a second
+GRACE_S: Final = 30.0  # time allowed in addition to that of the bytes at the minimum rate
+RATE_BYTES: Final = 64 * 1024  # per second, minimum rate
 
 
 class BodyPace:
-    """Reads one body; `patience_s` is for each of its pieces."""
+    """Reader of one body; `patience_s` limits the wait for each piece."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -23,10 +23,10 @@ class BodyPace:
         self._waited_s = 0.0
 
     async def read_piece(self, body: AsyncIterator[bytes]) -> bytes:
-        """Return what comes next, nothing at the end.
+        """Return the next piece, empty at the end.
 
-        Raises `TimeoutError` when the client is silent, or slow in all. Only waiting for it counts:
-        that the database is slow is not its fault.
+        Raises `TimeoutError` for a client that is silent or too slow overall. Only the time spent
+        waiting for the client counts, not the time of the database.
         """
         left_s = GRACE_S + self._arrived / RATE_BYTES - self._waited_s
         began_s = asyncio.get_running_loop().time()
@@ -38,7 +38,7 @@ class BodyPace:
 
 
 async def read_json_body(request: Request, *, limit: int, patience_s: float) -> bytes:
-    """Return the whole body within `limit` bytes. Raises `RequestError`."""
+    """Return the whole body, at most `limit` bytes. Raises `RequestError`."""
     if "json" not in request.headers.get("content-type", JSON_TYPE).partition(";")[0].lower():
         raise RequestError("media_type", f"Send the body as `{JSON_TYPE}`.")
     pace, stream, text = BodyPace(patience_s), request.stream(), bytearray()

@@ -1,4 +1,4 @@
-"""`/v1/files`: kept for batches, per team; another team's file is not there."""
+"""Routes of `/v1/files`: a team's files for batches. Files of other teams answer 404."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -29,8 +29,8 @@ from gateway.request.idempotency.idempotency_store import name_of
 from ledger.batches.files import FileRecord
 
 DAY_US, HOUR_US = 86_400 * 1_000_000, 3_600_000_000
-UPLOADS_AT_ONCE, TEAM_UPLOADS = 16, 4  # each holds a chunk
-FORM_BYTES = 64 * 1024  # of a form beside its file
+UPLOADS_AT_ONCE, TEAM_UPLOADS = 16, 4  # each slot holds one chunk in memory
+FORM_BYTES = 64 * 1024  # maximum of a form without its file
 LISTED = 10_000
 RETRY_AFTER_S = 1.0
 ANTHROPICS = (
@@ -69,7 +69,7 @@ _FORM = {
 
 
 class UploadSlots:
-    """For uploads in a worker: so many in all, of which one team has a share at most."""
+    """Upload slots of a worker, of which one team may use only a part."""
 
     def __init__(self, most: int, share: int) -> None:
         self._most = most
@@ -78,7 +78,7 @@ class UploadSlots:
 
     @contextmanager
     def reserve_slot(self, team_id: str) -> Iterator[None]:
-        """A place for as long as this is open; 503 without waiting where none is left."""
+        """Hold a slot while the context is open. Raises `RequestError` (503) if none is free."""
         if self._open[team_id] >= self._share:
             raise _full(f"The team has {self._share} uploads open here, and may have no more.")
         if self._open.total() >= self._most:
@@ -88,7 +88,7 @@ class UploadSlots:
             yield
         finally:
             self._open[team_id] -= 1
-            self._open += Counter()  # teams without one are forgotten
+            self._open += Counter()  # drops teams without open uploads
 
 
 def _full(message: str) -> RequestError:
@@ -168,7 +168,7 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
 
 
 def refuse_anthropics(request: Request) -> None:
-    """Raise `RequestError` 404 for a client of Anthropic's API, whose files have another form."""
+    """Raise `RequestError` (404) for a client of Anthropic's API, whose files differ."""
     if "anthropic-version" in request.headers:
         raise RequestError("not_served", ANTHROPICS)
 
@@ -176,7 +176,7 @@ def refuse_anthropics(request: Request) -> None:
 async def _once(
     stored: BatchDatabase, record: FileRecord, hours: float, request: Request
 ) -> UploadIdempotency | None:
-    """Return the upload that an `Idempotency-Key` stands for, if the request has one."""
+    """Return the upload's idempotency key with its earlier claim; `None` without a key."""
     given = request.headers.get("idempotency-key")
     if given is None:
         return None
@@ -200,7 +200,7 @@ async def _delete_file(stored: BatchDatabase, record: FileRecord) -> None:
 async def file_of(
     stored: BatchDatabase, file_id: str, team_id: str, param: str = "id"
 ) -> FileRecord:
-    """The team's file; 404 when it has no such one."""
+    """Return the team's file. Raises `RequestError` (404) if the team has no such file."""
     plain = file_id.isascii() and file_id.isprintable()
     record = await stored.call(stored.files.find, file_id, team_id) if plain else None
     if record is None:
@@ -219,7 +219,7 @@ def _boundary(request: Request, limit: int) -> bytes:
 
 
 async def _content(stored: BatchDatabase, file_id: str) -> AsyncIterator[bytes]:
-    """A chunk at a time; a file deleted meanwhile ends early, and its client sees that."""
+    """Yield the file in chunks; if it is deleted during the download, the body ends early."""
     number = 0
     while (data := await stored.call(stored.files.chunk, file_id, number)) is not None:
         yield data

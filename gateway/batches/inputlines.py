@@ -1,7 +1,7 @@
-"""The lines of a batch's input file, each read to what a runner needs, or to OpenAI's error of it.
+"""Parser of a batch's input lines: each becomes a line for the runner, or OpenAI's error.
 
-Pure. What is asked of the model is not judged here but when the line is sent, as any request is:
-that way it fails alone, and its batch goes on.
+No I/O. The request itself is checked when the line is sent, as for any request. An invalid request
+then fails alone, and its batch continues.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from ledger.batches.lines import NewLine
 
 ENDPOINTS = (*BATCH_PATHS, "/v1/responses", "/v1/messages")
 CUSTOM_ID_LIMIT = 256  # characters
-TOLD = 100  # characters of what a line said, in what is said about it
+TOLD = 100  # characters of a line's value quoted in its error
 
 
 @dataclass(frozen=True, slots=True)
 class InputFault:
-    """One entry of a failed batch's `errors`; `line` counts from 1, `None` is the whole file."""
+    """Entry of a failed batch's `errors`; `line` counts from 1, `None` means the whole file."""
 
     code: str
     message: str
@@ -47,16 +47,16 @@ _text = msgspec.json.Decoder(str).decode
 
 
 class InputLines:
-    """Reads one file's lines in their order; remembers the custom ids that it has met."""
+    """Parser of one file's lines in order; rejects a repeated `custom_id`."""
 
     def __init__(self, endpoint: str, known: Callable[[str], bool]) -> None:
-        """`known`: whether a model of this name is served."""
+        """`known` returns whether a model of this name is served."""
         self._endpoint = endpoint
         self._known = known
         self._seen: set[str] = set()
 
     def read(self, text: bytes, number: int) -> NewLine | InputFault | None:
-        """`None`: a line without anything on it."""
+        """Parse one line; return `None` for a blank line."""
         if not text.strip():
             return None
         try:

@@ -1,9 +1,9 @@
-"""Endpoint of a worker for lines of batches, for this host's runner alone.
+"""Endpoint of a worker for batch lines, open only to this host's runner.
 
-`POST /batch-lines/v1/chat/completions` with a ticket is that request, asked by the ticket's key. To
-anybody else the path does not exist. Everything behind it is what serves the public path, with
-another planner, and with the prompt taken for read after its predicted time: an answer in one piece
-has no first token to see, and live requests must not find a line's prompt waiting all the while.
+`POST /batch-lines/v1/chat/completions` with a ticket serves that request with the ticket's key; the
+path answers 404 to others. The public path's code serves it, with another planner. A line's prompt
+counts as read after its predicted prefill time, because an unstreamed answer shows no first token,
+and live requests should not see the prompt as queued all that time.
 """
 
 import asyncio
@@ -33,19 +33,19 @@ PREFIX = "/batch-lines"
 
 
 class TicketKeys:
-    """Stands in for keys: the identity is the ticket's, tagged with its batch."""
+    """Key lookup for lines: the identity of the ticket's key, tagged with its batch."""
 
     def __init__(self, keys: KeyRing, ticket: ContextVar[LineTicket]) -> None:
         self._keys = keys
         self._ticket = ticket
 
     def recall(self, token: str, now_us: int) -> Identity | None:
-        """Nothing is remembered: each try asks for its key anew."""
+        """Return `None`: each try looks its key up again."""
         del token, now_us
         return None
 
     async def lookup(self, token: str, now_us: int) -> Identity | None:
-        del token  # the entrance has read it
+        del token  # the endpoint has read it
         ticket = self._ticket.get()
         identity = await self._keys.delegated(ticket.key_id, now_us)
         if identity is None:
@@ -55,22 +55,22 @@ class TicketKeys:
 
 
 class LineLoadTracker(LoadTracker):
-    """A line's prompt is taken for read when it is predicted to be.
+    """Load tracker that counts a line's prompt as read after its predicted TTFT.
 
-    Knows which engine each line is at.
+    It also records the engine of each line.
     """
 
     def __init__(self, board: SharedLoadTable, worker: int) -> None:
         super().__init__(board, worker)
         self._engines: dict[str, int] = {}
-        self._placed = asyncio.Event()  # while any line is at an engine, as far as is known
+        self._placed = asyncio.Event()  # set while a line may be running on an engine
 
     async def wait_for_line(self) -> None:
-        """Return once a line is at an engine."""
+        """Wait until a line runs on an engine."""
         await self._placed.wait()
 
     def by_engine(self, names: Collection[str]) -> dict[int, list[str]]:
-        """These requests by the engine's row that they were sent to; the others are forgotten."""
+        """Return these requests by their engine's row, and forget all others."""
         self._engines = {name: row for name, row in self._engines.items() if name in names}
         if not self._engines:
             self._placed.clear()
@@ -91,13 +91,13 @@ class LineLoadTracker(LoadTracker):
 
 
 class UncountedRequests:
-    """Lines have no part in the count of clients' requests."""
+    """In-flight counter that stays 0, because lines do not count as clients' requests."""
 
     working = 0
 
 
 class LineEndpoint:
-    """`hot` answers what is let in, `onward` what only wants to know where it could go."""
+    """ASGI endpoint for lines: `hot` answers them, `onward` only plans them."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class LineEndpoint:
         self._clock = clock
 
     def ticket_of(self, scope: Message) -> LineTicket | None:
-        """The ticket of a request from this host; `None`: to who asks, there is nothing here."""
+        """Return the ticket of a request from this host; `None` for any other request."""
         path = scope["path"]
         if not path.startswith(PREFIX) or path[len(PREFIX) :] not in ENDPOINTS:
             return None
@@ -129,7 +129,7 @@ class LineEndpoint:
     async def __call__(
         self, ticket: LineTicket, scope: Message, receive: Receive, send: SendMessage
     ) -> None:
-        self._ticket.set(ticket)  # in this request's own context
+        self._ticket.set(ticket)  # a context variable, local to this request
         begun = False
 
         async def noted(message: Message) -> None:
@@ -137,10 +137,10 @@ class LineEndpoint:
             begun = True
             await send(message)
 
-        # Without what the connection offers beside `send`: all of the answer must pass here.
+        # Without the connection's shortcuts: the whole answer must pass `noted`.
         inside = {**scope, "path": scope["path"][len(PREFIX) :], "extensions": {}}
         await (self.onward if ticket.onward else self.hot)(inside, receive, noted)
-        if not begun:  # it made room, or nobody is there to hear this
+        if not begun:  # the line was preempted, or the runner disconnected
             await _send_preempted(ticket, send)
 
 
@@ -153,12 +153,12 @@ async def _send_preempted(ticket: LineTicket, send: SendMessage) -> None:
 
 
 def request_ids(ticket: ContextVar[LineTicket]) -> Callable[[], str]:
-    """Every try of a line brings its own id."""
+    """Return a function that returns the request id of the current ticket."""
     return lambda: ticket.get().request_id
 
 
 def _from_here(scope: Message) -> bool:
-    """Loopback, or an address of this host calling itself."""
+    """Return whether the client is on loopback or on this host's own address."""
     client, server = _host(scope.get("client")), _host(scope.get("server"))
     return client.startswith("127.") or client == "::1" or (client != "" and client == server)
 
@@ -171,17 +171,19 @@ RETRY_AFTER_S = 1.0
 
 
 class LineAdmission(BudgetAdmission):
-    """Budgets for lines: only money that is spent refuses one; money that is held frees itself.
+    """Budget admission for lines: spent money rejects a line, held money only delays it.
 
-    A batch's own lines hold their bounds beside each other, and so fill a budget that has room for
-    all of them one after the other. A line without room among the holds waits, as one without an
-    engine.
+    The open lines of a batch hold their cost bounds at the same time, which may fill a budget that
+    has room for all of them in sequence. A line without room beside these holds waits.
     """
 
     async def hold(
         self, attempt_id: str, scopes: Sequence[str], bound_pusd: int
     ) -> tuple[Hold, ...] | BudgetRefusal:
-        """The refusal where what is left unspent is less than the bound; else raises `not_idle`."""
+        """Return the holds, or the refusal if the unspent budget is below the bound.
+
+        Raises `RequestError` (`not_idle`) if the budget has room once other holds end.
+        """
         held = await super().hold(attempt_id, scopes, bound_pusd)
         if not isinstance(held, BudgetRefusal) or not held.is_for_holds(bound_pusd):
             return held
@@ -193,11 +195,11 @@ LOOK_S = 0.1
 
 
 class LinePreemptor:
-    """On an engine that comes near what live requests are promised, the newest line ends.
+    """Preemption of lines on engines that come near the latency promised to live requests.
 
-    One at a time and engine, ten times a second, until there is room again. What the line has used
-    is billed, and it is tried again when an engine is idle. `state` freezes the engine of a row;
-    `promised` is what live requests have there.
+    Ten times a second, the newest line on each such engine ends, until there is room. Its usage is
+    billed, and the line is retried on an idle engine. `state` returns the state of a row's engine,
+    `promised` the SLO of live requests there.
     """
 
     def __init__(
@@ -213,14 +215,14 @@ class LinePreemptor:
         self._promised = promised
 
     async def run(self) -> None:
-        """Until cancelled. While no line is at an engine, this task sleeps."""
+        """Preempt lines until cancelled; sleep while no line runs on an engine."""
         while True:
             await self._flights.wait_for_line()
             await asyncio.sleep(LOOK_S)
             self.preempt_lines()
 
     def preempt_lines(self) -> int:
-        """End running lines of batches; return how many."""
+        """End the newest line of each engine without room; return how many were ended."""
         open_lines = {reply.request_id: reply for reply in self._hot.open_replies()}
         ended = 0
         for row, names in self._flights.by_engine(open_lines).items():

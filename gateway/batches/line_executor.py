@@ -1,7 +1,7 @@
-"""Carries claimed lines: sends them at each model's pace, and stores what came of every try.
+"""Executor of claimed lines: sends them at each model's pace and stores the outcomes.
 
-One per runner. Everything in hand is known here, so that leases are renewed for it, a cancelled
-batch's lines are ended, and nothing is lost when the database is away: an answer waits for it.
+There is one per runner. It tracks all claimed lines: it renews their leases, ends the lines of
+cancelled batches, and keeps an answer until the database can store it.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ from gateway.clock import Clock
 from ledger.batches.lines import LineClaim, LineStore
 
 LEASE_US = 30 * 1_000_000
-RETRY_S = 1.0  # with the database away
-DRY_S = 0.5  # nothing was left to claim: claiming takes the database's lock
+RETRY_S = 1.0  # while the database is unavailable
+DRY_S = 0.5  # pause after an empty claim, because claiming takes the database's lock
 
 log = logging.getLogger("breakeven.batches")
 
 
 @dataclass(slots=True)
 class _Lane:
-    """One model's lines: those that wait for their turn and those that are out."""
+    """Lines of one model: waiting (`ready`) and sent (`out`)."""
 
     pace: LineConcurrency
-    dry_until_s: float = 0.0  # there was nothing more to claim
+    dry_until_s: float = 0.0  # end of the pause after an empty claim
     done: int = 0
     ready: deque[LineClaim] = field(default_factory=deque)
     out: dict[LineClaim, asyncio.Task[None]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class _Lane:
 
 @dataclass(slots=True)
 class RunnerCounts:
-    """Since this runner began."""
+    """Counts of lines since this runner started."""
 
     ok: int = 0
     failed: int = 0
@@ -46,9 +46,11 @@ class RunnerCounts:
 
 
 class LineExecutor:
-    """`spill_us`: how long before its batch's end a line may go to APIs.
+    """Executor of a runner's lines.
 
-    `leaves`: of these models, only lines that may spill by then, or that no provider's batch takes.
+    `spill_us` is the time before the end of a batch in which its lines may go to APIs. For models
+    for which `leaves` is true, only lines are claimed that may spill by then or that no provider's
+    batch takes.
     """
 
     def __init__(
@@ -72,28 +74,28 @@ class LineExecutor:
 
     @property
     def open_claims(self) -> list[LineClaim]:
-        """Every line that this runner answers for."""
+        """Return all lines that this runner has claimed."""
         return [claim for lane in self._lanes.values() for claim in (*lane.ready, *lane.out)]
 
     def answered_count(self, model: str) -> int:
-        """Lines of a model that were answered here."""
+        """Return the number of lines of a model that were answered here."""
         lane = self._lanes.get(model)
         return 0 if lane is None else lane.done
 
     def ready(self, model: str) -> Counter[str]:
-        """Lines in hand that no engine was idle for, by batch."""
+        """Return the number of claimed lines that wait for an idle engine, by batch."""
         lane = self._lanes.get(model)
         return Counter(claim.batch_id for claim in lane.ready) if lane else Counter()
 
     async def release_ready(self, model: str, pause_s: float) -> None:
-        """Release a model's ready lines; none is claimed for a while."""
+        """Release a model's waiting lines, and claim none for `pause_s`."""
         lane = self._lanes[model]
         lane.dry_until_s = self._clock.now_s() + pause_s
         while lane.ready:
             await asyncio.to_thread(self._lines.put_back, lane.ready.popleft())
 
     async def feed(self, models: list[str]) -> None:
-        """Claim what there is room for, and send what may go out."""
+        """Claim lines up to the concurrency limits and send them."""
         for model in models:
             lane = self._lanes.setdefault(model, _Lane(LineConcurrency(self._most)))
             now_s = self._clock.now_s()
@@ -114,18 +116,18 @@ class LineExecutor:
                 lane.out[claim] = asyncio.create_task(self._carry(lane, claim))
 
     async def renew(self) -> None:
-        """Keep what is in hand; what was lost is not worked on any more."""
+        """Renew the leases of all claims; drop the lines whose lease was lost."""
         claims = self.open_claims
         if claims:
             until_us = self._clock.wall_us() + LEASE_US
             lost = await asyncio.to_thread(self._lines.renew, claims, until_us=until_us)
-            still = set(self.open_claims)  # what was answered meanwhile is nobody's any more
+            still = set(self.open_claims)  # without lines that were answered during the call
             if gone := still.intersection(lost):
                 log.warning("%d lines are in other hands: this runner stood still", len(gone))
                 await self.drop(gone.__contains__)
 
     async def drop(self, over: Callable[[LineClaim], bool]) -> None:
-        """End the lines of batches that are over: hang up, and give them back."""
+        """Cancel the lines for which `over` is true, and release their claims."""
         dropped: list[LineClaim] = []
         for lane in self._lanes.values():
             kept = [claim for claim in lane.ready if not over(claim)]
@@ -142,7 +144,7 @@ class LineExecutor:
             await asyncio.to_thread(self._lines.put_back, claim)
 
     async def stop(self) -> None:
-        """Hang up on everything: a worker ends what nobody waits for. Claims are given back."""
+        """Cancel all lines, which ends them at the workers, and release the claims."""
         tasks = [task for lane in self._lanes.values() for task in lane.out.values()]
         for task in tasks:
             task.cancel()
@@ -166,13 +168,13 @@ class LineExecutor:
             else:
                 lane.pace.record_refusal(len(lane.out), self._clock.now_s())
                 lane.ready.appendleft(claim)
-        except DBAPIError as error:  # its lease ends, and it is tried again
+        except DBAPIError as error:  # the lease expires, and the line is retried
             log.warning("line %s was not put back: %s", claim.request_id, error.orig)
         finally:
             lane.out.pop(claim, None)
 
     async def _store_answer(self, claim: LineClaim, done: LineDone) -> None:
-        """An answer that was paid for is kept until it is stored, or another's counts."""
+        """Retry until the paid answer is stored, or another runner's answer counts."""
         while True:
             try:
                 stored = await asyncio.to_thread(self._lines.answer, claim, done.line, ok=done.ok)

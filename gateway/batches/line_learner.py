@@ -1,4 +1,4 @@
-"""Lines of providers' batches teach what the host's next requests are held for."""
+"""Learning from lines of providers' batches: output beyond the limit raises later holds."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,14 +14,14 @@ from ledger.batches.outgoing import OutLine
 
 
 class LineLearner:
-    """One per runner: it writes the table that the host's workers read, where there is one."""
+    """Learner of one runner; writes the estimates that the host's workers read, if any."""
 
     def __init__(self, estimates: EstimateTable | None = None, clock: Clock | None = None) -> None:
         self._output = None if estimates is None else estimates.target_output
         self._clock = clock or Clock()
 
     def learn_of(self, target: str) -> Callable[[OutLine, str, LimitOverrun], None]:
-        """Return what takes each line that was billed beyond its limit, and its team."""
+        """Return a function that records an overrun of a line, with its team, for this target."""
         return partial(self._learn, target)
 
     def _learn(self, target: str, line: OutLine, team: str, overrun: LimitOverrun) -> None:

@@ -1,8 +1,8 @@
-"""Results of a try: the line's answer, another try, or waiting as if there was none.
+"""Outcome of a try: the line's answer, a retry, or a deferral. No I/O.
 
-Pure. An answer of the kind that a client would not retry is the line's answer, good or bad. A try
-whose connection broke is unknown: the attempt has its row, with what it used, and the line gets
-another try with a request id of its own.
+A response that a client would not retry is the line's answer, successful or not. After a broken
+connection the result is unknown: the attempt has its ledger row with its usage, and the line is
+retried with a new request id.
 """
 
 from dataclasses import dataclass, replace
@@ -16,16 +16,17 @@ from ledger.batches.lines import LineClaim
 MOST_FAILURES = 5
 BACK_OFF_S, LONGEST_S = 2.0, 120.0
 PASSING = frozenset((408, 409, 429, 500, 502, 503, 504))
-# What the gateway says before it has tried anything.
+# Error codes of requests that no target was sent.
 _UNTRIED = frozenset(("no_idle_engine", "unavailable"))
 MADE_ROOM, MADE_ROOM_S = "made_room", 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LineAnswer:
-    """Holds what came back. `retry`: `x-should-retry`, where no target's failure said so.
+    """Response of the gateway to a line.
 
-    `ignored`: names of what was asked and that its target did not get.
+    `retry` is `x-should-retry`, unless a target's failure set it. `ignored` names the members that
+    the target did not get.
     """
 
     status: int
@@ -37,7 +38,7 @@ class LineAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost:
-    """No answer. `sent`: whether the request may have arrived."""
+    """Try without a response; `sent` is whether the request may have arrived."""
 
     sent: bool
 
@@ -50,7 +51,7 @@ class LineDone:
 
 @dataclass(frozen=True, slots=True)
 class LineRetry:
-    """Another try, with its own id, after this many seconds; `failed` counts against the line."""
+    """Retry with a new request id after `after_s`; `failed` counts against the line's limit."""
 
     after_s: float
     failed: bool
@@ -58,7 +59,7 @@ class LineRetry:
 
 @dataclass(frozen=True, slots=True)
 class LineDeferred:
-    """Nothing was tried: the same try later."""
+    """Deferral: nothing was tried, and the same try runs later."""
 
 
 Verdict = LineDone | LineRetry | LineDeferred
@@ -99,7 +100,10 @@ def _code(body: bytes) -> str | None:
 
 
 def _answer_line(claim: LineClaim, answer: LineAnswer) -> bytes | None:
-    """`None` where the body is no JSON. What only lenient readers read is mended: it is paid."""
+    """Return the output line, or `None` if the body is not JSON.
+
+    Bodies that only lenient parsers read are repaired, because the answer was paid for.
+    """
     try:
         return answered_line(
             claim.batch_id, claim.number, claim.custom_id,

@@ -1,4 +1,4 @@
-"""One try of one line over this host's own address, as the key that made the batch."""
+"""Sender of one try of one line to this host's workers, with the batch's key."""
 
 from collections.abc import Callable
 
@@ -15,20 +15,20 @@ from gateway.errors import ErrorFault
 from gateway.request.request_tags import HEADER
 from ledger.batches.lines import LineClaim
 
-MARGIN_S = 30.0  # beyond what the gateway gives a request itself
+MARGIN_S = 30.0  # added to the gateway's own timeout
 CONNECT_S = 5.0
 NOT_ONWARD = 409
 _US = 1_000_000
-# Of these the connection says nothing: there is none.
+# Errors before a connection exists.
 UNMADE = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class SpillRefused(Exception):
-    """No provider's batch takes the line."""
+    """Error: no provider's batch takes the line."""
 
 
 class LineSender:
-    """`url` is where this host's workers listen."""
+    """HTTP client for lines; `url` is the address of this host's workers."""
 
     def __init__(
         self,
@@ -55,7 +55,8 @@ class LineSender:
     async def plan_at_provider(self, claim: LineClaim) -> ProviderLine | None:
         """Return the line for a provider's batch; `None` while it cannot be planned.
 
-        Raises `SpillRefused` where none takes it, or what is asked would be refused anywhere.
+        Raises `SpillRefused` if no provider's batch takes it, or any target would reject the
+        request.
         """
         found = await self._post_line(claim, self._ticket(claim, onward=True))
         if isinstance(found, ConnectionLost) or found.status in PASSING - {NOT_ONWARD}:
@@ -95,7 +96,7 @@ class LineSender:
             return ConnectionLost(sent=transmission.possible)
         told = answer.headers.get("x-should-retry")
         if answer.headers.get("x-breakeven-fault") == ErrorFault.UPSTREAM:
-            told = None  # a batch has the time in which people mend what a client cannot wait for
+            told = None  # a batch can wait until the cause is fixed, unlike a client
         return LineAnswer(
             status=answer.status_code,
             request_id=answer.headers.get("x-request-id", claim.request_id),

@@ -1,9 +1,9 @@
-"""A provider's result of a batch line as the line's answer and its settlement. Pure.
+"""Settlement of a provider's result of a batch line: its answer and its charge. No I/O.
 
-The charge follows the rules of any API's (`line_usage`, `usage_bill`): usage as far as it can be,
-cut and marked where it cannot, the bound where there is none; at the rates of the tier `batch`, and
-never above the hold. A refusal costs nothing, unless it counts output or a filter read its prompt,
-and neither does what the provider did not get to: such a line waits again.
+Charges follow the rules of any API (`line_usage`, `usage_bill`): plausible usage as reported,
+implausible usage cut and marked, the bound without usage. Rates are those of tier `batch`; a charge
+never exceeds the hold. Refusals cost nothing unless they report output or a filter read the prompt.
+Lines that the provider did not reach cost nothing and wait again.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +30,9 @@ from ledger.prices.book import BATCH, Price, cost_pusd
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 
-OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
-DONE, STATUS_DIGITS = 200, 3  # of HTTP
-UNDONE = ("batch_expired", "batch_cancelled")  # OpenAI's words; what is sent may have no hash
+OUR_ACCOUNT = (401, 402, 403)  # caused by our credentials or balance, not by the client
+DONE, STATUS_DIGITS = 200, 3  # HTTP status, and its digits
+UNDONE = ("batch_expired", "batch_cancelled")  # OpenAI's codes
 GONE = "batch_gone"
 NO_RESULT = "no_result"
 _NOT_DONE = "not_done"
@@ -40,7 +40,7 @@ _EMPTY = frozenset((b"null", b'""', b"{}"))
 
 
 class _Response(msgspec.Struct):
-    """An answer; one without a status that can be read has its body all the same."""
+    """Response in a result line; an unreadable status counts as 200."""
 
     status_code: int | str | None = None
     body: msgspec.Raw = msgspec.Raw(b"null")
@@ -52,45 +52,45 @@ class _Response(msgspec.Struct):
 
 
 class LineResult(msgspec.Struct):
-    """One line of an output or error file. Errors are read in the words of any vendor."""
+    """One line of an output or error file, with errors in the format of any vendor."""
 
     custom_id: str
     response: _Response | None = None
     error: object = None
-    usage: object = None  # beside an error
+    usage: object = None  # usage reported with an error
 
     @property
     def answer(self) -> _Response | None:
-        """The response, unless it is empty and an error stands beside it."""
+        """Return the response, or `None` if it is empty and the line has an error."""
         response = self.response
         is_empty = response is not None and bytes(response.body) in _EMPTY
         return None if self.error and is_empty else response
 
     @property
     def is_answered(self) -> bool:
-        """Whether the provider says that it did the line."""
+        """Return whether the provider reports success."""
         answer = self.answer
         return answer is not None and answer.status // 100 == 2
 
     @property
     def is_failed(self) -> bool:
-        """Whether the provider says that it failed at the line, or refused it."""
+        """Return whether the provider reports a failure or a refusal."""
         return bool(self.error) if self.answer is None else not self.is_answered
 
     @property
     def failure(self) -> bytes:
-        """The error as the body of a refusal, with what was used all the same."""
+        """Return the error as a response body, with the usage reported beside or inside it."""
         inside = self.error.get("usage") if isinstance(self.error, dict) else None
         return msgspec.json.encode({"error": self.error, "usage": self.usage or inside})
 
     @property
     def is_undone(self) -> bool:
-        """Whether the provider says that it did not work on the line."""
+        """Return whether the provider reports that it did not process the line."""
         return isinstance(self.error, dict) and self.error.get("code") in UNDONE
 
 
 class _AttemptEnd(NamedTuple):
-    """The end of an attempt of a line."""
+    """Status, HTTP status and error of a line's ended attempt."""
 
     status: Status
     http_status: int
@@ -98,14 +98,14 @@ class _AttemptEnd(NamedTuple):
 
 
 def _forget(_line: OutLine, _team: str, _overrun: LimitOverrun) -> None:
-    """Nobody learns."""
+    """Ignore the overrun; default of `learn`."""
 
 
 _read = msgspec.json.Decoder(LineResult).decode
 
 
 def result_of(text: bytes) -> LineResult | None:
-    """`None` for what is no line of such a file."""
+    """Parse one line of a result file, repaired if needed; `None` if it is not one."""
     try:
         return _read(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -115,10 +115,10 @@ def result_of(text: bytes) -> LineResult | None:
 
 @dataclass(frozen=True, slots=True)
 class LineSettlement:
-    """Books lines of one batch; `prices` are the versions that its attempts carry.
+    """Settlement of the lines of one batch.
 
-    `secrets` may not stand in what a client reads. `learn` is told of output that was believed and
-    beyond its limit.
+    `prices` are the price versions of its attempts. `secrets` are removed from what clients read.
+    `learn` is called for plausible output beyond its limit.
     """
 
     batch_id: str
@@ -128,7 +128,7 @@ class LineSettlement:
     learn: Callable[[OutLine, str, LimitOverrun], None] = _forget
 
     def settle_result(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
-        """Return the end of a line by its result."""
+        """Return the end of a line with this result."""
         response = result.answer
         if response is None:
             undone, used = result.is_undone, refused_usage(line, result.failure)
@@ -158,13 +158,13 @@ class LineSettlement:
         next_us: int = 0,
         used: BookedUsage | None = None,
     ) -> LineEnd:
-        """It was not done, and waits again; `used`: what the provider counts of it all the same."""
+        """Settle a line that was not processed and waits again; `used` is its reported usage."""
         ending = _AttemptEnd("rejected", 503, _NOT_DONE)
         settled = self._settled_record(line, opening, ending, used)
         return LineEnd(line, settled, kept=kept, next_us=next_us)
 
     def settle_unseen(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
-        """It was done and charged, and its result cannot be found: the line is tried again."""
+        """Settle a processed, charged line without a result at its bound; the line is retried."""
         bound = most_usage(line.terms)
         settled = self._settled_record(
             line, opening, _AttemptEnd("upstream_error", 502, NO_RESULT), bound
@@ -174,7 +174,7 @@ class LineSettlement:
         return LineEnd(line, settled, kept=True, failed=True)
 
     def settle_lost(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
-        """Nobody will ever say what became of it: it may have been done and charged."""
+        """Settle a line with an unknown outcome at its bound; it may have been charged."""
         bound = most_usage(line.terms)
         settled = self._settled_record(
             line, opening, _AttemptEnd("upstream_error", 502, GONE), bound
@@ -215,7 +215,7 @@ class LineSettlement:
         failed: bool,
         used: BookedUsage | None = None,
     ) -> LineEnd:
-        """Another try, as long as the line has any."""
+        """Settle the attempt and retry the line, until it has failed `MOST_FAILURES` times."""
         status = 503 if told is None else told[0]
         ending = _AttemptEnd("rejected", status, _NOT_DONE)
         settled = self._settled_record(line, opening, ending, used)
@@ -232,17 +232,17 @@ class LineSettlement:
         used: BookedUsage | None = None,
         usage: Mapping[str, Any] | None = None,
     ) -> AttemptSettled:
-        """`used` is `None` where the provider did no work; `usage` may state a cost."""
+        """Return the settle record; `used` is `None` if the provider did no work."""
         price = self.prices.get(opening.price_version or 0)
         booked = used or BookedUsage(NO_TOKENS, "estimated", disputed=False)
         settled = AttemptSettled(
             attempt_id=line.attempt_id,
-            settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
+            settled_us=max(self.now_us, opening.opened_us),  # the wall clock may have been set back
             status=ending.status,
             http_status=ending.http_status,
             tokens=booked.tokens,
             basis=booked.basis,
-            cost_pusd=None if price is None or used is not None else 0,  # nor a fee
+            cost_pusd=None if price is None or used is not None else 0,  # no fee either
             ttft_us=None,
             duration_us=max(0, self.now_us - opening.opened_us),
             error=ending.error,
@@ -280,7 +280,7 @@ class LineSettlement:
             disputed=bill.disputed,
             claimed_pusd=bill.claimed_pusd,
             plausible_pusd=bill.plausible_pusd,
-            # What a line asked for is not kept: charges of any request are told, no others.
+            # The line's features are not stored: only charges that apply to any request count.
             partly_priced=bool(bill.cost_pusd) and bool(charged_terms(price.terms.unread, ())),
         )
 

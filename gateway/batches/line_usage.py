@@ -1,4 +1,4 @@
-"""Decides what tokens a line of a provider's batch is booked with, by the rules of any answer."""
+"""Tokens that a line of a provider's batch is booked with, by the rules of any answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,16 +39,16 @@ from ledger.usage_figures import NoCountsError, UsageContradiction, UsageError
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN
 
 _PICTURE = b'"image_url"'
-_EMBEDDED = "input"  # the member of a body that asks for embeddings
+_EMBEDDED = "input"  # body member of embedding requests
 
 
 def most_usage(terms: LineTerms) -> BookedUsage:
-    """Return all that the line was held for: nobody saw what was made of it."""
+    """Return the usage of the whole hold, for a line whose result was not seen."""
     return BookedUsage(most_tokens(_bounds_of(terms)), "bound", disputed=False, unseen=True)
 
 
 def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> BookedUsage:
-    """Return what an answer that is whole is booked with."""
+    """Return the usage that a complete answer is booked with."""
     if usage is None:
         return most_usage(line.terms)
     try:
@@ -65,7 +65,7 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
 
 
 def _tokens_of(line: OutLine, usage: Mapping[str, Any]) -> TokenCounts:
-    """Read usage as the line's endpoint tells it: of embeddings some tell a total alone."""
+    """Return the reported tokens; some embeddings APIs report only a total."""
     try:
         return tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except NoCountsError:
@@ -75,7 +75,7 @@ def _tokens_of(line: OutLine, usage: Mapping[str, Any]) -> TokenCounts:
 
 
 def _disputed(used: BookedUsage, most: TokenCounts, line: OutLine) -> BookedUsage:
-    """Return what contradicts itself, booked at the most of it that was held for."""
+    """Return contradictory usage, booked at the most that was held for."""
     if used.disputed:
         return used
     within = fit_tokens(used.tokens, _bounds_of(line.terms))
@@ -84,7 +84,7 @@ def _disputed(used: BookedUsage, most: TokenCounts, line: OutLine) -> BookedUsag
 
 
 def refused_usage(line: OutLine, body: bytes) -> BookedUsage | None:
-    """Return what a refusal is booked with; None where nothing says that anything was read."""
+    """Return the usage that a refusal is booked with; None if nothing was read."""
     usage = refusal_usage(body)
     if usage is not None:
         return line_usage(line, usage, body)
@@ -97,11 +97,11 @@ def refused_usage(line: OutLine, body: bytes) -> BookedUsage | None:
 def _judged(
     line: OutLine, usage: Mapping[str, Any], tokens: TokenCounts, body: bytes
 ) -> BookedUsage:
-    """Return the figures as they can be meant, by what was sent, what came and what was held."""
+    """Return the plausible usage, given the request, the answer and the hold."""
     bounds, (said, most_said) = _bounds_of(line.terms), answer_said_bytes(body)
     sent = None if _PICTURE in line.body else len(line.body)
     if _is_prompt_too_low(line, tokens.prompt):
-        # As many as English has, where nobody said how many: `most` is what was held for.
+        # Without a limit, assume English text; `most` is the hold.
         estimate = min(ceil(len(line.body) / PRIOR_BYTES_PER_TOKEN), bounds.prompt)
         told, tokens = tokens, replace(tokens, input=tokens.input + estimate - tokens.prompt)
         within = fit_tokens(tokens, bounds)
@@ -124,7 +124,7 @@ def _judged(
 
 
 def _is_prompt_too_low(line: OutLine, prompt: int) -> bool:
-    """Whether a prompt's figure is below what every target counts of what the line sent."""
+    """Return whether the reported prompt is below what any target counts for this request."""
     if len(line.body) <= LONGEST_TOKEN_BYTES * prompt:
         return False
     context = line.terms.context or None
@@ -132,13 +132,13 @@ def _is_prompt_too_low(line: OutLine, prompt: int) -> bool:
 
 
 def line_overrun(terms: LineTerms, tokens: TokenCounts) -> LimitOverrun | None:
-    """Return what an answer has beyond its limit, None where that teaches nothing."""
+    """Return the answer's overrun beyond its limit; None if there is nothing to learn."""
     return overrun_beyond(terms.most // terms.n - terms.allowance, tokens, terms.n)
 
 
 @dataclass(frozen=True, slots=True)
 class LineHold:
-    """The hold of a line, as a `HeldUsage`."""
+    """Hold of a line, in the interface `HeldUsage`."""
 
     line: OutLine
     price: Price
@@ -152,11 +152,11 @@ class LineHold:
         return fitting_tokens(tokens, bounds, self.price.terms.searches_limit)
 
     def is_beyond_units(self, _tokens: TokenCounts, /) -> bool:
-        """More searches than anybody stated are claimed and flagged by that."""
+        """Return False: more searches than stated are flagged as a claim instead."""
         return False
 
     def plausible(self, told: TokenCounts) -> TokenCounts:
-        """The map of models' limits is not at hand: their longest answers count as not stated."""
+        """Return the plausible part of the tokens, without the models' output limits."""
         reads_elsewhere = _PICTURE in self.line.body
         terms = ClaimTerms(_bounds_of(self.line.terms), None, reads_elsewhere)
         return plausible_tokens(told, terms, self.price.terms.searches_limit)

@@ -1,7 +1,7 @@
-"""`/v1/messages/batches`: Anthropic's batches, kept and run as those of `/v1/batches` are.
+"""Routes of `/v1/messages/batches`: Anthropic's batches, run like those of `/v1/batches`.
 
-Another team's batch is not there. The requests come in one body and are checked before any is
-taken: a batch whose request names no model would fail as a whole later.
+Batches of other teams answer 404. The requests come in one body. All are checked before the batch
+is created, because an invalid one would fail the whole batch later.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ from ledger.batches.files import CHUNK_BYTES, PROCESSED, FileRecord
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
 
-BODY_LIMIT = 32 * 1024 * 1024  # it is held whole while it is read
+BODY_LIMIT = 32 * 1024 * 1024  # the whole body is in memory while it is parsed
 AT_ONCE, TEAM_AT_ONCE = 2, 1
 LISTED, LISTED_MOST = 20, 1000
 JSON_LINES = "application/x-jsonl"
 _BETAS = "anthropic-beta"
-_OWN_BETA = "message-batches-"  # what these paths themselves were, before they were none
+_OWN_BETA = "message-batches-"  # the beta of these paths before their release
 _HOST = re.compile(r"[A-Za-z0-9._\[\]:-]+")
 _SUB_PATH = re.compile(r"(?:/[A-Za-z0-9_~][A-Za-z0-9._~-]{0,63}){1,8}")
 
@@ -86,7 +86,7 @@ _BODY = {
 
 
 class MessageBatches:
-    """The work of the routes. `known`: whether a model of this name is served."""
+    """Operations of the routes. `known` returns whether a model of this name is served."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class MessageBatches:
             await self._stored.call(self._stored.files.drop, record.input_file_id)
             raise
         made = await self.find(claim.record.id, identity)
-        if made.input_file_id != record.input_file_id:  # who came with this key at once was first
+        if made.input_file_id != record.input_file_id:  # a concurrent request was first
             await self._stored.call(self._stored.files.drop, record.input_file_id)
         return shapes.message_batch(made, _site_of(request))
 
@@ -157,7 +157,7 @@ class MessageBatches:
             self._stored.batches.list_batches, team_id, prefix=shapes.PREFIX,
             after=after, before=before, limit=limit + 1,
         )  # fmt: skip
-        # Of a page before another one, the one that is too many is the newest.
+        # With `before_id`, the extra entry is the newest.
         page = found[-limit:] if before is not None else found[:limit]
         shown = [shapes.message_batch(record, _site_of(request)) for record in page]
         return shapes.batch_page(shown, more=len(found) > limit)
@@ -195,7 +195,7 @@ class MessageBatches:
 
     @staticmethod
     def _files_of(record: BatchRecord) -> list[str]:
-        """The files with the results, or of a batch that was not begun that of its requests."""
+        """Return the result files, or the input file of a batch that never started."""
         ended = [item for item in (record.output_file_id, record.error_file_id) if item is not None]
         return ended or [record.input_file_id]
 
@@ -208,7 +208,7 @@ class MessageBatches:
                 yield shapes.result_line(line) if was_read else shapes.unread_line(line, record)
 
     async def _lines(self, file_id: str) -> AsyncGenerator[bytes, None]:
-        """One chunk of the file is held at a time, and the line that it breaks off in."""
+        """Yield the file's lines; at most one chunk and an incomplete line are in memory."""
         held, number = b"", 0
         while (
             data := await self._stored.call(self._stored.files.chunk, file_id, number)
@@ -222,7 +222,7 @@ class MessageBatches:
             yield held
 
     def _read_lines(self, text: bytes) -> tuple[bytes, int]:
-        """Return the input file, and how many requests it holds."""
+        """Return the input file and the number of its requests."""
         requests = shapes.read_creation(text)
         most = self._limits.lines_limit
         if len(requests) > most:
@@ -233,7 +233,7 @@ class MessageBatches:
         return b"".join(lines), len(requests)
 
     async def _store_file(self, batch: BatchRecord, text: bytes) -> None:
-        """Store the input file; where it does not fit, nothing of it is left."""
+        """Store the input file; remove all of it if it does not fit."""
         files, until_us = self._stored.files, batch.created_us + self._limits.keep_days * DAY_US
         record = FileRecord(
             batch.input_file_id, batch.team_id, batch.key_id, PURPOSE, f"{batch.id}_input.jsonl",
@@ -258,7 +258,7 @@ class MessageBatches:
 
 
 def _name_betas(request: Request, response: Response) -> None:
-    """Name the betas that were asked for: a line is kept without headers, and has none of them."""
+    """Name the requested betas in a header: lines are stored without headers, so none apply."""
     names = sorted(
         {
             name.strip()
@@ -273,10 +273,10 @@ def _name_betas(request: Request, response: Response) -> None:
 
 
 def _site_of(request: Request) -> str:
-    """Return scheme, host and sub-path by which its client reached the gateway; "" without a host.
+    """Return scheme, host and sub-path of the gateway as the client sees it, or "".
 
-    A proxy that ends TLS or strips a sub-path says so. Only the client itself is told what its
-    headers say.
+    A proxy that ends TLS or strips a sub-path states them in headers. The result is shown only to
+    the client that sent these headers. It is empty without a host.
     """
     host, told = request.headers.get("host", ""), request.headers.get("x-forwarded-proto", "")
     below = request.headers.get("x-forwarded-prefix", "").rstrip("/")

@@ -1,7 +1,7 @@
-"""Message batches as Anthropic's clients send and read them, over batches as they are kept. Pure.
+"""Conversion between Anthropic's message batches and stored batches. No I/O.
 
-A request of such a batch is a line for `/v1/messages`. Their ids and states differ from OpenAI's,
-and an answer of a line is told as one of four results.
+Each request becomes a line for `/v1/messages`. Ids and states differ from OpenAI's; the answer of a
+line becomes one of four result types.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,13 +28,13 @@ class BatchRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class BatchCreation(msgspec.Struct, forbid_unknown_fields=True):
-    """The body that makes a batch."""
+    """Request body that creates a batch."""
 
     requests: list[BatchRequest]
 
 
 def read_creation(text: bytes) -> list[BatchRequest]:
-    """Raises `RequestError` with the member that is wrong."""
+    """Parse the body. Raises `RequestError` naming the invalid member."""
     try:
         requests = msgspec.json.decode(text, type=BatchCreation).requests
     except msgspec.ValidationError as error:
@@ -49,7 +49,7 @@ def read_creation(text: bytes) -> list[BatchRequest]:
 def input_lines(
     requests: Sequence[BatchRequest], reader: InputLines, *, line_bytes: int
 ) -> Iterator[bytes]:
-    """Yield the lines of the input file, each with its break; raises `RequestError`."""
+    """Yield the lines of the input file with line breaks. Raises `RequestError`."""
     for number, asked in enumerate(requests):
         body = msgspec.Raw(msgspec.json.format(bytes(asked.params), indent=-1))
         line = msgspec.json.encode(
@@ -69,9 +69,9 @@ def input_lines(
 
 
 def message_batch(record: BatchRecord, site: str) -> dict[str, Any]:
-    """Return the batch as it is told at the address `site`.
+    """Return the batch as JSON, with URLs at the address `site`.
 
-    Requests that had no line yet when the batch was over were not answered, either.
+    Requests without a line at the end of the batch count as not answered.
     """
     ended = record.status in _ENDED
     was_cancelled = record.cancelling_us is not None
@@ -113,13 +113,13 @@ def is_ended(record: BatchRecord) -> bool:
 
 
 def result_line(line: bytes) -> bytes:
-    """Return a line of an output or error file as Anthropic's clients read it."""
+    """Convert a line of an output or error file to Anthropic's result line."""
     custom_id = msgspec.json.decode(line)["custom_id"]
     return msgspec.json.encode({"custom_id": custom_id, "result": _result(line)}) + b"\n"
 
 
 def unread_line(line: bytes, record: BatchRecord) -> bytes:
-    """Return the result of a request whose batch ended before any was tried."""
+    """Return the result of a request whose batch ended before any line was tried."""
     if record.status == "failed":
         words = "; ".join(str(fault.get("message")) for fault in (record.errors or [])[:3])
         result = _errored("invalid_request_error", words or "The batch could not be read.")

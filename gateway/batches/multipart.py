@@ -1,6 +1,6 @@
-"""Form data as it arrives: fields whole, a file's bytes at once and never all of them together.
+"""Incremental parser of multipart forms: text fields as a whole, a file in pieces.
 
-Pure: bytes in, events out, in whatever pieces the bytes come. Memory is bounded by the limits here.
+No I/O: bytes in, events out, for any split of the input. Limits in this module bound its memory.
 """
 
 import re
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 HEAD_LIMIT = 8 * 1024  # bytes of one part's headers
-FIELD_LIMIT = 8 * 1024  # bytes of one field that is no file
+FIELD_LIMIT = 8 * 1024  # bytes of one text field
 PARTS_LIMIT = 32
-LINE_LIMIT = 1024  # bytes of blanks behind a boundary
-PARAMETERS_LIMIT = 16  # that are read of one header
+LINE_LIMIT = 1024  # bytes of white space after a boundary
+PARAMETERS_LIMIT = 16  # maximum parameters read of one header
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{1,70}")
-# One pass over the text: `email.message` looks at all that came before for each semicolon, and a
-# head of 64 KB would stop all streams of a worker for seconds.
+# One pass over the text: `email.message` takes quadratic time in the number of semicolons,
+# so that a head of 64 KB would block a worker for seconds.
 _PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^;"]*))\s*')
 _QUOTED = re.compile(r'\\([\\"])')
 
 
 class FormError(ValueError):
-    """A body that is not form data, or more than is read."""
+    """Error: the body is not valid form data, or exceeds a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ Event = FormTextField | FileBegins | FileData | FileEnds
 
 
 def boundary_of(content_type: str) -> bytes:
-    """The boundary that a `multipart/form-data` header names; raises `FormError`."""
+    """Return the boundary in a `multipart/form-data` header. Raises `FormError`."""
     kind, _, _ = content_type.partition(";")
     boundary = _parameters(content_type[len(kind) :]).get("boundary", "")
     if kind.strip().lower() != "multipart/form-data" or not _BOUNDARY.fullmatch(boundary):
@@ -60,12 +60,12 @@ def boundary_of(content_type: str) -> bytes:
 
 
 class MultipartParser:
-    """One request's form. `ended` once its last boundary was read."""
+    """Parser of one request's form; `ended` is set after its last boundary."""
 
     def __init__(self, boundary: bytes) -> None:
         self.ended = False
         self._mark = b"\r\n--" + boundary
-        self._held = b"\r\n"  # the first boundary has no line before it
+        self._held = b"\r\n"  # so that the first boundary matches, too
         self._step = self._preamble
         self._name = ""
         self._is_file = False
@@ -73,7 +73,7 @@ class MultipartParser:
         self._parts = 0
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """The events that these bytes complete; raises `FormError`."""
+        """Yield the events that these bytes complete. Raises `FormError`."""
         self._held += data
         while not self.ended:
             found = self._step()
@@ -82,7 +82,7 @@ class MultipartParser:
             yield from found
 
     def _preamble(self) -> list[Event] | None:
-        """Up to the first boundary; there is nothing to tell of it."""
+        """Skip the bytes up to the first boundary."""
         place = self._held.find(self._mark)
         if place < 0:
             if len(self._held) > HEAD_LIMIT:
@@ -103,7 +103,7 @@ class MultipartParser:
             raise FormError("a boundary is followed by other text")
         if not found:
             return None
-        self._held, self._step = b"\r\n" + rest, self._head  # the headers may be none
+        self._held, self._step = b"\r\n" + rest, self._head  # the part may have no headers
         return []
 
     def _head(self) -> list[Event] | None:
@@ -116,13 +116,13 @@ class MultipartParser:
         if self._parts > PARTS_LIMIT:
             raise FormError(f"the form has more than {PARTS_LIMIT} parts")
         name, filename = _part_names(self._held[2:place])
-        self._held = b"\r\n" + self._held[place + 4 :]  # an empty part ends at once
+        self._held = b"\r\n" + self._held[place + 4 :]  # so that an empty part's boundary matches
         self._name, self._is_file, self._value = name, filename is not None, b""
         self._step = self._first
         return [] if filename is None else [FileBegins(name, filename)]
 
     def _first(self) -> list[Event] | None:
-        """The line break put before a part's content is no content, unless a boundary follows."""
+        """Skip the line break that was put before a part's content, unless a boundary follows."""
         if len(self._held) < len(self._mark) and self._mark.startswith(self._held):
             return None
         if not self._held.startswith(self._mark):
@@ -133,7 +133,7 @@ class MultipartParser:
     def _content(self) -> list[Event] | None:
         place = self._held.find(self._mark)
         if place < 0:
-            kept = len(self._mark) - 1  # a boundary may have begun in these
+            kept = len(self._mark) - 1  # may be the start of a boundary
             part, self._held = self._held[:-kept], self._held[-kept:]
             return self._emit_part(part) if part else None
         part, self._held = self._held[:place], self._held[place + len(self._mark) :]
@@ -156,7 +156,7 @@ class MultipartParser:
 
 
 def _part_names(head: bytes) -> tuple[str, str | None]:
-    """(field, filename) of a part; a filename makes it a file."""
+    """Return (field, filename) of a part; a filename makes it a file."""
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-disposition":
@@ -171,12 +171,15 @@ def _filename(found: dict[str, str]) -> str | None:
     """Return a file's name, plain or in RFC 5987's form (`UTF-8''na%C3%AFve.jsonl`)."""
     encoded = found.get("filename*", "").split("'", 2)
     if len(encoded) == 3:
-        return unquote(encoded[2], errors="replace")  # others than UTF-8 are no longer written
+        return unquote(encoded[2], errors="replace")  # other charsets are obsolete
     return found.get("filename")
 
 
 def _parameters(text: str) -> dict[str, str]:
-    """`; name=value; ...`: the first of each name, in lower case, up to what is none."""
+    """Return the parameters of `; name=value; ...` in lower case, up to the first invalid one.
+
+    Of a repeated name, the first value counts.
+    """
     found: dict[str, str] = {}
     at = 0
     for _ in range(PARAMETERS_LIMIT):

@@ -1,22 +1,22 @@
-"""The pace of a runner: the number of lines under way, and the batches in turn.
+"""Concurrency of a runner: number of open lines per model, and turns of batches.
 
-Pure; times are seconds by the caller's clock.
+No I/O; times are seconds of the caller's clock.
 """
 
 from collections.abc import Sequence
 
 from ledger.batches.store import FINALIZING, VALIDATING, BatchRecord
 
-STEP_S = 0.1  # what went out is taken for admitted after that
+STEP_S = 0.1  # after this time, sent lines count as admitted
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 BEGIN = 2
 
 
 class LineConcurrency:
-    """The number of lines under way for a model: a quarter more until a refusal, then a pause.
+    """Limit of open lines of a model: grows by a quarter until a refusal, then pauses.
 
-    The idle rule decides about every line alone, and a refusal costs a few milliseconds of a
-    worker: this only keeps a runner from asking in vain all day.
+    The idle rule decides on each line, and a refusal costs a worker a few milliseconds. This limit
+    only reduces the number of refused tries.
     """
 
     def __init__(self, most: int) -> None:
@@ -27,7 +27,7 @@ class LineConcurrency:
         self._until_s = 0.0
 
     def additional_lines(self, out: int, now_s: float) -> int:
-        """Return how many more lines may be sent beside these."""
+        """Return how many more lines may be sent while `out` are open."""
         if now_s < self._until_s:
             return 0
         if out >= self._allowed and now_s >= self._grown_s + STEP_S:
@@ -36,9 +36,9 @@ class LineConcurrency:
         return max(0, self._allowed - out)
 
     def record_refusal(self, out: int, now_s: float) -> None:
-        """No engine was idle enough for one of these `out`."""
+        """Record that no engine was idle enough for one of the `out` open lines."""
         if now_s < self._until_s:
-            return  # several went out together: one refusal
+            return  # lines sent together count as one refusal
         soon = now_s < self._until_s + STEP_S + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S) if soon else FIRST_PAUSE_S
         self._allowed = max(1, out - 1)
@@ -49,10 +49,10 @@ LONG = (FINALIZING, VALIDATING)
 
 
 def select_turns(found: Sequence[BatchRecord]) -> list[BatchRecord]:
-    """`found` is ordered by age; what is left out has its turn in a later pass.
+    """Return the batches to process in this pass; `found` is ordered by age.
 
-    Reading an input file and writing output files take long: one of each per team and pass, so that
-    no team waits behind all that another has.
+    Reading input and writing output files is slow. So each pass does one of each per team, and no
+    team waits for all files of another.
     """
     order = [record for record in found if record.status not in LONG]
     for status in LONG:

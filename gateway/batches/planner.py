@@ -1,8 +1,7 @@
-"""The plan of a line: made as any request's, without promises of latency, then narrowed.
+"""Planner of lines: plans them like any request but without latency SLOs, then filters.
 
-Rules, residency, prices and budgets are those of its key's traffic. A line promises nobody a first
-token, so latency filters of its policy do not keep it away; what live requests are promised does,
-by `router.idle`.
+Rules, residency, prices and budgets are those of the key's traffic. Latency filters do not apply to
+a line, because it has no latency SLO. The SLOs of live requests limit it through `router.idle`.
 """
 
 from collections.abc import Callable
@@ -31,7 +30,10 @@ PRIORITY = 1
 
 
 class LinePlanner:
-    """Over a planner that was made with `drop_latency_targets`; `ticket` is of the line in work."""
+    """Planner for lines, on top of a planner with settings from `drop_latency_targets`.
+
+    `ticket` holds the ticket of the current line.
+    """
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class LinePlanner:
         ticket: ContextVar[LineTicket],
         patient: frozenset[str] = frozenset(),
     ) -> None:
-        """`patient`: pools whose engines serve by priority, so that lines stand back there, too."""
+        """`patient` are pools that serve by priority, in which lines get a low priority."""
         self._plans = plans
         self._patient = patient
         self._promises = promises
@@ -56,9 +58,11 @@ class LinePlanner:
         sticky: Callable[[str], str | None],
         turn: StageTurn | None = None,
     ) -> RoutingPlan:
-        """Raises `not_idle` while waiting may help: that is no try, and leaves no trace.
+        """Plan a line.
 
-        A line that may spill goes on to later stages first; of others each waits for the first.
+        Raises `RequestError` (`not_idle`) while waiting may help; that is not a try and leaves no
+        record. A line that may spill tries later stages first; any other line waits for the first
+        stage.
         """
         plan = self._plans.plan(request_id, asked, identity, clock=clock, sticky=sticky, turn=turn)
         spill = self._ticket.get().spill
@@ -98,14 +102,14 @@ class LinePlanner:
 
 
 def _standing_back(plan: RoutingPlan) -> RoutingPlan:
-    """Behind every request without a priority (0): the engine takes the lowest first."""
+    """Set a priority behind all requests without one (0); engines serve the lowest first."""
     members = {**plan.asked.members, "priority": encode_raw(PRIORITY)}
     asked = msgspec.structs.replace(plan.asked, members=members)
     return msgspec.structs.replace(plan, asked=asked)
 
 
 def priority_pools(settings: Settings) -> frozenset[str]:
-    """Pools whose engines are told `--scheduling-policy priority`; others refuse the member."""
+    """Return the pools that run with `--scheduling-policy priority`; others reject `priority`."""
     return frozenset(name for name, pool in settings.pools.items() if serves_by_priority(pool))
 
 
@@ -115,7 +119,7 @@ def _waits(reason: Reason) -> RequestError:
 
 
 def drop_latency_targets(settings: Settings) -> Settings:
-    """Return the rules without latency promises and without waiting for room in a worker."""
+    """Return the settings with policies that have no latency SLO and no queue."""
     rules = tuple(
         rule.model_copy(update={"slo": PolicySloSection(), "otherwise": "reject"})
         for rule in settings.policies
@@ -124,7 +128,7 @@ def drop_latency_targets(settings: Settings) -> Settings:
 
 
 def tightest_slo_of_pools(settings: Settings) -> dict[str, TightestSlo]:
-    """By pool, the tightest latencies among the policies of what is served there."""
+    """Return the tightest TTFT and TPOT of the policies that use each pool."""
     found: dict[str, TightestSlo] = {}
     for rule in settings.policies:
         for pool in _pools(settings, rule.match.models or tuple(settings.models)):

@@ -1,4 +1,4 @@
-"""The time between two looks at a provider's batch."""
+"""Intervals between polls of a provider's batch."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,15 @@ _US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PollIntervals:
-    """Seconds. `settled`: after that, what was sent before a crash has arrived, or never will."""
+    """Intervals in seconds.
+
+    After `settled`, a request that was sent before a crash has arrived or never will.
+    """
 
     first: float = 5.0
     most: float = 120.0
     settled: float = 30.0
 
     def delay_us(self, tries: int) -> int:
-        """Microseconds before the next look."""
+        """Return the microseconds before the next poll."""
         return round(min(self.first * 1.5 ** min(tries, 40), self.most) * _US)

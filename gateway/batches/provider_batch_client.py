@@ -1,8 +1,7 @@
-"""A provider's files and batches as OpenAI made them: the seven calls that a runner needs.
+"""Client of a provider's files and batches in OpenAI's API: the seven calls of a runner.
 
-What came back is either an answer, a refusal (`ProviderRefused`: nothing was done, and asking
-again will
-not help), or nobody knows (`ProviderUnavailable`): then whoever asked looks before it asks again.
+A call returns an answer, or raises `ProviderRefused` (nothing was done, a retry cannot help) or
+`ProviderUnavailable` (unknown): the caller then checks the state before it retries.
 """
 
 import re
@@ -25,23 +24,23 @@ from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.runtime import Runtime
 
-MARK = "breakeven_batch"  # the name in a batch's metadata under which ours is known
+MARK = "breakeven_batch"  # metadata key that identifies our batches
 LISTED = 100
-PAGES = 50  # of a list that is searched
-ANSWER_LIMIT_BYTES = 64 * 1024 * 1024  # one line of an output file
-OBJECT_LIMIT_BYTES = 8 * 1024 * 1024  # an answer that is no file
+PAGES = 50  # maximum pages searched of a list
+ANSWER_LIMIT_BYTES = 64 * 1024 * 1024  # maximum of one line of an output file
+OBJECT_LIMIT_BYTES = 8 * 1024 * 1024  # maximum of a JSON answer
 _AGAIN = frozenset((408, 409, 425, 429))
-_ID = re.compile(r"[\w.~:@!$&'()*+,;=/-]{1,512}", re.ASCII)  # what may stand in a path as it is
+_ID = re.compile(r"[\w.~:@!$&'()*+,;=/-]{1,512}", re.ASCII)  # needs no escaping in a path
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=10.0)
 
 
 class ProviderUnavailable(Exception):
-    """Whether it was done cannot be told, or it cannot be done at this time."""
+    """Error: the call's effect is unknown, or the provider is unavailable."""
 
 
 class ProviderRefused(Exception):
-    """The provider said no; `status` is its HTTP status."""
+    """Error: the provider refused the call; `status` is its HTTP status."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"refused with {status}")
@@ -49,23 +48,23 @@ class ProviderRefused(Exception):
 
 
 class ProviderBusy(Exception):
-    """It said that it does nothing at this time: surely nothing was done."""
+    """Error: the provider is busy and did nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatch:
-    """A batch there. `codes` are those of its `errors`, where it failed as a whole."""
+    """State of a provider's batch. `codes` are the codes of its `errors` if it failed."""
 
     id: str
     status: str
     output_file_id: str | None
     error_file_id: str | None
     codes: tuple[str, ...] = ()
-    completed: int = 0  # requests that it says it has done
+    completed: int = 0  # requests completed, as reported
 
 
 class ProviderBatchClient:
-    """One provider. Its key is in the client's headers and in nothing that is ever shown."""
+    """Client of one provider. Its key is only in the client's headers and is never shown."""
 
     def __init__(
         self,
@@ -87,7 +86,7 @@ class ProviderBatchClient:
         await self._client.aclose()
 
     async def upload(self, name: str, text: bytes) -> str:
-        """The file's id there."""
+        """Upload a file; return its id at the provider."""
         found = await self._send_request(
             "POST", "/files", files={"file": (name, text, "application/jsonl")},
             data={"purpose": "batch"}, timeout=UPLOAD_TIMEOUT,
@@ -95,7 +94,7 @@ class ProviderBatchClient:
         return _id(found, "id")
 
     async def find_file(self, name: str, since_s: int) -> str | None:
-        """A file of this name that is not older."""
+        """Return the id of a file with this name, created at `since_s` or later."""
         async for entry in self._list_entries("/files", {"purpose": "batch"}, since_s):
             if entry.get("filename") == name:
                 return _id(entry, "id")
@@ -109,7 +108,7 @@ class ProviderBatchClient:
         return _batch(await self._send_request("POST", "/batches", json=asked))
 
     async def find_batch(self, mark: str, since_s: int) -> ProviderBatch | None:
-        """The batch that carries this mark and is not older."""
+        """Return the batch with this mark in its metadata, created at `since_s` or later."""
         async for entry in self._list_entries("/batches", {}, since_s):
             marks = entry.get("metadata")
             if isinstance(marks, Mapping) and marks.get(MARK) == mark:
@@ -126,7 +125,7 @@ class ProviderBatchClient:
         await self._send_request("DELETE", f"/files/{file_id}")
 
     async def lines(self, file_id: str) -> AsyncIterator[bytes]:
-        """Yield a file's lines one at a time; raises `ProviderUnavailable` where it breaks off."""
+        """Yield a file's lines. Raises `ProviderUnavailable` if the download breaks off."""
         try:
             async with self._client.stream("GET", f"/files/{file_id}/content") as answer:
                 if answer.status_code != 200:
@@ -153,7 +152,7 @@ class ProviderBatchClient:
     async def _list_entries(
         self, path: str, query: dict[str, str], since_s: int
     ) -> AsyncIterator[dict[str, Any]]:
-        """The newest first, until they are older."""
+        """Yield the entries of a list, newest first, down to `since_s`."""
         after: dict[str, str] = {}
         for _ in range(PAGES):
             asked = {**query, "limit": str(LISTED), **after}
@@ -190,7 +189,7 @@ class ProviderBatchClient:
 
 
 async def _read_answer(answer: httpx.Response) -> bytes:
-    """Read an answer that is no file, as it comes: what is packed may be of any size."""
+    """Read a JSON answer up to a limit, because a compressed body may expand to any size."""
     _check_plain(answer)
     content = b""
     async for piece in answer.aiter_bytes():
@@ -223,7 +222,7 @@ def _text(found: Mapping[str, Any], name: str) -> str:
 
 
 def _id(found: Mapping[str, Any], name: str) -> str:
-    """Return an id as it is stored and stands in a path; raises where it can be neither."""
+    """Return a valid id from the answer. Raises `ProviderUnavailable` for any other value."""
     value = _text(found, name)
     if _ID.fullmatch(value) is None:
         raise ProviderUnavailable(f"an answer whose `{name}` is no id")
@@ -245,14 +244,14 @@ def _batch(found: Mapping[str, Any]) -> ProviderBatch:
 
 
 def _completed(counts: Any) -> int:
-    """The requests that were done, 0 where that is not told."""
+    """Return the number of completed requests, 0 if not reported."""
     completed = counts.get("completed") if isinstance(counts, Mapping) else None
     return completed if type(completed) is int and completed > 0 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class BatchProviders:
-    """`secrets` may stand in nothing that clients read."""
+    """Provider that takes batches; `secrets` are removed from what clients read."""
 
     remote: ProviderBatchClient
     secrets: tuple[Secret, ...] = ()
@@ -261,7 +260,10 @@ class BatchProviders:
 def make_batch_providers(
     settings: Settings, runtime: Runtime, environ: Mapping[str, str]
 ) -> dict[str, BatchProviders]:
-    """By name. Raises `ConfigError` for one without an address or without its key."""
+    """Return the providers that take batches, by name.
+
+    Raises `ConfigError` for one without an address or a key.
+    """
     found: dict[str, BatchProviders] = {}
     taking = {name: settings.providers[name] for name in sorted(batch_providers(settings))}
     for name, key in provider_keys(taking, environ).items():

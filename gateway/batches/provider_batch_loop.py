@@ -1,8 +1,8 @@
-"""A runner's dealings with providers' batches: which lines leave, and what is out.
+"""Providers' batches of a runner: selects the lines that leave and follows what was sent.
 
-Built only where a provider takes batches, or where some of our batches are still out. Lines leave
-in chunks, each one transaction, so that a runner may die between any two: what has left is out,
-what has not is claimed again.
+It exists only if a provider takes batches, or some of our batches are still at one. Lines leave in
+chunks of one transaction each, so a runner may crash between any two: chunks that left are sent,
+other lines are claimed again.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from ledger.batches.outgoing import LeavingLine, OutgoingRecord, OutgoingStore, 
 from ledger.batches.store import IN_PROGRESS, BatchRecord, BatchStore
 
 CHUNK = 50
-PLANNED_AT_ONCE = 4  # a worker has live requests to plan
-LINES, BYTES = 5_000, 32 * 1024 * 1024  # of one provider's batch
+PLANNED_AT_ONCE = 4  # low, because the worker also plans live requests
+LINES, BYTES = 5_000, 32 * 1024 * 1024  # limits of one provider's batch
 HELD_US = 300 * 1_000_000
 LEASE_US = 60 * 1_000_000
 AWAY_US, BROKE_US = 30 * 1_000_000, 60 * 1_000_000
@@ -40,7 +40,7 @@ AWAY_US, BROKE_US = 30 * 1_000_000, 60 * 1_000_000
 
 @dataclass(slots=True)
 class _Open:
-    """One that still takes lines."""
+    """A provider's batch that still takes lines."""
 
     id: str
     lines: int = 0
@@ -53,10 +53,10 @@ class _Open:
 
 @dataclass(slots=True)
 class ProviderBatchBuilder:
-    """Claims lines, has a worker plan them, and gives them to a provider's batch-to-be.
+    """Builder of providers' batches: claims lines, has a worker plan them, and adds them.
 
-    One per runner. `collecting` are those that its own hands have open. What no provider's batch
-    takes stays for the ordinary way, marked.
+    There is one per runner. `collecting` holds the ids of its open batches. Lines that no
+    provider's batch takes are marked and stay for own engines and APIs.
     """
 
     lines: LineStore
@@ -69,7 +69,7 @@ class ProviderBatchBuilder:
     collecting: set[str] = field(default_factory=set)
 
     async def collect(self, record: BatchRecord, model: str, wanted: int) -> int:
-        """Give away up to `wanted` lines of a batch and model; how many left."""
+        """Move up to `wanted` lines of a batch and model; return how many were moved."""
         opened: dict[tuple[str, str], _Open] = {}
         gone = 0
         try:
@@ -92,7 +92,7 @@ class ProviderBatchBuilder:
         return gone
 
     async def _mine(self, record: BatchRecord) -> bool:
-        """Whether no other host gives lines of this batch away."""
+        """Lease the batch; return whether no other host moves lines of it."""
         now_us = self.clock.wall_us()
         until_us = now_us + LEASE_US
         return await asyncio.to_thread(
@@ -127,7 +127,7 @@ class ProviderBatchBuilder:
         return gone
 
     async def _plan_line(self, claim: LineClaim, places: asyncio.Semaphore) -> ProviderLine | None:
-        """`None`: the line is back where it was."""
+        """Plan a line for a provider; `None` if it was put back."""
         async with places:
             try:
                 handed = await self.sender.plan_at_provider(claim)
@@ -170,9 +170,9 @@ class ProviderBatchBuilder:
         self.collecting.discard(open_.id)
 
 
-DECIDE_S = 5.0  # between two looks at lines of models without engines
-COUNT_S = 30.0  # and of those with engines: that counts what waits
-PAUSE_S = 5.0  # no line that is to leave is claimed for an engine meanwhile
+DECIDE_S = 5.0  # interval for models without own engines
+COUNT_S = 30.0  # interval for models with own engines, which counts waiting lines
+PAUSE_S = 5.0  # pause of claims for engines, so that the lines can leave
 _US = 1e6
 
 log = logging.getLogger("breakeven.batches")
@@ -180,7 +180,10 @@ log = logging.getLogger("breakeven.batches")
 
 @dataclass(slots=True)
 class ProviderBatchLoop:
-    """`of` says of a model what may take its lines; `carrier` has those of own engines."""
+    """Loop over providers' batches.
+
+    `of` returns a model's spill policy. `carrier` executes the lines of own engines.
+    """
 
     collector: ProviderBatchBuilder
     courier: ProviderBatchSync
@@ -195,7 +198,7 @@ class ProviderBatchLoop:
     _decided_s: dict[str, float] = field(default_factory=dict)
 
     async def run_due(self, found: Sequence[BatchRecord], models: Sequence[str]) -> None:
-        """Everything that is due; `found` are the open batches, `models` those of their lines."""
+        """Do what is due; `found` are the open batches, `models` the models of their lines."""
         known = {record.id: record for record in found}
         await self.courier.step(known, self.collector.collecting)
         now_us = self.clock.wall_us()
@@ -217,7 +220,7 @@ class ProviderBatchLoop:
         await self.courier.stop()
 
     async def _collect(self, models: Sequence[str], open_: dict[str, BatchRecord]) -> None:
-        """Beside all else: thousands of lines take minutes."""
+        """Collect lines in a task of its own, because thousands of lines take minutes."""
         try:
             for model in models:
                 for batch_id, wanted in (await self._surplus(model, open_)).items():

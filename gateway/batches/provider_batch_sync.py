@@ -1,8 +1,8 @@
-"""Takes what was collected to its provider and brings the answers back, one small step at a time.
+"""State machine of providers' batches: uploads them and fetches results step by step.
 
-Before anything reaches the provider the database says that it may have; whoever finds that after a
-crash looks there first, by the file's name and by the mark in the batch's metadata. So each file
-makes one batch, each batch is read once, and each line is booked once, whoever dies in between.
+The database records each call before it reaches the provider. After a crash, the next runner checks
+at the provider, by the file's name and the mark in the batch's metadata. So each file makes one
+batch, each batch is read once, and each line is booked once.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ from ledger.batches.outgoing import OutgoingRecord, OutgoingStore
 from ledger.batches.outgoing import ProviderBatchState as State
 from ledger.batches.store import IN_PROGRESS, BatchRecord
 
-HELD_US = 600 * 1_000_000  # longer than any one call
-AT_ONCE = 4  # of one provider: who is slow or wrong keeps nobody else's from their turn
+HELD_US = 600 * 1_000_000  # longer than any single call
+AT_ONCE = 4  # per provider, so that a slow one does not delay others
 LATER_US = 900 * 1_000_000
-OVERDUE_US = 3 * 86_400 * 1_000_000  # a provider that said nothing for so long says nothing more
-FULL = "token_limit_exceeded"  # OpenAI's word for too much of a model being out
+OVERDUE_US = 3 * 86_400 * 1_000_000  # after this time without a result the batch is given up
+FULL = "token_limit_exceeded"  # OpenAI's code for too many enqueued tokens of a model
 REFUSED_THERE = "refused"
 ENDED_THERE = frozenset(("completed", "expired", "cancelled"))
 _US = 1_000_000
@@ -51,7 +51,7 @@ log = logging.getLogger("breakeven.batches")
 
 @dataclass(slots=True)
 class ProviderBatchSync:
-    """One per runner; `providers` by their names."""
+    """State machine of one runner; `providers` by name."""
 
     store: OutgoingStore
     providers: Mapping[str, BatchProviders]
@@ -66,7 +66,7 @@ class ProviderBatchSync:
         self.booker = ProviderLineBooker(self.store, self.clock, self.learner)
 
     async def step(self, found: Mapping[str, BatchRecord], busy: Collection[str] = ()) -> None:
-        """Begin what is due; `found` are the clients' open batches, `busy` still take lines."""
+        """Start what is due; `found` are clients' open batches, `busy` still take lines."""
         for record in await asyncio.to_thread(self.store.unfinished):
             if record.id in self._tasks or record.id in busy:
                 continue
@@ -76,7 +76,7 @@ class ProviderBatchSync:
                 self._tasks[record.id] = asyncio.create_task(work, name=record.provider)
 
     async def settle(self) -> None:
-        """Return when nothing is under way."""
+        """Wait until all running steps have ended."""
         while self._tasks:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
@@ -94,21 +94,21 @@ class ProviderBatchSync:
         except DBAPIError as error:
             log.warning("%s waits for the ledger: %s", outgoing_id, error.orig)
             await self._rest(outgoing_id)
-        except Exception:  # one defect must not end what the others are at
+        except Exception:  # an unexpected error must not stop other batches
             log.exception("%s stands still", outgoing_id)
             await self._rest(outgoing_id)
         finally:
             self._tasks.pop(outgoing_id, None)
 
     async def _rest(self, outgoing_id: str) -> None:
-        """Leave a batch alone for a while, or give it up: others have their turn meanwhile."""
-        with suppress(DBAPIError):  # the ledger is away: nobody's turn is lost
+        """Postpone a batch, or give it up after days, so that others have their turn."""
+        with suppress(DBAPIError):  # while the database is unavailable, nothing is lost
             record = await asyncio.to_thread(self.store.find, outgoing_id)
             if record is not None and record.state != State.DONE:
                 await self._later(record)
 
     async def _step_batch(self, outgoing_id: str, found: Mapping[str, BatchRecord]) -> bool:
-        """One state further; False when there is nothing more to do at once."""
+        """Advance a batch by one state; return False if nothing more is due now."""
         now_us = self.clock.wall_us()
         taken = await asyncio.to_thread(
             self.store.lease, outgoing_id, now_us=now_us, until_us=now_us + HELD_US
@@ -119,7 +119,7 @@ class ProviderBatchSync:
         over = self._is_over(record, found)
         remote = self._remote(record)
         if remote is None and record.state not in (State.COLLECTING, State.READY, State.RETURNING):
-            return await self._later(record)  # it is configured no more: somebody may mend that
+            return await self._later(record)  # no longer configured: it may be added again
         try:
             return await self._step(record, remote, over=over)
         except ProviderBusy as busy:
@@ -134,7 +134,7 @@ class ProviderBatchSync:
         self, record: OutgoingRecord, remote: ProviderBatchClient | None, *, over: bool
     ) -> bool:
         state = State(record.state)
-        if state is State.COLLECTING:  # whoever collected is dead
+        if state is State.COLLECTING:  # the collecting runner is dead
             after = State.READY if record.lines else State.DONE
             return await self._move(record, state=after)
         if state is State.RETURNING or remote is None or (over and state in _NOT_SENT):
@@ -161,7 +161,7 @@ class ProviderBatchSync:
         return await self._move(record, State.UPLOADING, **_uploaded_values(file_id))
 
     async def _find_file(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
-        """A file that was not found is sent again; one that came too late is never read."""
+        """Look for the uploaded file; send it again if missing. A late duplicate is never read."""
         file_id = await remote.find_file(_name(record), _since_s(record))
         if file_id is None:
             return await self._move(record, state=State.READY)
@@ -176,7 +176,7 @@ class ProviderBatchSync:
         return await self._mark_sent(record, made, remote)
 
     async def _find_batch(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
-        """The batch that may have been made; made again only when it surely was not."""
+        """Look for the created batch; create it again only once it certainly was not created."""
         made = await remote.find_batch(record.id, _since_s(record))
         if made is not None:
             return await self._mark_sent(record, made, remote)
@@ -194,7 +194,7 @@ class ProviderBatchSync:
             return False
         known = await asyncio.to_thread(self.store.find, record.id)
         if known is not None and known.remote_id not in (None, made.id):
-            await remote.cancel(made.id)  # another runner made one while this one stood still
+            await remote.cancel(made.id)  # another runner created one while this one was stalled
         return False
 
     # -- and back -----------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class ProviderBatchSync:
         )  # fmt: skip
 
     async def _cancel(self, record: OutgoingRecord, remote: ProviderBatchClient) -> None:
-        """Told until it is heard: what is done there by then comes back, and is booked."""
+        """Cancel the batch, retried until it succeeds; results so far are still booked."""
         assert record.remote_id is not None
         try:
             await remote.cancel(record.remote_id)
@@ -227,14 +227,14 @@ class ProviderBatchSync:
             ProviderRefused,
             ProviderUnavailable,
             ProviderBusy,
-        ) as error:  # it may have ended by itself: that is looked at
+        ) as error:  # it may have ended already; the poll will show
             log.info("%s was not cancelled: %s", record.id, error)
             return
         await self._move(record, cancel_us=self.clock.wall_us(), tries=0)
 
     async def _book(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         found, failed = ResultFile(), ResultFile()
-        failed.known = found.known  # a line has one result, whichever file it stands in
+        failed.known = found.known  # each line has one result, in either file
         told = [(record.output_file_id, found), (record.error_file_id, failed)]
         files = [(file_id, counts) for file_id, counts in told if file_id is not None]
         for file_id, counts in files:
@@ -244,12 +244,12 @@ class ProviderBatchSync:
                 await self._book_file(record, remote, file_id, counts.add_failure)
         if left := await asyncio.to_thread(self.booker.count_lines, record):
             completed = (await remote.batch(record.remote_id or "")).completed
-            # What nobody can read in the error file costs nothing: it failed.
+            # Unreadable entries of the error file failed, and cost nothing.
             unseen = max(found.odd, completed - found.done - failed.done)
-            # An earlier look that was cut off may have booked some of these.
+            # An earlier, interrupted pass may have booked some of these.
             unseen -= record.lines - left - len(found.known)
             await asyncio.to_thread(self.booker.book_unseen, record, min(unseen, left))
-        kept = record.why in ("completed", REFUSED_THERE)  # it will not do these
+        kept = record.why in ("completed", REFUSED_THERE)  # the provider will not process these
         await asyncio.to_thread(self.booker.return_lines, record, kept=kept, next_us=0)
         await self._move(record, state=State.DONE)
         await self._delete_files(record, remote)
@@ -272,8 +272,8 @@ class ProviderBatchSync:
         await asyncio.to_thread(self.booker.book_results, record, texts, secrets, add)
 
     async def _return_batch(self, record: OutgoingRecord) -> bool:
-        """Nothing was done there: the lines wait again."""
-        if record.state == State.CREATING:  # it may have been made, and must not run on unseen
+        """Return the lines of a batch that the provider did not process."""
+        if record.state == State.CREATING:  # it may exist, and must not run unobserved
             remote = self._remote(record)
             made = None if remote is None else await remote.find_batch(record.id, _since_s(record))
             if remote is not None and made is not None:
@@ -290,7 +290,7 @@ class ProviderBatchSync:
     async def _delete_files(
         self, record: OutgoingRecord, remote: ProviderBatchClient | None
     ) -> None:
-        """Its files there are nobody's any more; where they stay, the provider's own time ends."""
+        """Delete the batch's files at the provider; otherwise they expire there."""
         for file_id in (record.input_file_id, record.output_file_id, record.error_file_id):
             if file_id is not None and remote is not None:
                 try:
@@ -301,7 +301,7 @@ class ProviderBatchSync:
     # -- in a thread --------------------------------------------------------------------------
 
     def _text(self, outgoing_id: str) -> bytes:
-        """The file, a request a line."""
+        """Return the input file, one request per line."""
         record = self.store.find(outgoing_id)
         assert record is not None
         return b"".join(
@@ -326,7 +326,7 @@ class ProviderBatchSync:
     async def _later(
         self, record: OutgoingRecord, why: Exception | None = None, **values: Any
     ) -> bool:
-        """Look at it again after a while that grows; True where it was waited for for days."""
+        """Postpone the batch with a growing delay; return True if it was overdue and given up."""
         if why is not None:
             log.warning("%s at %s: %s", record.id, record.provider, why)
         if record.state in _THERE and self._is_overdue(record):
@@ -338,7 +338,7 @@ class ProviderBatchSync:
         return False
 
     async def _handle_refusal(self, record: OutgoingRecord, refused: ProviderRefused) -> bool:
-        """A refused file or batch is none; what is not there any more is waited for some days."""
+        """Return the lines if the file or batch was refused; postpone if a result is missing."""
         now = await asyncio.to_thread(self.store.find, record.id)
         assert now is not None
         log.warning("%s at %s: %s", record.id, record.provider, refused)
@@ -350,12 +350,12 @@ class ProviderBatchSync:
         return self.clock.wall_us() - record.created_us > OVERDUE_US
 
     def _remote(self, record: OutgoingRecord) -> ProviderBatchClient | None:
-        """`None`: the provider is configured no more."""
+        """Return the provider's client; `None` if it is no longer configured."""
         known = self.providers.get(record.provider)
         return None if known is None else known.remote
 
     def _is_over(self, record: OutgoingRecord, found: Mapping[str, BatchRecord]) -> bool:
-        """Whether what the provider has not done by now must come back."""
+        """Return whether lines that the provider has not done must come back now."""
         batch = found.get(record.batch_id)
         if batch is None or batch.status != IN_PROGRESS:
             return True
@@ -364,7 +364,7 @@ class ProviderBatchSync:
 
 _THERE = (State.CREATING, State.SENT, State.BOOKING)
 _NOT_SENT = (State.READY, State.UPLOADING, State.UPLOADED, State.CREATING)
-# What a step falls back to where surely nothing was done.
+# State to return to if the provider certainly did nothing.
 _BEFORE = {State.READY: State.READY, State.UPLOADED: State.UPLOADED}
 
 
@@ -377,5 +377,5 @@ def _name(record: OutgoingRecord) -> str:
 
 
 def _since_s(record: OutgoingRecord) -> int:
-    """Their clock may be another by some minutes."""
+    """Return the creation time less an hour, because the provider's clock may differ."""
     return record.created_us // _US - 3600

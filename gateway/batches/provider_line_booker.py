@@ -1,6 +1,6 @@
-"""Books the lines of a provider's batch by what its result files say, and returns the others.
+"""Booking of the lines of a provider's batch from its result files.
 
-Each call is one or several transactions and blocks while the database answers.
+Each call is one or several transactions and blocks on the database.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -15,17 +15,17 @@ from gateway.clock import Clock
 from ledger.batches.outgoing import LineEnd, OutgoingRecord, OutgoingStore, OutLine
 from ledger.prices.stored import prices_of
 
-BOOKED = 50  # lines of one transaction
-NUMBER_DIGITS = 12  # of a line in its file
+BOOKED = 50  # lines per transaction
+NUMBER_DIGITS = 12  # maximum digits of a line number
 LOST_THERE = "lost"
 
-# Counts a result; returns it where it is to be booked. The second are attempts in the books.
+# Counts a result; returns it if it is to be booked. The second argument: known attempts.
 ResultCounter = Callable[[LineResult | None, Container[str]], LineResult | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderLineBooker:
-    """One per runner."""
+    """Booker of one runner."""
 
     store: OutgoingStore
     clock: Clock
@@ -55,11 +55,11 @@ class ProviderLineBooker:
         self._store_ends(record, ended)
 
     def count_lines(self, record: OutgoingRecord) -> int:
-        """Return how many of its lines are not settled."""
+        """Return the number of lines that are not settled."""
         return self.store.count_lines(record.id)
 
     def book_unseen(self, record: OutgoingRecord, count: int) -> None:
-        """Book lines without a result that were done, as far as the provider tells, at bounds."""
+        """Book `count` lines that were processed but have no result, at their bounds."""
         for line in list(islice(self.store.lines(record.id), max(0, count))):
             booking, openings = self._settlement_of(record, [line], ())
             self._store_ends(record, [booking.settle_unseen(line, openings[line.attempt_id])])
@@ -105,7 +105,7 @@ class ProviderLineBooker:
 
 
 def _number(custom_id: str) -> int:
-    """The line's in the client's file, out of an attempt's id."""
+    """Return the line's number in the client's file from an attempt id."""
     parts = custom_id.rsplit("-", 2)
     is_number = len(parts) == 3 and parts[1].isdecimal() and len(parts[1]) <= NUMBER_DIGITS
     return int(parts[1]) if is_number else -1

@@ -1,9 +1,8 @@
-"""A line that no own engine will have done in time, planned for a provider's own batch.
+"""Planner of a line that own engines will not finish in time, for a provider's batch.
 
-The plan is any request's: rules, residency, features, prices and the key's rights are asked as
-ever. What differs: only targets count whose provider takes batches and whose price has rates for
-them, the least bound of those rates is chosen, and nothing is sent. The runner is told what would
-be, and gives it away together with others.
+Rules, residency, features, prices and the key's rights apply as to any request. But only targets
+count whose provider takes batches and whose price has batch rates. The one with the lowest bound is
+chosen, and nothing is sent: the runner gets the plan and adds the line to a provider's batch.
 """
 
 from collections.abc import Collection
@@ -46,7 +45,7 @@ _NO_TIER: Final = frozenset((b"null", b'"auto"', b'"default"', b'"batch"'))
 
 
 class ProviderLine(msgspec.Struct, frozen=True):
-    """One line for a provider's batch; `opened` is its attempt, without its holds."""
+    """One line for a provider's batch; `opened` is its attempt record without holds."""
 
     provider: str
     upstream_model: str
@@ -58,7 +57,7 @@ class ProviderLine(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLinePlanner(Dispatcher):
-    """Answers with the plan instead of asking anybody; `providers` take batches."""
+    """Dispatcher that answers with the plan; `providers` are those that take batches."""
 
     providers: Collection[str]
 
@@ -70,7 +69,10 @@ class ProviderLinePlanner(Dispatcher):
     async def dispatch(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
     ) -> None:
-        """Raises `not_onward` where no provider's batch can take the line."""
+        """Plan the line and answer with it.
+
+        Raises `RequestError` (`not_onward`) if no provider's batch can take the line.
+        """
         if asked.path not in _SERVED:
             raise _not_onward("its endpoint is none that providers' batches know here")
         if self.plans.value.inspects:
@@ -92,7 +94,7 @@ class ProviderLinePlanner(Dispatcher):
         await reply.send_whole(200, [PACKED], msgspec.msgpack.encode(handed))
 
     def _offers(self, plan: RoutingPlan) -> list[tuple[int, AttemptPlan]]:
-        """Those of the plan's candidates whose provider takes batches, each with its bound."""
+        """Return the plan's candidates whose provider takes batches, with their cost bounds."""
         return [
             (bound, step)
             for step in plan.steps
@@ -108,7 +110,7 @@ class ProviderLinePlanner(Dispatcher):
             name: member for name, member in plan.asked.members.items() if name != TIER_MEMBER
         }
         asked = msgspec.structs.replace(plan.asked, members=members, standard_tier=False)
-        standard = replace(plan.request, service_tier=STANDARD)  # a batch is a tier itself
+        standard = replace(plan.request, service_tier=STANDARD)  # batches are a tier of their own
         body = attempt_body(msgspec.structs.replace(plan, asked=asked, request=standard), step)
         left_out: tuple[str, ...] = ()
         if isinstance(target.backend, OpenAIBackend):
@@ -144,7 +146,7 @@ def has_batch_rates(price: Price) -> bool:
 
 
 def _decide_for(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
-    """Nothing else is tried, and own engines are left alone: they would be late."""
+    """Return the plan with only the chosen candidate; own engines are marked as too late."""
     verdicts = []
     order: tuple[Verdict, ...] = ()
     for verdict in plan.decision.verdicts:
@@ -165,7 +167,7 @@ def _decide_for(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
 
 
 def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | None:
-    """The most that the line can cost as part of a batch; `None`: there is no such price."""
+    """Return the maximum cost of the line at batch rates; `None` without such rates."""
     price = frozen.price
     if price is None or not has_batch_rates(price):
         return None
@@ -179,7 +181,7 @@ def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | Non
 
 
 def _output(request: RoutingRequest, frozen: CandidateSnapshot) -> int:
-    """The most output tokens of one choice."""
+    """Return the maximum output tokens of one choice."""
     if request.max_tokens is not None:
         return request.max_tokens
     if frozen.candidate.output_cap is not None:

@@ -1,7 +1,7 @@
-"""Counts what a provider's result file tells, to find lines that were done and are not in it.
+"""Counts of a provider's result file, to find lines that were processed but are not in it.
 
-A provider may leave results out, write them twice, under other names, or so that nobody reads them.
-What it did is billed all the same.
+A provider may omit results, repeat them, use other names or write unreadable lines. It bills all
+lines that it processed.
 """
 
 from collections.abc import Container
@@ -12,10 +12,10 @@ from gateway.batches.line_settlement import LineResult
 
 @dataclass(slots=True)
 class ResultFile:
-    """Counts the results of a file.
+    """Counts of the results in a file.
 
-    `known`: attempts that results are of, also of the files beside it; `done`: those that it
-    answers; `odd`: results that may be answers and are of no attempt.
+    `known`: attempts with a result, including the batch's other file. `done`: answered attempts.
+    `odd`: possible answers that belong to no attempt.
     """
 
     known: set[str] = field(default_factory=set)
@@ -24,10 +24,10 @@ class ResultFile:
     has_failures: bool = False
 
     def add_answer(self, result: LineResult | None, ours: Container[str]) -> LineResult | None:
-        """Count a result; return it where it is the first answer of an attempt of ours.
+        """Count a result; return it if it is the first answer of one of our attempts.
 
-        A failure is left to a second look: an answer may stand behind it, in this file or another.
-        A result that says neither tells nothing of its line.
+        Failures are read in a second pass, because an answer may follow, in this file or the other.
+        A result that is neither is ignored.
         """
         if result is not None and not result.is_answered:
             self.has_failures = self.has_failures or result.is_failed
@@ -42,9 +42,9 @@ class ResultFile:
         return result
 
     def add_failure(self, result: LineResult | None, ours: Container[str]) -> LineResult | None:
-        """Return a failure where it is the first result of an attempt of ours that has no answer.
+        """Return a failure if it is the first result of one of our attempts without an answer.
 
-        Call it once all files were read for their answers.
+        Call it after all files were read for answers.
         """
         if result is None or not result.is_failed or result.custom_id not in ours:
             return None

@@ -1,8 +1,8 @@
-"""The runner: `python -m gateway.batches.runner --config FILE --runtime FILE --address HOST:PORT`.
+"""Batch runner of a host, started with the first batch.
 
-One process per host, started with the first batch. It shares the work with other hosts' runners
-through the database alone. Killed anywhere, it begins again with what is stored: lines in its hands
-were hung up on with it, and are claimed again at once by its next life.
+It runs as `python -m gateway.batches.runner --config FILE --runtime FILE --address HOST:PORT`.
+Runners of several hosts share the work only through the database. After a crash, the next runner
+continues from the database: open lines were disconnected and are claimed again at once.
 """
 
 import asyncio
@@ -48,20 +48,20 @@ from ledger.batches.store import (
 from ledger.database import make_engine
 
 FEED_S = 0.05
-LOOK_S = 0.5  # between two looks at what is open, unless the bell rings
+LOOK_S = 0.5  # between polls of open batches, unless woken
 RENEW_S = 5.0
 SWEEP_S = 30.0
-PATIENCE_S = 2.0  # for what is being done when this is told to stop
-STEPS = 4  # from its input to its output files
+PATIENCE_S = 2.0  # for running steps at shutdown
+STEPS = 4  # states from the input to the output files
 AWAY_S = 1.0
-HELD_US = 60 * 1_000_000  # the lease on validating or writing one batch
+HELD_US = 60 * 1_000_000  # lease for validating or finalizing one batch
 DAY_US = 86_400 * 1_000_000
 
 log = logging.getLogger("breakeven.batches")
 
 
 class BatchRunner:
-    """Runs until `stop` is set."""
+    """Batch runner that works until `stop` is set."""
 
     def __init__(
         self,
@@ -72,10 +72,7 @@ class BatchRunner:
         *,
         providers: Mapping[str, BatchProviders] | None = None,
     ) -> None:
-        """Take over what the last runner of the runtime's `host` had in work.
-
-        `providers` take batches.
-        """
+        """Take over the work of the last runner of this `host`; `providers` take batches."""
         providers, clock = providers or {}, Clock()
         limits = settings.batches
         self._seat = f"{runtime.host}:{runtime.state_dir}"
@@ -146,7 +143,7 @@ class BatchRunner:
         self._estimates.close()
 
     async def _recover_leases(self, stop: asyncio.Event) -> None:
-        """Free the leases of an earlier life once the database is there."""
+        """Release the leases of the last runner once the database is available."""
         while not stop.is_set():
             try:
                 await asyncio.to_thread(self._lines.take_over, self._seat)
@@ -167,7 +164,7 @@ class BatchRunner:
             except DBAPIError as error:
                 log.warning("the ledger cannot be reached: %s", error.orig)
                 pause_s = AWAY_S
-            except Exception:  # a full disk, a defect: it must not end this work for good
+            except Exception:  # such as a full disk: the task must continue
                 log.exception("batches are hindered")
                 pause_s = AWAY_S
             for _ in range(round(pause_s / FEED_S)):
@@ -180,13 +177,13 @@ class BatchRunner:
             await self._carrier.feed(self._models)
 
     async def _run_steps(self) -> None:
-        """Open batches, the teams in turn, as many steps further as they can go at once."""
+        """Advance the open batches, by team in turn, up to `STEPS` times."""
         for _ in range(STEPS):
             if not await self._further():
                 return
 
     async def _further(self) -> bool:
-        """One step; whether anything moved."""
+        """Advance all open batches by one step; return whether any changed."""
         found = await asyncio.to_thread(self._batches.unfinished)
         now_us = self._clock.wall_us()
         running = {
@@ -219,7 +216,7 @@ class BatchRunner:
         )
 
     def _step(self, record: BatchRecord) -> bool:
-        """In a thread. A batch that another runner has in hand is left to it."""
+        """Advance a batch in a thread; skip it if another runner has leased it."""
         if record.status == IN_PROGRESS and not self._is_over(record):
             return False
         if not self._lease_batch(record.id):

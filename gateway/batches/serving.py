@@ -1,4 +1,4 @@
-"""A worker's part in batches: the client routes, and the entrance for lines."""
+"""Batch routes of a worker: the client API and the endpoint for lines."""
 
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
@@ -52,7 +52,7 @@ PlansFor = Callable[[Settings, str], PlannerProtocol]
 
 @dataclass(frozen=True, slots=True)
 class BatchDependencies:
-    """A worker's dependencies from its composition root; `worker` is its row of the load table."""
+    """Dependencies from the worker's composition root; `worker` is its row of the load table."""
 
     settings: Settings
     runtime: Runtime
@@ -63,14 +63,14 @@ class BatchDependencies:
 
     @property
     def speaks_messages(self) -> bool:
-        """Whether some target does, so that a line of a batch may go there as it is."""
+        """Return whether a target accepts Anthropic's Messages format unchanged."""
         providers = self.settings.providers.values()
         return any(PROVIDER_KINDS[provider.kind].speaks_messages for provider in providers)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRoutes:
-    """All empty where batches are switched off."""
+    """Routes and tasks for batches; all empty if batches are off."""
 
     routers: tuple[APIRouter, ...] = ()
     entrance: LineEndpoint | None = None
@@ -79,11 +79,11 @@ class BatchRoutes:
 
     @property
     def served(self) -> list[InferenceApi]:
-        """Return the APIs with requests in work beside clients' own."""
+        """Return the inference APIs that serve lines."""
         return [] if self.entrance is None else [self.entrance.hot, self.entrance.onward]
 
     def chores(self) -> list[Coroutine[Any, Any, None]]:
-        """Return the coroutines that run beside requests."""
+        """Return the background coroutines."""
         sweeps = [api.sweep() for api in self.served]
         return sweeps if self.making_room is None else [*sweeps, self.making_room.run()]
 
@@ -95,7 +95,7 @@ class BatchRoutes:
 def serve_batches(
     host: BatchDependencies, dispatcher: Dispatcher, in_force: ActivePolicies, plans_for: PlansFor
 ) -> BatchRoutes:
-    """`plans_for` makes a planner under other rules of this version."""
+    """Build the batch routes; `plans_for` makes a planner under other settings."""
     settings, clock = host.settings, host.clock
     if not settings.batches.enabled:
         return BatchRoutes()
@@ -169,5 +169,5 @@ def _entrance(
     onward = ProviderLinePlanner.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
     hot = api(lines)
-    hot.passes_whole = host.speaks_messages  # no provider's batch takes Messages
+    hot.passes_whole = host.speaks_messages  # providers' batches do not take Messages
     return LineEndpoint(hot, api(onward), authority, ticket, host.clock)

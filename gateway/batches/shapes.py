@@ -1,4 +1,4 @@
-"""Files, batches and lines of output files as OpenAI's clients read them. Pure."""
+"""Files, batches and output lines in the format of OpenAI's API. No I/O."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -67,7 +67,7 @@ def batch_object(record: BatchRecord) -> dict[str, Any]:
 
 
 def page(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
-    """One page of a list; `after` of the next is its `last_id`."""
+    """Return one page of a list; pass its `last_id` as `after` for the next page."""
     return {
         "object": "list",
         "data": list(objects),
@@ -78,10 +78,7 @@ def page(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
 
 
 class LineResponse(NamedTuple):
-    """The answer to a line.
-
-    `ignored`: names of what was asked and that no target got, as the header of an answer has them.
-    """
+    """Response to a line; `ignored` names the members that no target got."""
 
     status: int
     request_id: str
@@ -90,7 +87,7 @@ class LineResponse(NamedTuple):
 
 
 def answered_line(batch_id: str, number: int, custom_id: str, told: LineResponse) -> bytes:
-    """A line that got an answer, good or bad; the body's own line breaks would end the line."""
+    """Return the output line of a response, successful or not, without inner line breaks."""
     response: dict[str, Any] = {
         "status_code": told.status,
         "request_id": told.request_id,
@@ -102,7 +99,7 @@ def answered_line(batch_id: str, number: int, custom_id: str, told: LineResponse
 
 
 def unanswered_line(batch_id: str, number: int, custom_id: str, *, code: str) -> bytes:
-    """A line that ends without an answer; `code` says why."""
+    """Return the output line of a line that ended without a response, with the reason `code`."""
     error = {"code": code, "message": _MESSAGES[code]}
     return _line(batch_id, number, custom_id, None, error)
 

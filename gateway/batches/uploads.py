@@ -1,7 +1,7 @@
-"""One upload: a form read as it comes, its file written chunk by chunk, at most one chunk held.
+"""Upload of a file: a form parsed as it arrives and written in chunks, one in memory.
 
-With an `Idempotency-Key` the same form is the same file, whatever its boundary is. Who comes again
-is compared and not written: there need not be room for the file twice.
+With an `Idempotency-Key`, equal forms give the same file, whatever their boundary. A repeated
+upload is only compared and not written, so it needs no storage.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ from ledger.idempotency import IdempotencyRecord
 
 PURPOSE = "batch"
 NAME_LIMIT = 255  # characters
-LIFE_S = (3600, 30 * 86_400)  # what OpenAI allows in `expires_after`
-SECONDS_DIGITS = 18  # Python makes no number of thousands of digits, and raises
-DRAINED_BYTES = 1024**3  # of a body that is too large: who still sends does not read
+LIFE_S = (3600, 30 * 86_400)  # OpenAI's range of `expires_after`
+SECONDS_DIGITS = 18  # Python's `int` raises for thousands of digits
+DRAINED_BYTES = 1024**3  # read of a too large body, because many clients read only after sending
 DRAINED_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """Limits of one file, of all files of a team, and of the wait for the next bytes."""
+    """Limits of one file, of a team's files, and of the wait for the next bytes."""
 
     file_bytes: int
     team_bytes: int
@@ -46,7 +46,7 @@ class UploadLimits:
 
 @dataclass(frozen=True, slots=True)
 class UploadIdempotency:
-    """An `Idempotency-Key`; `first`: who came with it before, if anybody did."""
+    """Idempotency key of an upload; `first` is the earlier claim of the key, if any."""
 
     name: str
     until_us: int
@@ -54,7 +54,7 @@ class UploadIdempotency:
 
 
 class Upload:
-    """Takes one request's form; `receive` returns the file once it is whole and visible."""
+    """Receiver of one upload; `receive` returns the file once it is complete and visible."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Upload:
         bounds: UploadLimits,
         once: UploadIdempotency | None = None,
     ) -> None:
-        """`record` is the file as it will be if the form says nothing else."""
+        """`record` holds the file's defaults, which fields of the form may change."""
         self._stored = stored
         self._record = record
         self._bounds = bounds
@@ -78,15 +78,15 @@ class Upload:
         self._pace = BodyPace(bounds.patience_s)
 
     async def receive(self, boundary: bytes, body: AsyncIterator[bytes]) -> FileRecord:
-        """The file, or the one that its key stands for; raises `RequestError`.
+        """Return the file, or the earlier file of the idempotency key.
 
-        Then nothing of it is left.
+        Raises `RequestError`, after removing what was written.
         """
         try:
             await self._read(MultipartParser(boundary), body)
             return await self._finish_upload()
         except BaseException:
-            if self._begun:  # also when the client hung up and this task is being cancelled
+            if self._begun:  # also if this task is cancelled by a disconnect
                 await asyncio.shield(self._drop_file())
             raise
 
@@ -130,7 +130,7 @@ class Upload:
                     raise storage_full(self._bounds.team_bytes)
 
     async def _write(self, size: int) -> bool:
-        """Whether the team had room for it."""
+        """Write a chunk; return whether the team had room for it."""
         if self._is_written:
             chunk = bytes(self._held[:size])
             try:
@@ -167,7 +167,7 @@ class Upload:
         return record
 
     async def _meant(self, record: FileRecord, once: UploadIdempotency) -> FileRecord:
-        """The file that its key stands for, if that is the same: its own for who came first."""
+        """Return the file of the idempotency key: this one, or an equal earlier one."""
         asking, first = (
             IdempotencyRecord(record.key_id, once.name, self._digest(), record.id),
             once.first,
@@ -179,7 +179,7 @@ class Upload:
                 raise _swept_error()
             if first.request_id == record.id:
                 return record
-            await self._drop_file()  # who sent the same meanwhile was faster
+            await self._drop_file()  # a concurrent upload with the same key was first
         if first.digest != asking.digest:
             raise reused_key_error(f"`{first.request_id}`")
         earlier = await self._stored.call(self._stored.files.find, first.request_id, record.team_id)
@@ -188,7 +188,7 @@ class Upload:
         return earlier
 
     def _digest(self) -> bytes:
-        """Return a digest of the form's content, in any order and with any boundary."""
+        """Return a digest of the form's content, independent of field order and boundary."""
         assert self._content is not None
         said = msgspec.json.encode([self._record.filename, sorted(self._fields.items())])
         return sha256(b"/v1/files\0" + said + b"\0" + self._content.digest()).digest()

@@ -1,7 +1,7 @@
-"""Files by which workers, parent and runner of a host signal batches to each other.
+"""Files through which workers, parent and runner of a host signal batches to each other.
 
-The time of one says that there is a new batch: looking costs microseconds, so nobody asks the
-database ten times a second for what is rare. Another holds what the runner does.
+The time of one file marks a new batch. Reading it takes microseconds, so that processes need not
+poll the database ten times a second. Another file holds the runner's progress.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def wake_runner(run_dir: Path) -> None:
 
 
 class WakeSignal:
-    """`has_rung()`: whether it was rung since it was asked last."""
+    """Signal file; `has_rung` returns whether it was touched since the last call."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / WAKE_FILE
@@ -42,13 +42,13 @@ class WakeSignal:
             return 0
 
 
-LISTEN_S = 0.2  # between two looks at the file where the system does not tell of changes
-LOOK_S = 30.0  # for batches that other hosts' clients made
+LISTEN_S = 0.2  # polling interval of the file without change notification
+LOOK_S = 30.0  # polling interval of the database, for batches of other hosts
 
 
 async def wait_for_work(run_dir: Path, url: str, clock: Clock) -> None:
-    """Returns once there is work for a runner: a batch is open, on any host of the database."""
-    (run_dir / WAKE_FILE).touch(mode=0o600)  # nobody else waits yet, and what is there is watched
+    """Wait until a batch is open on any host of the database."""
+    (run_dir / WAKE_FILE).touch(mode=0o600)  # a file watch needs an existing file
     bell, engine = WakeSignal(run_dir), make_engine(url)
     watch = FileWatch(run_dir / WAKE_FILE)
     try:
@@ -67,14 +67,17 @@ async def _any_due(engine: Engine, clock: Clock) -> bool:
     try:
         return await asyncio.to_thread(BatchStore(engine).any_due, clock.wall_us())
     except DBAPIError:
-        return False  # away; it is looked again
+        return False  # unavailable; the next poll retries
 
 
 PROGRESS_FILE = "batches.json"
 
 
 class RunnerProgress(msgspec.Struct, frozen=True):
-    """`batches` and `lines` are open in the database; the rest is this runner's, since it began."""
+    """Progress of a runner, counted since its start.
+
+    `batches` and `lines` are those open in the database.
+    """
 
     batches: int
     lines: int
@@ -89,5 +92,5 @@ def write_progress(run_dir: Path, progress: RunnerProgress) -> None:
 
 
 def read_progress(run_dir: Path) -> RunnerProgress | None:
-    """`None` where no runner ever ran."""
+    """Return the runner's progress; `None` if none ever ran."""
     return read_note(run_dir / PROGRESS_FILE, RunnerProgress)

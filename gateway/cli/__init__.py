@@ -1,1 +1,1 @@
-"""The command line: `breakeven`, one file per noun, over verbs that HTTP has too."""
+"""Command line `breakeven`: one file per noun, over operations that HTTP has, too."""

@@ -1,4 +1,4 @@
-"""Runs the program as `python -m gateway.cli`, where no script `breakeven` is installed."""
+"""Entry point for `python -m gateway.cli`, without the script `breakeven`."""
 
 from gateway.cli.main import main
 

@@ -1,4 +1,4 @@
-"""The place where a command's operation runs: this host, or another (`--gateway`)."""
+"""Backend that runs a command's operation: this host, or another gateway (`--gateway`)."""
 
 import importlib
 import os
@@ -30,13 +30,16 @@ Why = Annotated[str | None, typer.Option("--note", help="The reason, for later r
 
 
 class AdminBackend(Protocol):
-    """Has verbs done, and returns what they tell."""
+    """Interface that runs operations and returns their results.
+
+    Implemented by `LocalAdmin`, and by the HTTP client of another gateway.
+    """
 
     def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]: ...
 
 
 class LocalAdmin:
-    """On this host, by who sits at it, who may do everything."""
+    """Backend on this host, with all permissions, as its user."""
 
     def __init__(self, settings: "Settings", by: str | None, opened: Callable[[], Engine]) -> None:
         self._settings = settings
@@ -51,14 +54,14 @@ class LocalAdmin:
 
 
 def _running_here(settings: "Settings") -> AbstractContextManager["EngineHost"]:
-    """Read the shared memory of what runs on this host; few commands ask for it."""
+    """Open the shared memory of the host's processes; few commands need it."""
     from gateway.control.admin.enginehost import running_here  # noqa: PLC0415  (with all of that)
 
     return running_here(settings)
 
 
 def open_backend(config: Path) -> AbstractContextManager[AdminBackend]:
-    """Open a backend that only reads; a refusal in the block is one line and status 1.
+    """Open a read-only backend; a refusal in the block prints one line and exits with 1.
 
     Before the first `serve` it reads what the configuration declares (`configured_reader`).
     """
@@ -68,20 +71,20 @@ def open_backend(config: Path) -> AbstractContextManager[AdminBackend]:
 def open_writing_backend(
     config: Path, by: str | None, ledger: LedgerOpener = ledger_engine
 ) -> AbstractContextManager[AdminBackend]:
-    """Open a backend that may write; make the ledger if it does not exist."""
+    """Open a backend that may write; create the ledger if missing."""
     if gateway_url() is not None and by is not None:
         fail("a gateway elsewhere writes down whose key it is: leave out --by")
     return _desk(config, by, ledger)
 
 
 def run_query(config: Path, verb: AdminOperation[G], given: G) -> dict[str, Any]:
-    """Return the answer of a verb that only looks."""
+    """Return the result of a read operation."""
     with open_backend(config) as desk:
         return desk.do(verb, given)
 
 
 def run_change(config: Path, by: str | None, verb: AdminOperation[G], given: G) -> dict[str, Any]:
-    """Return the answer of a verb that changes something."""
+    """Return the result of an operation that changes something."""
     with open_writing_backend(config, by) as desk:
         return desk.do(verb, given)
 
@@ -97,7 +100,7 @@ def _desk(config: Path, by: str | None, ledger: LedgerOpener) -> Iterator[AdminB
                     settings, by, cache(lambda: opened.enter_context(ledger(settings)))
                 )
             else:
-                # Only who asks elsewhere pays for the HTTP client, a tenth of a command's time.
+                # Imported on use: the HTTP client takes a tenth of a command's time.
                 elsewhere: Any = importlib.import_module("gateway.control.admin.remote")
                 desk: AdminBackend = opened.enter_context(elsewhere.remote(url, os.environ))
                 if elsewhere.is_cleartext(url):

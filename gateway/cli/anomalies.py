@@ -1,4 +1,4 @@
-"""`breakeven anomalies`: series whose unusual days are told to nobody, muted and heard by name."""
+"""Commands `breakeven anomalies`: mute and unmute series with unusual days."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ Name = Annotated[str, typer.Argument(help="The group's name, as the report has i
 
 
 def muted(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """List the series that are muted, and who muted them."""
+    """List the muted series, and who muted them."""
     found = run_query(config, verbs.anomalies_muted, NoInput())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
@@ -32,7 +32,7 @@ def mute(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Tell nobody of this series' unusual days; its spending stays in every sum."""
+    """Mute a series: its unusual days are not reported, but its spend counts."""
     given = verbs.SeriesInput(group, name, note)
     said = run_change(config, by, verbs.anomalies_mute, given)
     print_result(said, f"The series {said['name']} is muted.", as_json=as_json)
@@ -46,7 +46,7 @@ def unmute(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Tell of this series' unusual days again."""
+    """Report a series' unusual days again."""
     given = verbs.SeriesInput(group, name, note)
     said = run_change(config, by, verbs.anomalies_unmute, given)
     print_result(said, f"The series {said['name']} is not muted any more.", as_json=as_json)

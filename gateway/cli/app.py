@@ -1,4 +1,4 @@
-"""`breakeven`: the command line. One file per noun; `commands` lists what they hold."""
+"""Root of the command line; `commands` lists its commands."""
 
 import os
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ __all__ = ["app", "main"]
 
 
 class RootCommand(LateGroup):
-    """The whole command line."""
+    """Root command with all groups."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -62,13 +62,13 @@ def options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
     ] = False,
 ) -> None:
-    """Run your own GPUs and the external APIs as one fleet, and see what every request cost."""
+    """Run your own GPUs and external APIs as one fleet, with the cost of each request."""
     if gateway is not None:
         _name_gateway(context, gateway)
 
 
 def _name_gateway(context: typer.Context, url: str) -> None:
-    """`--gateway` says for one command what the variable says for all of a shell."""
+    """Set the gateway of this command, as the environment variable does for a shell."""
     before = os.environ.get(GATEWAY)
     os.environ[GATEWAY] = url
 

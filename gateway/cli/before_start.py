@@ -1,7 +1,7 @@
-"""The ledger that reading commands see before a configuration was served for the first time.
+"""Ledger that reading commands see before the first `serve` of a configuration.
 
 Such a ledger lacks the prices, budgets and GPU contracts of the file. A copy gets them, as `serve`
-would declare them; the ledger itself stays as it is, because a contract's bill begins when the
+would declare them. The ledger itself is unchanged, because a contract's bill begins when the
 contract is declared.
 """
 
@@ -21,10 +21,10 @@ from ledger.database import make_engine, migrate, open_readonly, sqlite_url
 
 @contextmanager
 def declared_copy(settings: Settings, config: Path, ledger: Path | None) -> Iterator[Engine]:
-    """Yield a read-only copy of a SQLite ledger, with what the configuration declares.
+    """Yield a read-only copy of a SQLite ledger with what the configuration declares.
 
-    `ledger` is the file that is copied; `None` begins with an empty ledger. The copy is deleted
-    at the end. Raises: `ConfigError` when a file of `prices` cannot be read.
+    `ledger` is the file to copy; `None` starts with an empty ledger. The copy is deleted at the
+    end. Raises `ConfigError` when a file of `prices` cannot be read.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.db"

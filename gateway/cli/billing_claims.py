@@ -1,4 +1,4 @@
-"""`breakeven invoices claims | waive`: what providers say beyond what was booked."""
+"""Commands `breakeven invoices claims | waive`: provider claims beyond the booked cost."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,10 @@ def list_claims(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """List what providers claim beyond what was booked, and the part that narrows budgets."""
+    """List provider claims beyond the booked cost.
+
+    Also shows the part of each claim that counts against budgets.
+    """
     given = verbs.ListClaimsInput(team, whole, limit)
     found = run_query(config, verbs.claims_list, given)["data"]
     columns = (
@@ -55,7 +58,7 @@ def waive(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Say that claims are not owed: they narrow no budget any more, and stay in the books."""
+    """Waive claims: budgets no longer count them, and the ledger keeps them."""
     said = run_change(config, by, verbs.claims_waive, verbs.WaiveClaimsInput(attempts))
     count, pusd = said["claims"], said["no_longer_counted_pusd"]
     claims = "1 claim" if count == 1 else f"{count} claims"
@@ -63,6 +66,6 @@ def waive(
 
 
 def _dollars(exact: str) -> str:
-    """Return an exact amount without the zeros behind its last figure, with cents at least."""
+    """Return an exact amount without trailing zeros, with at least cents."""
     whole, _, part = exact.partition(".")
     return f"${whole}.{part.rstrip('0').ljust(2, '0')}"

@@ -1,4 +1,4 @@
-"""`breakeven budgets`: limits of what may be spent, entered over the configuration's, with why."""
+"""Commands `breakeven budgets`: spending limits entered over those of the configuration."""
 
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -19,7 +19,7 @@ Period = Annotated[Literal["day", "month"], typer.Option(help="The calendar wind
 
 
 def list_budgets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Every budget in its present window, and who entered what over the configuration."""
+    """List all budgets in their current window, and entered changes."""
     found = run_query(config, verbs.budgets_terms, NoInput())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
@@ -38,7 +38,7 @@ def enter(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter a budget, or another limit of one that there is; it counts at once."""
+    """Enter a budget or change one; applies at once."""
     try:
         limit = Decimal(usd)
     except InvalidOperation:
@@ -57,7 +57,7 @@ def end(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """End a budget, also one of the configuration."""
+    """End a budget, including one of the configuration."""
     said = run_change(config, by, verbs.budgets_end, verbs.BudgetInput(scope, period, note))
     print_result(said, f"The budget {said['budget']} is ended.", as_json=as_json)
 
@@ -70,14 +70,14 @@ def withdraw(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Take back what was entered: the configuration's budget counts again, or there is none."""
+    """Withdraw an entry: the configuration's budget applies again, if any."""
     said = run_change(config, by, verbs.budgets_withdraw, verbs.BudgetInput(scope, period, note))
     words = f"What was entered for {said['budget']} is taken back."
     print_result(said, words, as_json=as_json)
 
 
 def _show(out: Console, budgets: list[dict[str, Any]]) -> None:
-    # What providers claim beyond a cost narrows few budgets; without it the rest does not add up.
+    # Provider claims reduce few budgets; without this column the rest does not add up.
     claimed = any(Decimal((line["in_force"] or {}).get("claimed_usd", 0)) for line in budgets)
     amounts = ("limit", "spent", "held", *(["claimed"] if claimed else []), "left")
     columns = ("budget", "kind", *(f">{name}" for name in amounts), ">configured", "entered by")
@@ -95,7 +95,7 @@ def _show(out: Console, budgets: list[dict[str, Any]]) -> None:
 
 
 def _kind(line: dict[str, Any]) -> str:
-    """Return `hard` or `soft`: as in force, else of the file; `-` for a budget that is ended."""
+    """Return `hard` or `soft`, as active or in the file; `-` for an ended budget."""
     entry = line["entered"]
     terms = line["in_force"] or (None if entry and entry["ended"] else line["configured"])
     if terms is None:
@@ -104,7 +104,7 @@ def _kind(line: dict[str, Any]) -> str:
 
 
 def shown_dollars(terms: dict[str, Any] | None, name: str) -> str:
-    """Return an amount with cents, below a dollar with three digits; `--json` has all of it."""
+    """Return an amount with cents, or three digits below one dollar; `--json` is exact."""
     if terms is None:
         return "-"
     pusd = usd_to_pusd(Decimal(terms[name]))

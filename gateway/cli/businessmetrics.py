@@ -1,4 +1,4 @@
-"""`breakeven metrics`: customers, tickets or orders by day, which Spend divides its cost by."""
+"""Commands `breakeven metrics`: customers, tickets or orders by day, for unit costs."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ File = Annotated[
 
 
 def list_metrics(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """List the metrics: how many values each has, from which day to which."""
+    """List the metrics with their number of values, first and last day."""
     found = run_query(config, verbs.metrics_list, NoInput())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
@@ -34,7 +34,10 @@ def import_metric(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter a file's values; a later value of a day and group replaces the earlier one."""
+    """Import a file's values of a metric.
+
+    A later value of a day and group replaces the earlier one.
+    """
     try:
         found = parse_metric(file.read_bytes(), file.name)
     except (OSError, MetricFileError, CsvTableError) as error:
@@ -57,7 +60,7 @@ def withdraw(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Take a metric back with all of its values."""
+    """Remove a metric with all of its values."""
     given = verbs.WithdrawMetricInput(name, note)
     said = run_change(config, by, verbs.metrics_withdraw, given)
     print_result(said, f"The metric {said['name']} is withdrawn.", as_json=as_json)

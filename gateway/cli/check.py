@@ -1,6 +1,6 @@
-"""`breakeven check`: every fault of a configuration file at once, and nothing started.
+"""Command `breakeven check`: all faults of a configuration file, without a start.
 
-Faults go to stderr by line, as compilers write them; with `--json` they are data on stdout. The
+Faults go to stderr by line, like a compiler's; with `--json` they are data on stdout. The exit
 status is 1 for an error, and for a warning with `--strict`.
 """
 
@@ -20,7 +20,7 @@ from gateway.config.settings import ConfigReport, Settings, version
 def check(
     config: Config = Path("breakeven.yaml"), strict: Strict = False, as_json: AsJson = False
 ) -> None:
-    """List every fault of a configuration file at once; starts nothing."""
+    """List all faults of a configuration file. Starts nothing."""
     examined = examine(config, at_us=Clock().wall_us(), environ=os.environ, asks_engines=True)
     settings = examined.settings
     passes = settings is not None and not (strict and examined.faults)

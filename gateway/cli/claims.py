@@ -1,4 +1,7 @@
-"""`breakeven claims`: published figures beside what follows from their own inputs; no ledger."""
+"""Command `breakeven claims`: published figures, recomputed from their own inputs.
+
+It needs no ledger.
+"""
 
 from typing import Annotated, Any
 
@@ -32,9 +35,9 @@ def claims_(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Published figures, recomputed from their own inputs; or a figure of your own.
+    """Recompute published figures from their own inputs, or a figure of yours.
 
-    Status 1 if one comes out other than the table says: that would be our own fault.
+    Exits with 1 if a result differs from the table, which would be a fault of this program.
     """
     if formula is not None:
         _check_own(formula, given or [], claimed, as_json=as_json)
@@ -77,7 +80,7 @@ def claims_(
 
 
 def _reach(within: dict[str, bool | None]) -> str:
-    """Return whether the article's own speed serves the volume, where its bases agree; or which."""
+    """Return whether the article's own speed serves the volume, by basis where they differ."""
     known = {basis: reach for basis, reach in within.items() if reach is not None}
     if not known:
         return ""

@@ -1,4 +1,4 @@
-"""Every command of `breakeven`, in the order of its lists: `module:function` in this folder."""
+"""Registry of all commands in the order of the help: `module:function` in this folder."""
 
 from collections.abc import Mapping
 

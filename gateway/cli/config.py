@@ -1,4 +1,4 @@
-"""The first steps of every command that reads the configuration or the ledger."""
+"""First steps of commands: load the configuration, open the ledger."""
 
 import importlib
 import os
@@ -29,12 +29,12 @@ Config = Annotated[
 
 
 def load_or_fail(path: Path) -> "Settings":
-    """The settings, or every fault of the file on stderr and status 1."""
+    """Return the settings, or print all faults to stderr and exit with 1."""
     return _read_or_fail(path, load_settings)
 
 
 def load_known_or_fail(path: Path) -> "Settings":
-    """Return settings for a command that needs little but the ledger, mostly without the file."""
+    """Return the settings for a ledger command, from the cache where possible."""
     return _read_or_fail(path, load_remembered)
 
 
@@ -47,14 +47,14 @@ def _read_or_fail(path: Path, read: Callable[[Path], "Settings"]) -> "Settings":
 
 
 def refuse_remote() -> None:
-    """Refuse a command that is meant for another gateway."""
+    """Reject `--gateway` for a command that only works on this host."""
     if (url := gateway_url()) is not None:
         fail(f"this command works where the gateway runs, not on {url}: leave out --gateway "
              "and BREAKEVEN_GATEWAY")  # fmt: skip
 
 
 def found_elsewhere(path: Path) -> list[str]:
-    """Return the configurations of `make run` and `make demo` if none is given and none is here."""
+    """Return the configurations of `make run` and `make demo`, if none is given or found here."""
     made = [Path(DEFAULT_STATE) / name for name in ("up.yaml", "demo.yaml")]
     try:
         path.stat()
@@ -64,14 +64,14 @@ def found_elsewhere(path: Path) -> list[str]:
             for earlier in made
             if earlier.exists()
         ]
-    except OSError:  # in a folder that may not be read
+    except OSError:  # for a folder without read permission
         return []
     return []
 
 
 @contextmanager
 def ledger_engine(settings: "Settings") -> Iterator[Engine]:
-    """The ledger for writing, its schema brought up first."""
+    """Open the ledger for writing, after migrating its schema."""
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
         settings.state.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def ledger_engine(settings: "Settings") -> Iterator[Engine]:
 
 @contextmanager
 def ledger_reader(settings: "Settings") -> Iterator[Engine]:
-    """The ledger for reading; a missing SQLite file is said so."""
+    """Open the ledger for reading; a missing SQLite file is reported."""
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
         if (path := _sqlite_file(url)) is not None and not is_there(path):
@@ -91,7 +91,7 @@ def ledger_reader(settings: "Settings") -> Iterator[Engine]:
 
 @contextmanager
 def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
-    """Open the ledger for reading; before the first `serve` with what `config` declares.
+    """Open the ledger for reading; before the first `serve`, with what `config` declares.
 
     That is a copy (SQLite), and a line on stderr says that nothing was served yet. A ledger on
     PostgreSQL is not copied: the line says that it lacks what the file declares.
@@ -109,21 +109,21 @@ def configured_reader(settings: "Settings", config: Path) -> Iterator[Engine]:
                 return
             reader.dispose()
         note(f"nothing was served yet: this is what {config} declares")
-        # Only a first look pays for the import of what declares, half a second.
+        # Imported on use: needed only before the first `serve`, and takes 0.5 s.
         before: Any = importlib.import_module("gateway.cli.before_start")
         with before.declared_copy(settings, config, path if is_there(path) else None) as reader:
             yield reader
 
 
 def _sqlite_file(url: str) -> Path | None:
-    """Return the file of a ledger in SQLite, `None` for one on PostgreSQL."""
+    """Return the file of a SQLite ledger, `None` for PostgreSQL."""
     place = make_url(url)
     return Path(place.database or "") if place.get_backend_name() == "sqlite" else None
 
 
 @contextmanager
 def failing_plainly(settings: "Settings") -> Iterator[None]:
-    """Turn errors of the state directory or the ledger in the block into one line and status 1."""
+    """Turn errors of the state directory or the ledger into one line and exit status 1."""
     try:
         with translate_state_errors(settings):
             yield

@@ -1,7 +1,7 @@
-"""`breakeven config`: another gateway's configuration as one of ours, and the schema for editors.
+"""Commands `breakeven config`: import of LiteLLM configurations, and the JSON Schema.
 
-An import's result goes to stdout or `--out`; what could not be carried over to stderr, a line each,
-as `FILE: place: why`. Nothing is started, no key is read, and the given file stays as it is.
+An import's result goes to stdout or `--out`. Settings that could not be imported go to stderr, one
+line each, as `FILE: place: why`. Nothing is started, no key is read, and the file is unchanged.
 """
 
 import csv
@@ -37,7 +37,7 @@ _HEAD = "# Carried over from {name} by `breakeven config import`. Try it: `break
 
 
 class PlainDumper(yaml.SafeDumper):
-    """Writes what stands twice in a document twice: `*id001` is nothing that a person edits."""
+    """YAML dumper without anchors such as `*id001`, which are hard to edit."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  (PyYAML's signature)
         return True
@@ -61,7 +61,7 @@ def import_command(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the configuration that does the same, and say what it could not carry over.
+    """Convert a LiteLLM configuration, and list what could not be imported.
 
     What changes answers, money, access or checks is an error: nothing is written unless accepted.
     """
@@ -101,7 +101,7 @@ def import_command(
 
 
 def _require(file: Path, carried: ImportedConfig, gpu: str | None) -> None:
-    """Fail where nothing could be carried over, or it is not known what engines run on."""
+    """Fail if nothing could be imported, or the engines' hardware is unknown."""
     if "models" not in carried.document:
         for note in merge_notes(carried.notes, ()):
             typer.echo(f"{file}: {note_line(note)}", err=True)
@@ -112,7 +112,7 @@ def _require(file: Path, carried: ImportedConfig, gpu: str | None) -> None:
 
 
 def _refused(text: str) -> list[ImportNote]:
-    """Return what the gateway itself would refuse of the file, for `check` or a start to say."""
+    """Return the faults that the gateway itself would find, for `check` or a start."""
     draft = draft_settings(read_document(text))
     faults = [*draft.faults, *find_contradictions(draft)]
     if draft.settings is not None:
@@ -125,7 +125,7 @@ def _refused(text: str) -> list[ImportNote]:
 
 
 def _compare(file: Path, carried: ImportedConfig, compare_with: str | None) -> None:
-    """Have every model that own engines serve compared with an API model, or fail."""
+    """Set an API comparator for every model that own engines serve, or fail."""
     models: dict[str, Any] = carried.document["models"]
     missing = [
         name for name, model in models.items()
@@ -145,7 +145,7 @@ def _compare(file: Path, carried: ImportedConfig, compare_with: str | None) -> N
 
 
 def schema_command(as_json: AsJson = False) -> None:
-    """Print the JSON Schema of a configuration file: editors complete and check by it."""
+    """Print the JSON Schema of the configuration file, for editors."""
     schema = json_schema()
     emit(schema, as_json=as_json, show=lambda out: out.print_json(data=schema))
 
@@ -163,7 +163,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _provider_of(model: str) -> str | None:
-    """LiteLLM's own guess; its import takes seconds, so only who needs it pays."""
+    """Return LiteLLM's guess for a bare name; imported on use, because it takes seconds."""
     litellm = importlib.import_module("backends.litellm").load()
     try:
         provider = litellm.get_llm_provider(model)[1]
@@ -173,7 +173,7 @@ def _provider_of(model: str) -> str | None:
 
 
 def _sold_as(served: str) -> str | None:
-    """By the price map that is installed; a request has as many tokens in as out."""
+    """Return the API with the same weights by the installed price map, 1:1 input to output."""
     usual = TokenCounts(input=1000, output=1000)
     return same_weights(
         served,
@@ -186,7 +186,7 @@ def _sold_as(served: str) -> str | None:
 
 
 def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[dict[str, Any]]:
-    """The notes by rank; those that say the same of the same setting are one, with a count."""
+    """Return the notes by rank; equal notes on one setting are merged with a count."""
     counted = Counter((note.place.rpartition(".")[2], note.text) for note in notes)
     first: dict[tuple[str, str], ImportNote] = {}
     for carried in notes:
@@ -218,9 +218,9 @@ def _say_outcome(
 
 
 def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -> str:
-    """Return what stopped an import and what to do about it, as one line.
+    """Return in one line what stopped an import and what to do.
 
-    `notes` are those of `merge_notes`; with `strict` warnings stop an import, too.
+    `notes` are from `merge_notes`; with `strict`, warnings stop an import, too.
     """
     ranks = Counter(note["rank"] for note in notes)
     counts = [
@@ -239,7 +239,7 @@ def stop_line(file: Path, notes: Sequence[Mapping[str, Any]], *, strict: bool) -
 
 
 def note_line(note: Mapping[str, Any]) -> str:
-    """Return a note in words, with how to accept a loss."""
+    """Return a note as text, with the option that accepts a loss."""
     accept = f" (--accept {note['lost']})" if note["rank"] == "error" else ""
     return f"{note['rank']}: {note['place']}: {note['text']}{accept}"
 

@@ -1,6 +1,6 @@
-"""`breakeven doctor`: what a machine lacks for its gateway, each with what to do; changes nothing.
+"""Command `breakeven doctor`: problems of a machine with their fixes; changes nothing.
 
-The status is 1 for an error, and for a warning with `--strict`.
+The exit status is 1 for an error, and for a warning with `--strict`.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from gateway.diagnosis.network import look_at_network, places_of
 from gateway.diagnosis.observation import DoctorFinding, DoctorVerdict, failed, fine, warned
 from gateway.diagnosis.state import look_at_state
 
-if TYPE_CHECKING:  # Rich, where something is drawn
+if TYPE_CHECKING:  # Rich is imported only for output
     from rich.console import Console
 
 _STYLES = {
@@ -43,7 +43,7 @@ def doctor(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look at machine, state, ledger, engines and network; say what to do. Changes nothing."""
+    """Check machine, state, ledger, engines and network. Changes nothing."""
     found = list(_look(config, offline=offline))
     document = [finding._asdict() for finding in found]
     emit(document, as_json=as_json, show=lambda out: _draw(out, found))
@@ -53,7 +53,7 @@ def doctor(
 
 
 def _look(config: Path, *, offline: bool) -> Iterator[DoctorFinding]:
-    """Yield what is found; without a configuration that can be read, of the machine alone."""
+    """Yield the findings; only those of the machine if the configuration is unreadable."""
     examined = examine(config, at_us=Clock().wall_us(), environ=os.environ, asks_engines=False)
     settings = examined.settings
     if settings is None:

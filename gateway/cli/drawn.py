@@ -1,4 +1,4 @@
-"""Rich draws here for commands: tables, and the output of those that run for long."""
+"""Output with Rich: tables, and the console of long-running commands."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,15 +9,15 @@ from rich.table import Table
 
 from gateway.cli.output import to_nowhere
 
-FOLDED = 3  # characters: what words of a table keep where a screen has no room
+FOLDED = 3  # minimum characters of a wrapped column
 GAP = 2  # characters between columns
 
 
 class PipeSafeConsole(Console):
-    """Writes for a command that runs for long, which goes on when its reader has left.
+    """Console for long-running commands, which continue when the reader has closed the pipe.
 
-    Rich ends the program then, and a terminal that was closed raises at each line: a gateway would
-    stop because of who looked at it.
+    Rich would end the program, and a closed terminal raises at each line: closing a terminal would
+    stop a gateway.
     """
 
     def print_line(self, line: str) -> None:
@@ -27,14 +27,14 @@ class PipeSafeConsole(Console):
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """Let the rest go nowhere, what was not written yet, too, or the exit would fail at it."""
+        """Discard further output, including buffered text, which would fail at exit."""
         self.quiet = True
         with suppress(OSError, ValueError):
             to_nowhere(self.file.fileno())
 
 
 class _WholeOutput(Table):
-    """Never narrower than its columns' least: Rich would leave out those that find no room."""
+    """Output at least as wide as its columns' minimum; Rich would drop columns otherwise."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         least = sum((column.min_width or 0) + GAP for column in self.columns) - GAP
@@ -44,9 +44,9 @@ class _WholeOutput(Table):
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A plain table; in front of a title `>` aligns numbers right, `=` keeps ids in one piece.
+    """Return a plain table; `>` before a title aligns right, `=` keeps ids unwrapped.
 
-    On a narrow screen other words fold; where even that is not enough, the line is longer.
+    On a narrow screen other columns wrap; if that is not enough, lines get longer.
     """
     made = _WholeOutput(title=title, title_justify="left", box=None, pad_edge=False)
     for place, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""`breakeven engine`: install it, list what it could run on, plan before renting, bench, run."""
+"""Commands `breakeven engine`: install, list GPUs, plan, measure and operate engines."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -32,7 +32,7 @@ def install(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Install vLLM into an environment of its own (CUDA where a GPU is, else the CPU build)."""
+    """Install vLLM into its own environment (CUDA with a GPU, else CPU)."""
     request = installation.InstallRequest(
         directory.resolve(), flavour, find_links=tuple(find_links or ())
     )
@@ -59,9 +59,10 @@ def install(
 
 
 def list_gpus(as_json: AsJson = False) -> None:
-    """The GPU catalogue: memory, bandwidth, FLOP/s, dated public prices.
+    """List the GPU catalogue: memory, bandwidth, FLOP/s, dated public prices.
 
-    TB/s and TFLOP/s are the data sheet's; in brackets what was measured, which `engine plan` takes.
+    TB/s and TFLOP/s are from the data sheet; measured values, which `engine plan` uses, are in
+    brackets.
     """
     emit([asdict(gpu) for gpu in GPUS], as_json=as_json, show=_show_gpus)
 

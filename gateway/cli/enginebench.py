@@ -1,4 +1,4 @@
-"""`breakeven engine bench`: what an engine or an API does under load, and what a token costs."""
+"""Command `breakeven engine bench`: load test of an engine or API, with cost per token."""
 
 import asyncio
 import json
@@ -85,10 +85,10 @@ def bench(
     plot: Annotated[Path | None, typer.Option(help="SVG of the sweep.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send load to an OpenAI URL: latencies with intervals, goodput, saturation, cost per 1M.
+    """Load an OpenAI URL: latencies with intervals, goodput, saturation, cost.
 
-    Closed loops keep so many requests in flight; open loops send at their own times, whatever the
-    engine does. Status 1 when a request failed. Ctrl-C ends it with the runs that are whole.
+    Closed loops keep a number of requests in flight; open loops send at fixed times. Exits with 1
+    if a request failed. Ctrl-C ends it with the complete runs.
     """
     writable(out, plot)
     shape = PromptShape(prompt_tokens, output_tokens, shared_tokens)
@@ -111,7 +111,7 @@ def bench(
 
 
 def _report_run(made: BenchReport, out: Path | None, plot: Path | None, *, as_json: bool) -> None:
-    """Shown before it is written: what was measured is not lost with a full disk."""
+    """Print the report before writing it, so that a full disk loses nothing."""
     if not made.runs:
         fail("stopped before the first run had ended")
     emit(document(made), as_json=as_json, show=lambda to: _show(to, made))
@@ -141,7 +141,7 @@ def _loops(
         loads = [float(word) for word in (rate or concurrency or SWEEP).split(",")]
     except ValueError:
         fail(f"not a list of numbers: {rate or concurrency}")
-    if not all(0 < load <= MOST for load in loads):  # nan is not, either
+    if not all(0 < load <= MOST for load in loads):  # also excludes NaN
         fail(f"rates and requests at once are above 0 and at most {MOST:,}")
     if rate is None and any(load != int(load) for load in loads):
         fail("requests at once are whole numbers")
@@ -175,7 +175,7 @@ def _key(name: str | None) -> str | None:
 
 
 async def _about(url: str, model: str | None, key: str | None) -> dict[str, Any]:
-    """The model, and what the engine says of its KV cache, which `engine fit` wants to know."""
+    """Return the model and the engine's KV cache metrics, which `engine fit` uses."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     found: dict[str, Any] = {"url": url, "model": model, "at": time.time(), "kv_tokens": None}
     async with httpx.AsyncClient(timeout=10, trust_env=False, headers=headers) as client:
@@ -197,7 +197,7 @@ def _hint(url: str) -> str:
 
 
 def _whole(work: Coroutine[Any, Any, None], url: str) -> bool:
-    """False where somebody ended it early."""
+    """Run the work; return False if the user ended it early."""
     try:
         asyncio.run(work)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`breakeven engine eval`: what quantizing a model, or changing it otherwise, costs in quality."""
+"""Command `breakeven engine eval`: quality loss of a quantized or changed model."""
 
 import asyncio
 import hashlib
@@ -53,11 +53,12 @@ def evaluate(
     start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare models with their baseline on your prompts; status 1 unless every one passes.
+    """Compare models with a baseline on your prompts.
 
-    Greedy agreement, KL and perplexity token by token of the baseline's answers, where the engine
-    says what it thinks of a given text (vLLM); else up to the first difference. With a checker the
-    verdict is by its score. The same command goes on where it stopped.
+    Exits with 1 unless all pass. The measures are greedy agreement, KL divergence and perplexity
+    per token of the baseline's answers, if the engine returns log probabilities of a given text
+    (vLLM), else up to the first difference. With a checker, its score decides. Repeat the command
+    to resume.
     """
     sides = _sides(baseline, candidates)
     bound = _limit(risk, limit)

@@ -1,4 +1,4 @@
-"""`breakeven engine fit`: a model of an engine from measured requests, and how far to trust it."""
+"""Command `breakeven engine fit`: engine model from measured requests, with its error."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -48,10 +48,11 @@ def fit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit an iteration-level model to measured requests; a table says what it misses.
+    """Fit an engine model to measured requests, with a table of its errors.
 
-    The requests run through the simulated engine, the one that serves HTTP and what-ifs: batches,
-    chunked prefill, KV blocks, preemption. Status 1 when --validate finds a figure beyond its bar.
+    The requests run through the simulated engine that also serves HTTP and what-ifs: batches,
+    chunked prefill, KV blocks, preemption. With --validate, exits with 1 if an error exceeds its
+    limit.
     """
     runs = _runs(files)
     shape = PROFILES[SHIPPED].shape

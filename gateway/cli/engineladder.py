@@ -1,4 +1,4 @@
-"""`breakeven engine ladder`: from the naive server to a tuned engine, rung by rung, here."""
+"""Command `breakeven engine ladder`: measured steps from a naive server to a tuned engine."""
 
 import asyncio
 import time
@@ -53,10 +53,10 @@ def ladder(
     start_limit: Annotated[float, typer.Option(min=1, help="Seconds a server may load.")] = 900.0,
     as_json: AsJson = False,
 ) -> None:
-    """Measure each step from a naive server to vLLM with everything on; what is done is kept.
+    """Measure each step from a naive server to vLLM. Repeat to resume.
 
-    The same command goes on where it stopped. TTFT is of one user, throughput of --users at once;
-    a gain is over the rung that it stands on, with that one thing more, and over the first.
+    TTFT is measured with one user, throughput with --users. Each gain is relative to the step
+    below, with one change, and to the first.
     """
     if not (model / "config.json").is_file():
         fail(f"{model} is no model: it has no config.json")

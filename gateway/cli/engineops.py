@@ -1,8 +1,7 @@
-"""`breakeven engine status|drain|resume|restart|logs`: the engines of one running host.
+"""Commands `breakeven engine status|drain|resume|restart|logs` for a running host.
 
-It is the host that runs here, or the one that answers elsewhere: who has many names one of them.
-Drain and resume are overrides like any other (`breakeven target`), with the wait that they need;
-a restart goes through a pool one by one.
+They run on this host, or on the one that answers for `--gateway`. Drain and resume are overrides
+(`breakeven target`) with a wait; a restart handles a pool's engines one by one.
 """
 
 import codecs
@@ -41,11 +40,10 @@ from gateway.policies.overrides import instant
 
 
 class LogTail:
-    """The end of a log that grows, across its rotation: by name (engines') or by copy (others').
+    """Reader of the end of a growing log, across rotations by rename or by copy.
 
-    `last` once, then `more` as often as wanted: nothing between is left out.
-
-    Raises `OSError` where there is no such file.
+    Engines' logs are renamed, others copied. Call `last` once, then `more` repeatedly: no line is
+    lost. Raises `OSError` for a missing file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -63,7 +61,7 @@ class LogTail:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def last(self, lines: int) -> str:
-        """Return the last lines; after a log's rotation also lines of the log before it."""
+        """Return the last lines; right after a rotation, including lines of the previous log."""
         older: list[bytes] = []
         with suppress(OSError):
             older = (
@@ -72,16 +70,16 @@ class LogTail:
         return self._decoder.decode(b"".join(deque(chain(older, self._file), maxlen=lines)))
 
     def more(self) -> str:
-        """Return the lines that came since; empty when none did."""
+        """Return the new lines; empty if there are none."""
         if text := self._decoder.decode(self._file.read()):
             return text
         try:
             now = self._path.stat()
         except FileNotFoundError:
-            return ""  # between the old and the next
+            return ""  # between the old and the new file
         rest = ""
         if now.st_ino != os.fstat(self._file.fileno()).st_ino:
-            rest = self._decoder.decode(self._file.read(), final=True)  # before it was moved
+            rest = self._decoder.decode(self._file.read(), final=True)  # rest of the rotated file
             self._file.close()
             self._open_log()
         elif now.st_size < self._file.tell():
@@ -95,7 +93,7 @@ Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s,
 
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
+    """List this host's engines: state, load, KV usage, overrides, upkeep."""
     found = run_query(config, verbs.engines_status, NoInput())["data"]
 
     def show(out: Console) -> None:
@@ -116,7 +114,7 @@ def drain(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Send an engine no new request, and wait until those under way have ended."""
+    """Drain an engine: send no new requests, and wait for the open ones."""
     with open_writing_backend(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
         found = desk.do(verbs.engines_drain, verbs.EngineNameInput(name, note))["data"]
@@ -132,7 +130,7 @@ def resume(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Let requests go to an engine again."""
+    """Send requests to an engine again."""
     done = run_change(config, by, verbs.engines_resume, verbs.EngineNameInput(name, note))
     print_result(done, f"{name} gets requests again within {FOLLOW_S:g} s.", as_json=as_json)
 
@@ -145,9 +143,9 @@ def restart(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Drain, restart and resume one engine after the other; no request fails for it.
+    """Drain, restart and resume engines one by one, without failed requests.
 
-    The timeout is each engine's. When it is over the engine gets requests again, restarted or not.
+    The timeout is per engine. At its end the engine gets requests again, restarted or not.
     """
     with open_writing_backend(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
@@ -211,7 +209,7 @@ def _tail(tails: Mapping[str, LogTail], lines: int, follow: bool) -> None:
 
 
 def _print_log(name: str, text: str, shown: str) -> str:
-    """Named where another log was shown before."""
+    """Print the text, with the name if another log was printed before."""
     if name != shown:
         typer.echo(f"==> {name} <==")
     typer.echo(text, nl=False)
@@ -220,7 +218,7 @@ def _print_log(name: str, text: str, shown: str) -> str:
 
 @contextmanager
 def _drain_engine(desk: AdminBackend, engine: str, note: str, lasts: str) -> Iterator[None]:
-    """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
+    """Keep requests from the engine inside the block; existing overrides stay."""
     if _engine_entries(desk, [engine])[0]["held"]:
         yield
         return
@@ -228,14 +226,12 @@ def _drain_engine(desk: AdminBackend, engine: str, note: str, lasts: str) -> Ite
     try:
         yield
     finally:
-        with suppress(
-            OverrideError, OperationRefused
-        ):  # its time is over, or somebody else took it back
+        with suppress(OverrideError, OperationRefused):  # it has expired, or was removed
             desk.do(overrides.targets_enable, overrides.EnableTargetInput(engine, note))
 
 
 def _empty(desk: AdminBackend, names: Sequence[str], limit_s: float) -> None:
-    """Once every worker has heard of it: until nothing of theirs is under way there."""
+    """Wait until every worker has applied it and no request is open there."""
     time.sleep(FOLLOW_S)
     words = ", ".join(names)
 
@@ -247,7 +243,7 @@ def _empty(desk: AdminBackend, names: Sequence[str], limit_s: float) -> None:
 
 
 def _next_life(desk: AdminBackend, engine: str, deadline_s: float) -> None:
-    """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
+    """Drain the engine, restart it, and wait until telemetry reports the new process healthy."""
     _empty(desk, [engine], deadline_s - time.monotonic())
     (before,) = desk.do(verbs.engines_restart, verbs.RestartEngineInput(engine, at_once=True))[
         "data"
@@ -267,7 +263,7 @@ def _engine_entries(desk: AdminBackend, names: Sequence[str]) -> list[dict[str, 
 
 
 def _wait_until_done(missing: Callable[[], str], limit_s: float) -> None:
-    """Wait until nothing is missing, saying what is. Raises `OperationRefused`."""
+    """Wait until nothing is missing, printing what is. Raises `OperationRefused`."""
     deadline_s = time.monotonic() + limit_s
     with Status("", console=Console(emoji=False, stderr=True)) as shown:
         while words := missing():
@@ -307,14 +303,14 @@ def _table(found: Sequence[dict[str, Any]]) -> Any:
 
 
 def _way(entry: dict[str, Any]) -> str:
-    """Marked where it is much of the tightest first token that is promised."""
+    """Return the round trip, marked if it is a large part of the tightest TTFT."""
     if entry["round_trip_us"] is None:
         return "-"
     return f"{entry['round_trip_us'] / 1e3:.2f} ms{' FAR' if entry['far'] else ''}"
 
 
 def _describe_measurement(entry: dict[str, Any]) -> str:
-    """Describe what was sent to the engine to find out how fast it is, and when."""
+    """Describe the requests sent to measure the engine's speed, and when."""
     note = entry.get("measured")
     if note is None:
         return ""
@@ -348,7 +344,7 @@ def _late(entry: dict[str, Any]) -> str:
 
 
 def _upkeep(note: dict[str, Any] | None) -> str:
-    """When it is restarted or stopped next, its pace, and what waits."""
+    """Describe the next restart or stop, drift, and pending upkeep."""
     if note is None:
         return ""
     times = (("restart", "restart_us"), ("stops", "stops_us"), ("starts", "starts_us"))

@@ -1,4 +1,4 @@
-"""`breakeven engine pack` and `unpack`: an engine for a host that has no network."""
+"""Commands `breakeven engine pack` and `unpack`: bundles for hosts without a network."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -39,9 +39,10 @@ def pack(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pack the engine, this command and a model for a host without a network.
+    """Pack the engine, this command and a model for a host without network.
 
-    The target needs Python and glibc, for CUDA a driver; there: sh OUT/install.sh --to FOLDER.
+    The target needs Python and glibc, and a driver for CUDA. Run there: sh OUT/install.sh --to
+    FOLDER.
     """
     chosen: Flavour = flavour or flavour_here()
     assert chosen in get_args(Flavour)
@@ -73,9 +74,9 @@ def unpack(
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Unpack a bundle and install it here, with no network; the same again goes on.
+    """Install a bundle without network access. Repeat the command to resume.
 
-    Its own `install.sh` does the same where this command is not yet.
+    The bundle's `install.sh` does the same on a host without this command.
     """
     try:
         with progress(quiet=as_json) as bar:

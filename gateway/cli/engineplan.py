@@ -1,4 +1,4 @@
-"""`breakeven engine plan`: what a GPU can do with a model, before renting it."""
+"""Command `breakeven engine plan`: capacity of a GPU for a model, before renting it."""
 
 import shlex
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from backends.engine.torchprobe import ProbeFileError
 from gateway.cli.output import AsJson, emit, fail, table
 
 GIB = 1 << 30
-MOST = 1e6  # what is asked for: infinity has no arithmetic
+MOST = 1e6  # maximum of options: infinity has no arithmetic
 
 
 Names = Annotated[
@@ -96,8 +96,8 @@ def plan(
 ) -> None:
     """Compute what a GPU can do with a model, each number with its formula.
 
-    Beside it the same model in other formats, the cheapest for the load marked, and on 1 to 8
-    GPUs. Status 1 when the model does not fit or vLLM refuses it so, with --json, too.
+    Also shows the model in other formats, with the cheapest for the load marked, and on 1 to 8
+    GPUs. Exits with 1 if the model does not fit or vLLM rejects it, with --json, too.
     """
     dollars = None if usd_per_hour is None else Decimal(str(usd_per_hour))
     load = None if users is None else UserLoad(users, prompt_tokens, output_tokens, dollars)
@@ -124,7 +124,7 @@ def plan(
 
 
 def _draft(place: Path, drafted: int, acceptance: float) -> DraftModel:
-    """Its flag names the whole path: a name alone would be looked for on a hub."""
+    """Return the draft model with its full path, because vLLM looks up bare names on a hub."""
     folder = place if place.is_dir() else place.parent
     return DraftModel(read_model(place), drafted, acceptance, str(folder.resolve()))
 
@@ -156,7 +156,7 @@ def _show(out: Console, made: EnginePlan) -> None:
 
 
 def _show_choices(out: Console, made: EnginePlan) -> None:
-    rate = made.usd_per_gpu_hour  # as given, else a public list price of the GPU
+    rate = made.usd_per_gpu_hour  # as given, else the GPU's public list price
     dollars = None if rate is None else float(rate) / 3600
     cost = ">GPU-s per 1M" if dollars is None else ">USD per 1M"
     columns = ("weights", ">GPUs", ">GiB", ">KV tokens", ">one user's step", cost, "")
@@ -209,7 +209,7 @@ def _show_scaling(out: Console, made: EnginePlan) -> None:
 
 
 def _show_roles(out: Console, made: EnginePlan) -> None:
-    """Engines whole and in roles, where a time per token is promised."""
+    """Show engines with and without roles, if a time per token is promised."""
     if not made.roles:
         return
     columns = (
@@ -239,12 +239,12 @@ def _show_roles(out: Console, made: EnginePlan) -> None:
 
 
 def label(figure: PlanFigure) -> str:
-    """A figure's name; a time's without its unit, which `amount` chooses."""
+    """Return a figure's name; that of a time without its unit, which `amount` chooses."""
     return figure.name.removesuffix("_s") if figure.unit == "s" else figure.name
 
 
 def amount(figure: PlanFigure) -> str:
-    """A figure's value as people read it: many bytes in GiB, parts of a second in ms or us."""
+    """Return a figure's value with a readable unit: GiB for many bytes, ms or us for times."""
     if figure.unit == "B" and abs(figure.value) >= GIB:
         return f"{figure.value / GIB:,.2f} GiB"
     if figure.unit == "s" and 0 < figure.value < 1:

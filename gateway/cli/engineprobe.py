@@ -1,4 +1,4 @@
-"""`breakeven engine probe`: what this machine's accelerator really does, beside its data sheet."""
+"""Command `breakeven engine probe`: measured performance of this machine's accelerator."""
 
 import json
 from pathlib import Path
@@ -32,10 +32,11 @@ def probe(
     out: Annotated[Path | None, typer.Option(help="JSON, for `engine plan --probe`.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure bandwidth, FLOP/s, launches, attention, all-reduce and KV's way between engines.
+    """Measure bandwidth, FLOP/s, kernel launches, attention and transfers.
 
-    `engine plan` reads the file. Each figure is the median of several repeats on random data. A
-    minute on a GPU, and nothing else should run there meanwhile.
+    Also measures all-reduce and KV transfer between engines. `engine plan` reads the file. Each
+    figure is the median of several repeats on random data. Takes a minute on a GPU; run nothing
+    else there.
     """
     writable(out)
     parts = _parts(only)

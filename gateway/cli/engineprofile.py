@@ -1,4 +1,4 @@
-"""`breakeven engine profile`: which kernels a running engine spends its time in."""
+"""Command `breakeven engine profile`: time of a running engine by kernel."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ def profile(
     rows: Annotated[int, typer.Option(min=1, help="Kernels shown.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Record a running vLLM with its own torch profiler, and show its kernels by their time.
+    """Record a running vLLM with its torch profiler; list kernels by time.
 
     The engine must have been started with `flags: [--profiler-config.profiler=torch,
     --profiler-config.torch_profiler_dir=/ABSOLUTE/FOLDER]`. It is slower while it records.
@@ -57,7 +57,7 @@ def profile(
 async def _record(
     base: str, model: str, load: tuple[float | None, int, int], say: Callable[[str], None]
 ) -> None:
-    """Start, let it work, stop; stopped also where the work broke."""
+    """Start the profiler, run the load, and stop the profiler, also after an error."""
     seconds, users, tokens = load
     origin = base.removesuffix("/v1")
     async with httpx.AsyncClient(timeout=STOP_S, trust_env=False) as client:
@@ -79,7 +79,7 @@ async def _record(
 
 
 async def _load(client: httpx.AsyncClient, work: Workload, users: int, tokens: int) -> None:
-    """Ask for `users` answers at once; where one fails, the others end before the trace does."""
+    """Send `users` requests at once; if one fails, the others end before the trace does."""
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(users):
@@ -90,7 +90,7 @@ async def _load(client: httpx.AsyncClient, work: Workload, users: int, tokens: i
 
 
 def _newest(directory: Path, since_s: float) -> tuple[Path, KernelProfile]:
-    """The first that holds kernels; a front end's own trace holds none."""
+    """Return the first new trace with kernels; traces of front ends have none."""
     found = traces(directory, since_s)
     if not found:
         raise ProfilerTraceError(

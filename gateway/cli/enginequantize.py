@@ -1,4 +1,4 @@
-"""`breakeven engine quantize`: fewer bits for a model's weights or KV cache, on your prompts."""
+"""Command `breakeven engine quantize`: quantize weights or KV cache, using your prompts."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -40,9 +40,9 @@ def quantize(
     environment: Annotated[Path, typer.Option("--engine", help="Where vLLM is.")] = ENVIRONMENT,
     as_json: AsJson = False,
 ) -> None:
-    """Quantize a model; judge it next with `engine eval` on prompts that did not calibrate it.
+    """Quantize a model. Judge it with `engine eval` on other prompts.
 
-    Activations that calibrate are those of the model's own answers to your prompts.
+    Calibration uses the activations of the model's own answers to your prompts.
     """
     try:
         if prompts is not None:

@@ -1,4 +1,4 @@
-"""`breakeven engine tune`: flags that this machine is faster with, for this model and this aim."""
+"""Command `breakeven engine tune`: fastest vLLM flags for a model, objective and machine."""
 
 import asyncio
 import shlex
@@ -80,11 +80,11 @@ def tune(
     start_limit: Annotated[float, typer.Option(min=1, help="Seconds an engine may load.")] = 900.0,
     as_json: AsJson = False,
 ) -> None:
-    """Search vLLM's flags for the best TTFT, TPOT, throughput or cost at an SLO; write a profile.
+    """Search vLLM flags for an objective at an SLO, and write a profile.
 
-    `serve` starts engines with it: `pools.NAME.engine.profile`. In the end defaults and best run in
-    turn, twice each, and the profile says by how much it is better; `--compare` does that alone.
-    Status 1 until it has ended.
+    `serve` starts engines with it: `pools.NAME.engine.profile`. At the end, defaults and best run
+    in turn, twice each, and the profile states the gain; `--compare` does only that. Exits with 1
+    until the search has ended.
     """
     fixed = _split_flags(flags)
     place, flavour = _engine_environment(model, environment, out), flavour_here()
@@ -124,7 +124,7 @@ def _write(profile: Path, flags: Sequence[str], model: Path, told: dict[str, Any
 
 
 def _better(space: Sequence[FlagDimension], found: TuneResult) -> tuple[str, ...]:
-    """Nothing, where nothing beats the defaults."""
+    """Return the best flags, or none if nothing is better than the defaults."""
     return flags_of(space, found.best) if found.is_better else ()
 
 

@@ -1,7 +1,7 @@
-"""`breakeven estimates`: what gateways learned of texts and targets, and how they forget it.
+"""Commands `breakeven estimates`: learned estimates of texts and targets, and their reset.
 
-Estimates are of one host. A reset is kept in the ledger with who, when and why, and every gateway
-follows.
+Estimates belong to a host. A reset is stored in the ledger with author, time and reason, and all
+gateways apply it.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def show(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show bytes per token and lengths as this host has learned them, by model and team."""
+    """Show learned bytes per token and output lengths by model and team."""
     found = run_query(config, verbs.estimates_show, verbs.ShowEstimatesInput(model, team))["data"]
     emit(
         found, as_json=as_json,
@@ -40,7 +40,7 @@ def targets(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show latencies, overruns and unseen output of targets as this host has learned them."""
+    """Show learned latencies, overruns and unseen output by target."""
     found = run_query(config, verbs.estimates_targets, verbs.ShowTargetEstimatesInput(target))
     known = found["data"]
     emit(
@@ -58,7 +58,7 @@ def reset(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Forget what was learned of a model, a team or both, of a target, or of all; on every host."""
+    """Reset estimates of a model, team or target, or all, on every host."""
     given = verbs.ResetEstimatesInput(model, team, note, target)
     said = run_change(config, by, verbs.estimates_reset, given)
     emit(said, as_json=as_json, show=lambda out: out.print(_told(said), markup=False))
@@ -133,7 +133,7 @@ def _target_table(found: list[dict[str, Any]]) -> Any:
 
 
 def _raised(known: dict[str, Any]) -> str:
-    """Describe how much more than their bounds the target's prompts are held for."""
+    """Describe how far the target's prompts are held above their bounds."""
     words = [
         f"{known[name]:.1f}x {what}"
         for name, what in (("picture_factor", "pictures"), ("sound_factor", "sound"))

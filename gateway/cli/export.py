@@ -1,4 +1,4 @@
-"""`breakeven ledger export`: the books as a file that finance can open, row by row to the disk."""
+"""Command `breakeven ledger export`: the ledger as a file for finance, streamed to disk."""
 
 import os
 import sys
@@ -44,7 +44,7 @@ class ExportPeriod(StrEnum):
 
 @dataclass(slots=True)
 class ExportCounts:
-    """The number of exported rows, and the sum of one column of money."""
+    """Number of exported rows, and the sum of one money column."""
 
     place: int
     rows: int = 0
@@ -82,9 +82,9 @@ def export(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Write every attempt, or all costs (API charges, GPU hours), in the chosen format.
+    """Export all attempts, or all costs (API charges, GPU hours), to a file.
 
-    Money is decimal text in USD, exact; texts that a spreadsheet would run are defused.
+    Money is exact decimal text in USD; texts that a spreadsheet would execute are escaped.
     """
     traits = EXPORT_FORMATS[format_]
     settings = load_or_fail(config)
@@ -130,8 +130,8 @@ def _empty_notes(tally: ExportCounts) -> Iterator[str]:
 
 
 def _hang_up() -> NoReturn:
-    """End quietly after the reader of the standard output has gone, as `head` does."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered goes nowhere
+    """Exit quietly after the reader of stdout has closed the pipe, as `head` does."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards buffered output
     raise typer.Exit(1)
 
 
@@ -147,7 +147,7 @@ def _target(out: Path, *, replace: bool) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _progress(scope: Scope, tally: ExportCounts) -> Iterator[Reached]:
-    """A bar over the time that is exported, where a person looks at it."""
+    """Show a progress bar over the exported time, on a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -180,7 +180,7 @@ def _scope(since: str, until: str | None, team: str | None, zone: ReportingZone)
 
 
 def _check_full_hours(scope: Scope, format_: ExportFormat, zone: ReportingZone) -> None:
-    """A day of a zone beside full hours is whole as well: it has the hours that begin in it."""
+    """Check that the period has full hours; a local day has the hours that begin in it."""
     for name, at_us in (("--from", scope.start_us), ("--to", scope.end_us)):
         if at_us % HOUR_US and zone.day(at_us)[0] != at_us:
             file = f"{format_.value.upper()} file"
@@ -196,7 +196,7 @@ def _moment(option: str, text: str, zone: ReportingZone) -> int:
 
 
 def _notes(connection: Connection, scope: Scope, traits: FormatTraits) -> Iterator[str]:
-    """Yield notes for a reader of the file on what the file does not show."""
+    """Yield notes on what the file does not show."""
     if count := unpriced(connection, scope):
         yield f"{count:,} attempts have no price and {traits.unpriced}"
     yield from traits.notes(connection, scope)

@@ -1,4 +1,4 @@
-"""Formats of `breakeven ledger export`: one entry each, which the command and its help read.
+"""Registry of the formats of `breakeven ledger export`, read by the command and its help.
 
 No attribute has a default, so that a new format decides all of them.
 """
@@ -31,13 +31,13 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatTraits:
-    """The content of one format, and how it is written.
+    """Content of one format, and how it is written.
 
     `holds`: its content in the words of the help. `money`: the column whose sum the command prints.
     `rows`: of a connection, a scope and a charge period in microseconds, which most formats ignore.
     `is_text`: whether a terminal can show it. `needs_full_hours`: whether its period begins and
-    ends with an hour. `unpriced`: where attempts without a price are. `notes`: what a reader of
-    the file must know beside those and cannot see in it.
+    ends with an hour. `unpriced`: where attempts without a price are. `notes`: further facts that a
+    reader cannot see in the file.
     """
 
     holds: str
@@ -113,7 +113,7 @@ EXPORT_FORMATS: Mapping[ExportFormat, FormatTraits] = {
 
 
 def describe_formats() -> str:
-    """Return the help of `--format`; formats with the same content stand together."""
+    """Return the help of `--format`; formats with the same content are listed together."""
     names: dict[str, list[str]] = {}
     for format_, traits in EXPORT_FORMATS.items():
         names.setdefault(traits.holds, []).append(format_.value)

@@ -1,4 +1,4 @@
-"""`breakeven fleet status|plan|explain|pause|resume`: pools that size themselves by dollars."""
+"""Commands `breakeven fleet status|plan|explain|pause|resume`: pools that size themselves."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ NO_POOL = "No pool sizes itself: set `pools.NAME.scale`, for example `scale: {ma
 def status(
     pool: Pool = None, config: Config = Path("breakeven.yaml"), as_json: AsJson = False
 ) -> None:
-    """Show engines with their rent, the last plan, and what scaling earned by day."""
+    """Show engines with their rent, the last plan, and scaling gains by day."""
     found = run_query(config, verbs.fleet_status, verbs.FleetStatusInput(pool))["data"]
     emit(found, as_json=as_json, show=lambda out: _print_status(out, found))
 
@@ -38,7 +38,7 @@ def status(
 def plan(
     pool: Pool = None, config: Config = Path("breakeven.yaml"), as_json: AsJson = False
 ) -> None:
-    """Show the last plan: forecast, alternatives in dollars, value of the next engine."""
+    """Show the last plan: forecast, alternatives, value of the next engine."""
     found = run_query(config, verbs.fleet_plan, verbs.FleetPlanInput(pool))["data"]
     emit(found, as_json=as_json, show=lambda out: _print_plans(out, found))
 
@@ -63,7 +63,7 @@ def pause(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Start and stop no engine by plans; engines that run go on."""
+    """Pause scaling: plans start and stop no engines; running ones continue."""
     given = verbs.PauseFleetInput(pool, lasts, note)
     done = run_change(config, by, verbs.fleet_pause, given)
     words = f"{_whom(pool)} paused until `breakeven fleet resume{_name(pool)}`"

@@ -1,4 +1,4 @@
-"""`breakeven fleet play`: what recorded traffic would have cost, had a plan sized its pool."""
+"""Command `breakeven fleet play`: cost of recorded traffic with a pool sized by its plan."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,7 +26,7 @@ def play(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Play recorded traffic with the pool's planner, in virtual time: dollars by day."""
+    """Replay recorded traffic with a pool's planner: dollars by day."""
     settings = load_or_fail(config)
     setups = {setup.pool: setup for setup in pool_setups(settings)}
     if pool not in setups:
@@ -44,7 +44,7 @@ def play(
 
 
 def _described(day: EarnedDay) -> dict[str, Any]:
-    """Return the day with the names of a what-if: the plan, and each fleet that never changes."""
+    """Return the day in a what-if's terms: the plan, and each fixed fleet."""
     kept = day.described()
     names = ("date", "hours", "requests", "fixed", "best_fixed", "all_api")
     return {"planned": kept["advised"], **{name: kept[name] for name in names}}

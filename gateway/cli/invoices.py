@@ -1,4 +1,4 @@
-"""`breakeven invoices`: what providers and clouds billed, beside what the books say."""
+"""Commands `breakeven invoices`: bills of providers and clouds, compared with the ledger."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -32,7 +32,7 @@ def import_file(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Read an invoice: OpenAI's costs as JSON, a CSV of days and amounts, or FOCUS of a cloud."""
+    """Import an invoice: OpenAI costs (JSON), a CSV by day, or a FOCUS file."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -54,7 +54,7 @@ def import_file(
 
 
 def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Every imported invoice, the latest first."""
+    """List all imported invoices, latest first."""
     found = run_query(config, verbs.invoices_list, NoInput())["data"]
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
@@ -84,7 +84,7 @@ def show(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show where an invoice differs from the ledger, and the reason."""
+    """Show where an invoice differs from the ledger, and why."""
     teams = dict(_pair(name) for name in project or ())
     chosen: verbs.By | None = next(
         (argument for argument in get_args(verbs.By) if argument == by), None
@@ -106,7 +106,7 @@ def project(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Say whose a project on a provider's bills is; every comparison goes by it."""
+    """Assign a project on a provider's bills to a team, for all comparisons."""
     said = run_change(
         config, by, entered.projects_map, entered.MapProjectInput(provider, name, team, note)
     )
@@ -130,7 +130,7 @@ def post(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Approve: bring the books to the invoice by adjustments, one a day. Nothing is edited."""
+    """Approve an invoice: post adjustments, one per day. Edits nothing."""
     if adds and replaces:
         fail("--adds or --replaces, not both")
     wanted = verbs.PostInvoiceInput(number, "adds" if adds else "replaces" if replaces else "whole")

@@ -1,4 +1,4 @@
-"""`breakeven ledger findings | acknowledge | salvage | drain`: journals, damaged or left behind."""
+"""Commands `breakeven ledger findings | acknowledge | salvage | drain` for journals."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def findings(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """List where rows may lack in the books, until somebody acknowledges it."""
+    """List gaps in the ledger from damaged journals, until acknowledged."""
     found = run_query(config, verbs.findings_list, verbs.ListFindingsInput(journal))["data"]
     cells = [[each["place"], moment(each["at_us"]), each["host"] or "-", each["text"]]
              for each in found]  # fmt: skip
@@ -54,7 +54,7 @@ def acknowledge(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Say that findings in journals have been seen; `ledger changes` has who did."""
+    """Acknowledge findings in journals; `ledger changes` shows who did."""
     given = verbs.AcknowledgeInput(places or [], whole, note)
     said = run_change(config, by, verbs.findings_acknowledge, given)
     count = len(said["acknowledged"])
@@ -72,9 +72,10 @@ def salvage(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show what damaged journals and the quarantine still hold, and bring it into the books.
+    """Show what damaged journals still hold, and book it with --apply.
 
-    Records with one wrong bit are put right by their checksums. Repeating it adds nothing.
+    Includes the quarantine. Records with one wrong bit are repaired by their checksums. Repeating
+    the command adds nothing.
     """
     settings = load_known_or_fail(config)
     with ledger_engine(settings) as ledger:
@@ -98,9 +99,9 @@ def salvage(
 
 
 def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Bring all journals of this host into the books, before an earlier version is started.
+    """Book all journals of this host, before an earlier version is started.
 
-    The host must be stopped. Status 1 while something is left.
+    The host must be stopped. Exits with 1 while something is left.
     """
     settings = load_known_or_fail(config)
     try:
@@ -114,7 +115,7 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
             stalled = asyncio.run(_drain(ledger, settings, journals))
         left = [str(journal.home) for journal in list_journals(journals)]
         if not left:
-            with suppress(OSError):  # not there, or a start was killed in it
+            with suppress(OSError):  # missing, or left by a killed start
                 (journals / FOLDER).rmdir()
     except (hosts.HostConflict, WriterRunningError, OSError) as error:
         fail(f"the journals cannot be drained: {error}")
@@ -128,13 +129,13 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
 
 
 async def _drain(ledger: Engine, settings: "Settings", journals: Path) -> str | None:
-    """Run the ledger writer until nothing moves; return why a journal cannot be read on."""
+    """Run the ledger writer until it is done; return why a journal cannot be read on."""
     state = settings.state.resolve()
     writer = LedgerWriter(
         ledger, journals=journals, run_dir=state / "run", host=_host_name(ledger, settings)
     )
     stop = asyncio.Event()
-    stop.set()  # it ends where nothing moves any more
+    stop.set()  # ends when nothing changes any more
     await writer.run(stop)
     return writer.lag().stalled
 

@@ -1,4 +1,4 @@
-"""`breakeven keys import`: keys, teams, users, budgets and spending of a LiteLLM proxy."""
+"""Command `breakeven keys import`: keys, teams, budgets and spend of a LiteLLM proxy."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,9 +53,10 @@ def import_(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Import keys and spending from a LiteLLM proxy's database; its tokens stay valid.
+    """Import keys and spend from a LiteLLM proxy's database.
 
-    What changes money, access or checks is an error: nothing is written unless accepted.
+    Its tokens stay valid. What changes money, access or checks is an error: nothing is written
+    unless accepted.
     """
     settings = load_known_or_fail(config)
     writable(out)

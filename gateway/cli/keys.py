@@ -1,4 +1,4 @@
-"""`breakeven keys`: make, list, rotate and revoke the keys that applications and people use."""
+"""Commands `breakeven keys`: create, list, rotate and revoke API keys."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,7 +59,7 @@ def create(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Make a key. Its token is shown once; only a hash is stored."""
+    """Create a key. Its token is shown once; only a hash is stored."""
     if role is not None and scope:
         fail("--role or --scope, not both: a role is a set of scopes")
     tags = dict(_tag(text) for text in tag or ())
@@ -107,7 +107,7 @@ def rotate(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Make a key that may do the same, and let the old one go on for a while beside it."""
+    """Replace a key. The old key stays valid for --overlap."""
     made = run_change(
         config, by, verbs.keys_rotate, verbs.RotateKeyInput(key_id, overlap, days, note)
     )
@@ -128,13 +128,13 @@ def revoke(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
+    """Revoke a key. Workers reject it within a second; this is permanent."""
     done = run_change(config, by, verbs.keys_revoke, verbs.RevokeKeyInput(key_id, note))
     print_result(done, f"Key {key_id} is revoked.", as_json=as_json)
 
 
 def _all(desk: AdminBackend) -> Iterator[dict[str, Any]]:
-    """Every page of the list."""
+    """Yield the entries of all pages of the list."""
     after = None
     while True:
         page = desk.do(verbs.keys_list, verbs.ListKeysInput(after=after))

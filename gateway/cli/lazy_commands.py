@@ -1,7 +1,7 @@
-"""Commands whose modules are imported when they are called, and not before.
+"""Commands whose modules are imported only when they are called.
 
-A list of commands and a shell's completion need a name and a sentence of each; what is behind them
-(the ledger's tables, the settings' models, clients) takes a second, which only its caller pays.
+Help and shell completion need only names and sentences. The modules (ledger tables, settings
+models, clients) take a second to import.
 """
 
 import gc
@@ -19,26 +19,26 @@ from typer.core import TyperCommand, TyperGroup
 
 from gateway.cli.options import with_common_options
 
-WHOLE = 1_000  # characters: no sentence is as long
+WHOLE = 1_000  # characters, longer than any sentence
 
 
 class CommandGroupSpec(NamedTuple):
-    """`commands`: by name, `module:function` below `gateway.cli`."""
+    """Group of commands: `commands` maps names to `module:function` below `gateway.cli`."""
 
     says: str
     commands: Mapping[str, str]
 
 
 class LazyCommand(TyperCommand):
-    """Stands in lists for a command until it is called."""
+    """Placeholder of a command until it is called."""
 
     def __init__(self, name: str, place: str) -> None:
-        """`place`: `module:function` below `gateway.cli`."""
+        """`place` is `module:function` below `gateway.cli`."""
         super().__init__(name, rich_markup_mode=None)
         self._module, _, self._function = place.partition(":")
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """The first sentence of its docstring, read from its source: importing it takes long."""
+        """Return the first sentence of its docstring, read from the source without an import."""
         if self.help is None:
             source = Path(__file__).with_name(f"{self._module}.py").read_text(encoding="utf-8")
             told = re.search(
@@ -49,7 +49,7 @@ class LazyCommand(TyperCommand):
         return super().get_short_help_str(limit)
 
     def real(self) -> Any:
-        """The command itself, with its options; imports its module."""
+        """Return the command with its options; imports its module."""
         found = getattr(_import_module(f"gateway.cli.{self._module}"), self._function)
         each_typer = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -61,10 +61,10 @@ class LazyCommand(TyperCommand):
 
 
 class LateGroup(TyperGroup):
-    """A group whose commands are imported one by one, each when its name is given."""
+    """Group whose commands are imported when their name is given."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Each sentence whole, folded where a terminal is narrow; Typer would cut it."""
+        """Write whole sentences, wrapped to the terminal; Typer would truncate them."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -80,7 +80,7 @@ class LateGroup(TyperGroup):
 
 
 def _import_module(name: str) -> ModuleType:
-    """Return a module whose import is frozen, so that garbage collection skips it."""
+    """Import a module and freeze its objects, so that garbage collection skips them."""
     gc.disable()
     try:
         return importlib.import_module(name)
@@ -90,7 +90,7 @@ def _import_module(name: str) -> ModuleType:
 
 
 def group_of(name: str, noun: CommandGroupSpec) -> LateGroup:
-    """A noun with its commands."""
+    """Return the group of a noun with its commands."""
     return LateGroup(
         name=name,
         commands={verb: LazyCommand(verb, place) for verb, place in noun.commands.items()},

@@ -1,4 +1,4 @@
-"""`breakeven ledger`: what was spent and what it was worth, and whether the books hold."""
+"""Commands `breakeven ledger`: spend and its value, verification and seals."""
 
 import os
 import time
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from gateway.config.settings import Settings
 
 BUSY_S = 0.1
-SHORT = 60  # characters of a value in a table
+SHORT = 60  # maximum characters of a value in a table
 
 
 def report(
@@ -70,7 +70,7 @@ def report(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """The verdict on own GPUs; spend by team, model and target; what an API would have cost."""
+    """Show the verdict on own GPUs, spend by team and model, and API costs."""
     now_us = Clock().wall_us()
     settings = load_known_or_fail(config)
     with configured_reader(settings, config) as ledger, snapshot(ledger) as connection:
@@ -111,9 +111,9 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every invariant check over the books; status 1 when one does not hold.
+    """Run all invariant checks over the ledger. Exits with 1 if one fails.
 
-    The result is kept in the books for the dashboard, where they can be written.
+    The result is stored in the ledger for the dashboard, if the user may write.
     """
     noted = None if seal is None else _parse(seal)
     settings = load_known_or_fail(config)
@@ -134,9 +134,9 @@ def verify(
 
 
 def _stalled(settings: "Settings") -> Iterator[Finding]:
-    """Yield why a journal of this host is not read on: its rows are in no book that can be checked.
+    """Yield why a journal of this host cannot be read on: its rows are missing in the ledger.
 
-    The writer notes it, for no row says so before the journal is given up.
+    The writer notes it; no row shows it before the journal is given up.
     """
     lag = read_lag(settings.state.resolve() / "run")
     if lag is not None and lag.stalled:
@@ -148,7 +148,7 @@ def _advance_bar(bar: Progress, task: TaskID, place: int, check: str) -> None:
 
 
 def _keep(url: str, result: VerifyResult) -> None:
-    """Keep a result; a reader without rights to write still gets it, and nothing is migrated."""
+    """Store a result; skipped without write permission, and nothing is migrated."""
     engine = make_engine(url)
     try:
         record_verification(engine, result, actor=os_user(), at_us=Clock().wall_us())
@@ -159,7 +159,7 @@ def _keep(url: str, result: VerifyResult) -> None:
 
 
 def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """The heads of all chains (seals, changes, annex): `verify --seal` proves them later."""
+    """Print the heads of all hash chains, for a later `verify --seal`."""
     with ledger_reader(load_known_or_fail(config)) as ledger, snapshot(ledger) as connection:
         sealed_us, word = book_heads(connection)
     said = {"seal": word, "sealed_us": sealed_us}
@@ -167,9 +167,9 @@ def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> No
 
 
 def migrate_(as_json: AsJson = False) -> None:
-    """Bring the schema up to this version's; the address comes from BREAKEVEN_LEDGER_URL.
+    """Migrate the schema to this version, at BREAKEVEN_LEDGER_URL.
 
-    Hosts do so by themselves when they start, unless their database role must not.
+    Hosts migrate when they start, unless their database role may not.
     """
     url = os.environ.get(URL_VARIABLE)
     if not url:
@@ -191,7 +191,10 @@ def changes_(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """List who changed contracts, prices, policies, budgets and keys; no secrets."""
+    """List changes of contracts, prices, policies, budgets and keys.
+
+    The list contains no secrets.
+    """
     found = run_query(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
     rows = [
         [
@@ -206,12 +209,15 @@ def changes_(
 
 
 def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Add all attempts up anew, by hour and day; pages answer from rows until it is done."""
+    """Rebuild the hourly and daily sums from all attempts.
+
+    Pages read single rows until it is done.
+    """
     with ledger_engine(load_known_or_fail(config)) as ledger, bars() as bar:
         rollups, task = Rollups(ledger), bar.add_task("adds up", total=None)
         try:
             while (seq := rollups.rebuild(partial(_show_rebuild, bar, task))) is None:
-                time.sleep(BUSY_S)  # the ledger writer is at it
+                time.sleep(BUSY_S)  # the ledger writer is writing
         except RetiredError as error:
             fail(str(error))
         healed = heal_windows(ledger)
@@ -245,7 +251,7 @@ def retire(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Delete single attempts that are old; what they add up to stays, and the proof of it."""
+    """Delete old single attempts; their sums and proofs stay."""
     now_us = Clock().wall_us()
     before_us = now_us - days * DAY_US
     with ledger_engine(load_known_or_fail(config)) as ledger:
@@ -291,7 +297,7 @@ def retire(
 
 
 def _parse(word: str) -> Heads:
-    """The heads of the seals and, where they were noted, of changes and of the annex."""
+    """Return the heads of the seals and, if given, of changes and annex."""
     try:
         return parse_heads(word)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The ledger for commands that also answer before a host's first start, when there is none."""
+"""Ledger access for commands that also work before a host's first start."""
 
 import os
 import tempfile
@@ -20,7 +20,7 @@ from ledger.prices.stored import load_price_book
 
 @contextmanager
 def ledger_if_any(settings: Settings, *, needed: bool = False) -> Iterator[Engine | None]:
-    """The ledger for reading; `None` where there is none yet and nothing of it is asked for."""
+    """Open the ledger for reading; `None` if there is none and it is not needed."""
     with failing_plainly(settings):
         place = make_url(ledger_url(settings, os.environ))
         missing = place.get_backend_name() == "sqlite" and not Path(place.database or "").exists()
@@ -33,7 +33,7 @@ def ledger_if_any(settings: Settings, *, needed: bool = False) -> Iterator[Engin
 
 @contextmanager
 def priced_ledger(settings: Settings) -> Iterator[Engine]:
-    """Open the ledger for writing, before the first `serve` with the prices that it begins with."""
+    """Open the ledger for writing; before the first `serve`, with its initial prices."""
     with ledger_engine(settings) as engine:
         if not is_declared(engine):
             store_prices(settings, engine, Clock().wall_us())
@@ -41,7 +41,7 @@ def priced_ledger(settings: Settings) -> Iterator[Engine]:
 
 
 def prices_of(settings: Settings, books: Engine | None) -> PriceBook:
-    """Return the ledger's prices; before the first `serve` those that it would begin with."""
+    """Return the ledger's prices; before the first `serve`, its initial prices."""
     aliases = price_aliases(settings)
     if books is not None and is_declared(books):
         return load_price_book(books, aliases)

@@ -1,4 +1,4 @@
-"""`breakeven rates gpus` and `rates reserve`: offers with their source, entered at a terminal."""
+"""Commands `breakeven rates gpus` and `rates reserve`: offers with their source."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +23,7 @@ def gpus(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter prices of GPUs of the catalogue from a file, all of them or none."""
+    """Import prices of catalogue GPUs from a file, all or none."""
     try:
         rows = parse_gpu_prices(file.read_bytes(), file.name)
     except OSError as error:
@@ -51,7 +51,7 @@ def reserve(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter reserved API capacity: the verdict weighs it beside GPUs and tokens."""
+    """Enter reserved API capacity, as an option for the verdict."""
     document = {
         "target": target, "tokens_per_minute": tokens_per_minute, "usd_per_hour": usd_per_hour,
         "day": day, "source": source, "least_units": least_units, "step": step, "term": term,

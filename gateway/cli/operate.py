@@ -1,7 +1,7 @@
-"""`breakeven target` and `breakeven route`: what an operator holds over every policy, for a while.
+"""Commands `breakeven target` and `breakeven route`: temporary overrides of policies.
 
-It is kept in the ledger with who, when and why; every running gateway follows within 2 s, and ends
-it by itself when its time is over. Requests under way go on where they are.
+They are stored in the ledger with author, time and reason. Running gateways apply them within 2 s
+and end them on time. Open requests continue where they are.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _SAID: dict[RouteTarget, Literal["own", "api"]] = {RouteTarget.OWN: "own", Route
 
 
 def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Every name that can be disabled, and what operators hold over policies at this moment."""
+    """List all targets that can be disabled, and the active overrides."""
     found = run_query(config, verbs.targets_list, NoInput())
     emit(
         found, as_json=as_json,
@@ -50,7 +50,7 @@ def disable(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """No new request goes there; those under way end where they are."""
+    """Disable a target: no new requests; open ones end there."""
     said = run_change(
         config, by, verbs.targets_disable, verbs.DisableTargetInput(name, lasts, note)
     )
@@ -64,7 +64,7 @@ def enable(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Requests may go there again."""
+    """Enable a target for requests again."""
     said = run_change(config, by, verbs.targets_enable, verbs.EnableTargetInput(name, note))
     _print_overrides(said, as_json=as_json)
 
@@ -78,7 +78,7 @@ def force(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Send requests to own engines alone, or to APIs alone; what is internal-only stays inside."""
+    """Route to own engines only, or to APIs only; internal-only stays inside."""
     said = run_change(
         config, by, verbs.routes_force, verbs.ForceRouteInput(_SAID[where], model, lasts, note)
     )
@@ -92,13 +92,13 @@ def release(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Let policies decide again."""
+    """Remove a forced route, so that policies decide again."""
     said = run_change(config, by, verbs.routes_release, verbs.ReleaseRouteInput(model, note))
     _print_overrides(said, as_json=as_json)
 
 
 def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """List the overrides of policies that are in force."""
+    """List the active overrides of routes."""
     stands = run_query(config, verbs.routes_list, NoInput())["data"]
     emit(
         stands, as_json=as_json,

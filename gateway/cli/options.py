@@ -1,7 +1,7 @@
-"""Options that every command of a kind takes, so that one habit works for all of them.
+"""Common options of commands, equal for all commands of a kind.
 
-A command that changes something takes `--yes`. Most such commands ask nothing and need no answer;
-scripts and hands say it all the same.
+Commands that change something take `--yes`. Most of them ask nothing, but scripts can always pass
+it.
 """
 
 from collections.abc import Collection
@@ -11,7 +11,7 @@ import typer
 import typer.main
 
 YES = "--yes"
-# Commands by their place (`gateway.cli.commands`): one that changes what others see, and the rest.
+# Commands by their place (`gateway.cli.commands`): those that change shared state, and others.
 CHANGING = frozenset(
     {
         *("keys:create", "keys:rotate", "keys:revoke", "keyimport:import_"),
@@ -36,16 +36,16 @@ CHANGING = frozenset(
 
 
 def with_common_options(command: Any, place: str) -> Any:
-    """Return the command with the options of its kind that it does not state itself."""
+    """Return the command with the common options that it does not define itself."""
     if place in CHANGING and not _has(command.params, YES):
         (option,) = (each for each in _options_command().params if YES in each.opts)
-        option.expose_value = False  # the command's function does not know it
+        option.expose_value = False  # not passed to the command's function
         command.params.append(option)
     return command
 
 
 def _options_command() -> Any:
-    """A command that has the common options: Typer makes no option apart from one."""
+    """Define a command with the common options; Typer creates options only for commands."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None)
     made.command()(_common)
     return typer.main.get_command(made)

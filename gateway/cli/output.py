@@ -1,4 +1,4 @@
-"""Output of every command: tables for people, JSON for programs, one line for a mistake."""
+"""Output of commands: tables for people, JSON for programs, one line for an error."""
 
 import errno
 import json
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
 
-if TYPE_CHECKING:  # Rich takes a tenth of a short command, so it is there when it draws
+if TYPE_CHECKING:  # Rich takes a tenth of a short command's time, so it is imported on use
     from rich.console import Console
     from rich.table import Table
 
@@ -26,7 +26,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def console(*, err: bool = False) -> "Console":
-    """Return a console as wide as the terminal; in a file or a pipe no name is wrapped."""
+    """Return a console as wide as the terminal; names do not wrap in files or pipes."""
     from rich.console import Console  # noqa: PLC0415  (Rich is a tenth of a short command)
 
     width = None if _is_terminal(sys.stderr if err else sys.stdout) else FILE_WIDTH
@@ -34,7 +34,7 @@ def console(*, err: bool = False) -> "Console":
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """`None`: the shell closed it."""
+    """Return whether the stream is a terminal; it is `None` if the shell closed it."""
     return stream is not None and stream.isatty()
 
 
@@ -47,7 +47,7 @@ def watching_console() -> "PipeSafeConsole":
 
 
 def print_line(line: str) -> None:
-    """Print for as long as somebody reads; a command that runs for long goes on without them."""
+    """Print a line; a closed pipe is ignored, so that long commands continue."""
     try:
         print(line, flush=True)
     except OSError:
@@ -56,14 +56,14 @@ def print_line(line: str) -> None:
 
 
 def to_nowhere(descriptor: int) -> None:
-    """Let what is written there go nowhere."""
+    """Redirect a descriptor to the null device."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
 
 def emit(value: Any, *, as_json: bool, show: Callable[["Console"], None]) -> None:
-    """Print a result in the form that was asked for."""
+    """Print a result as JSON, or with `show` for people."""
     try:
         if as_json:
             typer.echo(json.dumps(value, indent=2, default=str))
@@ -77,24 +77,24 @@ def emit(value: Any, *, as_json: bool, show: Callable[["Console"], None]) -> Non
 
 
 def print_result(value: Any, words: str, *, as_json: bool) -> None:
-    """Print a result, for people in these words."""
+    """Print a result as JSON, or `words` for people."""
     emit(value, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
-    """Return a plain table, as `gateway.cli.drawn` draws it."""
+    """Return a plain table from `gateway.cli.drawn`."""
     from gateway.cli.drawn import table as drawn  # noqa: PLC0415  (Rich, where a table is shown)
 
     return drawn(title, columns, rows)
 
 
 def moment(at_us: int) -> str:
-    """To the minute, in UTC."""
+    """Return a time in UTC, to the minute."""
     return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M}"
 
 
 def fail(message: str) -> NoReturn:
-    """Say what is wrong on stderr and leave with status 1."""
+    """Print an error to stderr and exit with 1."""
     from rich.console import Console  # noqa: PLC0415  (Rich is a tenth of a short command)
 
     Console(emoji=False, stderr=True, highlight=False, soft_wrap=True).print(
@@ -104,12 +104,12 @@ def fail(message: str) -> NoReturn:
 
 
 def note(message: str) -> None:
-    """Write one line to stderr, beside a result on stdout."""
+    """Print a line to stderr, beside the result on stdout."""
     typer.echo(f"breakeven: {message}", err=True)
 
 
 def read_or_fail(file: Path) -> str:
-    """Its text; status 1 where there is none."""
+    """Return a file's text; exit with 1 if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -117,7 +117,7 @@ def read_or_fail(file: Path) -> str:
 
 
 def writable(*paths: Path | None) -> None:
-    """Leave with status 1 where a file could not be written: before an hour of work, not after."""
+    """Exit with 1 if a file could not be written, before long work starts."""
     for path in paths:
         if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
             fail(f"{path}: cannot be written: there is no such folder, or it may only be read")

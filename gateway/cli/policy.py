@@ -1,4 +1,4 @@
-"""`breakeven policy`: why a request went where it went, or would go; which sets are in force."""
+"""Commands `breakeven policy`: explain decisions, and manage policy sets."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,7 +32,7 @@ def explain_command(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show every candidate with its reason and numbers, for a past request or a supposed one."""
+    """Explain a past or hypothetical request: all candidates with reasons."""
     if (request_id is None) == (model is None):
         fail("name either a request id, or a model with --model")
     if request_id is not None or gateway_url() is not None:
@@ -51,7 +51,7 @@ def explain_command(
 
 
 def _explain_hypothetical(settings: Settings, question: HypotheticalRequest) -> dict[str, Any]:
-    """Explain a supposed request, also before the first start, when there is no ledger."""
+    """Explain a hypothetical request, also before the first start without a ledger."""
     with ledger_if_any(settings) as books:
         decisions = explain(settings, question, books, prices_of(settings, books))
     if decisions is None:

@@ -1,7 +1,7 @@
-"""Sets of policies: judged, compared, put in force on every running gateway, and taken back.
+"""Commands for policy sets: check, compare, apply and roll back.
 
-A set is a YAML file with `policies`, as a configuration file has them. The one in force lies in the
-ledger, over those of the configuration file; every earlier one stays there, with who and when.
+A set is a YAML file with `policies`, as in a configuration file. The active set is in the ledger
+and replaces the file's policies. Earlier sets stay there, with author and time.
 """
 
 import sys
@@ -32,7 +32,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
 
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """The policies in force, as YAML, and since when."""
+    """Print the active policies as YAML, and since when."""
     document = run_query(config, verbs.policies_show, NoInput())
     if document["fault"] is not None:
         typer.echo(
@@ -48,7 +48,10 @@ def check(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Every fault of a set under this configuration; puts nothing in force."""
+    """List all faults of a policy set under this configuration.
+
+    Applies nothing.
+    """
     text = read_or_fail(file)
     found = run_query(config, verbs.policies_check, verbs.JudgePoliciesInput(text, str(file)))
     if as_json:
@@ -63,7 +66,7 @@ def check(
 
 
 def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """Show what a set would change in the policies in force, line by line."""
+    """Show what a set would change in the active policies, line by line."""
     with open_backend(config) as desk:
         text = _read_valid_set(desk, file)
         lines = desk.do(verbs.policies_diff, verbs.JudgePoliciesInput(text, str(file)))["changes"]
@@ -78,9 +81,9 @@ def apply(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show what changes, ask, and put a set in force; running gateways follow by themselves.
+    """Show the changes, ask, and activate a set on all running gateways.
 
-    Requests under way end under the policies that they began with.
+    Open requests end under the policies that they began with.
     """
     with open_writing_backend(config, by) as desk:
         text = _read_valid_set(desk, file)
@@ -100,7 +103,7 @@ def history(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Which sets were put in force, when and by whom."""
+    """List the applied policy sets, with time and author."""
     found = run_query(config, verbs.policies_history, verbs.PolicyHistoryInput(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
@@ -125,7 +128,7 @@ def rollback(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Put an earlier set in force again, as a new entry of the history."""
+    """Activate an earlier set again, as a new entry of the history."""
     with open_writing_backend(config, by) as desk:
         seen = desk.do(
             verbs.policies_rollback, verbs.RollBackPoliciesInput(number, to_file, look=True)
@@ -137,7 +140,7 @@ def rollback(
 
 
 def _confirm_changes(lines: list[str], *, yes: bool, as_json: bool) -> None:
-    """Ends the command unless a person at a terminal says yes."""
+    """Exit unless the user at a terminal confirms."""
     if not as_json:
         _print_difference(console(), lines)
     if lines and not yes:
@@ -152,7 +155,7 @@ def _print_result(done: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _read_valid_set(desk: AdminBackend, file: Path) -> str:
-    """Its text; a set that cannot be used ends the command with every fault."""
+    """Return the set's text; print all faults and exit if it is invalid."""
     text = read_or_fail(file)
     _print_faults(desk.do(verbs.policies_check, verbs.JudgePoliciesInput(text, str(file))), file)
     return text

@@ -1,4 +1,4 @@
-"""`breakeven prices`: what counts, what to doubt, and imports that a person approves."""
+"""Commands `breakeven prices`: active prices, doubts, and imports that a person approves."""
 
 import sys
 from pathlib import Path
@@ -41,7 +41,10 @@ def show(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """The prices in force: version, source, dates, doubts; of one name also its versions."""
+    """Show active prices: version, source, dates, doubts.
+
+    With a name, also its versions.
+    """
     found = run_query(config, verbs.prices_show, verbs.ShowPricesInput(name, everything))
     if "data" in found:
         emit(found["data"], as_json=as_json, show=lambda out: show_list(out, found["data"]))
@@ -54,7 +57,10 @@ def check(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
+    """Check prices: stale, expired, implausible, missing, unapproved.
+
+    Also checks for prices without a source. Exits with 1 for any finding.
+    """
     found = run_query(config, verbs.prices_check, verbs.CheckPricesInput(everything))
     rows = [[flag["name"], flag["flag"], flag["detail"]] for flag in found["flags"]]
     words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
@@ -76,7 +82,7 @@ def diff(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show the old and new price of each change of an import; store nothing."""
+    """Show old and new prices of an import. Stores nothing."""
     with open_backend(config) as desk:
         found = desk.do(verbs.prices_diff, _read_source(source, only, book))
     now_us = Clock().wall_us()
@@ -92,10 +98,10 @@ def import_prices(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show what changes, ask, and store it as new versions; running gateways follow by themselves.
+    """Show changes of prices, ask, and store them as new versions.
 
-    Prices that cannot well be right, such as one per 1K tokens for one per 1M, are pointed out.
-    Nothing that is stored is edited: requests under way keep the version they began with.
+    Running gateways load them. Implausible prices are marked, such as one per 1K tokens entered per
+    1M. Stored prices are never edited: open requests keep their version.
     """
     with open_writing_backend(
         config, by if by or gateway_url() else actor(), priced_ledger
@@ -125,7 +131,7 @@ def import_prices(
 
 
 def _confirm_import(seen: dict[str, Any], now_us: int) -> None:
-    """Ends the command unless a person at a terminal says yes."""
+    """Exit unless the user at a terminal confirms."""
     count, doubts = seen["new_versions"], seen["implausible"]
     if not count:
         return
@@ -138,7 +144,7 @@ def _confirm_import(seen: dict[str, Any], now_us: int) -> None:
 
 
 def _read_source(source: str, only: list[str] | None, book: str | None) -> verbs.PriceSourceInput:
-    """With the file that is named, where one is."""
+    """Return the import's input, with the content of a named file."""
     try:
         text = read_text(source)
     except PriceError as error:

@@ -1,4 +1,4 @@
-"""Prices, their changes and doubts, as tables for people; made of what programs are told."""
+"""Tables of prices, their changes and doubts, from the JSON results."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ _NOTES = {
 
 
 def kind_text(amount: PriceAmount) -> str:
-    """`batch output >200k`, `request (USD)`."""
+    """Return a price kind as text: `batch output >200k`, `request (USD)`."""
     tier = "" if amount.tier == STANDARD else f"{amount.tier} "
     above = (
         f" >{amount.above_tokens // 1000}k"
@@ -29,9 +29,9 @@ def kind_text(amount: PriceAmount) -> str:
 
 
 def show_plan(out: Console, plan: dict[str, Any], now_us: int) -> None:
-    """Old and new in USD per million tokens, but where the kind says otherwise.
+    """Show old and new prices in USD per million tokens, unless the kind has another unit.
 
-    `plan`: as `plan_json` tells it.
+    `plan` is a result of `plan_json`.
     """
     rows = [row for entry in plan["entries"] for row in _entry_rows(entry, now_us)]
     if rows:
@@ -43,7 +43,7 @@ def show_plan(out: Console, plan: dict[str, Any], now_us: int) -> None:
 
 
 def show_doubts(out: Console, plan: dict[str, Any]) -> None:
-    """Show doubts about prices before anybody approves them."""
+    """Show doubts about prices before their approval."""
     if plan["implausible"]:
         rows = [[item["name"], item["detail"]] for item in plan["implausible"]]
         out.print(table("Look again: these cannot well be right", ("=name", "why"), rows))
@@ -89,7 +89,7 @@ def _books(entry: dict[str, Any]) -> str:
 
 
 def show_list(out: Console, shown: Sequence[dict[str, Any]]) -> None:
-    """One line a name, with the standard prices."""
+    """Show one line per name, with the standard prices."""
     rows = []
     for shown_value in shown:
         kinds = {item["kind"]: item["price"] for item in shown_value.get("prices", ())
@@ -112,7 +112,7 @@ def show_list(out: Console, shown: Sequence[dict[str, Any]]) -> None:
 
 
 def show_price(out: Console, entry: dict[str, Any], history: Sequence[dict[str, Any]]) -> None:
-    """Everything about one name."""
+    """Show all details of one name."""
     if entry["name"] is None:
         out.print(f"{entry['asked']} has no price in force.", markup=False)
     else:

@@ -1,4 +1,4 @@
-"""Shows the progress of long commands beside their output, not in it."""
+"""Progress bars of long commands, on stderr."""
 
 from rich.console import Console
 from rich.progress import (
@@ -13,7 +13,7 @@ from rich.progress import (
 
 
 def bars() -> Progress:
-    """Bars of what has a known number of steps."""
+    """Return progress bars for a known number of steps."""
     return Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
         console=Console(emoji=False, stderr=True),
@@ -21,7 +21,7 @@ def bars() -> Progress:
 
 
 def progress(*, quiet: bool = False) -> Progress:
-    """The one look of everything else that takes long."""
+    """Return the progress display of all other long work."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),

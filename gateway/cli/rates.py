@@ -1,4 +1,4 @@
-"""`breakeven rates`: what own GPUs and ops hours cost, entered over the configuration, with why."""
+"""Commands `breakeven rates`: costs of own GPUs and operations, entered over the file's."""
 
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -19,7 +19,7 @@ Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
-    """List the cost of each pool: configured, entered, and entered for later."""
+    """List the rates of each pool: configured, entered, and future."""
     found = run_query(config, verbs.rates_list, NoInput())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
@@ -40,7 +40,10 @@ def enter(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter a pool's rates; what is left out stays as it is then, also in later entries."""
+    """Enter a pool's rates; omitted ones stay as they are.
+
+    They also stay in later entries.
+    """
     gpu_usd, ops_hours, ops_usd = (
         None if name is None else _decimal(name) for name in (gpu, hours, ops)
     )
@@ -64,7 +67,7 @@ def withdraw(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Take back what was entered: the configuration's rates count again."""
+    """Withdraw entered rates: those of the configuration apply again."""
     said = run_change(config, by, verbs.rates_withdraw, verbs.WithdrawRateInput(pool, note))
     print_result(said, f"The configuration's rates of {pool} count again.", as_json=as_json)
 
@@ -79,7 +82,7 @@ def currency(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter what a dollar is in another currency, for the dashboard to show money in."""
+    """Enter an exchange rate, to show money in another currency."""
     given = entered.QuoteCurrencyInput(code, _decimal(per_usd), _day(day), source, note)
     said = run_change(config, by, entered.currencies_quote, given)
     words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
@@ -104,7 +107,7 @@ def _show(out: Console, pools: list[dict[str, Any]]) -> None:
 
 
 def _ops(terms: dict[str, Any]) -> tuple[str, str]:
-    """Return hours a week and dollars an hour. Zeros in both are the absence of an entry."""
+    """Return hours per week and dollars per hour; zeros in both mean no entry."""
     hours, usd = terms["ops_hours_per_week"], Decimal(terms["ops_usd_per_hour"])
     if not hours and not usd:
         return "not entered", "-"
@@ -119,7 +122,7 @@ def _coming(entry: dict[str, Any]) -> str:
 
 
 def _later_text(entry: dict[str, Any], *, is_carried: bool) -> str:
-    """Say what counts from a later day on, so that nobody finds it out on that day."""
+    """Describe rates that apply from a later day on."""
     says = entry["says"]
     hours, usd = _ops(says)
     rate = says["usd_per_hour"]

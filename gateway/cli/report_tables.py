@@ -1,4 +1,4 @@
-"""`breakeven ledger report` as people read it in a terminal: sentences and tables."""
+"""Terminal output of `breakeven ledger report`: sentences and tables."""
 
 from collections.abc import Sequence
 
@@ -24,11 +24,11 @@ PARTS = {
     "idle_pusd": "for idle and unavailable time of own GPUs",
     "ops_pusd": "of ops",
     "adjusted_pusd": "of adjustments to bills",
-}  # of a day's spend
+}  # share of a day's spend
 
 
 def show_report(out: Console, found: Report, outlook: MonthOutlook, judged: PeriodVerdict) -> None:
-    """Print the report of a period beside its verdict."""
+    """Print the report of a period with its verdict."""
     start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
@@ -79,7 +79,7 @@ def show_report(out: Console, found: Report, outlook: MonthOutlook, judged: Peri
 
 
 def _show_verdict(out: Console, judged: PeriodVerdict) -> None:
-    """Print the sentence, what it rests on, the options and the break-even volumes."""
+    """Print the verdict's sentence, its basis, the options and the break-even volumes."""
     verdict = describe(judged.verdict)
     out.print(verdict["sentence"], markup=False, highlight=False)
     if judged.coverage_note is not None:
@@ -92,7 +92,7 @@ def _show_verdict(out: Console, judged: PeriodVerdict) -> None:
 
 
 def cost_sentence(found: Report) -> str:
-    """Say what the period cost with all of its parts; parts of nothing are left out."""
+    """Return the sentence on the period's cost and its parts; parts of zero are left out."""
     parts = [
         (sum(getattr(day, name) for day in found.days), words) for name, words in PARTS.items()
     ]
@@ -106,7 +106,7 @@ def cost_sentence(found: Report) -> str:
 
 
 def evens_table(lines: Sequence[MonthEven]) -> object:
-    """Return the break-even volume of each pool against each comparator, or what is missing."""
+    """Return the break-even volume per pool and comparator, or what is missing."""
     cells = [
         [
             line.pool, ", ".join(line.comparators) or line.against,
@@ -165,13 +165,13 @@ def _flag_table(lines: Sequence[FlaggedAttempts]) -> object:
 
 
 def _share(line: PoolLine) -> str:
-    """Which part of which machine; a pool with hardware of its own needs no word."""
+    """Return the pool's share of its machine; empty for its own hardware."""
     if line.machine is None:
         return "-"
     return f"{line.share_ppm / 10_000:g} % of {line.machine}"
 
 
 def _usd(pusd: int) -> str:
-    """Four places line up in a column; what they would round to nothing keeps its digits."""
+    """Return dollars with four decimals; smaller amounts keep their digits."""
     tiny = 0 < abs(pusd) < PUSD_PER_USD // 10**PLACES
     return usd_text(pusd) if tiny else format_usd(pusd, PLACES)

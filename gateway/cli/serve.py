@@ -1,4 +1,4 @@
-"""`breakeven serve`: the gateway and what this host runs, until somebody stops it."""
+"""Command `breakeven serve`: the gateway and the host's processes, until stopped."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from ledger.database import DatabaseError
 
 
 def serve(config: Config = Path("breakeven.yaml")) -> None:
-    """Start the gateway and what this host runs; Ctrl-C stops it all."""
+    """Start the gateway and this host's processes. Ctrl-C stops them."""
     settings = start_or_fail(config)
     for_programs = settings.logs.format == "json"
     logs.start("serve", settings.logs, known_secrets(settings, os.environ), printed=for_programs)

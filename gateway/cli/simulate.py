@@ -1,4 +1,4 @@
-"""`breakeven policy simulate`: a set of policies on recorded traffic, in virtual time."""
+"""Command `breakeven policy simulate`: policy sets on recorded traffic, in virtual time."""
 
 import time
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """The options that are the same here and elsewhere."""
+    """Options that a local and a remote what-if share."""
 
     ledger: str | None
     model: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class SimulateOptions:
 def simulate_remotely(
     sets: Sequence[tuple[str, str]], wanted: SimulateOptions, config: Path
 ) -> dict[str, Any]:
-    """Wait for a what-if of a gateway elsewhere, with its bar. `sets`: one or two, by name."""
+    """Run a what-if on another gateway with a progress bar; `sets` has one or two, by name."""
     assert wanted.ledger is not None, "only its ledger has a gateway elsewhere"
     (name, text), *rest = sets
     asked = verbs.WhatIfInput(
@@ -127,11 +127,11 @@ def simulate(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Dollars, kept promises, spill and load that a set of policies would have made of traffic.
+    """Simulate policies on recorded traffic: dollars, SLOs, spill and load.
 
-    Nothing is sent. Decisions are those of the gateway, engines are a measured model, APIs answer
-    as they were seen to, or as hosted APIs usually do. Budgets, rate limits and failures are not
-    played. With --strict the status is 1 where own answers keep less than a policy promises.
+    Nothing is sent. Decisions are the gateway's, engines are measured models, APIs answer with
+    observed or typical latencies. Budgets, rate limits and failures are not simulated. With
+    --strict, exits with 1 if own answers meet fewer SLOs than a policy requires.
     """
     if html is not None and not html.parent.is_dir():
         fail(f"--html {html}: there is no directory {html.parent}")
@@ -208,7 +208,7 @@ def _sets(
 
 
 def _named_sets(chosen: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the texts of the files by their names, or by their paths where names are equal."""
+    """Return the files' texts by name, or by path if names are equal."""
     names = [Path(choice).name for choice in chosen]
     titles = names if len(set(names)) == len(names) else chosen
     return list(zip(titles, map(_text, chosen), strict=True))
@@ -219,7 +219,7 @@ def _text(name: str) -> str:
 
 
 def _rules(text: str, settings: Settings, name: str) -> Settings:
-    """The configuration under a set; every fault of a file ends the command."""
+    """Return the settings with this policy set; print all faults and exit if it is invalid."""
     examined = examine_set(text, settings, name)
     if examined.settings is None:
         fail(f"{name} cannot be used: {examined.count}\n" + "\n".join(examined.lines))

@@ -1,4 +1,4 @@
-"""The settings of a command that starts a host: warnings are shown, what is missing ends it."""
+"""Settings of commands that start a host: shows warnings, exits on errors."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -24,18 +24,18 @@ from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.request.idempotency.response_replay import SECRET_CHARACTERS
 
-_ASKED = ("providers", "opentelemetry", "peers")  # whose readers say by themselves what is missing
+_ASKED = ("providers", "opentelemetry", "peers")  # their readers report what is missing
 
 
 def start_or_fail(path: Path) -> Settings:
-    """The settings of a start: warnings are shown, an error ends it with the list of `check`."""
+    """Return the settings; print warnings, or exit with the list of `check` on an error."""
     refuse_remote()
     examined = examine(path, at_us=Clock().wall_us(), environ=os.environ)
     if examined.settings is None:
         lines = (*examined.lines, *found_elsewhere(path))
         fail(f"{path} cannot be used: {examined.count}\n" + "\n".join(lines))
     for line in examined.lines:
-        if NOT_SET not in line:  # an error here, and told below
+        if NOT_SET not in line:  # an error here, reported below
             typer.echo(line, err=True)
     if unset := [f"{path}: {line}" for line in _unset(examined.settings, os.environ)]:
         fail("\n".join(unset))
@@ -43,7 +43,7 @@ def start_or_fail(path: Path) -> Settings:
 
 
 def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """Keys that a start cannot do without. `check` only warns: it may run where no secret is."""
+    """Yield unset keys that a start needs; `check` only warns, because it may run elsewhere."""
     replay = settings.server.idempotency.replay
     kept = (("server", "idempotency", "replay", "key_env"), replay.key_env)
     asked: list[Callable[[], object]] = [

@@ -1,7 +1,7 @@
-"""`breakeven up` and `breakeven demo`: from nothing to a running fleet, saying what happens.
+"""Commands `breakeven up` and `breakeven demo`: a running fleet without a configuration.
 
-`up` starts gateway and dashboard first; the engine's environment is made beside them and the
-engine joins when it is healthy. Until then requests spill, which is the first thing to see.
+`up` starts gateway and dashboard first, while the engine's environment is installed. The engine
+joins when it is healthy; until then, requests spill.
 """
 
 import asyncio
@@ -61,9 +61,9 @@ def up(
     port: GatewayPort = None,
     dashboard_port: DashboardPort = None,
 ) -> None:
-    """Start everything for a first look; no configuration is needed.
+    """Start everything for a first look, without a configuration.
 
-    The gateway, its ledger and the dashboard answer first; an engine joins when it is healthy.
+    Gateway, ledger and dashboard start first; an engine joins when it is healthy.
     """
     if config is not None and (port or dashboard_port):
         fail(f"the ports are {config}'s: server.port and dashboard.port there")
@@ -83,7 +83,7 @@ def up(
 
 
 def demo(port: GatewayPort = None, dashboard_port: DashboardPort = None) -> None:
-    """Simulated engines, 30 replayed days, live traffic: needs no keys."""
+    """Start simulated engines, 30 replayed days and live traffic; no keys."""
     with _Display() as display:
         _run(
             DemoStart(
@@ -102,7 +102,7 @@ def _run(start: StartSequence | DemoStart) -> None:
 
 
 class _Display:
-    """Lines as they come, and under them a bar while an installation runs (on a terminal)."""
+    """Printed lines with a progress bar below during an installation (on a terminal)."""
 
     def __init__(self) -> None:
         self._console = watching_console()
@@ -147,6 +147,6 @@ class _Display:
         )
 
     def _end_bar(self) -> None:
-        """Stopping one that never began would print an empty line."""
+        """Stop the bar if it was started; otherwise stopping prints an empty line."""
         if self._task is not None:
             self._bar.stop()

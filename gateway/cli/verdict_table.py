@@ -1,4 +1,4 @@
-"""Tables of the terminal beside a verdict: its options, and what APIs would have charged."""
+"""Terminal tables of a verdict: its options, and what APIs would have charged."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from ledger.reports.report import ComparedLine
 
 
 def options_table(pools: Sequence[dict[str, Any]]) -> object:
-    """Every number of GPUs of every pool, as the verdict has it."""
+    """Return a table with every number of GPUs of every pool."""
     cells = [
         [
             pool["pool"], str(option["gpus"]), option["gpu_usd"],
@@ -23,7 +23,7 @@ def options_table(pools: Sequence[dict[str, Any]]) -> object:
 
 
 def comparators_table(comparators: Sequence[ComparedLine], money: Callable[[int], str]) -> object:
-    """Return what each API would have charged for answers inside the SLO; `money`: of pico-USD."""
+    """Return what each API would have charged within the SLO; `money` formats pico-USD."""
     cells = [
         [line.model, line.comparator, f"{line.tokens:,}", money(line.avoided_pusd)]
         for line in comparators

@@ -1,4 +1,4 @@
-"""`breakeven tags`: virtual tags, whose rules give requests a value by team, model, key or tag."""
+"""Commands `breakeven tags`: virtual tags by team, model, key or tag."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,7 +33,7 @@ def enter(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Enter a virtual tag, or its rules anew; it counts for all requests of the books."""
+    """Enter a virtual tag or replace its rules, for all past requests, too."""
     said = run_change(config, by, verbs.tags_enter, verbs.EnterTagInput(name, rule, note))
     print_result(said, f"The virtual tag {said['name']} is entered.", as_json=as_json)
 
@@ -45,7 +45,7 @@ def withdraw(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Take a virtual tag off the pages; no request changes."""
+    """Remove a virtual tag from the pages. No request changes."""
     said = run_change(config, by, verbs.tags_withdraw, verbs.WithdrawTagInput(name, note))
     print_result(said, f"The virtual tag {said['name']} is withdrawn.", as_json=as_json)
 

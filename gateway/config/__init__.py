@@ -1,1 +1,1 @@
-"""The configuration file: its sections, how it is read, and all that can be wrong with it."""
+"""Configuration file: its sections, how it is read, and its checks."""

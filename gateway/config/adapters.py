@@ -1,7 +1,7 @@
-"""Adapters that pools declare are models that apps ask for, unless the file says more of them.
+"""Models for the LoRA adapters that pools declare, unless the file defines them.
 
-Works on the document before the schema does: what it makes is checked like what a person wrote,
-and of what has the wrong shape it makes nothing, so that the schema says what is wrong.
+This works on the document before validation: generated parts are checked like written ones, and
+parts of the wrong shape are left for the schema to report.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
-"""From a name that an app asks for to the logical model that serves it.
+"""Resolution of the model name in a request to the logical model that serves it.
 
-What is passed through has the spelling of the configuration, where that names it: some providers
-take any, and prices do; budgets, limits and policies are of one name.
+Names of passed-through models get the configuration's spelling where it names them. Some providers
+and prices accept any spelling, but budgets, limits and policies need one name.
 """
 
 import importlib
@@ -16,9 +16,9 @@ _MODEL_SCOPE = "model:"
 
 
 def resolve_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"] | None:
-    """Follow aliases and pass-through patterns; `None` when no model has that name.
+    """Return the logical model that serves a name, with its definition; `None` if unknown.
 
-    Returns the logical model that serves (the alias's target) and its definition.
+    Aliases and pass-through patterns are followed.
     """
     name = configured_name(settings, name)
     seen: set[str] = set()
@@ -55,7 +55,7 @@ def sections_behind(settings: "Settings", name: str) -> "Iterator[ModelSection]"
 
 
 def configured_name(settings: "Settings", name: str) -> str:
-    """Return the name as the configuration spells it, if it does; else without blanks around."""
+    """Return the name in the configuration's spelling, else the name without outer spaces."""
     name = name.strip()
     if name in settings.models or "/" not in name:
         return name
@@ -64,7 +64,7 @@ def configured_name(settings: "Settings", name: str) -> str:
 
 
 def _named(settings: "Settings") -> Iterator[str]:
-    """All models that the configuration says something of."""
+    """Yield all model names that the configuration mentions."""
     yield from settings.models
     scopes = [budget.scope for budget in settings.budgets]
     for scope in (*scopes, *(limit.scope for limit in settings.limits)):
@@ -75,7 +75,7 @@ def _named(settings: "Settings") -> Iterator[str]:
 
 
 def logical_models(settings: "Settings") -> Iterator[tuple[str, "ModelSection"]]:
-    """The models that are no aliases and no pass-through."""
+    """Yield the models that are neither aliases nor pass-through."""
     for name, model in settings.models.items():
         if not isinstance(model, str) and model.same_as is None:
             yield name, model
@@ -83,6 +83,6 @@ def logical_models(settings: "Settings") -> Iterator[tuple[str, "ModelSection"]]
 
 @cache
 def _section() -> "type[ModelSection]":
-    """Return the class, once a name is passed through: to import it takes a third of a second."""
+    """Return `ModelSection`, imported on first use because that takes a third of a second."""
     found: type[ModelSection] = importlib.import_module("gateway.config.schema").ModelSection
     return found

@@ -1,18 +1,18 @@
-"""Which provider's bill has the requests of another one.
+"""Provider accounts: which provider's bill contains the requests of another one.
 
-Two sections of one account, such as a standard and a `flex` tier, have one bill: `billed_with`
-names the section that stands for the account in the books, in budgets and in reconciliation.
-`gateway.config.checks.provider_accounts` says in which settings that cannot be.
+Two sections of one account, such as a standard and a `flex` tier, have one bill. `billed_with`
+names the section that stands for the account in the ledger, in budgets and in reconciliation.
+`gateway.config.checks.provider_accounts` checks the setting.
 """
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the classes of the file take a tenth of a second, also for verbs of the ledger
+if TYPE_CHECKING:  # the settings classes take 0.1 s to import
     from gateway.config.schema import Settings
 
 
 def sender_of_bills(settings: "Settings", name: str) -> str:
-    """Return the provider whose bill has the requests that a provider serves."""
+    """Return the provider whose bill contains the requests that a provider serves."""
     provider = settings.providers.get(name)
     return name if provider is None else provider.sends_bills(name)
 

@@ -1,4 +1,4 @@
-"""Settings that choose from a registry: the words are the registry's, in its order."""
+"""Settings that choose from a registry, in the registry's words and order."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -13,7 +13,7 @@ from gateway.config.sections import normalize_choice
 
 
 def choice_schema(words: Iterable[str]) -> GetPydanticSchema:
-    """Return what makes a `str` field a choice of words that are known only at run time."""
+    """Return a schema that makes a `str` field a choice of words known only at run time."""
     expected = list(words)
     schema = core_schema.no_info_before_validator_function(
         partial(normalize_choice, words=expected), core_schema.literal_schema(expected)

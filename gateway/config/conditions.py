@@ -1,15 +1,11 @@
-"""Conditions of policies in CEL, compiled once when a set of policies is read.
+"""Conditions of policies in CEL, compiled once when a policy set is read.
 
-What a condition may say is a small part of the language: comparisons, `&&`, `||`, `!`, `in`, `[]`,
-`has`, `size`, `startsWith`, `endsWith` and `contains`, over the facts of `FACTS`. Loops, arithmetic
-and regular expressions are refused, so that a condition takes microseconds, whatever is asked:
-its time is bounded by its own length. The library is a parser and an interpreter of its own; no
-Python is ever evaluated. It is loaded with the first condition, and without its command line: that
-draws in a terminal's line editor, 12 MB in each worker.
-
-Types are tried when it is read, upon requests of both extremes. What fails later all the same (a
-tag that a key does not have) raises `ConditionUndecided`; `router.policy` says what then stays
-closed.
+Conditions use a part of CEL: comparisons, `&&`, `||`, `!`, `in`, `[]`, `has`, `size`, `startsWith`,
+`endsWith` and `contains`, over the facts in `FACTS`. Loops, arithmetic and regular expressions are
+rejected, so evaluation takes microseconds, bounded by the condition's length. No Python is
+evaluated. The library is loaded with the first condition, without its command line, which would
+cost 12 MB per worker. Types are checked at that time with test requests. A later failure, such as a
+missing tag, raises `ConditionUndecided`; `router.policy` defines its effect.
 """
 
 import re
@@ -22,18 +18,18 @@ import msgspec
 
 from gateway.config.unsatisfiable import tags_of, unsatisfiable_reasons
 
-LONGEST = 1000  # characters; nesting that any parser stands
+LONGEST = 1000  # characters; limits the nesting for the parser
 
 _OPERATORS = frozenset(
     {"_&&_", "_||_", "!_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "_[_]", "-_"}
 )
 _FUNCTIONS = frozenset({"size", "startsWith", "endsWith", "contains"})
-# Of the parser: what is missing, what is no word of the language, what stands where it cannot.
+# The parser's messages: something missing, an unknown token, a misplaced token.
 _SYNTAX = re.compile(
     r"missing '(.*?)' at '|token recognition error at: '(.*?)'(?: ERROR:|$)"
     r"|(?:mismatched|extraneous) input '(.*?)' expecting"
 )
-# A request without a limit has 0 there, and would count among those with a low one.
+# A request without a limit has 0 here, and would match conditions on low limits.
 _LOW_LIMIT = re.compile(r"\bmax_tokens\s*<|>=?\s*max_tokens\b")
 _HAS_LIMIT = re.compile(r"\bmax_tokens\s*(?:>|!=)|(?:<|<=|!=)\s*max_tokens\b")
 _COUNTS_UNLIMITED = (
@@ -45,21 +41,21 @@ _LOOPS = frozenset({"@not_strictly_false", "_?_:_"})
 
 
 class ConditionUndecided(Exception):
-    """The condition has no answer for this request."""
+    """Error: the condition has no result for this request."""
 
 
 class ConditionError(ValueError):
-    """A fault in a condition, with a text for its author."""
+    """Error in a condition, with a text for its author."""
 
 
 class ConditionInput(msgspec.Struct, frozen=True):
-    """The facts that conditions may use. Tags are the key's own: no header sets one."""
+    """Facts that conditions may use. Tags are the key's own and cannot be set by a header."""
 
     model: str  # logical, aliases resolved
     team: str
     org: str = ""
     key: str = ""
-    user: str = ""  # the key's; empty where it belongs to nobody
+    user: str = ""  # the key's user; empty without one
     tags: dict[str, str] = {}
     kind: str = "chat"
     stream: bool = False
@@ -89,17 +85,17 @@ _SAMPLES = (
 
 
 class Condition:
-    """`evaluate` for a request, or raises `ConditionUndecided`."""
+    """Compiled condition: `evaluate` returns its result or raises `ConditionUndecided`."""
 
     __slots__ = ("_program", "_wanted", "doubts", "may_fail", "text")
 
     def __init__(self, text: str) -> None:
-        """Raises `ConditionError`."""
+        """Compile the condition. Raises `ConditionError` if it is invalid."""
         self.text = text
-        self.may_fail = False  # for keys without a tag that it names
+        self.may_fail = False  # may fail for keys without a named tag
         self._program, self._wanted = _compile_condition(text)
         self._try()
-        self.doubts = tuple(unsatisfiable_reasons(text))  # why it may not be for whom it says
+        self.doubts = tuple(unsatisfiable_reasons(text))  # reasons why it may never be true
         if not self.doubts and self._is_undecided_when_tagged():
             self.doubts = ("tags are text: `<` and the like take them beside text alone",)
         if _LOW_LIMIT.search(text) and not _HAS_LIMIT.search(text):
@@ -120,7 +116,7 @@ class Condition:
             try:
                 answer = self._program.execute(facts)
             except KeyError:
-                self.may_fail = True  # a tag that only some keys have
+                self.may_fail = True  # fails only for keys without the tag
                 continue
             except Exception as error:
                 raise ConditionError(_first_line(error)) from error
@@ -128,7 +124,7 @@ class Condition:
                 raise ConditionError(f"must say yes or no, not {type(answer).__name__}")
 
     def _is_undecided_when_tagged(self) -> bool:
-        """Whether a key that has all its tags leaves it undecided."""
+        """Return whether the condition is undecided even for a key with all its tags."""
         tags = dict.fromkeys(tags_of(self.text), "")
         for sample in _SAMPLES:
             try:
@@ -160,7 +156,7 @@ def _compile_condition(text: str) -> tuple[Any, tuple[str, ...]]:
 
 @cache
 def _cel() -> Any:
-    """The extension module alone: importing its package would import the command line, too."""
+    """Return the extension module; importing its package would load the command line, too."""
     package = find_spec("cel")
     places = None if package is None else package.submodule_search_locations
     found = PathFinder.find_spec("cel.cel", places)
@@ -172,7 +168,7 @@ def _cel() -> Any:
 
 
 def _misplaced_text(missing: str | None, unread: str | None, other: str | None) -> str:
-    """Return the parser's findings that a person can act on."""
+    """Return the parser's findings that help the author."""
     if missing is not None:
         return f"a `{missing}` is missing"
     if unread is not None:
@@ -187,7 +183,7 @@ def _misplaced_text(missing: str | None, unread: str | None, other: str | None) 
 
 
 def _first_line(error: Exception) -> str:
-    """Return what to do about an error, else the library's message without its picture."""
+    """Return advice for an error, else the library's message without its source excerpt."""
     words = " ".join(str(error).split())
     _, found, rest = words.partition("ERROR: <input>:")
     said = f"at {rest.partition(' |')[0]}" if found else words[:200]

@@ -1,8 +1,7 @@
-"""The surroundings of a configuration: prices, GPUs, directories, the date.
+"""Checks of a configuration against its surroundings: prices, GPUs, directories, the date.
 
-Pure like `gateway.config.crosschecks`: the facts come in as a value, which
-`gateway.config.surroundings` gathers. `breakeven check` and every start make these checks; the
-processes that a start makes do not.
+The checks are pure: `gateway.config.surroundings` gathers the facts. `breakeven check` and every
+start run them; child processes do not.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,14 +34,13 @@ PRICED_BY: tuple[Place, ...] = (("prices",), ("state_dir",), ("ledger",))
 
 @dataclass(frozen=True, slots=True)
 class ConfigFacts:
-    """`wrong_paths`: what is wrong with a file or directory that the settings name, by its place.
+    """Facts that a configuration is checked against; each is empty where it is unknown.
 
-    `prices` is None when a price file cannot be read: what it would price is not known then.
-    `environ` is None where the file is not checked for this process's environment. `names` are
-    those of the ledger's keys by kind, `addresses` where hosts lead, each as far as it is known.
-    `steps`: how long steps of pools' engines take, where the ledger knows it. `scores`:
-    of the advice on pools that size themselves, as far as the ledger has it. `notes`: what could
-    not be looked at, a line each.
+    `wrong_paths`: faults of named files and directories by place. `prices`: None if a price file
+    cannot be read. `environ`: None if this process's environment is not checked. `names`: names of
+    the ledger's keys by kind. `addresses`: resolved hosts. `steps`: step times of pools' engines.
+    `scores`: scored advice on pools that size themselves. `notes`: facts that could not be
+    gathered.
     """
 
     today: date
@@ -75,7 +73,7 @@ def check_used_pools(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault
 
 
 def check_gpu_types(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
-    """A type that nobody knows has no public price either: its rate must be said."""
+    """Yield GPU types without a public price and without a configured rate."""
     for name, pool in settings.pools.items():
         kind = pool.gpu.type
         if kind.upper() == WITHOUT_GPU or pool.gpu.usd_per_hour is not None:
@@ -94,7 +92,7 @@ def check_simulated_profiles(settings: Settings, _: ConfigFacts) -> Iterator[Con
         engine = pool.engine
         kind = ENGINE_KINDS[engine.kind]
         if kind.simulated and engine.model:
-            try:  # one that runs elsewhere may be of any name, and is measured then
+            try:  # an engine elsewhere may have any model name; it is measured
                 if kind.profile(engine.model) is not None or not started_count(pool):
                     continue
             except ShapeFileError as error:
@@ -142,7 +140,7 @@ def check_target_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Conf
 
 
 def check_batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    """Without rates of its own a batch is worth nothing: such lines go the ordinary way."""
+    """Warn of prices without batch rates: lines go there one by one at the standard price."""
     for model, definition in logical_models(settings):
         for inside, target in definition.placed_targets():
             name = target.partition("/")[0]
@@ -161,7 +159,7 @@ def check_batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Confi
 
 
 def check_tier_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    """Yield models whose price does not list the tier that they are asked for."""
+    """Yield models whose price does not list the service tier that they request."""
     for model, definition in logical_models(settings):
         for inside, target in definition.placed_targets():
             provider = settings.providers.get(target.partition("/")[0])
@@ -186,7 +184,7 @@ def check_comparator_prices(settings: Settings, facts: ConfigFacts) -> Iterator[
 
 
 def check_odd_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    """Yield odd prices of files and imports; `breakeven prices check` looks at lists."""
+    """Yield odd prices of files and imports; `breakeven prices check` covers price lists."""
     if facts.prices is None:
         return
     stated = [
@@ -238,7 +236,7 @@ def check_hosts(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]
 
 
 def check_act_scored(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    """Yield a fault for each pool that would act on advice that nobody has scored."""
+    """Yield a fault for each pool that would act on advice without a score."""
     for name, pool in settings.pools.items():
         fault = None
         if pool.scale is not None:

@@ -1,4 +1,4 @@
-"""Kinds of content that detectors know by themselves, each with its words."""
+"""Kinds of content that the built-in detectors find, with their descriptions."""
 
 from collections.abc import Mapping
 from typing import Final

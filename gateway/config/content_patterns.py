@@ -1,4 +1,4 @@
-"""Regular expressions for the engine that takes time in proportion to the text alone."""
+"""Regular expressions for Hyperscan, which takes time linear in the text."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 _WORD: Final = r"0-9A-Za-z_\x{80}-\x{10ffff}"
-# An escape, a class, a bracket with its options, a repetition, or one character.
+# An escape, a class, a group with its options, a repetition, or one character.
 _PIECE: Final = re.compile(
     r"\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\w+:\]|[^\]\\])*\]|\(\?[a-zA-Z^-]*[:)]?|"
     r"\{\d*,?\d*\}|[\s\S]"
@@ -19,22 +19,21 @@ _OPENED: Final = re.compile(r"\(|\(\?[a-zA-Z^-]*[:)]?")
 
 
 class PatternError(ValueError):
-    """A pattern that the engine does not take; the text says why."""
+    """Error: the engine does not accept the pattern; the text says why."""
 
 
 def compile_signs(patterns: Sequence[str]) -> "hyperscan.Database":
-    """Return a database that tells where patterns end in Latin-1."""
+    """Return a database that reports where patterns end in Latin-1 text."""
     return _compile([pattern.encode("latin-1") for pattern in patterns], [0] * len(patterns))
 
 
 def compile_patterns(patterns: Sequence[str]) -> "hyperscan.Database":
-    """Return a database that tells where an operator's patterns begin and end in UTF-8.
+    """Return a database that reports where an operator's patterns start and end in UTF-8.
 
-    It is scanned with lists of buffers: where one block is scanned for where a match begins, the
-    engine reads beyond memory in long runs of letters, and the process dies. The engine knows no
-    ends of words by Unicode, and long words by Unicode are too large for it: where it takes a
-    pattern with ASCII's words alone, all other letters count as parts of words.
-    Raises `PatternError`.
+    Scan it with lists of buffers: with a single block and start offsets, the engine reads beyond
+    its memory in long runs of letters, and the process crashes. The engine has no Unicode word
+    boundaries, and Unicode word classes are too large for long repeats: then ASCII classes are
+    used, and all other letters count as word characters. Raises `PatternError`.
     """
     import hyperscan  # noqa: PLC0415  (3 MB that only installations with detectors need)
 
@@ -55,9 +54,10 @@ def compile_patterns(patterns: Sequence[str]) -> "hyperscan.Database":
 
 
 def _in_ascii(pattern: str) -> str:
-    """Return a pattern in which letters beyond ASCII are parts of words, whose ends are ASCII's.
+    """Return a pattern with ASCII word boundaries; other letters count as word characters.
 
-    An end of a word beside what may be such a letter is left out: more is found, and nothing less.
+    A word boundary next to a possible non-ASCII letter is dropped, so the pattern matches more,
+    never less.
     """
     pieces = _PIECE.findall(pattern)
     made = []
@@ -69,14 +69,14 @@ def _in_ascii(pattern: str) -> str:
 
 
 def _widened(piece: str) -> str:
-    """Return a piece whose letters of words are also those beyond ASCII."""
+    """Return a piece whose word characters include all non-ASCII letters."""
     if piece.startswith("["):
         return piece.replace(r"\w", _WORD)
     return {r"\w": f"[{_WORD}]", r"\W": f"[^{_WORD}]"}.get(piece, piece)
 
 
 def _before(pieces: Sequence[str]) -> str:
-    """Return what must stand last of what these pieces match, if one piece says so."""
+    """Return the last element that these pieces must match, if one piece determines it."""
     return next((piece for piece in reversed(pieces) if not _REPEATED.fullmatch(piece)), "")
 
 

@@ -1,9 +1,9 @@
-"""Secrets that the configuration refers to: by an environment variable, a file, or a command.
+"""Secrets that the configuration refers to: by environment variable, file or command.
 
-A command is asked the way container and cluster tools ask their credential helpers: words, no
-shell; it prints the secret and ends with 0. It sees of the environment what holds no secret, and
-the variables that its section names. It is asked when a process starts that needs the key; what it
-says on either side is never shown, for that may be the secret.
+Commands work like credential helpers of container tools: they run without a shell, print the secret
+and exit with 0. They see environment variables without secrets and those that their section names.
+A command runs when a process starts that needs the key. Its output is never shown, because it may
+be the secret.
 """
 
 import os
@@ -33,15 +33,15 @@ from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
 LONGEST = 16 * 1024
-AT_ONCE = 8  # commands that are asked
-LEAST_SHARED = 32  # characters of what hosts prove each other that they belong together
+AT_ONCE = 8  # commands run in parallel
+LEAST_SHARED = 32  # minimum characters of the shared secret of hosts
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 
 
 def provider_key(
     provider: ProviderSection | None, name: str, environ: Mapping[str, str]
 ) -> Secret | None:
-    """Raises `ConfigError`, which names the field and never what it found."""
+    """Return a provider's key. Raises `ConfigError` naming the field, never the value."""
     if provider is None:
         return None
     place = f"providers.{name}"
@@ -60,7 +60,7 @@ def provider_key(
 
 
 def _usual_key(provider: ProviderSection, name: str, environ: Mapping[str, str]) -> Secret | None:
-    """Return the key that LiteLLM would find; nothing for an address that somebody stated."""
+    """Return the key that LiteLLM would find; None for a configured address."""
     if provider.base_url is not None or wire_of_provider(name, provider) is not DIRECT:
         return None
     variables = key_variables(prefix_of(name, provider))
@@ -73,9 +73,9 @@ def _usual_key(provider: ProviderSection, name: str, environ: Mapping[str, str])
 def provider_keys(
     providers: Mapping[str, ProviderSection], environ: Mapping[str, str]
 ) -> dict[str, Secret | None]:
-    """By name. Commands are asked at once, each within its own time.
+    """Return the keys by provider; commands run in parallel, each with its own timeout.
 
-    Raises `ConfigError` with what is wrong of each of them, in their order.
+    Raises `ConfigError` with the faults of all providers, in their order.
     """
     with ThreadPoolExecutor(AT_ONCE) as threads:
         asked = {
@@ -94,7 +94,7 @@ def provider_keys(
 
 
 def engine_key(engine: EngineSection, name: str, environ: Mapping[str, str]) -> Secret | None:
-    """Return the key of an own engine of this pool. Raises `ConfigError`, as `provider_key`."""
+    """Return the key of a pool's engines. Raises `ConfigError` like `provider_key`."""
     value = environ.get(engine.api_key_env or "")
     place = f"pools.{name}.engine.api_key_env: `{engine.api_key_env}` must hold"
     return _parse_secret(value, place) if value else None
@@ -109,9 +109,9 @@ def engine_headers(engine: EngineSection, name: str, environ: Mapping[str, str])
 def collector_headers(
     settings: OpenTelemetrySection, environ: Mapping[str, str]
 ) -> dict[str, Secret]:
-    """Return headers from OpenTelemetry's form `name=value,name=value`, URL-decoded.
+    """Return headers from OpenTelemetry's format `name=value,name=value`, URL-decoded.
 
-    Raises `ConfigError`, which names the variable and never what it holds.
+    Raises `ConfigError`, which names the variable and never its value.
     """
     name = settings.headers_env
     if name is None:
@@ -129,9 +129,9 @@ def collector_headers(
 def webhook(
     settings: AlertsSection | EventsSection, place: str, environ: Mapping[str, str]
 ) -> tuple[Secret | None, Secret | None]:
-    """Return where a section's messages are posted to, and what signs them.
+    """Return the webhook address of a section and its signing secret.
 
-    Raises `ConfigError`, which names the variable and never what it holds.
+    Raises `ConfigError`, which names the variable and never its value.
     """
     address = posted_to(settings.webhook_env, f"{place}.webhook_env", environ)
     name = settings.secret_env
@@ -140,7 +140,7 @@ def webhook(
 
 
 def posted_to(variable: str | None, place: str, environ: Mapping[str, str]) -> Secret | None:
-    """Return the address that a variable holds, if one is named and set; raises `ConfigError`."""
+    """Return the address in a variable; None if no variable is named. Raises `ConfigError`."""
     value = environ.get(variable, "") if variable is not None else ""
     if not value:
         return None
@@ -152,7 +152,10 @@ def posted_to(variable: str | None, place: str, environ: Mapping[str, str]) -> S
 
 
 def peers_secret(settings: PeersSection, environ: Mapping[str, str]) -> Secret:
-    """Raises `ConfigError`, which names the variable and never what it holds."""
+    """Return the secret of the peer exchange.
+
+    Raises `ConfigError`, which names the variable and never its value.
+    """
     name = settings.secret_env
     value = environ.get(name or "", "").strip()
     if len(value) < LEAST_SHARED:
@@ -162,13 +165,13 @@ def peers_secret(settings: PeersSection, environ: Mapping[str, str]) -> Secret:
 
 
 def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
-    """Yield the secrets that this process may hold from its start, to keep them out of logs."""
+    """Yield the secrets that this process may hold at its start, to hide them in logs."""
     for name, provider in settings.providers.items():
         if provider.api_key_exec is None:
             try:
                 key = provider_key(provider, name, environ)
             except ConfigError:
-                continue  # it is not this process's, or is missed where it is needed
+                continue  # not for this process, or reported where it is needed
             if key is not None:
                 yield key
     with suppress(ConfigError):  # likewise
@@ -191,7 +194,7 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
 
 
 def _passwords(url: str | None) -> Iterator[Secret]:
-    """Yield an address's password as written and as decoded."""
+    """Yield the password in a URL, as written and as decoded."""
     try:
         password = make_url(url).password if url else None
     except (ArgumentError, ValueError):
@@ -203,7 +206,7 @@ def _passwords(url: str | None) -> Iterator[Secret]:
 def _read_secret_file(path: Path, place: str) -> Secret:
     try:
         with path.open("rb") as file:
-            text = file.read(LONGEST + 1).decode("utf-8-sig")  # some editors begin files with one
+            text = file.read(LONGEST + 1).decode("utf-8-sig")  # strips a byte order mark
     except OSError as error:
         raise ConfigError([f"{place}: {error.strerror}"]) from error
     except UnicodeDecodeError:
@@ -227,7 +230,7 @@ def _run_key_command(command: KeyCommandSection, place: str, environ: Mapping[st
 
 
 def _run(command: KeyCommandSection, environ: Mapping[str, str]) -> tuple[int, bytes]:
-    """Run a command. Return its status and its output; one that prints too much is stopped."""
+    """Run a command; return its status and output. A command with too much output is stopped."""
     until_s = time.monotonic() + command.timeout_s
     with subprocess.Popen(  # noqa: S603  (no shell; its words are the operator's)
         list(command.argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -265,7 +268,7 @@ def _is_address(text: str) -> bool:
 
 
 def _line(text: str, must: str) -> Secret:
-    """Return the secret of a line, in any alphabet, as `_parse_secret` does."""
+    """Return the secret in a line of any characters, checked like `_parse_secret`."""
     line = text.strip()
     if not line or len(line) > LONGEST or not line.isprintable():
         raise ConfigError([f"{must} one line, and nothing that cannot be seen"])
@@ -273,7 +276,7 @@ def _line(text: str, must: str) -> Secret:
 
 
 def _parse_secret(text: str, must: str) -> Secret:
-    """Without blanks around it: tools that keep secrets like to end them with a line's end."""
+    """Return the secret without outer white space; many tools end it with a line break."""
     word = text.strip()
     if not word or len(word) > LONGEST or not word.isascii() or not word.isprintable():
         raise ConfigError([f"{must} one line, the secret and nothing else, in ASCII"])

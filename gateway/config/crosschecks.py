@@ -1,8 +1,7 @@
-"""Checks across a configuration's parts: names that lead nowhere, contradictions.
+"""Checks across the parts of a configuration: unknown names and contradictions.
 
-Each check is a small function from settings to faults; it reads no file and no clock. `CHECKS` is
-what no process could work with and what every start refuses; `gateway.config.config_facts` holds
-what needs facts from outside the file.
+Each check is a pure function from settings to faults. `CHECKS` lists those that every start
+enforces; `gateway.config.config_facts` has those that need facts from outside the file.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -81,7 +80,7 @@ def check_targets(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def check_stages(settings: Settings) -> Iterator[ConfigFault]:
-    """A later stage has targets; what is of the whole request stands in its model."""
+    """Yield stages without targets, and stages with settings that belong to the model."""
     for name, model in logical_models(settings):
         for number, stage in enumerate(model.then):
             here: Place = ("models", name, "then", number)
@@ -95,7 +94,7 @@ def check_stages(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def check_extra_bodies(settings: Settings) -> Iterator[ConfigFault]:
-    """Yield a fault for each member sent with all requests that changes what they cost or whom."""
+    """Yield a fault for each extra body member that would change the cost or the identity."""
     stated: list[tuple[Place, Iterable[str]]] = [
         (("pools", name, "engine", "extra_body"), pool.engine.extra_body)
         for name, pool in settings.pools.items()
@@ -134,7 +133,7 @@ def check_confinement(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def _repeated(model: ModelSection, place: Place, target: str) -> str | None:
-    """Return what is wrong where a stage names a target that was surely asked before it."""
+    """Return a fault if a stage names a target that was certainly tried before it."""
     *_, index = place
     stage = model.targets if place[0] == "targets" else model.then[int(place[1])].targets
     if target in stage[: int(index)]:
@@ -145,7 +144,7 @@ def _repeated(model: ModelSection, place: Place, target: str) -> str | None:
 
 
 def _circles(settings: Settings, name: str) -> bool:
-    """Whether an alias leads to itself."""
+    """Return whether an alias leads to itself."""
     at: str | None = name
     for _ in settings.models:
         model = settings.models.get(at or "")

@@ -1,4 +1,4 @@
-"""Checks of models and pools together about LoRA adapters."""
+"""Checks of LoRA adapters across models and pools."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from gateway.config.schema import ModelSection, Settings
 
 
 def check_adapters(settings: Settings) -> Iterator[ConfigFault]:
-    """A model's adapter is one of all its pools; a name means one thing."""
+    """Yield adapters that not all pools of their model have, and names with two meanings."""
     for name, model in settings.models.items():
         if isinstance(model, ModelSection):
             yield from _of_model(settings, name, model)

@@ -1,7 +1,7 @@
-"""Budgets, rates and teams of a configuration: scopes nothing falls under, what is stated twice.
+"""Checks of budgets, rates and teams: scopes that match nothing, and repeated ones.
 
-Pure checks from settings to faults, like those of `gateway.config.crosschecks`, which lists them.
-A scope that names nothing would never limit anything, and nobody would notice.
+Pure checks like those of `gateway.config.crosschecks`, which lists them. A scope that matches
+nothing never limits anything, and nobody would notice.
 """
 
 import re
@@ -17,9 +17,9 @@ from ledger.budgets.windows import WindowError, zone_named
 from ledger.identity.tokens import PUBLIC_BYTES, TEXT_LIMIT
 
 NAMELESS = prefixes(lambda kind: kind.name_rule is NameRule.NONE)
-# What is known of a request before it goes anywhere.
+# Scopes known before a request is routed.
 RATE_KINDS = prefixes(lambda kind: kind.limits_rates)
-ID_CHARACTERS = 128  # of an organisation, team or user, as `keys create` accepts them
+ID_CHARACTERS = 128  # limit of `keys create` for organisations, teams and users
 KEY_DIGITS = 2 * PUBLIC_BYTES
 
 
@@ -77,7 +77,7 @@ def check_windows(settings: Settings) -> Iterator[ConfigFault]:
         yield ConfigFault(("timezone",), str(error))
     for index, budget in enumerate(settings.budgets):
         try:
-            if budget.timezone != settings.timezone:  # whose fault is told once
+            if budget.timezone != settings.timezone:  # a fault of the default zone is reported once
                 zone_named(budget.timezone)
         except WindowError as error:
             yield ConfigFault(("budgets", index, "timezone"), str(error))
@@ -140,7 +140,7 @@ def _tag(_: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
 def _check_named(
     kind: BudgetScope, settings: Settings, place: Place, name: str
 ) -> Iterator[ConfigFault]:
-    """Check the name behind a scope's prefix."""
+    """Yield faults of the name after a scope's prefix."""
     if kind.name_rule is NameRule.IDENTITY:
         return _identity(kind.words, place, name)
     return _NAMES[kind.name_rule](settings, place, name)

@@ -1,4 +1,4 @@
-"""A response cache that is for nobody, or whose answers do not fit into it."""
+"""Checks of the response cache: one without users, or too small for its answers."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from gateway.config.aliases import logical_models
 from gateway.config.faults import ConfigFault, suggest
 from gateway.config.schema import Settings
 
-LEAST_ANSWERS = 4  # of the largest size, in each worker's part
+LEAST_ANSWERS = 4  # minimum answers of the largest size per worker
 
 
 def check_response_cache(settings: Settings) -> Iterator[ConfigFault]:

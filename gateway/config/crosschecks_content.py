@@ -1,4 +1,4 @@
-"""Policies' words on content: kinds that nobody finds, patterns, guardrails and their order."""
+"""Checks of policies' content rules: unknown kinds, patterns, guardrails and their order."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from router.content import UNKNOWN
 
 
 def check_content_kinds(settings: Settings) -> Iterator[ConfigFault]:
-    """Each kind of a policy is found by somebody; an answer can only be refused or recorded."""
+    """Yield content kinds that nothing detects, and actions that do not work on answers."""
     known = content_kinds(settings)
     for index, rule in enumerate(settings.policies):
         for kind, action in rule.content.items():

@@ -1,6 +1,6 @@
-"""Addresses, ports, engines and times of a configuration that cannot work together.
+"""Checks of addresses, ports, engines and timeouts that cannot work together.
 
-Pure checks from settings to faults, like those of `gateway.config.crosschecks`, which lists them.
+Pure checks like those of `gateway.config.crosschecks`, which lists them.
 """
 
 import re
@@ -31,7 +31,7 @@ from router.types import Feature
 LAST_PORT = 65535
 TOTAL: Place = ("server", "timeouts", "total_s")
 _KEYS = ("api_key_env", "api_key_file", "api_key_exec")
-_LISTENING = ("host", "port", "replicas", "enabled")  # what says where something of ours listens
+_LISTENING = ("host", "port", "replicas", "enabled")  # settings that define listening addresses
 KV_ADDRESS = re.compile(r"tcp://[^/\s]+:\d{1,5}|ipc:///\S+")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -39,7 +39,7 @@ ENGINE_DEFAULTS_MOVE = "another free port is taken; set `port`"
 
 
 class PortClaim(NamedTuple):
-    """Ports that something of ours listens on. `moves`: any free port would do."""
+    """Ports that one of our processes listens on; `moves`: another free port may be used."""
 
     place: Place
     host: str
@@ -122,7 +122,7 @@ def check_served_kinds(settings: Settings) -> Iterator[ConfigFault]:
 
 def check_dialects(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
-        if "kinds" not in provider.model_fields_set:  # then it serves what its client can
+        if "kinds" not in provider.model_fields_set:  # otherwise it serves all kinds of its client
             continue
         for index, kind in enumerate(provider.kinds):
             client = wire_of_provider(name, provider)
@@ -171,7 +171,7 @@ def check_batches(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def check_addresses(settings: Settings) -> Iterator[ConfigFault]:
-    """URLs that are none, stated twice, or our own."""
+    """Yield invalid URLs, URLs stated twice, and the gateway's own."""
     own = [claim for claim in _claims(settings) if claim.place[0] == "server"]
     for place, urls in _urls(settings):
         for index, url in enumerate(urls):
@@ -216,7 +216,7 @@ def check_ports(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def check_ledger_url(settings: Settings) -> Iterator[ConfigFault]:
-    """The URL may hold a password and is not repeated."""
+    """Yield faults of the ledger's URL without repeating it, because it may hold a password."""
     url = settings.ledger.url
     if url and settings.ledger.url_env:
         yield ConfigFault(("ledger", "url_env"), "set either `url` or `url_env`")
@@ -237,12 +237,12 @@ def check_contract_days(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def check_waits(settings: Settings) -> Iterator[ConfigFault]:
-    """Times of which one makes the other pointless."""
+    """Yield timeouts of which one makes another ineffective."""
     telemetry, limits = settings.telemetry, settings.server.timeouts
     if telemetry.stale_s <= telemetry.scrape_s:
         words = f"must be more than scrape_s ({telemetry.scrape_s:g}), or every engine is `unknown`"
         yield ConfigFault(("telemetry", "stale_s"), words)
-    said = limits.model_fields_set  # of a default that is longer nobody needs to hear
+    said = limits.model_fields_set  # longer defaults are not reported
     for name in ("connect_s", "head_s", "idle_s", *({"whole_s"} & said)):
         wait_s = getattr(limits, name)
         if wait_s > limits.total_s:
@@ -286,7 +286,7 @@ def _claims(settings: Settings) -> list[PortClaim]:
 
 
 def _from(port: int, count: int) -> range:
-    """Port 0 is any free one and collides with nothing."""
+    """Return the ports of a range; empty for port 0, which means any free port."""
     return range(port, port + count) if port else range(0)
 
 
@@ -306,7 +306,7 @@ def _collision(claim: PortClaim, other: PortClaim, shared: list[int]) -> ConfigF
 
 
 def _forbidden_reason(settings: Settings, place: Place, host: str) -> str | None:
-    """An address as digits needs no lookup: what no connection would be made to is said here."""
+    """Return why a numeric address is refused; names need a lookup and are checked later."""
     address = parse_address(host)
     if address is None:
         return None
@@ -316,7 +316,7 @@ def _forbidden_reason(settings: Settings, place: Place, host: str) -> str | None
 
 
 def check_messages(settings: Settings) -> Iterator[ConfigFault]:
-    """Yield settings that only targets that speak Anthropic's Messages can do anything with."""
+    """Yield settings that need a target with Anthropic's Messages format, if there is none."""
     for name, provider in settings.providers.items():
         if PROVIDER_KINDS[provider.kind].speaks_messages:
             if provider.start:
@@ -324,7 +324,7 @@ def check_messages(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault(("providers", name, "kind"), words)
             continue
         for member in ("betas", "tells_users"):
-            # A set of policies is checked within settings that state every member.
+            # A policy set is checked within settings in which every field is set.
             if getattr(provider, member) != type(provider).model_fields[member].get_default():
                 words = f"applies to `kind: {ANTHROPIC}` only"
                 yield ConfigFault(("providers", name, member), words)

@@ -1,4 +1,4 @@
-"""The section `oidc` beside the rest: what an issuer needs so that the right people are let in."""
+"""Checks of the section `oidc`: what an issuer needs to admit the right people."""
 
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
@@ -32,7 +32,7 @@ def check_oidc(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def _in_clear(url: str) -> bool:
-    """Plain HTTP stays on this machine."""
+    """Return whether a URL uses plain HTTP beyond this machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:

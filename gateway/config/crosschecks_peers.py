@@ -1,4 +1,4 @@
-"""The section `peers` beside the rest: what an exchange between hosts needs."""
+"""Checks of the section `peers`: requirements of the exchange between hosts."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ from gateway.config.faults import ConfigFault
 from gateway.config.pool_seats import seat_count
 from gateway.config.schema import Settings
 
-MOST_ENGINES = 500  # one message of the exchange has room for more (`gateway.fleet.peers.frames`)
+MOST_ENGINES = 500  # below the maximum of one frame (`gateway.fleet.peers.frames`)
 
 
 def check_peers(settings: Settings) -> Iterator[ConfigFault]:

@@ -1,4 +1,4 @@
-"""Checks of policies with each other, models and the clock; conditions compile here."""
+"""Checks of policies against each other, the models and the clock; compiles conditions."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ from ledger.budgets.windows import WindowError, zone_named
 from router.policy import MatchInput, RoutingRule, is_match
 from router.types import Policy
 
-UNMATCHED = "default"  # what a request is told that falls under no policy of the file
+UNMATCHED = "default"  # policy name of requests that match no rule
 
 
 def check_policy_names(settings: Settings) -> Iterator[ConfigFault]:
@@ -42,7 +42,7 @@ def check_policy_models(settings: Settings) -> Iterator[ConfigFault]:
                     place, f"`{name}` is an alias: name `{found[0]}`, which serves it"
                 )
             elif isinstance(settings.models.get(name), ModelSection):
-                continue  # an alias that leads nowhere has its own fault
+                continue  # invalid aliases have their own fault
             elif found is None and not _pattern_matches(settings, name, known):
                 yield ConfigFault(
                     place, f"no model named `{name}`{suggest(name, known)}", about=("models", name)
@@ -58,7 +58,7 @@ def check_policy_queue(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def _pattern_matches(settings: Settings, pattern: str, known: list[str]) -> bool:
-    """Whether `openai/*` or `chat-*` matches a model that is or may be asked for."""
+    """Return whether a pattern such as `openai/*` matches a model that can be requested."""
     if not pattern.endswith("*"):
         return False
     rule = RoutingRule("", Policy(""), models=(pattern,))
@@ -103,7 +103,7 @@ def check_policy_times(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def check_policy_targets(settings: Settings) -> Iterator[ConfigFault]:
-    """Names lead to targets of a model that the rule is for, and out of the network nowhere."""
+    """Yield targets that no model of the rule has, and external ones of internal rules."""
     for index, rule in enumerate(settings.policies):
         models = tuple(_models_of(settings, rule))
         known = {target for _, model in models for target in model.reachable}
@@ -142,7 +142,7 @@ def check_model_quality(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def _passed_through(settings: Settings, target: str) -> bool:
-    """Whether a model of its provider may be asked for by its own name."""
+    """Return whether models of the target's provider can be requested by their own names."""
     provider, slash, _ = target.partition("/")
     return bool(slash) and settings.models.get(f"{provider}/*") == "passthrough"
 

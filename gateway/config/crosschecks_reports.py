@@ -1,7 +1,7 @@
-"""Reports of a configuration: names that are used twice, and places that lead nowhere.
+"""Check of reports: names used twice, and missing destinations.
 
-A pure check from settings to faults, like those of `gateway.config.crosschecks`, which lists it.
-A report that goes nowhere would be missed by nobody until somebody needed it.
+A pure check like those of `gateway.config.crosschecks`, which lists it. A report without a
+destination would be noticed only when it is needed.
 """
 
 from collections.abc import Iterator

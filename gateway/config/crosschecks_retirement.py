@@ -1,4 +1,4 @@
-"""Models that retire: their successors have to be there, and to stay longer."""
+"""Checks of retiring models: successors must exist and last longer."""
 
 from collections.abc import Iterator
 

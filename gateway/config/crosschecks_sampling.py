@@ -1,4 +1,4 @@
-"""Sampling that cannot be: baselines that would take prompts away, models of other pools."""
+"""Checks of sampling: baselines that would send prompts out, and models of other pools."""
 
 from collections.abc import Iterator
 

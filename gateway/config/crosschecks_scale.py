@@ -1,6 +1,6 @@
-"""Pools that cannot size themselves: bounds without engines, rent that nobody knows, no actuator.
+"""Checks of pools that size themselves: bounds, rent and actuator.
 
-`check_act_scored` asks the ledger's facts: a pool acts only after its advice was scored.
+`check_act_scored` uses facts of the ledger: a pool may act only after its advice was scored.
 """
 
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import PoolSection, Settings
 from gateway.config.schema_scale import ActuatorSection, ScaleSection
 
-SCORED_H = 24.0  # of advice that a pool needs before it acts
+SCORED_H = 24.0  # hours of scored advice that a pool needs before it acts
 
 
 class AdviceScore(NamedTuple):
-    """The ledger's knowledge of a pool's advice: hours scored, and what it would have saved."""
+    """Score of a pool's advice in the ledger: hours scored, and dollars it would have saved."""
 
     hours: float
     earned_usd: float
@@ -114,7 +114,7 @@ def _check_workload(actuator: ActuatorSection, place: Place) -> Iterator[ConfigF
 
 
 def score_fault(name: str, scale: ScaleSection, score: AdviceScore | None) -> ConfigFault | None:
-    """Return why a pool may not act yet; `None` where it may. An unknown score is none."""
+    """Return why a pool may not act yet; `None` if it may. An unknown score counts as 0 hours."""
     if scale.mode != "act" or scale.act_unscored:
         return None
     hours = 0.0 if score is None else score.hours

@@ -1,4 +1,4 @@
-"""Upkeep that cannot be done: times that are none, engines that are not ours, models left alone."""
+"""Checks of upkeep: invalid times, engines that are not ours, models without an engine."""
 
 from collections.abc import Iterator
 

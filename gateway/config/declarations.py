@@ -1,4 +1,4 @@
-"""Tells what a configuration declares to the books: GPU contracts, budgets, where models may go."""
+"""Declarations of a configuration for the ledger: GPU contracts, budgets, model routes."""
 
 from backends.engines import ENGINE_KINDS
 from gateway.config.aliases import logical_models, resolve_model
@@ -63,9 +63,9 @@ def routes(settings: Settings) -> list[ModelRoute]:
 def _outside(
     settings: Settings, name: str, model: ModelSection
 ) -> tuple[str, tuple[RouteApi, ...]]:
-    """The residency of all the model's requests, and the APIs that a request of it may reach.
+    """Return the residency of a model's requests, and the APIs that they may reach.
 
-    Rules with conditions keep only some requests inside, and nobody knows how many: `depends`.
+    Rules with conditions keep only some requests inside; the residency is then `depends`.
     """
     residency: str = model.residency
     allowed = {*model.overflow}

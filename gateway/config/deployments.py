@@ -1,8 +1,8 @@
-"""One entry of a LiteLLM proxy's `model_list`, as a target of ours: a provider's or a pool's.
+"""Conversion of an entry of a LiteLLM proxy's `model_list` to a provider or pool target.
 
-LiteLLM writes who serves and what in one word, `azure/my-deployment`, and address and key beside
-it. Here the address and the key belong to a provider, so entries that share them share it. What
-vLLM serves in the own network is a pool.
+LiteLLM writes provider and model in one word, `azure/my-deployment`, with address and key in the
+entry. Here address and key belong to a provider, which entries with the same ones share. A vLLM in
+the own network becomes a pool.
 """
 
 import ipaddress
@@ -29,7 +29,7 @@ from gateway.config.served_kinds import can_engines_serve
 from gateway.config.starter import PROVIDERS
 from ledger.journals.token_kinds import PER_TOKEN
 
-# LiteLLM's word where ours differs; all of them speak OpenAI's HTTP.
+# LiteLLM's name where ours differs; all of them use OpenAI's HTTP API.
 SAME_AS = {
     "fireworks_ai": "fireworks", "nvidia_nim": "nvidia", "text-completion-openai": "openai",
     "together_ai": "together",
@@ -43,7 +43,7 @@ KINDS = {
 }  # fmt: skip
 TRANSCRIBED = KINDS["audio_transcription"]
 SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
-# By kind: LiteLLM's adapter serves us at none of these; each has a path of its own that we speak.
+# By kind: served through our own wire clients instead of LiteLLM's adapter.
 VENDORS = {
     "rerank": {
         "cohere": "https://api.cohere.com/v2",
@@ -51,9 +51,9 @@ VENDORS = {
         "voyage": "https://api.voyageai.com/v1",
     },
 }
-# Where a file names no key, LiteLLM takes it from the vendor's own variable.
+# Without a key in the file, LiteLLM reads the vendor's variable.
 _USUAL_KEYS = {provider.name: provider.variable for provider in PROVIDERS}
-# By the kinds that prices have here, what LiteLLM calls its dollars a token.
+# LiteLLM's name of the price per token, by our token kinds.
 COSTS = {
     kind.field: kind.map_terms[0]
     for kind in sorted(PER_TOKEN, key=lambda kind: kind.price_as is not None)
@@ -64,7 +64,7 @@ _STEP = re.compile(
     rf"^({'|'.join(sorted(_TERMS, key=len, reverse=True))})"
     rf"(?:_above_(\d+)(k?)_tokens)?(?:_({'|'.join(_TIERS)}))?$"
 )
-# LiteLLM's words in front of a model's name that choose how its provider is spoken to.
+# LiteLLM's model name prefixes that choose a protocol.
 PROTOCOLS = {
     "openai": frozenset({"responses"}),
     "azure": frozenset({"responses", "o_series", "gpt5_series"}),
@@ -76,16 +76,16 @@ _OWN_NAMES = (".internal", ".local", ".lan", ".svc", ".cluster.local")
 
 
 class Deployment(NamedTuple):
-    """`price_name`: what the price book calls it, where that is not `provider/model`."""
+    """Converted entry; `price_name` is its price book name if not `provider/model`."""
 
-    model: str  # as the target calls it
-    name: str  # of its provider, or its pool
+    model: str  # upstream model name
+    name: str  # name of its provider or pool
     own: bool
-    kind: str  # of the provider, as `PROVIDER_KINDS` has it
+    kind: str  # provider kind of `PROVIDER_KINDS`
     base_url: str | None
-    key: str | None  # the variable with it
+    key: str | None  # variable that holds the key
     key_in_file: bool
-    serves: str | None  # `embedding`, ...; None: whatever is usual
+    serves: str | None  # `embedding`, ...; None: the default kinds
     price_name: str | None
     litellm_prefix: str | None
 
@@ -95,7 +95,7 @@ class Deployment(NamedTuple):
 
 
 def credentials_of(given: object) -> dict[str, Mapping[str, Any]]:
-    """LiteLLM's `credential_list`: what each name stands for, an address among it."""
+    """Return LiteLLM's `credential_list` as members by name, including addresses."""
     found = (
         [value for value in given if isinstance(value, Mapping)] if isinstance(given, list) else []
     )
@@ -108,7 +108,7 @@ def credentials_of(given: object) -> dict[str, Mapping[str, Any]]:
 def with_credential(
     entry: Mapping[str, Any], credentials: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """The entry with what its credential stands for; as it is where nobody here knows that one."""
+    """Return the entry with its credential's members; unchanged for an unknown credential."""
     given = section_of(entry.get("litellm_params"))
     known = credentials.get(str(given.get(CREDENTIAL)))
     if known is None:
@@ -118,7 +118,7 @@ def with_credential(
 
 
 class PriceStep(NamedTuple):
-    """A rate: of which kind of token, for prompts above how many tokens, in which tier."""
+    """Rate of a token kind, from a number of prompt tokens on, in a service tier."""
 
     kind: str
     above_tokens: int
@@ -126,7 +126,7 @@ class PriceStep(NamedTuple):
 
 
 def price_step(name: str) -> PriceStep | None:
-    """Return what LiteLLM's name of a rate means; `None` of anything else."""
+    """Return the rate that LiteLLM's name stands for; `None` for other names."""
     match = _STEP.match(name)
     if match is None:
         return None
@@ -136,7 +136,7 @@ def price_step(name: str) -> PriceStep | None:
 
 
 def protocol_of(given: Mapping[str, Any]) -> str | None:
-    """The word for a protocol in front of the model's name, if there is one."""
+    """Return the protocol in front of the model's name, or `None`."""
     prefix, _, model = str(given.get("model") or "").partition("/")
     provider = _text(given.get("custom_llm_provider")) or prefix
     if provider != prefix:
@@ -146,7 +146,7 @@ def protocol_of(given: Mapping[str, Any]) -> str | None:
 
 
 def address_in_environ(entry: Mapping[str, Any]) -> str | None:
-    """The variable that the entry's address stands in; `None`: it states one, or has none."""
+    """Return the variable that holds the entry's address; `None` without one."""
     base_url = _base_url(section_of(entry.get("litellm_params")))
     if base_url is None or not base_url.startswith(ENVIRON):
         return None
@@ -154,12 +154,12 @@ def address_in_environ(entry: Mapping[str, Any]) -> str | None:
 
 
 def stated_address(entry: Mapping[str, Any]) -> str | None:
-    """Return the address that an entry states, as it stands there."""
+    """Return the address in the entry as written."""
     return _base_url(section_of(entry.get("litellm_params")))
 
 
 def is_address(base_url: str) -> bool:
-    """Whether requests can be sent there: by HTTP, with nothing but a path behind the host."""
+    """Return whether a URL is HTTP(S) with nothing but a path after the host."""
     try:
         Origin.parse(base_url)
     except ValueError:
@@ -172,9 +172,9 @@ def deployment(
     provider_of: Callable[[str], str | None],
     environ: Mapping[str, str] = MappingProxyType({}),
 ) -> Deployment | None:
-    """`None` when nobody can tell who serves, or where.
+    """Convert an entry; `None` if its provider or address is unknown.
 
-    `provider_of`: LiteLLM's own guess at a bare name. `environ`: where addresses may stand.
+    `provider_of` is LiteLLM's own guess for a bare name. `environ` is read for addresses only.
     """
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     prefix, model = _served_by(given, provider_of)
@@ -183,7 +183,7 @@ def deployment(
     if variable is not None:
         base_url = _text(environ.get(variable))
         if base_url is None:
-            return None  # a guess would send prompts to somebody else
+            return None  # a wrong guess would send prompts to another vendor
     if not prefix or not model or (prefix == "*" and base_url is None):
         return None
     if base_url is not None and not is_address(base_url):
@@ -222,9 +222,9 @@ def deployment(
 def _served_by(
     given: Mapping[str, Any], provider_of: Callable[[str], str | None]
 ) -> tuple[str, str]:
-    """(LiteLLM's word for who serves, what it calls the model); empty: nobody can tell.
+    """Return LiteLLM's provider and model name; empty if unknown.
 
-    Where a credential leads that is not in the file is not known either.
+    A credential that is missing from the file makes the provider unknown, too.
     """
     word, stated = str(given.get("model") or ""), _text(given.get("custom_llm_provider"))
     if word.startswith(ENVIRON) or CREDENTIAL in given:
@@ -242,21 +242,21 @@ def _base_url(given: Mapping[str, Any]) -> str | None:
 
 
 def can_transcribe(prefix: str) -> bool:
-    """Whether a sound can be sent there: by the adapter to a few, else as OpenAI takes it."""
+    """Return whether a provider takes audio: through a known adapter, else as OpenAI does."""
     speaks = prefix in ANY_OPENAI | VLLM or kind_for(SAME_AS.get(prefix, prefix)) == DEFAULT_KIND
     return speaks or TRANSCRIBED in ADAPTED_KINDS.get(prefix, ())
 
 
 def refusal_of(entry: Mapping[str, Any]) -> str | None:
-    """Return why nobody could be asked under LiteLLM's name of an entry's provider."""
+    """Return why LiteLLM's provider name of an entry cannot be called; `None` if it can."""
     prefix, _ = _served_by(section_of(entry.get("litellm_params")), lambda _: None)
     return f"`{prefix}` {REFUSED[prefix]}" if prefix in REFUSED else None
 
 
 def _kind_of(name: str, serves: str | None = None, base_url: str | None = None) -> str:
-    """Return the kind of a provider that LiteLLM names: Anthropic is spoken to in its own words.
+    """Return the provider kind for LiteLLM's name; Anthropic has its own wire dialect.
 
-    At an address of its own a name keeps what it wants otherwise than OpenAI does.
+    With its own address, a name keeps its differences from OpenAI's API.
     """
     if base_url not in (None, BASE_URLS.get(name)) and quirks_of(name) != NO_QUIRKS:
         return ADAPTER_KIND
@@ -266,12 +266,12 @@ def _kind_of(name: str, serves: str | None = None, base_url: str | None = None) 
 
 
 def _home(name: str) -> str | None:
-    """Return the public address of a provider, `None` where no kind knows one."""
+    """Return a provider's public address; `None` if no kind knows one."""
     return PROVIDER_KINDS[_kind_of(name)].addresses.get(name)
 
 
 def _name_of(ours: str, base_url: str, model: str, *, own: bool) -> str:
-    """Return a pool's name by its model, or a provider's by the name in its address."""
+    """Return a pool's name from its model, or a provider's from the name in its address."""
     if own:
         return model.rpartition("/")[2]
     home = _home(ours)
@@ -282,7 +282,7 @@ def _name_of(ours: str, base_url: str, model: str, *, own: bool) -> str:
 
 
 def _key(given: object, name: str) -> tuple[str | None, bool]:
-    """(the variable that holds the key, whether the key itself stood in the file)."""
+    """Return the variable that holds the key, and whether the file contained the key itself."""
     word = _text(given)
     if word is None or word.lower() in {"none", "empty", "dummy", "fake", "sk-none"}:
         return None, False
@@ -292,7 +292,7 @@ def _key(given: object, name: str) -> tuple[str | None, bool]:
 
 
 def _is_own(base_url: str) -> bool:
-    """Whether the address lies in a network of one's own: private, or a name of such."""
+    """Return whether the address is in a private network or has a private name."""
     host = urlsplit(base_url).hostname or ""
     try:
         return not ipaddress.ip_address(host).is_global
@@ -301,7 +301,7 @@ def _is_own(base_url: str) -> bool:
 
 
 def section_of(value: object) -> Mapping[str, Any]:
-    """Return the mapping under a name; an empty one for anything else."""
+    """Return the mapping under a name; an empty one for any other value."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -1,8 +1,7 @@
-"""A YAML document with the lines of its keys, and what YAML itself would let pass.
+"""YAML document with the lines of its keys, and checks that YAML itself lacks.
 
-PyYAML keeps the last of two equal keys without a word, raises on a date that does not exist and
-reads `80:80` as a number to the base of sixty; here the first is a fault and the others stay text,
-so that the schema can say what is wrong with them.
+PyYAML silently keeps the last of two equal keys, raises on invalid dates, and reads `80:80` as a
+base-60 number. Here repeated keys are faults, and such values stay text for the schema to check.
 """
 
 from dataclasses import dataclass
@@ -19,14 +18,14 @@ _NO_NAME = "a key must be a name, not a list or a mapping: put `{...}` and `[...
 
 @dataclass(frozen=True, slots=True)
 class ConfigDocument:
-    """`value` is None when the text is no YAML; `faults` says why."""
+    """Parsed document; `value` is None for invalid YAML, and `faults` says why."""
 
     value: Any
     faults: tuple[ConfigFault, ...]
     root: yaml.Node | None = None
 
     def line(self, place: Place) -> int | None:
-        """The line of the deepest part of the place that the document has."""
+        """Return the line of the deepest part of the place that exists in the document."""
         node, line = self.root, None
         for part in place:
             found = _child(node, part)
@@ -45,7 +44,7 @@ def read_document(text: str) -> ConfigDocument:
         return ConfigDocument(None, (ConfigFault((), words, line=line),))
     try:
         root = loader.get_single_node()
-        repeated = [] if root is None else _repeated_keys(root)  # before merges are written out
+        repeated = [] if root is None else _repeated_keys(root)  # before YAML merges are expanded
         value = None if root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         return ConfigDocument(None, (_not_yaml(error, text),))
@@ -56,7 +55,7 @@ def read_document(text: str) -> ConfigDocument:
 
 
 class _Loader(BoundedLoader):
-    """Plain YAML values; what only looks like a date or a number stays text."""
+    """YAML loader that keeps dates and ambiguous numbers as text."""
 
 
 def _scalar_as_written(loader: _Loader, node: yaml.ScalarNode) -> Any:
@@ -79,16 +78,16 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> ConfigFault:
     lines = text.splitlines()
     if mark is None or not lines:
         return ConfigFault((), f"not YAML: {words}")
-    line = min(mark.line, len(lines) - 1)  # what is missing at the end is behind it
+    line = min(mark.line, len(lines) - 1)  # a missing end is reported after the last line
     tab = lines[line][mark.column : mark.column + 1] == "\t"
     hint = "; indent with blanks, not with tabs" if tab else ""
     return ConfigFault((), f"not YAML: {words}{hint}", line=line + 1)
 
 
 def _repeated_keys(root: yaml.Node) -> list[ConfigFault]:
-    """Keys stated twice in one mapping, and those that are no names, which go.
+    """Return faults of repeated keys and of keys that are not names, which are removed.
 
-    Each node is looked at once, whatever refers to it.
+    Each node is visited once, even if it is referenced several times.
     """
     faults: list[ConfigFault] = []
     seen: set[int] = set()
@@ -105,7 +104,7 @@ def _repeated_keys(root: yaml.Node) -> list[ConfigFault]:
             stated = node.value
             node.value = [pair for pair in stated if isinstance(pair[0], yaml.ScalarNode)]
             for key, value in stated:
-                if not isinstance(key, yaml.ScalarNode):  # gone, or it would hide every other fault
+                if not isinstance(key, yaml.ScalarNode):  # removed: hides all other faults
                     faults.append(ConfigFault(place, _NO_NAME, line=key.start_mark.line + 1))
                     continue
                 here, line = (*place, key.value), key.start_mark.line + 1
@@ -118,7 +117,7 @@ def _repeated_keys(root: yaml.Node) -> list[ConfigFault]:
 
 
 def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
-    """The line of a key or an item, and its value; of equal keys the one that counts."""
+    """Return the line and value of a key or item; of repeated keys, the last."""
     if isinstance(node, yaml.MappingNode):
         for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and key.value == str(part):

@@ -1,8 +1,8 @@
-"""Settings out of a document, faulty or not: as much of it as can be read, and every fault.
+"""Settings from a possibly faulty document: the readable part, and every fault.
 
-What the schema refuses is taken out of the document (what it requires is filled with something
-harmless), so that the rest becomes settings that the cross-checks look at in the same run. What
-they find about a part that was taken out follows from its first fault and is not told.
+Parts that the schema rejects are removed, and missing required values are filled with placeholders.
+The rest becomes settings for the cross-checks of the same run. Their faults about removed parts are
+consequences and are not reported.
 """
 
 import copy
@@ -17,9 +17,9 @@ from gateway.config.faults import ConfigFault, Place
 from gateway.config.schema import Settings
 from gateway.config.wording import fault_of, suggested_key
 
-_LISTS = ("policies", "budgets", "times", "then")  # of sections; all others are of texts
-FAULTS_MOST = 200  # nobody reads more, and each costs a walk; of such a document no rest is read
-ROUNDS = 8  # what is taken out may be required, its filling may need a part, and so on
+_LISTS = ("policies", "budgets", "times", "then")  # lists of sections; all other lists contain text
+FAULTS_MOST = 200  # maximum faults; beyond it the rest is not read
+ROUNDS = 8  # a removed part may be required, its placeholder may need a part, and so on
 _FILLINGS: Mapping[str, Any] = {
     "engine": {},
     "gpu": {"type": "CPU"},
@@ -34,14 +34,14 @@ _FILLINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class SettingsDraft:
-    """`settings` is None when nothing of the document can be read; `broken` was taken out."""
+    """Readable part; `settings` is None if nothing is readable, `broken` are removed parts."""
 
     settings: Settings | None
     faults: tuple[ConfigFault, ...]
     broken: frozenset[Place] = frozenset()
 
     def is_consequence(self, fault: ConfigFault) -> bool:
-        """Whether a cross-check's fault is about a part that is known to be broken."""
+        """Return whether a cross-check's fault is about a part that was removed."""
         about = fault.about
         return (
             _is_within(fault.place, self.broken)
@@ -51,7 +51,7 @@ class SettingsDraft:
 
 
 def draft_settings(document: ConfigDocument) -> SettingsDraft:
-    """Return the readable part of a document. Every fault has its place; lines are the caller's."""
+    """Return the readable part of a document. Faults have places; the caller adds lines."""
     if document.value is None:
         return SettingsDraft(None, document.faults)
     value = copy.deepcopy(document.value)
@@ -79,7 +79,7 @@ def draft_settings(document: ConfigDocument) -> SettingsDraft:
         for kind, fault in found:
             if not _is_within(fault.place, broken) and fault.place not in meant:
                 faults.append(fault)
-            if kind != "extra_forbidden":  # an unknown key leaves its section as it is
+            if kind != "extra_forbidden":  # an unknown key does not affect its section
                 broken.add(fault.place)
             mended = _mend(value, fault.place, tried, missing=kind == "missing")
             if mended != fault.place:
@@ -89,16 +89,16 @@ def draft_settings(document: ConfigDocument) -> SettingsDraft:
 
 
 def _is_within(place: Place, wholes: set[Place] | frozenset[Place]) -> bool:
-    """Asked of each fault: by the place's own beginnings, not by all that is broken."""
+    """Return whether a place lies in one of `wholes`, by a lookup of its prefixes."""
     return any(place[:length] in wholes for length in range(len(place) + 1))
 
 
 def _mend(
     document: dict[Any, Any], place: Place, tried: set[tuple[Place, bool]], *, missing: bool
 ) -> Place:
-    """Remove the value at a place, or fill it where it is missing; returns the place.
+    """Remove the value at a place, or fill it if missing; return the place.
 
-    What was tried there before did not help, so its parent goes.
+    If that was tried before and did not help, its parent is removed.
     """
     while (place, missing) in tried:
         place, missing = place[:-1], False
@@ -107,7 +107,7 @@ def _mend(
     if not place:
         document.clear()
     elif isinstance(here, list):
-        index = int(place[-1])  # replaced, so that the places of the other items stay
+        index = int(place[-1])  # replaced, so that the other items keep their places
         here[index] = {} if place[-2] in _LISTS else ""
     elif isinstance(here, dict) and missing:
         here[place[-1]] = copy.deepcopy(_FILLINGS.get(str(place[-1])))

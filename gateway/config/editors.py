@@ -1,7 +1,7 @@
-"""The configuration's JSON Schema, for editors: what each section is, what may stand in a field.
+"""JSON Schema of the configuration for editors: sections, fields and allowed values.
 
-It knows one field at a time; what several say together, `breakeven check` does. It is stricter in
-one thing: a whole number or a switch in quotes, which `check` reads as it is meant, is marked.
+It covers single fields; `breakeven check` also checks fields together. It is stricter in one point:
+numbers and switches in quotes are marked, although `check` accepts them.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from gateway.config.schema import Settings
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
-NUMBER = r"^\s*\+?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as text it is exact
+NUMBER = r"^\s*\+?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # numbers in text are exact
 DAY = r"^\d{4}-\d{2}-\d{2}$"
 SECTIONS = {
     "ActuatorSection": "What starts, stops and lists the engines of a pool that sizes itself.",
@@ -65,7 +65,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _sharpen(node: Any) -> None:
-    """Text that stands for a number is one, and a day is written as one, for who reads formats."""
+    """Add patterns for numeric text and the format of dates."""
     if isinstance(node, list):
         for each in node:
             _sharpen(each)

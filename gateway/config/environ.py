@@ -1,12 +1,10 @@
-"""The environment of each process that `serve` starts: only the secrets that it needs.
+"""Environment of each process that `serve` starts, with only the secrets that it needs.
 
-Everyone on the host with the same user, and every crash report, can read a process's environment.
-Workers call providers and read the ledger, so they get the keys that the configuration names and
-the ledger's address; the runner of batches gets those of providers that take batches; ledger
-writer, telemetry and dashboard get the address, telemetry also the webhook for alerts and the keys
-of engines, which it looks at; stand-ins get none. The exchange with other hosts gets the secret
-that they share, and nothing else.
-What installs the engine fetches packages: it gets what names the index and the way there.
+Processes of the same user and crash reports can read a process's environment. Workers get the
+configured keys and the ledger's address; the batch runner the keys of providers with batches;
+telemetry the address, the alert webhook and engines' keys; ledger writer and dashboard the address;
+the peer exchange only its secret; simulators none. The engine installer gets package index
+variables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,17 +17,17 @@ from gateway.config.settings import ProviderSection, Settings
 from gateway.errors import ConfigError
 from ledger.database import URL_VARIABLE
 
-# A proxy's address may hold a password: for those only who call other hosts.
+# Proxy addresses may contain a password: only for processes that call other hosts.
 _OUTWARD = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _DATABASE = "PG"  # libpq reads what the address leaves out from PGHOST, PGPASSWORD and so on
 _TRACING = "OTEL_"  # OpenTelemetry's SDK: a collector's certificate, sizes of batches, attributes
 _KUBERNETES = "KUBERNETES_SERVICE_"
-_PACKAGES = ("PIP_", "UV_")  # an index may ask for a password, and its address hold one
+_PACKAGES = ("PIP_", "UV_")  # a package index may need a password, and its address contain one
 
 
 def installer(base: Mapping[str, str]) -> dict[str, str]:
-    """For pip and uv, which are told by variables where packages are and how they are reached."""
+    """Return the environment of pip and uv: package index and network variables."""
     fetching = {
         name: value
         for name, value in base.items()
@@ -39,16 +37,13 @@ def installer(base: Mapping[str, str]) -> dict[str, str]:
 
 
 def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
-    """For a process that opens the ledger."""
+    """Return the environment of a process that opens the ledger."""
     database = {name: value for name, value in base.items() if name.startswith(_DATABASE)}
     return plain_environ(base) | _trust(base) | database | {URL_VARIABLE: url}
 
 
 def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """It tells of budgets and requests and sends reports, with what the configuration names.
-
-    It asks engines what they are: with their keys.
-    """
+    """Return the environment of telemetry: notifications, reports, and the engines' keys."""
     told = (settings.alerts, settings.events)
     named = {name for section in told for name in (section.webhook_env, section.secret_env)}
     named |= {settings.mail.password_env, *(each.webhook_env for each in settings.reports)}
@@ -60,20 +55,20 @@ def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
 
 
 def peers(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """It tells other hosts what this one has in flight: with the secret that they share."""
+    """Return the environment of the peer exchange, with the shared secret."""
     secret = peers_secret(settings.peers, base)
     return plain_environ(base) | {settings.peers.secret_env or "": secret.reveal()}
 
 
 def sampling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """It asks the gateway: with the keys of the accounts that pay for it."""
+    """Return the environment of sampling, with the gateway keys that pay for it."""
     rules = [pool.sampling for pool in settings.pools.values()]
     named = {rule.key_env for rule in rules if rule is not None}
     return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
 
 
 def scaling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """It starts engines: with what their programs may see, and where the API server answers."""
+    """Return the environment of scaling: variables of actuators and the API server."""
     sections = [pool.scale for pool in settings.pools.values() if pool.scale is not None]
     named = {name for section in sections for name in section.actuator.env}
     kept = {
@@ -83,9 +78,9 @@ def scaling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, 
 
 
 def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """Streamlit takes its own settings from the environment, too.
+    """Return the environment of the dashboard, including Streamlit's variables.
 
-    With an access file it asks the house's sign-in by itself, which may be behind a proxy.
+    With an access file the dashboard calls the identity provider, so proxy variables are passed on.
     """
     named = settings.dashboard.reader_url_env
     if named is not None and not (url := base.get(named, "").strip()):
@@ -97,11 +92,11 @@ def dashboard(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
 
 
 def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """With the keys that the configuration names.
+    """Return the environment of a worker, with the keys that the configuration names.
 
-    Some clients find the credentials of a provider without a named key by the vendor's own
-    variables (`AWS_...`, `AZURE_...`), and nobody else's. Beside a named key they still find there
-    what is no secret: version, region, project.
+    Some clients find credentials in the vendor's own variables (`AWS_...`, `AZURE_...`); only the
+    variables of configured vendors are passed on. With a configured key, only variables without
+    secrets are: version, region, project.
     """
     providers = settings.providers.values()
     named = {provider.api_key_env for provider in providers}
@@ -118,9 +113,9 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
 
 
 def _of_providers(base: Mapping[str, str], settings: Settings) -> set[str]:
-    """Return variables that clients look for by themselves, of their own vendors alone.
+    """Return the variables that clients read by themselves, of configured vendors only.
 
-    Without a named key these are the key, or what stands for one: a role, a token's file.
+    Without a configured key these include the key, or a role or token file in its place.
     """
     found: set[str] = set()
     for name, provider in settings.providers.items():
@@ -135,7 +130,7 @@ def _of_providers(base: Mapping[str, str], settings: Settings) -> set[str]:
 
 
 def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
-    """The runner calls the providers that take batches: with their keys."""
+    """Return the environment of the batch runner, with the keys of providers with batches."""
     taking = [provider for provider in settings.providers.values() if provider.batch]
     named = {provider.api_key_env for provider in taking} | _of_commands(taking)
     return ledger_reader(base, url) | {key: value for key, value in base.items() if key in named}
@@ -154,7 +149,10 @@ def _of_commands(providers: Iterable[ProviderSection]) -> set[str | None]:
 
 
 def _tracing_variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """Headers are what `headers_env` names: others may hold a key that no log would strike out."""
+    """Return OpenTelemetry's variables without headers, whose keys logs would not hide.
+
+    Headers come from `headers_env` instead.
+    """
     if settings.opentelemetry.endpoint is None:
         return {}
     return {

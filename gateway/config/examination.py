@@ -1,6 +1,6 @@
-"""Whether a configuration fits the world around it: prices, directories, GPUs, names, hosts.
+"""Examination of a configuration with its surroundings: prices, directories, GPUs, hosts.
 
-`breakeven check` and every start ask that, beside what `gateway.config.settings` finds in the file.
+`breakeven check` and every start run it, in addition to the checks in `gateway.config.settings`.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ def examine(
     environ: Mapping[str, str] | None = None,
     asks_engines: bool = False,
 ) -> ConfigReport:
-    """Everything that can be said about the file; of variables and hosts only with `environ`.
+    """Return all findings on the file; variables and hosts are checked only with `environ`.
 
-    `asks_engines`: flags are judged by the installed vLLM, which a start does later by itself.
+    `asks_engines`: check flags with the installed vLLM, as a start does later itself.
     """
     document = read_file(path)
     draft = draft_settings(document)

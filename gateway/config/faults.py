@@ -1,8 +1,7 @@
-"""Faults of a configuration: the place, plain words, and the severity.
+"""Faults of a configuration: place, text and severity.
 
-An error keeps `serve` from starting; a warning is something that works and would surprise. A place
-is a path in the document (`("policies", 0, "slo")`), shown as `policies[0].slo`, as a person would
-look for it, with the line of the file.
+An error keeps `serve` from starting; a warning works, but may surprise. A place is a path in the
+document (`("policies", 0, "slo")`), shown as `policies[0].slo` with its line.
 """
 
 import difflib
@@ -13,16 +12,16 @@ from typing import Literal
 Place = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 
-SHORT = 4  # characters; of so few one slip is a large part
-SHOWN_NAMES = 10  # of a short list of names all are shown, of a longer one the nearest
+SHORT = 4  # characters; in such a short word one typo is a large part
+SHOWN_NAMES = 10  # maximum names shown; of longer lists only the nearest
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFault:
-    """`about`: another place that the fault depends on, such as the pool that a model names.
+    """One fault. `about` is another place that it depends on, such as a model's pool.
 
-    `upon`: settings that the finding compares its place with. Where one of them is itself at
-    fault, the finding may only follow from that and is left out.
+    `upon`: settings that the check compared with. If one of them is faulty itself, this fault may
+    be a consequence and is left out.
     """
 
     place: Place
@@ -37,7 +36,7 @@ class ConfigFault:
         return render(self.place)
 
     def text(self, file: str) -> str:
-        """`file:12: models.a.targets: what is wrong`, as compilers write it."""
+        """Return the fault as `file:12: models.a.targets: text`, like a compiler's message."""
         return text_of(self.document(), file)
 
     def document(self) -> dict[str, str | int | None]:
@@ -50,7 +49,7 @@ class ConfigFault:
 
 
 def text_of(told: Mapping[str, str | int | None], file: str) -> str:
-    """A fault's document as one line, as compilers write it."""
+    """Return a fault's document as one line, like a compiler's message."""
     where = file if told["line"] is None else f"{file}:{told['line']}"
     kind = "warning: " if told["severity"] == "warning" else ""
     path = f"{told['path']}: " if told["path"] else ""
@@ -58,7 +57,7 @@ def text_of(told: Mapping[str, str | int | None], file: str) -> str:
 
 
 def count_of(severities: Sequence[str]) -> str:
-    """`2 errors, 1 warning`."""
+    """Return the counts as text: `2 errors, 1 warning`."""
     errors = severities.count("error")
     return ", ".join(
         f"{number} {word}{'' if number == 1 else 's'}"
@@ -76,8 +75,8 @@ def independent_faults(
 ) -> list[ConfigFault]:
     """Return the faults without those that only follow from others.
 
-    `broken`: parts of the document that could not be read. An error follows only from those and
-    from errors that depend on nothing, so no two errors hide each other.
+    `broken` are unreadable parts of the document. An error is dropped only for these, or for errors
+    that depend on nothing, so that two errors cannot hide each other.
     """
     causes = {fault.place for fault in faults if fault.severity == "error" and not fault.upon}
     causes |= set(broken)
@@ -91,14 +90,14 @@ def independent_faults(
 
 
 def _overlap(place: Place, others: Collection[Place]) -> bool:
-    """Whether one of the others is this place, holds it or lies within it."""
+    """Return whether one of the others is this place, contains it or lies within it."""
     if any(place[:length] in others for length in range(len(place) + 1)):
         return True
     return any(other[: len(place)] == place for other in others)
 
 
 def render(place: Place) -> str:
-    """A place as it is shown: `policies[0].slo.ttft_ms`."""
+    """Return a place as text: `policies[0].slo.ttft_ms`."""
     path = ""
     for part in place:
         plain = isinstance(part, str) and part.isprintable()
@@ -107,7 +106,7 @@ def render(place: Place) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the name that was probably meant; empty if none is near."""
+    """Return a hint with the nearest known name; empty if none is near."""
     names = sorted(set(known) - {word})
     lower = {name.lower(): name for name in names}
     wanted = word.lower()

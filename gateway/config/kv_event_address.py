@@ -1,8 +1,7 @@
-"""The address on which an engine publishes the changes of its prefix cache.
+"""Address at which an engine publishes its KV cache events.
 
-What it tells holds the tokens of everybody's prompts. An engine that `serve` starts therefore tells
-it on a Unix socket in the state directory, which no other user of the machine can open, and not on
-a port.
+The events contain the tokens of all prompts. An engine that `serve` starts therefore uses a Unix
+socket in the state directory, which other users cannot open, and not a port.
 """
 
 from pathlib import Path
@@ -12,7 +11,7 @@ from gateway.config.schema import Settings
 
 
 def kv_events_address(settings: Settings, pool: str, index: int) -> str | None:
-    """Return the events' address of an engine in its place; `None` if it publishes none."""
+    """Return the address of the replica's KV cache events; `None` if it publishes none."""
     section = settings.pools[pool]
     engine, seat = section.engine, seats_of(section)[index]
     if seat.url is not None:

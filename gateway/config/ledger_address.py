@@ -1,4 +1,4 @@
-"""The place of the ledger, by configuration and environment."""
+"""Address of the ledger, from configuration and environment."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 def database_of(url: str) -> str:
-    """Return the kind of database that a SQLAlchemy URL names; empty where it is no URL."""
+    """Return the database kind of a SQLAlchemy URL; empty for an invalid URL."""
     try:
         return make_url(url).get_backend_name()
-    except (ArgumentError, ValueError):  # the second of a port that is no number
+    except (ArgumentError, ValueError):  # `ValueError` for an invalid port
         return ""
 
 
 def ledger_url(settings: "Settings", environ: Mapping[str, str]) -> str:
-    """Return the ledger's URL: configured, from the environment, or SQLite beside the journals."""
+    """Return the ledger's URL: configured, from the environment, or SQLite by the journals."""
     if settings.ledger.url is not None:
         return settings.ledger.url
     name = settings.ledger.url_env
     if name is None:
         return sqlite_url(settings.state.resolve() / LEDGER)
-    if not (url := environ.get(name, "").strip()):  # a secret that is kept often ends its line
+    if not (url := environ.get(name, "").strip()):  # stored secrets often end with a line break
         raise ConfigError([f"ledger.url_env: `{name}` is not set"])
     try:
         make_url(url)
-    except (ArgumentError, ValueError):  # whose words may quote a part of the password
+    except (ArgumentError, ValueError):  # its message may contain a part of the password
         words = "must hold one address like postgresql://user@host/name"
         raise ConfigError([f"ledger.url_env: `{name}` {words}"]) from None
     return url

@@ -1,8 +1,8 @@
-"""A LiteLLM proxy's configuration as one of ours, and what of it could not be carried over.
+"""Import of a LiteLLM proxy's configuration, with notes on what could not be imported.
 
-Pure: the YAML's data in, a document of ours and notes out. Every setting of the given file either
-has its place in the document or a note that says why not and what to do instead; nothing is left
-out in silence. No key of a provider is repeated, also where the file holds it in the clear.
+Pure: YAML data in, a document and notes out. Each setting of the file is imported or has a note
+that says why not and what to do. Keys of providers are never repeated, even if the file contains
+them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,10 +56,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class ImportedPrice(NamedTuple):
-    """A price that the file states, by kind in dollars a token; what is not stated is left out.
-
-    `tier` and `above_tokens`: of which service tier, and for prompts above how many tokens.
-    """
+    """Price stated in the file for prompts above `above_tokens`, in dollars per token by kind."""
 
     name: str
     kinds: tuple[tuple[str, Decimal], ...]
@@ -82,10 +79,11 @@ def carry_over(
     sold_as: Callable[[str], str | None] = lambda _: None,
     environ: Mapping[str, str] = MappingProxyType({}),
 ) -> ImportedConfig:
-    """`gpu`: what own engines run on, as `pools.NAME.gpu`; `provider_of`: as for `deployment`.
+    """Convert a LiteLLM configuration.
 
-    `sold_as`: the API, as prices name it, that sells the same weights as an engine serves.
-    `environ`: only addresses are read of it.
+    `gpu` is the hardware of own engines, as `pools.NAME.gpu`. `provider_of` is used as in
+    `deployment`. `sold_as` returns the API with the same weights as an engine. `environ` is read
+    for addresses only.
     """
     carried = ImportedConfig()
     patterns: dict[str, str] = {}
@@ -129,7 +127,7 @@ def carry_over(
 
 @dataclass(slots=True)
 class _Parts:
-    """Pools, providers and deployments as entries of the file bring them."""
+    """Pools, providers and deployments collected from the entries of the file."""
 
     patterns: dict[str, str]
     groups: ModelGroups
@@ -138,7 +136,7 @@ class _Parts:
     limited: set[str] = field(default_factory=set)  # `rpm`, `tpm`, if a deployment states them
     pools: dict[str, dict[str, Any]] = field(default_factory=dict)
     providers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    known_as: dict[str, str] = field(default_factory=dict)  # by target, what prices call it
+    known_as: dict[str, str] = field(default_factory=dict)  # by target: its name in price lookups
 
     def add(
         self, carried: ImportedConfig, place: str, entry: Mapping[str, Any], found: Deployment
@@ -176,7 +174,7 @@ class _Parts:
         self.groups.deployments.setdefault(name, []).append(_deployment_of(entry, found))
 
     def provider_named(self, name: str) -> str | None:
-        """Our name of a provider that LiteLLM names."""
+        """Return our name of a provider that LiteLLM names."""
         ours = SAME_AS.get(name, name)
         return ours if ours in self.providers else None
 
@@ -206,7 +204,7 @@ def _stated_variables(variables: object) -> dict[str, str]:
 
 
 def _variables_lost(given: Mapping[str, Any]) -> Iterator[ImportNote]:
-    """Return notes on addresses of LiteLLM's environment that no entry names."""
+    """Yield notes on addresses in LiteLLM's environment that no entry names."""
     named = str(given.get("model_list")) + str(given.get("credential_list"))
     for name in map(str, section_of(given.get("environment_variables"))):
         if name.upper().endswith(ADDRESSES) and f"{ENVIRON}{name}" not in named:
@@ -236,7 +234,7 @@ def _pool(
     gpu: Mapping[str, Any],
     extra: Mapping[str, Any],
 ) -> Deployment:
-    """With others of the same model, key and `extra` members; else under a name of its own."""
+    """Add an engine to the pool with the same model, key and `extra` members, or to a new one."""
     stated = {"served_name": found.model, "api_key_env": found.key, "extra_body": dict(extra)}
     stated = {key: value for key, value in stated.items() if value}
     for name in _names(found.name):
@@ -254,10 +252,10 @@ def _pool(
 def _provider(
     providers: dict[str, dict[str, Any]], found: Deployment, extra: Mapping[str, Any] = _NOTHING
 ) -> Deployment:
-    """The one of the same address, key, price and `extra` members of bodies, else one more."""
+    """Return the provider with the same address, key, price and `extra` members, or a new one."""
     for name in _names(found.name):
         price_name, base_url, prefix = found.price_name, found.base_url, found.litellm_prefix
-        if name != found.name:  # under another name neither its address nor its prices are known
+        if name != found.name:  # under another name its address and prices are unknown
             price_name = price_name or found.target
             kind = PROVIDER_KINDS[found.kind]
             base_url = base_url or kind.addresses.get(found.name)
@@ -284,11 +282,11 @@ def _provider(
     return found._replace(name=name)
 
 
-_ADDED = ("kinds", "billed_with")  # to what an entry states of its provider
+_ADDED = ("kinds", "billed_with")  # members added to the entry's provider
 
 
 def _account_of(providers: Mapping[str, Mapping[str, Any]], found: Deployment) -> str | None:
-    """Return the provider that has the key of a deployment at its address: one bill has both."""
+    """Return the provider with a deployment's address and key, which share one bill."""
     names = takewhile(providers.__contains__, _names(found.name))
     keyed = (name for name in names if providers[name].get("api_key_env") == found.key)
     return None if found.key is None else next(keyed, None)
@@ -297,7 +295,7 @@ def _account_of(providers: Mapping[str, Mapping[str, Any]], found: Deployment) -
 def _passed_through(
     patterns: dict[str, str], providers: dict[str, dict[str, Any]], name: str, found: Deployment
 ) -> bool:
-    """Whether a pattern has its counterpart; without one its provider is left out as well."""
+    """Add a pass-through pattern; return False if it has none here, and drop its provider."""
     if found.own or (name, found.model) != (f"{found.name}/*", "*"):
         return False
     tried = {known: dict(provider) for known, provider in providers.items()}
@@ -314,7 +312,7 @@ def _names(name: str) -> Iterator[str]:
 
 
 def _imported_prices(entry: Mapping[str, Any], found: Deployment) -> Iterator[ImportedPrice]:
-    """The standard price first, then what differs by tier or by the size of prompts."""
+    """Yield the standard price, then prices by tier or prompt size."""
     both = {**section_of(entry.get("model_info")), **section_of(entry.get("litellm_params"))}
     rows: dict[tuple[str, int], dict[str, Decimal]] = {}
     for name, value in both.items():
@@ -329,7 +327,7 @@ def _imported_prices(entry: Mapping[str, Any], found: Deployment) -> Iterator[Im
 
 
 def _deployment_of(entry: Mapping[str, Any], found: Deployment) -> ModelDeployment:
-    """Its place among those of its name."""
+    """Return the deployment with its numbers within its model name."""
     given = section_of(entry.get("litellm_params"))
 
     def number(name: str) -> float | None:
@@ -343,7 +341,7 @@ def _deployment_of(entry: Mapping[str, Any], found: Deployment) -> ModelDeployme
 
 
 def _shares(models: Mapping[str, Any], groups: ModelGroups) -> list[dict[str, Any]]:
-    """A rule for each model whose deployments have weights, and the one for all others."""
+    """Return a rule for each model with weighted deployments, and one for all others."""
     last = {"name": "default", "otherwise": "best_effort"}
     rules = [
         {**last, "name": f"shares-{name}", "match": {"models": [name]}, "weights": weights}
@@ -354,9 +352,9 @@ def _shares(models: Mapping[str, Any], groups: ModelGroups) -> list[dict[str, An
 
 
 class _Market(NamedTuple):
-    """Names of APIs in price lookups, and the API that sells an engine's weights."""
+    """Price lookups: names of APIs, and the API that sells an engine's weights."""
 
-    known_as: Mapping[str, str]  # by target; itself where it is not in it
+    known_as: Mapping[str, str]  # by target; default: the target's own name
     sold_as: Callable[[str], str | None]
 
     def names_of_targets(self, targets: Sequence[str]) -> list[str]:
@@ -370,7 +368,7 @@ def _compare(
     market: _Market,
     notes: list[ImportNote],
 ) -> None:
-    """Add comparators: an own engine's answer is worth what an API would have charged."""
+    """Add comparators, which value an own engine's answer at what an API would charge."""
     for name, model in models.items():
         reached = _reached(model)
         own = [target for target in reached if target.startswith("pool:")]
@@ -390,7 +388,7 @@ def _compare(
 
 
 def _reached(model: Mapping[str, Any]) -> list[str]:
-    """The targets of all stages."""
+    """Return the targets of all stages."""
     later = [target for stage in model.get("then", ()) for target in stage["targets"]]
     return [*model.get("targets", ()), *later]
 

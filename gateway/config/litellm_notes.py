@@ -1,8 +1,8 @@
-"""Notes say what of a LiteLLM proxy's configuration has no place in ours, and what to do.
+"""Notes on settings of a LiteLLM configuration that are not imported, and what to do.
 
-A loss changes which model answers, what is charged, who may call or what is checked: an error,
-unless whoever imports accepts it by its name. Other settings that act differently are warnings;
-what changes nothing is a note.
+A loss changes which model answers, what is charged, who may call or what is checked. It is an error
+unless the user accepts it by name. Other settings that act differently are warnings; settings
+without effect are notes.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,7 @@ from gateway.config.deployments import (
 
 
 class ImportLoss(StrEnum):
-    """Names what an import may lose; `--accept` takes these words."""
+    """Losses of an import, by the words that `--accept` takes."""
 
     MODELS = "models"
     FALLBACKS = "fallbacks"
@@ -37,9 +37,9 @@ class ImportLoss(StrEnum):
 
 
 class ImportNote(NamedTuple):
-    """`place` as in the given file: `router_settings.num_retries`.
+    """Note on a setting at `place` of the given file, such as `router_settings.num_retries`.
 
-    `loss`: what is lost, so that it is an error; else `warns` says whether it acts differently.
+    With `loss`, it is an error; otherwise `warns` says whether the setting acts differently here.
     """
 
     place: str
@@ -48,7 +48,7 @@ class ImportNote(NamedTuple):
     warns: bool = True
 
     def rank(self, accepted: Collection[str] = ()) -> str:
-        """`error`, `warning` or `note`."""
+        """Return `error`, `warning` or `note`."""
         if self.loss is not None:
             return "warning" if self.loss in accepted else "error"
         return "warning" if self.warns else "note"
@@ -134,7 +134,7 @@ _CACHE_TERMS = _Why("see `cache`", warns=False)
 _METRICS = _Why("see /metrics, `breakeven ledger report` and the dashboard", warns=False)
 _NOTHING = _Why("nothing to set", warns=False)
 _BY_THE_HOUR = "an own engine costs what its GPUs cost an hour: pools.NAME.gpu.usd_per_hour"
-# By a member of an entry, the variable that holds it here, and what is lost where that differs.
+# By member of an entry: the variable used here, and the loss if its value differs.
 ADAPTED: Mapping[str, tuple[str, ImportLoss]] = {
     "api_version": ("AZURE_API_VERSION", ImportLoss.REQUESTS),
     "aws_access_key_id": ("AWS_ACCESS_KEY_ID", ImportLoss.ACCOUNTS),
@@ -272,7 +272,7 @@ def notes_on(
     found: Deployment,
     environ: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ImportNote]:
-    """On what of an entry is not read. `environ`: what the adapter of LiteLLM will read."""
+    """Yield notes on unread members of an entry; `environ` is what LiteLLM's adapter reads."""
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     if found.key_in_file:
         words = f"the key stands in the file: put it into the environment as {found.key}"
@@ -299,12 +299,12 @@ def notes_on(
 
 
 def _switched_on(info: Mapping[str, Any]) -> list[str]:
-    """Return what of `model_info` says anything: nothing of the rest acts."""
+    """Return the members of `model_info` that have an effect."""
     return [name for name, value in info.items() if not is_off(value)]
 
 
 def notes_on_pattern(place: str, entry: Mapping[str, Any]) -> Iterator[ImportNote]:
-    """On what a model of its own would have, and a pattern of models has not."""
+    """Yield notes on members that a model can have and a pattern of models cannot."""
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     words = "models that are passed through have none: list those that need it by their names"
     for where, section in (("litellm_params", given), ("model_info", info)):
@@ -315,7 +315,7 @@ def notes_on_pattern(place: str, entry: Mapping[str, Any]) -> Iterator[ImportNot
 
 
 def _on_member(place: str, name: str, unknown: _Why, *, own: bool) -> Iterator[ImportNote]:
-    """On a member of an entry; a price that is read has no note."""
+    """Yield notes on a member of an entry; imported prices have none."""
     if price_step(name) is None and not ("cost" in name and not own):
         yield note_on(place, name, unknown)
     elif own:
@@ -325,23 +325,23 @@ def _on_member(place: str, name: str, unknown: _Why, *, own: bool) -> Iterator[I
 
 
 def is_off(value: object) -> bool:
-    """Whether a setting of this value does nothing."""
+    """Return whether a setting with this value has no effect."""
     return value is None or value is False or value in ([], {}, "")
 
 
 def note_on(place: str, name: str, unknown: _Why = _UNKNOWN) -> ImportNote:
-    """Why a setting of this name is not carried over."""
+    """Return why a setting of this name is not imported."""
     why = _WHY.get(name, unknown)
     return ImportNote(place, why.text, why.loss, why.warns)
 
 
 def lost(place: str, text: str, loss: ImportLoss) -> ImportNote:
-    """Something whose loss changes answers, money or access."""
+    """Return the note of a loss that changes answers, money or access."""
     return ImportNote(place, text, loss)
 
 
 def adapted_note(place: str, name: str, value: object, environ: Mapping[str, str]) -> ImportNote:
-    """On an entry's own account, region or version, which here the environment states for all."""
+    """Return the note on an entry's account, region or version, which is global here."""
     variable, loss = ADAPTED[name]
     words = f"LiteLLM's adapter reads it from the environment, for all models: {variable}"
     stated = value.removeprefix(ENVIRON) if isinstance(value, str) else None
@@ -356,7 +356,7 @@ def adapted_note(place: str, name: str, value: object, environ: Mapping[str, str
 
 
 def known_notes() -> Iterator[ImportNote]:
-    """Yield the note of every setting that is known by name, with the name alone as its place."""
+    """Yield the notes of all settings known by name, with the name as place."""
     for name in _WHY:
         yield note_on(name, name)
     for name in ADAPTED:

@@ -1,4 +1,4 @@
-"""The sections of a LiteLLM proxy's configuration beside its models, as sections of ours."""
+"""Conversion of a LiteLLM configuration's sections other than its models."""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 
 def usual_timeouts(sections: Mapping[str, Mapping[str, Any]]) -> Document:
-    """The server's waits for heads and whole answers; a stream that flows has no limit there."""
+    """Return the server's timeouts for heads and whole answers; streams have no limit there."""
     found: Document = {}
     for section in _SECTION_OF_TIMEOUTS:
         given = sections.get(section, {})
@@ -45,10 +45,10 @@ def usual_timeouts(sections: Mapping[str, Mapping[str, Any]]) -> Document:
 
 
 class FileFacts(NamedTuple):
-    """Other parts of the file, on which the meaning of a section depends.
+    """Properties of the file on which the meaning of a section depends.
 
     `has_choices`: a model has several deployments. `has_rates`: one has `rpm`. `is_overridden`:
-    `litellm_settings` state a timeout, which wins.
+    `litellm_settings` state a timeout, which has precedence.
     """
 
     has_choices: bool
@@ -58,7 +58,7 @@ class FileFacts(NamedTuple):
 
 
 class SectionReader:
-    """Reads `router_settings` and the like into a document; what has no place becomes a note."""
+    """Reader of `router_settings` and the like; settings without a counterpart become notes."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class SectionReader:
         provider: Callable[[str], str | None],
         file: FileFacts,
     ) -> None:
-        """`provider`: our name of one that LiteLLM names, where the document has it."""
+        """`provider` returns our name for LiteLLM's provider name, if the document has it."""
         self._file = file
         self._document, self._notes, self._environ = document, notes, environ
         self._provider = provider
@@ -101,7 +101,7 @@ class SectionReader:
                 self._notes.append(note_on(place, key))
 
     def _note_timeout(self, section: str, key: str) -> None:
-        """Say of one that LiteLLM does not heed that nothing here does either."""
+        """Note a timeout that LiteLLM ignores, and that has no effect here either."""
         words = "LiteLLM does not heed it here"
         if section == "router_settings" and key == "timeout" and self._file.is_overridden:
             words = "`request_timeout` of `litellm_settings` comes before it, as it does there"
@@ -110,7 +110,7 @@ class SectionReader:
         self._notes.append(ImportNote(f"{section}.{key}", words, warns=False))
 
     def put_timeouts(self, limits: Document, longest_s: float) -> None:
-        """`longest_s`: of all models; a request has time for it."""
+        """Set timeouts; a request may take `longest_s`, the maximum over all models."""
         if longest_s >= _USUAL_TOTAL_S:
             limits = {**limits, "total_s": longest_s + 60.0}
         if limits:
@@ -150,12 +150,12 @@ class SectionReader:
         return True
 
     def _accounts_of(self, name: str) -> list[str]:
-        """Return our providers that LiteLLM calls by one name."""
+        """Return our providers with the same LiteLLM name."""
         made = self._file.providers.items()
         return [ours for ours, given in made if given.get("litellm_prefix") == name]
 
     def _user_limits(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
-        """Each user by itself."""
+        """Convert the limits of single users."""
         if not isinstance(value, Mapping):
             return False
         rates: Document = {}
@@ -235,7 +235,7 @@ class SectionReader:
 
 
 def number_of(value: object) -> Decimal | None:
-    """A price, an amount or a time; YAML reads `1e-06` as text, and a number is meant."""
+    """Return a price, amount or time as a number; YAML reads `1e-06` as text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

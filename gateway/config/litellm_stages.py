@@ -1,8 +1,8 @@
-"""A LiteLLM proxy's deployments of one name, their `order` and its fallbacks, as stages of targets.
+"""Conversion of LiteLLM's deployments, their `order` and fallbacks to stages of targets.
 
-`fallbacks` are asked once a model failed; where the file names no fallbacks for prompts that are
-too long or filtered, LiteLLM uses these for them as well. A fallback's own fallbacks are followed
-as LiteLLM follows them (`litellm_walk`); where stages cannot say that, it is a loss.
+`fallbacks` are tried after a failure. Without special fallbacks for too long or filtered prompts,
+LiteLLM uses them there, too. Fallbacks of fallbacks are followed as in LiteLLM (`litellm_walk`).
+What stages cannot express is a loss.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,24 +32,24 @@ _TABLES = {
     CONTENT_POLICY: "content_policy_fallbacks",
 }
 FALLBACKS = (*_TABLES.values(), DEFAULT)
-_READ = ("router_settings", "litellm_settings")  # the first that states a table has it alone
+_READ = ("router_settings", "litellm_settings")  # the first with a table has precedence
 _UNREAD = "general_settings"
 Document = dict[str, Any]
 
 
 class ModelDeployment(NamedTuple):
-    """One deployment of a model; the numbers as the file states them, None where it does not."""
+    """Deployment of a model with the file's numbers, None if not stated."""
 
     target: str
     order: float | None = None
     weight: float | None = None
-    whole_s: float | None = None  # of an answer in one piece, and to a stream's head
+    whole_s: float | None = None  # for whole answers, and up to a stream's head
     head_s: float | None = None  # `stream_timeout`
 
 
 @dataclass(slots=True)
 class ModelGroups:
-    """Holds what the file's names stand for; `usual`: the timeouts of models that state none."""
+    """Deployments by the file's model names; `usual` are the default timeouts."""
 
     deployments: dict[str, list[ModelDeployment]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class ModelGroups:
     notes: list[ImportNote] = field(default_factory=list)
 
     def levels(self, name: str) -> list[list[str]]:
-        """The targets of a model by their `order`, those without one last; empty: no model."""
+        """Return a model's targets by `order`, those without one last; empty: unknown model."""
         name = self.aliases.get(name, name)
         group = self.deployments.get(name)
         if group is None:
@@ -72,7 +72,7 @@ class ModelGroups:
         return [list(levels[order]) for order in sorted(levels)]
 
     def timeouts(self, name: str) -> Document:
-        """A model's own: the longest that one of its deployments states."""
+        """Return a model's own timeouts: the longest of its deployments."""
         group = self.deployments.get(self.aliases.get(name, name), [])
         whole = [item.whole_s for item in group if item.whole_s]
         head = [wait for item in group if (wait := item.head_s or item.whole_s)]
@@ -80,7 +80,7 @@ class ModelGroups:
         return {**found, "whole_s": max(whole)} if whole else found
 
     def model(self, name: str) -> Document:
-        """The model's section, without its stages."""
+        """Return the model's section without stages."""
         made: Document = {"targets": self.levels(name)[0]}
         if limits := self.timeouts(name):
             made["timeouts"] = limits
@@ -89,7 +89,7 @@ class ModelGroups:
         return made
 
     def weights(self, name: str) -> dict[str, float]:
-        """Return the shares of a model's first targets; empty where one of them states none."""
+        """Return the weights of a model's first targets; empty if one of them has none."""
         first = self.levels(name)[0]
         found = dict.fromkeys(first, 0.0)
         for item in self.deployments[self.aliases.get(name, name)]:
@@ -119,7 +119,7 @@ class ModelGroups:
 def add_aliases(
     models: dict[str, Document], groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Add other names of models."""
+    """Add aliases of models."""
     for section, given in sections.items():
         place = f"{section}.model_group_alias"
         for name, target in section_of(given.get("model_group_alias")).items():
@@ -135,7 +135,7 @@ def add_aliases(
 def add_fallbacks(
     models: dict[str, Document], groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Give models the stages that their orders and the sections' fallbacks stand for."""
+    """Add the stages that `order` and the sections' fallbacks stand for."""
     tables = {cause: _table(groups, sections, name) for cause, name in _TABLES.items()}
     everybody = _everybody(groups, sections)
     if everybody:
@@ -157,7 +157,7 @@ def add_fallbacks(
         if other is None:
             models[name] = model
         elif model.get("then") != models[other].get("then"):
-            models[name] = model  # LiteLLM has fallbacks by the name that was asked for
+            models[name] = model  # LiteLLM's fallbacks are by the requested name
         if differing:
             words = (
                 f"`{name}`: LiteLLM asks other targets than these stages do after errors in this "
@@ -180,7 +180,7 @@ def _add_stages(
             continue
         causes = [cause for cause in CAUSES if cause in stage.causes]
         if len(causes) == len(CAUSES):
-            asked |= set(targets)  # whatever happens they were asked before a later stage
+            asked |= set(targets)  # always tried before a later stage
         made: Document = {"after": causes if len(causes) > 1 else causes[0], "targets": targets}
         limits = groups.timeouts(stage.asked.model)
         if limits != groups.timeouts(name):
@@ -196,7 +196,7 @@ def _add_stages(
 def _table(
     groups: ModelGroups, sections: Mapping[str, Mapping[str, Any]], kind: str
 ) -> dict[str, _Named]:
-    """By model, whom it falls back to; who is no model is told and left out."""
+    """Return the fallbacks by model; unknown models are noted and left out."""
     section = next((name for name in _READ if sections.get(name, {}).get(kind)), None)
     if kind in sections.get(_UNREAD, {}):
         words = "LiteLLM does not read it here: nothing falls back by it"
@@ -208,7 +208,7 @@ def _table(
             listed = others if isinstance(others, list) else [others]
             named = _followers(groups, f"{section}.{kind}", str(name), listed)
             if name == EVERY:
-                found[EVERY] = named  # the last one counts there, of others the first
+                found[EVERY] = named  # here the last one counts, elsewhere the first
             else:
                 found.setdefault(str(name), named)
     return found
@@ -237,7 +237,7 @@ def _followers(groups: ModelGroups, place: str, name: str, others: Sequence[obje
 
 
 def _name_of(groups: ModelGroups, place: str, who: str, other: object) -> str:
-    """The model that a fallback names, plainly or with what else to ask of it; empty: none."""
+    """Return the model that a fallback names, directly or in a mapping; empty if none."""
     if not isinstance(other, Mapping):
         return other if isinstance(other, str) else ""
     named = other.get("model")

@@ -1,8 +1,8 @@
-"""Which models LiteLLM's router asks after which errors, and which ones stages of ours would ask.
+"""Order in which LiteLLM's router tries models after errors, compared with that of stages.
 
-Pure, after the router of LiteLLM 1.106. A model that failed is followed by its later orders and its
-own fallbacks; where it has none, by those of the model that was asked first. No name is asked
-twice, and at `max_fallbacks` nobody goes deeper.
+Pure, after LiteLLM 1.106. After a failed model come its later orders, then its own fallbacks, or
+those of the first model if it has none. No name is tried twice, and `max_fallbacks` limits the
+depth.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ FallbackTable = Mapping[str, Sequence[str]]
 
 
 class AskedGroup(NamedTuple):
-    """A model's deployments of one `order`; `level` counts from 0."""
+    """Deployments of a model with one `order`; `level` counts from 0."""
 
     model: str
     level: int = 0
 
 
 class WalkStage(NamedTuple):
-    """A stage of ours: which errors it waits for, and whom it asks."""
+    """A stage: the errors that it waits for, and the groups that it tries."""
 
     causes: frozenset[str]
     asked: AskedGroup
@@ -34,9 +34,9 @@ class WalkStage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FallbackWalk:
-    """LiteLLM's router. `levels`: how many orders a model has; 0: no such model.
+    """Model of LiteLLM's router. `levels`: number of orders per model; 0: unknown model.
 
-    `tables`: by cause, whom a model falls back to; a cause without any is served by `FAILURE`'s.
+    `tables`: fallbacks by cause and model; a cause without any uses those of `FAILURE`.
     """
 
     levels: Callable[[str], int]
@@ -44,13 +44,13 @@ class FallbackWalk:
     depth: int = USUAL_DEPTH
 
     def asks(self, model: str, errors: Sequence[str], rest: str = FAILURE) -> list[AskedGroup]:
-        """Return whom it asks, where answers are these `errors` in order, and `rest` from then."""
+        """Return the groups that are tried for these `errors` in order, and `rest` after them."""
         run = _Run(self, model, errors, rest)
         run.hop(AskedGroup(model), 0)
         return run.asked
 
     def follows(self, model: str, first: str, cause: str) -> Sequence[str]:
-        """Return the fallbacks of a model that failed, `first` being what was asked for."""
+        """Return the fallbacks of a failed model; `first` is the model of the request."""
         table = self.tables.get(cause) or (self.tables.get(FAILURE, {}) if cause != FAILURE else {})
         for name in (model, first, EVERY):
             if name in table:
@@ -58,7 +58,7 @@ class FallbackWalk:
         return ()
 
     def is_plain(self, models: Sequence[str]) -> bool:
-        """Whether all causes lead the same way for these models."""
+        """Return whether all causes have the same fallbacks for these models."""
         return not any(self.tables.get(cause) for cause in CAUSES[1:]) and all(
             self.levels(model) < 2 for model in models
         )
@@ -74,7 +74,7 @@ class _Run:
     tried: set[str | AskedGroup] = field(default_factory=set)
 
     def hop(self, group: AskedGroup, depth: int) -> None:
-        """Ask a group; it fails, so whoever follows it is asked as well."""
+        """Try a group, which fails, and then all groups that follow."""
         number = len(self.asked)
         cause = self.errors[number] if number < len(self.errors) else self.rest
         self.asked.append(group)
@@ -98,9 +98,9 @@ class _Run:
 def staged_asks(
     model: str, stages: Sequence[WalkStage], errors: Mapping[AskedGroup, str]
 ) -> list[AskedGroup]:
-    """Return whom stages of ours ask: each later one whose cause was seen, no group twice.
+    """Return the groups that stages try: each stage whose cause occurred, no group twice.
 
-    `errors`: what a group answers; a failure where it is not in it.
+    `errors` are the errors by group; a group without one fails.
     """
     asked = [AskedGroup(model)]
     causes = {errors.get(asked[0], FAILURE)}
@@ -112,10 +112,10 @@ def staged_asks(
 
 
 def plan_stages(walk: FallbackWalk, model: str) -> tuple[list[WalkStage], list[str]]:
-    """Return stages that ask as LiteLLM does, and where they cannot, for which errors.
+    """Return stages equivalent to LiteLLM's fallbacks, and the errors for which they differ.
 
-    Where every target fails for one cause they always do. Where causes are mixed an order may be
-    needed that no list of stages has: then the second part says one of those, error by error.
+    They are equivalent if all targets fail for the same cause. With mixed causes, LiteLLM's order
+    may not be expressible in stages: then the second part is one such sequence of errors.
     """
     ways = {cause: walk.asks(model, (), cause)[1:] for cause in CAUSES}
     shared, apart = _merge(ways)
@@ -130,7 +130,7 @@ def plan_stages(walk: FallbackWalk, model: str) -> tuple[list[WalkStage], list[s
 def _merge(
     ways: Mapping[str, Sequence[AskedGroup]],
 ) -> tuple[list[WalkStage], list[WalkStage]]:
-    """Return one list for all causes that fit into the way of failures, and lists of others."""
+    """Return one list for all causes compatible with that of failures, and separate lists."""
     base = [({FAILURE}, group) for group in ways[FAILURE]]
     apart: list[WalkStage] = []
     for cause in CAUSES[1:]:
@@ -151,7 +151,7 @@ def _merge(
 def _first_difference(
     walk: FallbackWalk, model: str, stages: Sequence[WalkStage], *, plain: bool
 ) -> list[str] | None:
-    """Return the errors, in order, for which both ask others; None: for none that was tried."""
+    """Return a sequence of errors for which both differ; None if none was found."""
     if plain:
         return None
     for theirs, causes in _paths(walk, model):
@@ -162,7 +162,7 @@ def _first_difference(
 
 
 def _paths(walk: FallbackWalk, model: str) -> Iterator[tuple[list[AskedGroup], list[str]]]:
-    """Yield LiteLLM's ways for all errors that its targets may have, up to `PATHS_LIMIT`."""
+    """Yield LiteLLM's orders for all errors of its targets, up to `PATHS_LIMIT`."""
     waiting: list[list[str]] = [[]]
     for _ in range(PATHS_LIMIT):
         if not waiting:

@@ -1,4 +1,4 @@
-"""The addresses of host names, resolved by the system within one time limit."""
+"""Resolution of host names within one time limit."""
 
 import socket
 import threading
@@ -11,9 +11,9 @@ WITHIN_S = 2.0
 
 
 def resolve_hosts(hosts: Iterable[str], within_s: float = WITHIN_S) -> dict[str, tuple[str, ...]]:
-    """Return the addresses of each name that is resolved in time; digits need no lookup.
+    """Return the addresses of names that resolve in time; numeric ones need no lookup.
 
-    The threads are daemons: a resolver that does not answer keeps no command from ending.
+    The threads are daemons, so that a hanging resolver does not block the end of a command.
     """
     wanted = {host for host in hosts if host != LOCALHOST and parse_address(host) is None}
     found: dict[str, tuple[str, ...]] = {}

@@ -1,7 +1,7 @@
-"""The hardware share of each pool: all of its own, or its part of a shared machine.
+"""Hardware share of each pool: all of its machine, or a part of a shared one.
 
-The rate of a shared machine is counted once. Its parts follow the pools' `share`s and add up to
-the rate to the pico-USD (largest remainder), so that the bills of the pools are the machine's.
+The rate of a shared machine is counted once. The parts follow the pools' `share` and add up to the
+rate exactly, in pico-USD (largest remainder), so that the pools' bills equal the machine's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,13 @@ from gateway.config.schema import PoolSection, Settings
 from ledger.money import split_largest_remainder, usd_to_pusd
 
 PPM = 1_000_000
-# What is the machine's own and must be said alike by all of its pools.
+# Settings of the machine, equal in all of its pools.
 OF_THE_MACHINE = ("type", "count", "billing", "usd_per_hour", "source", "since", "until")
 
 
 @dataclass(frozen=True, slots=True)
 class MachineShare:
-    """`pusd_per_hour` is what the pool pays for one GPU; `None` while the rate is unknown."""
+    """Share of a pool; `pusd_per_hour` is its rate for one GPU, `None` if unknown."""
 
     pusd_per_hour: int | None
     machine: str | None = None
@@ -27,7 +27,7 @@ class MachineShare:
 
 
 def machine_shares(settings: Settings) -> dict[str, MachineShare]:
-    """Every pool's part, by the pool's name."""
+    """Return each pool's share by pool name."""
     found = {}
     for machine, pools in _machines(settings).items():
         weights = [int(pool.gpu.share * PPM) for pool in pools.values()]
@@ -46,7 +46,7 @@ def machine_shares(settings: Settings) -> dict[str, MachineShare]:
 
 
 def check_machines(settings: Settings) -> Iterator[ConfigFault]:
-    """Pools on one machine must agree on it; a part of no machine is a slip."""
+    """Yield pools that disagree about their shared machine, and shares without a machine."""
     for name, pool in settings.pools.items():
         if pool.gpu.machine is None and pool.gpu.share != 1:
             words = "is a part of a shared machine: name it in `machine`, here and in its pools"

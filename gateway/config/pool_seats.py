@@ -1,25 +1,26 @@
-"""The engines of a pool in the order of their seats: who starts each, where it is, what it does.
+"""Engine replicas of a pool in order: who starts each, its address, and its role.
 
-Started replicas take the low seats, then `endpoints`; engines in roles follow, prefill before
-decode, each with its started ones first. A seat's number is its engine's name, so pools without
-roles keep theirs.
+Started replicas come first, then `endpoints`, then engines in roles, prefill before decode, each
+with started ones first. A replica's number is its engine's name, so numbers of pools without roles
+do not change.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-if TYPE_CHECKING:  # commands that know their file import no schema
+if TYPE_CHECKING:  # commands with cached settings import no schema
     from gateway.config.schema import PoolSection
     from gateway.config.schema_roles import EngineRoleSection
 
 SeatRole = Literal["whole", "prefill", "decode"]
-PREFILL_BUDGET = 8192  # of engines that nobody's next token waits for
+PREFILL_BUDGET = 8192  # of prefill engines, whose steps delay no decoding request
 
 
 class PoolSeat(NamedTuple):
-    """`url` is None where `serve` starts the engine; `budget_tokens` where the pool's own holds.
+    """Engine replica of a pool.
 
-    `port_index`: its place among what is started; `place`: among those of its kind and role.
+    `url` is None if `serve` starts it. `budget_tokens` is None if the pool's value applies.
+    `port_index` counts started replicas, `place` those of the same kind and role.
     """
 
     number: int
@@ -31,7 +32,7 @@ class PoolSeat(NamedTuple):
 
 
 def seats_of(pool: "PoolSection") -> list[PoolSeat]:
-    """Return all of them in order."""
+    """Return all engine replicas of the pool in order."""
     found = enumerate((*_whole(pool), *_apart(pool)))
     return [PoolSeat(number, *rest) for number, rest in found]
 
@@ -42,7 +43,7 @@ def started_count(pool: "PoolSection") -> int:
 
 
 def seat_count(pool: "PoolSection") -> int:
-    """Return how many engines the pool has in all."""
+    """Return the total number of the pool's engines."""
     whole = pool.engine.replicas + len(pool.engine.endpoints)
     return whole + (0 if pool.roles is None else pool.roles.count)
 

@@ -1,9 +1,8 @@
-"""Remembers what most commands need of a configuration file that was read without a fault.
+"""Cache of the settings that most commands need, for a file that was read without a fault.
 
-To read the file means to import the settings' models and every check, which takes twice as long as
-what a command does in the ledger. So the little that it takes to find the ledger is kept in the
-state directory, beside a hash of the file and of the code that judged it: a file that says anything
-else, or that another version reads, is read whole and checked anew.
+Reading the file imports all settings models and checks, which takes twice as long as a command's
+work in the ledger. So the ledger's section is stored in the state directory with a hash of the file
+and of the code that checked it. Any other file or version is read and checked in full.
 """
 
 import hashlib
@@ -27,14 +26,14 @@ _PACKAGES = ("gateway/config", "gateway/policies", "router", "backends", "ledger
 
 
 class KnownLedger(NamedTuple):
-    """The ledger's section as far as it is remembered: an address, which may be secret, is not."""
+    """Cached ledger section, without an address, which may be secret."""
 
     url_env: str | None
     url: None = None
 
 
 class RememberedSettings:
-    """Stands for `Settings`; whatever is not remembered is read from the file when it is asked."""
+    """Replacement of `Settings` that reads the file on first use of a value not cached."""
 
     def __init__(self, path: Path, state_dir: str, url_env: str | None) -> None:
         self._path = path
@@ -46,13 +45,13 @@ class RememberedSettings:
         return Path(self.state_dir)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_whole", "_path"):  # of an object that is not made yet
+        if name in ("_whole", "_path"):  # before the object is initialised
             raise AttributeError(name)
         return getattr(load_settings(self._path), name)
 
 
 def load_remembered(path: Path) -> "Settings":
-    """Return the file's settings, as `load` does; of a file that is known most is read later."""
+    """Return the file's settings like `load`; for a known file most are read on demand."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         text = path.read_bytes()
         state = _guess_state(text)
@@ -67,15 +66,15 @@ def load_remembered(path: Path) -> "Settings":
 
 
 def load_settings(path: Path) -> "Settings":
-    """Import what a command that reads no more than its ledger has no use for, and load with it."""
+    """Load the settings in full; imports the modules that ledger commands do not need."""
     loaded: Settings = importlib.import_module("gateway.config.settings").load(path)
     return loaded
 
 
 def _remember(path: Path, settings: "Settings") -> None:
-    """Keep what the settings say of the ledger, where the file still says the same.
+    """Store the ledger section if the file is unchanged since it was read.
 
-    The new text of one that changed since it was read would be taken for checked.
+    Otherwise a new text would count as checked.
     """
     text = path.read_bytes()
     state = _guess_state(text)
@@ -99,7 +98,7 @@ def _remember(path: Path, settings: "Settings") -> None:
 
 
 def _guess_state(text: bytes) -> Path:
-    """Return where the file most likely has its state; what is remembered there says it surely."""
+    """Return the file's most likely state directory; the cached section confirms it."""
     found = _STATE_LINE.search(text)
     return Path(DEFAULT_STATE if found is None else os.fsdecode(found[1]))
 
@@ -111,7 +110,7 @@ def _read_own(path: Path) -> bytes:
 
 
 def _is_own(path: Path) -> bool:
-    """Return whether nobody but its owner, who is asking, can have written there."""
+    """Return whether only the owner, who is the current user, can have written the file."""
     found = path.stat()
     return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_WRITE
 

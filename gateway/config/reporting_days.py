@@ -1,6 +1,6 @@
-"""Budgets that name no time zone have the organisation's: `timezone` at the top of the file.
+"""Default time zone of budgets: the top-level `timezone` of the organisation.
 
-Works on the document before the schema does, so that one value is checked and compared everywhere.
+This works on the document before validation, so that one value is checked and compared everywhere.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def with_zones(document: Any) -> Any:
-    """Return the same with a zone in each budget, as a new document where it differs."""
+    """Return the document with a time zone in each budget, copied if it changed."""
     if not isinstance(document, Mapping) or "timezone" not in document:
         return document
     budgets = document.get("budgets")

@@ -21,29 +21,29 @@ Limit = TypeVar("Limit", float, Decimal)
 
 
 class PolicyPart(NamedTuple):
-    """A field of the router's `Policy` and its value under a rule."""
+    """Field of the router's `Policy` and its value under a rule."""
 
     name: str
     value: Callable[[PolicyRuleSection], Any]
 
 
 class RuleWords(NamedTuple):
-    """A field's part of the one line that describes a rule; the line is in the order of places."""
+    """Field's part of a rule's one-line description, and its position there."""
 
     place: int
-    describe: Callable[[PolicyRuleSection], str]  # empty where there is nothing to say
+    describe: Callable[[PolicyRuleSection], str]  # empty if there is nothing to describe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRestriction:
-    """A protection that a request loses where it falls under another rule.
+    """Protection that a request loses if it falls under another rule.
 
     `setting`: its name in faults. `is_kept`: whether the upper rule is as strict as the lower one;
     `is_kept_by_model`: whether a model is as strict by itself. `bar`: why a target is left out, by
     its name in the configuration; `None` where the router's filters act on the `PolicyPart`.
     `objection`: why a target that the rule names cannot serve it. `untightened`: why a rule whose
-    condition cannot be evaluated does not restrict by it; such a rule does by bars and by parts
-    that are in `router.policy.TIGHTENINGS`.
+    condition cannot be evaluated does not restrict by it; otherwise bars and the parts in
+    `router.policy.TIGHTENINGS` apply.
     """
 
     setting: str
@@ -64,7 +64,7 @@ class RuleField:
 
 
 def _is_of_pools_only(rule: PolicyRuleSection) -> bool:
-    """Whether the candidates that the rule names are pools only."""
+    """Return whether the rule names only pools as candidates."""
     return bool(rule.candidates) and all(name.startswith("pool:") for name in rule.candidates)
 
 
@@ -111,7 +111,7 @@ def _bar_loss(rule: PolicyRuleSection, model: ModelSection, target: str) -> Reje
 
 
 def _is_slo_kept(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    """Only a strict promise leaves targets out; one that no time is stated for is none."""
+    """Return whether the SLO is kept; only strict SLOs with a time exclude targets."""
     ours, theirs = lower.slo, upper.slo
     if not ours.strict or (ours.ttft_ms is None and ours.tpot_ms is None):
         return True
@@ -281,7 +281,7 @@ RULE_FIELDS: tuple[RuleField, ...] = (
         None,
     ),
     RuleField(
-        "kv_headroom_floor",  # protects engines whichever rule acts, and no request's own interest
+        "kv_headroom_floor",  # protects engines under any rule, not the request
         PolicyPart(
             "kv_headroom_floor",
             lambda rule: None if rule.kv_headroom_floor == "off" else rule.kv_headroom_floor,
@@ -290,7 +290,7 @@ RULE_FIELDS: tuple[RuleField, ...] = (
         None,
     ),
     RuleField(
-        "penalty_usd",  # without one `CompiledPolicy.priced` states it for each request
+        "penalty_usd",  # default per request: `CompiledPolicy.priced`
         PolicyPart(
             "penalty_pusd",
             lambda rule: 0 if rule.penalty_usd is None else usd_to_pusd(rule.penalty_usd),
@@ -344,6 +344,6 @@ def object_to_target(rule: PolicyRuleSection, target: str) -> str | None:
 
 
 def describe_rule(rule: PolicyRuleSection) -> str:
-    """Describe in one line whom a rule is for and how it shares out requests."""
+    """Describe in one line whom a rule is for and how it splits requests."""
     parts = [words.describe(rule) for words in _WORDS]
     return f"{rule.name}: {'; '.join(filter(None, parts)) or 'every request'}"

@@ -1,8 +1,8 @@
-"""Which API sells the weights that an own engine serves, by the model's name alone.
+"""Match of own engines' weights with APIs that sell the same, by model name.
 
-Vendors write one name in many ways: `Meta-Llama-3.1-8B-Instruct` and `llama-3.1-8b-instruct-fp8`
-are the same weights. A name is what its last part says, in small letters, without the maker's name
-in front and without the words for a number format or for speed.
+Vendors spell names differently: `Meta-Llama-3.1-8B-Instruct` and `llama-3.1-8b-instruct-fp8` are
+the same weights. Names are compared by their last part in lower case, without the maker's name and
+words for number format or speed.
 """
 
 import re
@@ -13,7 +13,7 @@ _VARIANT = re.compile(r"[-_.](awq|bf16|fp16|fp8|fp4|gptq|int4|int8|turbo|w4a16|w
 
 
 def same_weights(served: str, offers: Iterable[tuple[str, int]]) -> str | None:
-    """The cheapest of `offers` (name as `provider/model`, price of a usual request) that fits."""
+    """Return the cheapest API of `offers` (`provider/model`, price) with the same weights."""
     wanted = _weights(served)
     fitting = [(price, name) for name, price in offers if price > 0 and _weights(name) == wanted]
     return min(fitting, default=(0, None))[1]

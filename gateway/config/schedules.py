@@ -1,7 +1,7 @@
-"""Calendar times of a pool's upkeep: which came last, which comes next, and what stands by them.
+"""Calendar times of a pool's upkeep: previous and next times, and running pauses.
 
-Pure: instants come in as microseconds by the epoch. Cron expressions are read as Debian's cron
-reads them: a time that daylight saving skips counts at the jump, one that it repeats counts once.
+Pure: times are microseconds since the epoch. Cron expressions are read as in Debian's cron: a time
+skipped by daylight saving counts at the change, a repeated one counts once.
 """
 
 from datetime import datetime
@@ -11,15 +11,15 @@ from cronsim import CronSim, CronSimError
 from gateway.config.schema_upkeep import UpkeepSection
 from ledger.budgets.windows import WindowError, zone_named
 
-YEARS = 366 * 86_400 * 1_000_000  # a time that is further away never comes
+YEARS = 366 * 86_400 * 1_000_000  # a time further away counts as never
 
 
 class ScheduleError(Exception):
-    """The words are no calendar time; the message says what is wrong."""
+    """Error: an invalid calendar time; the message says what is wrong."""
 
 
 class CronSchedule:
-    """One cron expression in a time zone."""
+    """Cron expression in a time zone."""
 
     def __init__(self, words: str, timezone: str = "UTC") -> None:
         try:
@@ -32,11 +32,11 @@ class CronSchedule:
         self._words = words
 
     def last_us(self, now_us: int) -> int | None:
-        """The latest of its times up to now; `None` when there was none in a year."""
+        """Return the latest time up to now; `None` if there was none in a year."""
         return self._nearest_us(now_us + 1_000_000, now_us, reverse=True)
 
     def next_us(self, now_us: int) -> int | None:
-        """The first of its times after now."""
+        """Return the first time after now; `None` if there is none in a year."""
         return self._nearest_us(now_us, now_us, reverse=False)
 
     def _nearest_us(self, from_us: int, now_us: int, *, reverse: bool) -> int | None:
@@ -51,7 +51,7 @@ class CronSchedule:
 
 
 def restart_due_us(upkeep: UpkeepSection, now_us: int) -> int | None:
-    """When the last restart by the calendar was due."""
+    """Return when the last scheduled restart was due, or `None`."""
     if upkeep.restart is None:
         return None
     return CronSchedule(upkeep.restart, upkeep.timezone).last_us(now_us)
@@ -64,7 +64,7 @@ def restart_next_us(upkeep: UpkeepSection, now_us: int) -> int | None:
 
 
 def stopped_since_us(upkeep: UpkeepSection, now_us: int) -> int | None:
-    """Since when its engines are to be stopped; `None` while they are to run."""
+    """Return since when the engines are to be stopped; `None` if they are to run."""
     if upkeep.stop is None or upkeep.start is None:
         return None
     stopped = CronSchedule(upkeep.stop, upkeep.timezone).last_us(now_us)
@@ -75,7 +75,7 @@ def stopped_since_us(upkeep: UpkeepSection, now_us: int) -> int | None:
 
 
 def starts_us(upkeep: UpkeepSection, now_us: int) -> int | None:
-    """When its engines are started next."""
+    """Return when the engines are started next, or `None`."""
     return (
         None
         if upkeep.start is None

@@ -1,7 +1,7 @@
-"""The sections of the configuration file, as pydantic models: strict, frozen, no secret inline.
+"""Sections of the configuration file as pydantic models: strict, frozen, without secrets.
 
-What one field may hold is said here; what several fields say together is in `crosschecks`. Each
-field's `description` is its line in docs/reference/settings.md.
+Single fields are checked here, combinations in `crosschecks`. Each field's `description` is its
+line in docs/reference/settings.md.
 """
 
 from datetime import date
@@ -146,7 +146,7 @@ class BatchesSection(ConfigSection):
 
 
 class GpuSection(ConfigSection):
-    """The cost of the hardware under one replica, by contract; dates are inclusive UTC days."""
+    """Cost of the hardware of one replica, by contract; dates are inclusive UTC days."""
 
     type: str = Field(description="GPU name from `breakeven engine list`, or CPU")
     count: int = Field(1, ge=1, description="GPUs under one replica")
@@ -178,7 +178,7 @@ class OpsSection(ConfigSection):
 
 
 class EngineSection(ConfigSection):
-    """A pool's engines: started by us (`replicas`) or attached (`endpoints`)."""
+    """Engines of a pool: started by `serve` (`replicas`) or attached (`endpoints`)."""
 
     kind: EngineKindName = VLLM
     model: str | None = Field(

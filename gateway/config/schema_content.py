@@ -1,4 +1,4 @@
-"""The section `content`: an operator's own patterns, and guardrails that are asked over HTTP."""
+"""Section `content`: an operator's patterns, and guardrails called over HTTP."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from gateway.config.sections import URL, ConfigSection, Positive
 
-KIND = r"^[a-z][a-z0-9_-]{0,39}$"  # stands in headers, metrics and the ledger
+KIND = r"^[a-z][a-z0-9_-]{0,39}$"  # used in headers, metrics and the ledger
 KindName = Annotated[str, Field(pattern=KIND)]
 PATTERNS_MOST = 200
 

@@ -1,4 +1,4 @@
-"""The `dashboard` section: where it listens, and who may look."""
+"""Section `dashboard`: its address, and who may use it."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Sections of the configuration that limit use: budgets, and rates by the minute."""
+"""Sections that limit use: budgets, and rates per minute."""
 
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ THRESHOLDS_MOST = 16
 
 
 def _is_told(share: float) -> float:
-    if round(share * PPM) < 1:  # alerts are kept in parts per million: it would be told at once
+    if round(share * PPM) < 1:  # alerts are stored in parts per million: 0 would alert at once
         raise ValueError(f"the least share is 0.000001, a millionth of the limit: not {share:g}")
     return share
 
@@ -44,7 +44,7 @@ class BudgetSection(ConfigSection):
     )
 
 
-EACH = "*"  # in place of a name in a scope: each of that kind by itself
+EACH = "*"  # in place of a scope's name: each member of the kind separately
 
 
 class RateLimitSection(ConfigSection):

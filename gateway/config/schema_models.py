@@ -1,4 +1,4 @@
-"""The `models` section: what apps ask for, and the targets behind it, in stages."""
+"""Section `models`: the names that clients request, and their targets in stages."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -10,11 +10,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from gateway.config.sections import ConfigSection, Positive, Ratio
 
 StageCauseName = Literal["any", "failure", "context", "content_policy"]
-STAGES_LIMIT = 8  # behind the first one: every stage may add tries to a request that fails
+STAGES_LIMIT = 8  # after the first: each stage may add tries to a failing request
 
 
 class ModelTimeoutsSection(ConfigSection):
-    """States timeouts of one model; the others are as `server.timeouts` says."""
+    """Timeouts of one model; unset ones are those of `server.timeouts`."""
 
     head_s: Positive | None = Field(
         None, description="time from a sent request to a stream's head, and to its first token"
@@ -56,7 +56,7 @@ class StageSection(ConfigSection):
 
 
 class RetirementSection(ConfigSection):
-    """States when a model or an alias ends, and what clients are told until then."""
+    """Retirement of a model or alias: its date, and the notice to clients until then."""
 
     retires: date = Field(
         description="first day, from 0:00 UTC, on which requests for it are refused"
@@ -101,17 +101,17 @@ class ModelSection(ConfigSection):
 
     @property
     def reachable(self) -> tuple[str, ...]:
-        """The targets of all stages, each once."""
+        """Return the targets of all stages without duplicates."""
         return tuple(dict.fromkeys(target for _, target in self.placed_targets()))
 
     @property
     def overflow(self) -> tuple[str, ...]:
-        """The targets that a request may reach although nothing failed, each once."""
+        """Return the targets that a request may reach without a failure, without duplicates."""
         later = [stage.targets for stage in self.then if "any" in stage.causes]
         return tuple(dict.fromkeys([*self.targets, *chain.from_iterable(later)]))
 
     def placed_targets(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Every target of every stage with its place in the model's section."""
+        """Yield every target of every stage with its place in the model's section."""
         for index, target in enumerate(self.targets):
             yield ("targets", index), target
         for number, stage in enumerate(self.then):

@@ -1,4 +1,4 @@
-"""The section `oidc`: whose tokens let people in at the admin API; off without it."""
+"""Section `oidc`: the issuer whose tokens the admin API accepts; off if missing."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from pydantic import Field
 from gateway.config.sections import URL, ConfigSection
 
 Issuer = Annotated[str, Field(pattern=URL, max_length=300)]
-# Signatures by a private key alone: what can be made from a public key, or needs none, is not here.
+# Asymmetric signatures only: no HMAC with a public key, and not `none`.
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"
 ]

@@ -1,4 +1,4 @@
-"""The section that says where traces and metrics go by OpenTelemetry's protocol; off without it."""
+"""Section for traces and metrics over OpenTelemetry's protocol; off if missing."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ Collector = Annotated[str, Field(pattern=URL, max_length=300)]
 
 
 class OpenTelemetrySection(ConfigSection):
-    """Needs the extra `opentelemetry`. No prompt and no answer is ever in a span."""
+    """Export over OTLP; needs the extra `opentelemetry`. Spans contain no prompts or answers."""
 
     endpoint: Collector | None = Field(
         None,

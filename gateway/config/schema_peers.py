@@ -1,4 +1,4 @@
-"""The section `peers`: other gateway hosts that use the same engines; off without `hosts`."""
+"""Section `peers`: other gateway hosts with the same engines; off without `hosts`."""
 
 from typing import Annotated
 
@@ -15,9 +15,9 @@ MOST_HOSTS = 64
 
 
 class PeersSection(ConfigSection):
-    """Hosts tell each other what they have in flight, 20 times a second.
+    """Exchange of in-flight load between hosts, 20 times a second.
 
-    docs/explanation/scale.md has the whole of it.
+    See docs/explanation/scale.md.
     """
 
     listen: Address | None = Field(

@@ -1,7 +1,6 @@
-"""The `policies` of the configuration file: whom a rule is for, and what it says.
+"""Section `policies`: whom each rule is for, and its terms.
 
-What one field may hold is said here; what they say together, and of the models, is in
-`crosschecks_policies`.
+Single fields are checked here, combinations and models in `crosschecks_policies`.
 """
 
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ def _number_tag(value: object) -> str:
     return "word" if isinstance(value, str) and not value[:1].isdigit() else "number"
 
 
-# Tagged, so that a fault is told of the one form that was meant and not of each.
+# Tagged, so that a fault is reported for the intended form only.
 Floor = Annotated[
     Annotated[Ratio, Tag("number")] | Annotated[Literal["off"], Tag("word")],
     Discriminator(_number_tag),
@@ -30,7 +29,7 @@ POLICIES_MOST = 1000  # each request is matched against them in turn
 
 
 class TimesSection(ConfigSection):
-    """A window belongs to the days on which it begins."""
+    """Hours of the week; a window belongs to the day on which it begins."""
 
     days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = Field(
         (), description="days on which the window begins; empty: every day"
@@ -44,7 +43,7 @@ class TimesSection(ConfigSection):
     @field_validator("starts", "ends", mode="before")
     @classmethod
     def _minutes_are_a_clock(cls, value: Any) -> Any:
-        """YAML reads a bare `22:00` as the number 1320."""
+        """Convert a bare `22:00`, which YAML reads as the number 1320."""
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 24 * 60:
             return f"{value // 60:02}:{value % 60:02}"
         return value

@@ -1,4 +1,4 @@
-"""The section of one external API: its address, its key, what it serves, and who bills it."""
+"""Section of one external API: address, key, served models, and billing."""
 
 from typing import Annotated, Any
 
@@ -105,13 +105,13 @@ class ProviderSection(ConfigSection):
     )
 
     def price_name(self, target: str) -> str:
-        """Return what the price book calls one of its models, `PROVIDER/MODEL`."""
+        """Return the price book's name of one of its models, `PROVIDER/MODEL`."""
         if self.prices_as is None or "/" in self.prices_as:
             return self.prices_as or target
         return f"{self.prices_as}/{target.partition('/')[2]}"
 
     def sends_bills(self, name: str) -> str:
-        """Return the provider whose bill has its requests; `name` is its own."""
+        """Return the provider whose bill contains its requests; `name` is its own."""
         return self.billed_with or name
 
     @property

@@ -1,4 +1,4 @@
-"""Sections for what the host tells: logs, webhooks of alerts and requests, reports, samples."""
+"""Sections for output of a host: logs, webhooks of alerts and events, reports, samples."""
 
 from typing import Annotated, Literal
 
@@ -47,7 +47,7 @@ class AlertsSection(ConfigSection):
 
 
 class EventsSection(ConfigSection):
-    """A message for each request and attempt, in batches; prompts and answers are never in it."""
+    """Messages on each request and attempt, in batches, without prompts and answers."""
 
     webhook_env: Variable | None = Field(
         None,

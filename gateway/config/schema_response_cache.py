@@ -1,4 +1,4 @@
-"""The `response_cache` section: which answers are given again, how old and how many."""
+"""Section `response_cache`: which answers are reused, their age and number."""
 
 from typing import Annotated
 

@@ -1,7 +1,7 @@
-"""The section `roles` of a pool: engines that only read prompts, and engines that only answer.
+"""Section `roles` of a pool: engines that only prefill, and engines that only decode.
 
-They stand beside the pool's whole replicas (`engine.replicas`, `engine.endpoints`). A number is a
-short form: `prefill: 1` are as many engines that `serve` starts.
+They are added to the pool's other replicas (`engine.replicas`, `engine.endpoints`). A number is
+short for engines that `serve` starts: `prefill: 1`.
 """
 
 from typing import Annotated, Any

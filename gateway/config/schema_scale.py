@@ -1,4 +1,4 @@
-"""The section of a pool that sizes itself: bounds, rent, and what starts and stops its engines."""
+"""Section of a pool that sizes itself: bounds, rent, and its actuator."""
 
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -8,12 +8,12 @@ from pydantic import Field
 from gateway.config.schema_policies import TimesSection
 from gateway.config.sections import ConfigSection, Positive, Usd, Variable
 
-BILLING_S = {"second": 1, "minute": 60, "hour": 3600, "spot": 1}  # whole units that are billed
+BILLING_S = {"second": 1, "minute": 60, "hour": 3600, "spot": 1}  # billing units
 Size = Annotated[int, Field(ge=0, le=64)]
 
 
 class ActuatorSection(ConfigSection):
-    """Names what starts, stops and lists engines. Engine i of the pool is its place i."""
+    """Actuator that starts, stops and lists engines. Engine i of the pool is its place i."""
 
     kind: Literal["supervisor", "kubernetes", "keda", "command"] = Field(
         "supervisor",
@@ -46,12 +46,12 @@ class ActuatorSection(ConfigSection):
 
     @property
     def in_cluster(self) -> bool:
-        """Whether it sizes a workload of Kubernetes, whoever sets the scale."""
+        """Return whether it scales a Kubernetes workload, by itself or through KEDA."""
         return self.kind in ("kubernetes", "keda")
 
 
 class ScaleSection(ConfigSection):
-    """The number of engines of a pool, chosen by their earnings."""
+    """Automatic number of a pool's engines, chosen by their earnings."""
 
     by: Literal["dollars"] = Field(
         "dollars", description="what decides: dollars that an engine earns beside its rent"
@@ -110,7 +110,7 @@ class ScaleSection(ConfigSection):
         return BILLING_S[self.billing]
 
     def rent(self, gpus: int, usd_per_hour: Decimal | None) -> Decimal | None:
-        """Return an engine's rent an hour; `None` while no rate is known."""
+        """Return the rent of one engine per hour in dollars; `None` while no rate is known."""
         if self.rent_usd_per_hour is not None:
             return self.rent_usd_per_hour
         return None if usd_per_hour is None else gpus * usd_per_hour

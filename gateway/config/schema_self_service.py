@@ -1,4 +1,4 @@
-"""The `self_service` section: what bounds keys that members make for themselves."""
+"""Section `self_service`: limits of keys that members create for themselves."""
 
 from typing import Literal
 

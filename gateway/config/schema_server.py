@@ -1,4 +1,4 @@
-"""The `server` section: where the gateway listens, what it takes in, and how long it waits."""
+"""Section `server`: listening address, size limits and timeouts."""
 
 from typing import Annotated
 

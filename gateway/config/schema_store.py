@@ -1,4 +1,4 @@
-"""The `store` section: what is kept of answers, so that a client may go on with them."""
+"""Section `store`: answers that are stored so that clients can continue from them."""
 
 from typing import Annotated
 

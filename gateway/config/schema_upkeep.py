@@ -1,4 +1,4 @@
-"""The sections of a pool that say how it is kept: restarts and pauses, and whether it drifts."""
+"""Sections for the upkeep of a pool: restarts and pauses, and drift sampling."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from gateway.config.sections import ConfigSection, Positive, Ratio, Variable, Zo
 
 
 class UpkeepSection(ConfigSection):
-    """For engines that `serve` starts. Times are cron expressions of five fields, in `timezone`."""
+    """Upkeep of engines that `serve` starts; times are five-field cron expressions."""
 
     timezone: Zone = Field("UTC", description="IANA time zone of the times")
     restart: str | None = Field(
@@ -34,12 +34,12 @@ class UpkeepSection(ConfigSection):
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to do."""
+        """Return whether any upkeep is configured."""
         return bool(self.restart or self.restart_on_decay or self.stop)
 
 
 class SamplingSection(ConfigSection):
-    """Live requests of some teams, asked again of a baseline; only counts of them are kept."""
+    """Repetition of some teams' live requests at a baseline; only counts are stored."""
 
     teams: tuple[str, ...] = Field(
         description="teams that agreed; nothing of any other team is sampled"

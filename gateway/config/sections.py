@@ -1,4 +1,4 @@
-"""Building blocks of configuration sections: strict, frozen, without inline secrets."""
+"""Base of configuration sections: strict, frozen, without inline secrets."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -12,19 +12,19 @@ from ledger.budgets.windows import zone_spelled
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[float, Field(gt=0.0)]
-# Down to the pico-USD; a row of the ledger holds nine million dollars, a total much more.
+# Precise to one pico-USD; a ledger row holds up to 9 million dollars, a total more.
 Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=12)]
 TotalUsd = Annotated[Decimal, Field(ge=0, le=1_000_000_000_000, decimal_places=12)]
-NAME = r"^[!-~]([ -~]*[!-~])?$"  # stands in headers, metrics and addresses
+NAME = r"^[!-~]([ -~]*[!-~])?$"  # used in headers, metrics and URLs
 Named = Annotated[str, Field(pattern=NAME, max_length=200)]
-# As browsers write it: no path and no slash at the end. `null` is many pages that nobody can tell.
+# As browsers send it, without a path or final slash. `null` identifies no single page.
 ORIGIN = r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$"
 Origin = Annotated[str, Field(pattern=ORIGIN, max_length=300)]
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 OFFSET = r"^([+-](0\d|1[01]):[0-5]\d|-12:00|\+1[23]:[0-5]\d|\+14:00)$"
 UtcOffset = Annotated[str, Field(pattern=OFFSET)]
-# Members of bodies that the gateway states itself, or that no bound of a cost would know of.
+# Body members that the gateway sets itself, or that its cost bounds do not cover.
 MANAGED_MEMBERS = frozenset((
     "audio", "best_of", "cache_salt", "functions", "input", "max_completion_tokens",
     "max_output_tokens", "max_tokens", "messages", "modalities", "model", "n", "priority", "prompt",
@@ -36,7 +36,7 @@ HOST = r"^([A-Za-z0-9]([\w.-]*\w)?|\[[0-9A-Fa-f:.]+\]):[1-9]\d{0,4}$"
 Zone = Annotated[
     str, BeforeValidator(lambda value: zone_spelled(value) if isinstance(value, str) else value)
 ]
-# A word of a list that a check knows: accepted in either case.
+# A word of a known list, accepted in either case.
 Lowered = Annotated[
     str, BeforeValidator(lambda value: value.lower() if isinstance(value, str) else value)
 ]
@@ -53,17 +53,17 @@ KvEvents = Annotated[
 class ConfigSection(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False,
-        # Each section's validator would be built with the module, and again inside of those around
-        # it. So the whole is built once, when it is first used.
+        # Otherwise each section's validator is built at import, and again in its parents.
+        # All are built once, on first use.
         defer_build=True,
     )  # fmt: skip
 
     @field_validator("*", mode="before")
     @classmethod
     def _check_choice(cls, value: Any, info: ValidationInfo) -> Any:
-        """Words of a choice are read in either case, and a switch is no number.
+        """Accept words of a choice in either case, and reject switches as numbers.
 
-        YAML reads a bare `off` as false, and pydantic a false as 0.
+        YAML reads a bare `off` as false, and pydantic reads false as 0.
         """
         assert info.field_name is not None
         annotation = cls.model_fields[info.field_name].annotation
@@ -87,9 +87,9 @@ class KeyCommandSection(ConfigSection):
 
 
 def normalize_spelling(value: Any, annotation: Any) -> Any:
-    """Return the value with every word of a choice as the schema spells it: `MON` as `mon`.
+    """Return the value with all words of choices in the schema's spelling: `MON` as `mon`.
 
-    A bare `off` of a plain choice, which YAML reads as false, is that word.
+    A bare `off` of a choice, which YAML reads as false, becomes that word.
     """
     kind, parts = get_origin(annotation), get_args(annotation)
     if kind is Literal:
@@ -106,7 +106,7 @@ def normalize_spelling(value: Any, annotation: Any) -> Any:
             if is_map
             else value
         )
-    if isinstance(value, str):  # of a union
+    if isinstance(value, str):  # in a union
         return next(
             (word for part in parts if (word := normalize_spelling(value, part)) != value), value
         )
@@ -114,7 +114,7 @@ def normalize_spelling(value: Any, annotation: Any) -> Any:
 
 
 def normalize_choice(value: Any, words: Sequence[Any]) -> Any:
-    """Return the word of the choice that the value is in either case, else the value."""
+    """Return the word of the choice that equals the value in either case, else the value."""
     if value is False and "off" in words:
         return "off"
     if not isinstance(value, str):
@@ -124,7 +124,7 @@ def normalize_choice(value: Any, words: Sequence[Any]) -> Any:
 
 
 def section_of(annotation: Any) -> tuple[type[BaseModel] | None, str]:
-    """The section that a field holds, and how its path goes on: `.NAME` in maps, `[]` in lists."""
+    """Return a field's section and the rest of its path: `.NAME` for maps, `[]` for lists."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, ""
     for part in get_args(annotation):

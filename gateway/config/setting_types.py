@@ -1,4 +1,4 @@
-"""Words for the type of a setting, from its JSON Schema: allowed values, bounds, form."""
+"""Descriptions of settings' types from their JSON Schema: values, bounds, format."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -25,7 +25,7 @@ _BOUNDS: Final = (
 
 
 def describe_type(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Return one line for a field's schema; `definitions` are the `$defs` it may point to."""
+    """Return one line for a field's schema; `definitions` are the `$defs` it may refer to."""
     return " or ".join(dict.fromkeys(_alternatives(node, definitions)))
 
 

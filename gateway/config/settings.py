@@ -1,8 +1,8 @@
-"""Reading the configuration file: one YAML document, strict, checked whole before a socket opens.
+"""Reader of the configuration file: one YAML document, checked in full before a start.
 
-`load` refuses what no process could work with; whether the file fits the world around it asks
-`gateway.config.examination`. Every fault is told at once, so that a person mends a file in one
-round. Without databases or clients, for commands that ask neither.
+`load` rejects what no process could work with; `gateway.config.examination` checks the
+surroundings. All faults are reported at once. This module imports no databases or clients, for
+commands that need neither.
 """
 
 import hashlib
@@ -54,9 +54,9 @@ NO_FILE = "name yours with --config, or copy breakeven.example.yaml; `breakeven 
 
 @dataclass(frozen=True, slots=True)
 class ConfigReport:
-    """A file's faults and warnings by line; `settings` only when there is no error among them.
+    """Faults of a file by line; `settings` is set only if there is no error.
 
-    `notes`: what could not be looked at, a line each; no fault.
+    `notes` say what could not be checked; they are not faults.
     """
 
     name: str
@@ -74,12 +74,12 @@ class ConfigReport:
 
     @property
     def count(self) -> str:
-        """`2 errors, 1 warning`."""
+        """Return the counts as text: `2 errors, 1 warning`."""
         return count_of([fault.severity for fault in self.faults])
 
 
 def load(path: Path) -> Settings:
-    """Read and check the file; raise `ConfigError` listing every fault."""
+    """Read and check the file. Raises `ConfigError` with all faults."""
     return _settings_of(judge_document(read_file(path), str(path)))
 
 
@@ -88,12 +88,12 @@ def parse(text: str, *, name: str) -> Settings:
 
 
 def version(settings: Settings) -> str:
-    """A short content hash: the policy version that attempts carry."""
+    """Return a short hash of the content: the policy version of attempts."""
     return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:12]
 
 
 def read_file(path: Path) -> ConfigDocument:
-    """Return the file's document; a file that cannot be read is a fault of it."""
+    """Return the file's document; an unreadable file gives a document with a fault."""
     try:
         return read_document(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -110,10 +110,10 @@ def judge_document(
     known: Known | None = None,
     steps: Mapping[str, PoolSteps] | None = None,
 ) -> ConfigReport:
-    """Return a document's settings and every contradiction, without its surroundings.
+    """Return a document's settings and faults, without its surroundings.
 
-    `known`: names of the ledger's keys by kind; policies that name others are warned of. `steps`:
-    how long steps of pools take; policies that promise a token earlier are warned of.
+    `known`: names of the ledger's keys by kind, to warn of policies for unknown names. `steps`:
+    step times of pools, to warn of policies whose TPOT is too short for them.
     """
     draft = draft_settings(document)
     found = find_contradictions(draft)
@@ -135,7 +135,7 @@ def find_contradictions(draft: SettingsDraft) -> list[ConfigFault]:
 def make_report(
     name: str, document: ConfigDocument, draft: SettingsDraft, found: Sequence[ConfigFault]
 ) -> ConfigReport:
-    """Faults that follow from others are left out; each gets its line, and that is their order."""
+    """Return the report: faults with lines, in their order, without consequences of others."""
     own = [fault for fault in found if not draft.is_consequence(fault)]
     faults = independent_faults([*draft.faults, *own], draft.broken)
     placed = [

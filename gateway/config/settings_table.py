@@ -1,8 +1,8 @@
-"""The table in docs/reference/settings.md, generated from the settings themselves.
+"""Table in docs/reference/settings.md, generated from the settings models.
 
-`python -m gateway.config.settings_table` prints it; with a file name it is written between the
-two marks in that file, with examples from the configurations named after it. A setting is a path in
-the YAML document: `pools.NAME.engine.replicas`.
+`python -m gateway.config.settings_table` prints it. With a file name, it replaces the text between
+the two marks of that file, with examples from the configurations given after it. A setting is a
+path in the YAML document: `pools.NAME.engine.replicas`.
 """
 
 import json
@@ -27,11 +27,11 @@ BEGIN = "<!-- settings: begin, written by `make settings` -->"
 END = "<!-- settings: end -->"
 
 _HEAD = "| setting | meaning | type and allowed values | default | example |\n|---|---|---|---|---|"
-_PLAIN = "top level"  # of settings that are in no section
+_PLAIN = "top level"  # for settings outside of sections
 
 
 class SettingEntry(NamedTuple):
-    """One line of the table; `type` has the allowed values and bounds, in words."""
+    """Line of the table; `type` contains allowed values and bounds in words."""
 
     path: str
     default: str
@@ -40,7 +40,7 @@ class SettingEntry(NamedTuple):
 
 
 def rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[SettingEntry]:
-    """Every setting, in the file's order, nested sections in place."""
+    """Yield all settings in the file's order, including those of nested sections."""
     described = model.model_json_schema()
     for name, field in model.model_fields.items():
         path = f"{prefix}{name}"
@@ -55,7 +55,7 @@ def rows(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[Settin
 
 
 def table(examples: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return a table for each section of the file; `examples`: by path, of `examples_of`."""
+    """Return a table for each section; `examples` by path are from `examples_of`."""
     parts: dict[str, list[str]] = {}
     for path, default, description, type_ in rows():
         example = examples.get(path, "") if type_ else ""
@@ -69,7 +69,7 @@ def table(examples: Mapping[str, str] = MappingProxyType({})) -> str:
 
 
 def examples_of(documents: Iterable[Any]) -> dict[str, str]:
-    """Return the first value that one of the configurations has for each setting, as in YAML."""
+    """Return, for each setting, the first value in one of the configurations, as YAML."""
     found: dict[str, str] = {}
     for document in documents:
         for row in rows():
@@ -104,7 +104,7 @@ def _code(text: str) -> str:
 
 
 def replace(text: str, examples: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The document with the table between the marks renewed."""
+    """Return the document with a new table between its marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,8 +1,8 @@
-"""The configuration of a first start: no model named, so the small one that is shipped is served.
+"""Configuration of a first start: without a named model, the small included one is served.
 
-Written once as a plain YAML file that a person can read and change. That small model is a logical
-model of its own and spills to a simulated provider only, never to a real one. Provider keys found
-in the environment become pass-through models, and only when asked for, under a hard budget.
+It is written once as a plain YAML file that can be edited. The small model is a logical model of
+its own and spills only to a simulated provider. Provider keys found in the environment become
+pass-through models only on request and under a hard budget.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ CPU_RATE_SOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class StarterPorts:
-    """The addresses of a first start; a person's own configuration names its own.
+    """Ports of a first start; an own configuration names its own.
 
-    `engines` is the first port of own engines. `movable` names the ports that nobody asked for:
-    where one is taken, the next free one is used.
+    `engines` is the first port of own engines. Ports in `movable` were not chosen by the user: if
+    one is taken, the next free one is used.
     """
 
     gateway: int
@@ -42,11 +42,11 @@ class StarterPorts:
 
 
 USUAL_PORTS = StarterPorts(8080, 8501)
-MOVED_PORTS = 64  # dashboard and engines after a chosen gateway port
+MOVED_PORTS = 64  # offset of dashboard and engines from a chosen gateway port
 
 
 def wanted_ports(gateway: int | None, dashboard: int | None) -> StarterPorts:
-    """Return the ports of a start with these options; a chosen gateway port moves all others."""
+    """Return the ports for these options; a chosen gateway port moves all others."""
     movable = frozenset(
         name for name, port in (("gateway", gateway), ("dashboard", dashboard)) if port is None
     )
@@ -73,7 +73,7 @@ PROVIDERS = tuple(
 
 
 def find_providers(environ: Mapping[str, str]) -> tuple[KnownProvider, ...]:
-    """The providers whose keys are in the environment."""
+    """Return the providers whose keys are in the environment."""
     return tuple(provider for provider in PROVIDERS if environ.get(provider.variable))
 
 
@@ -85,7 +85,10 @@ def configuration(
     keys: tuple[KnownProvider, ...],
     ports: StarterPorts = USUAL_PORTS,
 ) -> str:
-    """YAML of the first start. `engine`: vllm | simulated; `gpu`: its name, None on a CPU."""
+    """Return the YAML of a first start.
+
+    `engine` is vllm or simulated; `gpu` is the GPU's name, None on a CPU.
+    """
     models = {
         "tiny": {
             "targets": ["pool:tiny", "standin/tiny"],
@@ -158,9 +161,9 @@ def _embedding_pool(state: Path, engine: str, gpu: str | None, port: int) -> dic
 
 
 def _hardware(gpu: str | None) -> dict[str, object]:
-    """On a GPU the rate is the owner's to enter; a CPU gets a labelled public price.
+    """Return the hardware section: a GPU's rate is left to its owner, a CPU has a public one.
 
-    Both engines run on the one GPU or CPU there is: its rate is counted once, half for each pool.
+    Both engines share the single GPU or CPU: its rate is counted once, half for each pool.
     """
     if gpu is not None:
         return {"type": gpu, "machine": MACHINE, "billing": "owned"}

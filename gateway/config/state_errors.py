@@ -1,4 +1,4 @@
-"""Tells people what the state directory, or the ledger in it, refuses."""
+"""Translation of errors of the state directory or its ledger for users."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def translate_state_errors(settings: "Settings") -> Iterator[None]:
-    """Turn errors of the disk or the ledger in the block into one fault with setting and path."""
+    """Turn errors of disk or ledger in the block into one fault with setting and path."""
     try:
         with translate_disk_errors(settings):
             yield
@@ -29,7 +29,7 @@ def translate_state_errors(settings: "Settings") -> Iterator[None]:
 
 
 def _unlike(error: DBAPIError) -> str:
-    """Return what to do about tables that are not as this version has them."""
+    """Return what to do about tables that do not match this version."""
     words, state = str(error.orig), getattr(error.orig, "sqlstate", None)
     if words.startswith(("no such table", "no such column")) or state in ("42P01", "42703"):
         return "; another version made it: `breakeven serve` brings it up to this one"

@@ -1,7 +1,7 @@
-"""The state directory: made, found usable, and held by one `serve` at a time.
+"""State directory: created, checked, and locked by one `serve` at a time.
 
-Two parents on one directory would both write its ledger, its shared memory and its sockets. The
-lock is the kernel's (`flock`): it ends with the process that holds it, however that ends.
+Two parents in one directory would write the same ledger, shared memory and sockets. The lock is the
+kernel's (`flock`), so it ends with the process in any case.
 """
 
 import errno
@@ -24,7 +24,7 @@ DIRECTORIES = ("run", "journal", "logs", "models", "profiles")
 
 
 class StateDirLock:
-    """The lock on a state directory; `release` gives it up, and so does the end of the process."""
+    """Lock of a state directory, until `release` or the end of the process."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
@@ -36,10 +36,10 @@ class StateDirLock:
 
 
 def hold(settings: "Settings") -> StateDirLock:
-    """Make the directory and lock it; raises `ConfigError` when somebody has it or it is no use."""
+    """Create the directory and lock it. Raises `ConfigError` if it is locked or unusable."""
     state = settings.state.resolve()
     with translate_disk_errors(settings):
-        os.umask(0o077)  # the children's, too: keys' hashes, prompts' sizes and bills are in there
+        os.umask(0o077)  # also for children: the files contain key hashes, prompt sizes and bills
         for name in DIRECTORIES:
             (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         _refuse_later_journals(state)
@@ -62,7 +62,7 @@ def hold(settings: "Settings") -> StateDirLock:
 
 
 def _refuse_later_journals(state: Path) -> None:
-    """Journals of a later version would be left lying; nothing of them would be in the books."""
+    """Reject journals of a later version, whose records would be missing in the ledger."""
     from ledger.journals.homes import later_journals  # noqa: PLC0415  (few commands hold it)
 
     if later := later_journals(state / "journal"):
@@ -72,17 +72,17 @@ def _refuse_later_journals(state: Path) -> None:
 
 
 def is_held(settings: "Settings") -> bool:
-    """Whether a `serve` has it at this moment."""
+    """Return whether a `serve` holds the directory now."""
     return is_locked(settings.state.resolve() / "run" / LOCK)
 
 
 def _close(state: Path) -> None:
-    """To all but the owner; what somebody else owns was set up by them and stays as it is.
+    """Restrict the directory's content to its owner; other owners' files stay unchanged.
 
-    Below a closed directory nothing can be reached: of trees (an engine's environment) the top.
+    Below a closed directory nothing can be reached, so of trees only the top is changed.
     """
     for path in (state, *state.iterdir(), *(p for d in DIRECTORIES for p in (state / d).iterdir())):
-        with suppress(FileNotFoundError):  # what ends with another process
+        with suppress(FileNotFoundError):  # files that other processes remove
             known = path.lstat()
             if known.st_uid == os.getuid() and known.st_mode & 0o077 and not path.is_symlink():
                 path.chmod(known.st_mode & 0o700)

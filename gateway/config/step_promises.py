@@ -1,11 +1,11 @@
-"""Which promises of time per token an engine cannot keep, whoever routes to it, and what would.
+"""Check for TPOTs that a pool's engines cannot keep by their own steps, and remedies.
 
-A chunked-prefill engine reads prompts in steps of up to a budget of tokens, and whoever decodes
-waits for a whole step. So a full step may not be longer than the time that is promised for a token,
-where answers are short enough to consist of such steps. Of answers that are known to be long half
-of the steps may be full ones: a mean over the answer is what is promised.
+A chunked-prefill engine reads prompts in steps of up to a token budget, and decoding requests wait
+for each whole step. So a full step may not exceed the promised TPOT if answers are short enough to
+consist of such steps. For answers known to be long, half of the steps may be full, because the
+promise is a mean over the answer.
 
-Pure: what a pool's steps take comes from its profile, from the books or from whoever asks.
+Pure: step times come from the profile, the ledger or the caller.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,14 +24,14 @@ from ledger.fleet.pool_records import CapacityRow
 if TYPE_CHECKING:
     from backends.simulator.shape import EngineShape
 
-LEAST_BUDGET = 256  # tokens: below it prompts are read at a fraction of the engine's speed
-LONG_ANSWER = 9  # tokens, from which on half of the steps of an answer may be full ones
-VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
+LEAST_BUDGET = 256  # tokens; below it prefill is much slower
+LONG_ANSWER = 9  # tokens; from then on half of an answer's steps may be full
+VLLM_LIMITS = (256, 2048)  # defaults of `serve`: sequences, tokens
 VLLM_BUDGET = "--max-num-batched-tokens"
 
 
 class PoolSteps(NamedTuple):
-    """The duration of the steps of a pool's engines, and the tokens that they may hold."""
+    """Step time model of a pool's engines, and the tokens of a step."""
 
     step: FittedStepModel
     budget_tokens: int
@@ -40,14 +40,14 @@ class PoolSteps(NamedTuple):
 
     @classmethod
     def of(cls, shape: "EngineShape") -> "PoolSteps":
-        """Return those of an engine of this shape."""
+        """Return the steps of an engine of this shape."""
         return cls(
             shape.step, shape.prefill_budget_tokens, shape.max_num_seqs, shape.kv_capacity_tokens
         )
 
 
 class PolicyPromise(NamedTuple):
-    """A rule's time per token on a pool; `long`: its answers are known to be no short ones."""
+    """TPOT that a rule promises on a pool; `long`: its answers are known to be long."""
 
     policy: str
     tpot_ms: float
@@ -55,7 +55,7 @@ class PolicyPromise(NamedTuple):
 
 
 class BrokenPromise(NamedTuple):
-    """A pool and a policy that do not fit; `budget` would keep it, `None`: none would."""
+    """Pool and policy that do not fit; `budget` would keep the TPOT, `None`: no budget would."""
 
     pool: str
     policy: str
@@ -65,14 +65,14 @@ class BrokenPromise(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Return what breaks it, in a line."""
+        """Return in one line why the promise is broken."""
         return (
             f"a step full of prompts takes {self.full_step_ms:.0f} ms on pool `{self.pool}`, longer"
             f" than the {self.tpot_ms:g} ms for a token that policy `{self.policy}` promises"
         )
 
     def cure(self, *, managed: bool) -> str:
-        """Return what to set; engines that run elsewhere are told by a flag of theirs."""
+        """Return what to set: a setting for managed engines, a flag for others."""
         if self.budget is None:
             return "no step is short enough: promise more, or route short answers elsewhere"
         setting = f"`prefill_budget_tokens: {self.budget}`"
@@ -84,9 +84,9 @@ class BrokenPromise(NamedTuple):
 def promises_on(
     settings: Settings, pool: str, shortest: Mapping[str, int] | None = None
 ) -> list[PolicyPromise]:
-    """Return the times per token that requests on a pool may be promised, a policy each.
+    """Return the TPOTs that requests on a pool may be promised, one per policy.
 
-    `shortest`: by logical model, how long all but few answers are at least, where that is known.
+    `shortest` maps logical models to the minimum length of nearly all answers, where known.
     """
     found: dict[str, PolicyPromise] = {}
     for model, section in logical_models(settings):
@@ -104,7 +104,7 @@ def promises_on(
 
 
 def limit_s(promise: PolicyPromise, steps: PoolSteps) -> float:
-    """Return how long a full step may be under a promise."""
+    """Return the maximum duration of a full step under a promise, in seconds."""
     promised_s = promise.tpot_ms / 1e3
     if not promise.is_long:
         return promised_s
@@ -113,7 +113,7 @@ def limit_s(promise: PolicyPromise, steps: PoolSteps) -> float:
 
 
 def kept_budget(steps: PoolSteps, promises: list[PolicyPromise]) -> int | None:
-    """Return the largest budget that keeps all of these; `None`: none does, without a crawl."""
+    """Return the largest token budget that keeps all promises; `None` if no useful one does."""
     least = min([limit_s(promise, steps) for promise in promises], default=inf)
     if full_step_s(steps.step, steps.budget_tokens) <= least:
         return steps.budget_tokens
@@ -124,9 +124,9 @@ def kept_budget(steps: PoolSteps, promises: list[PolicyPromise]) -> int | None:
 
 
 def kept_sequences(steps: PoolSteps, promises: list[PolicyPromise]) -> int:
-    """Return the largest batch whose steps without prompts keep all of these, beside half a cache.
+    """Return the largest batch whose decode steps keep all promises with half a KV cache.
 
-    Never more than it may have now; a promise that one sequence breaks changes nothing.
+    It is at most the current one; promises that a single sequence breaks are ignored.
     """
     least = min([promise.tpot_ms / 1e3 for promise in promises], default=inf)
     none_s = steps.step.step_s(sequences=0, context_tokens=steps.kv_tokens / 2, prefill_tokens=0)
@@ -141,10 +141,10 @@ def started_steps(
     steps: PoolSteps,
     shortest: Mapping[str, int] | None = None,
 ) -> PoolSteps:
-    """Return the steps with the limits that the pool's engines have.
+    """Return the steps with the limits of the pool's engines.
 
-    What the settings say stands. Else `serve` chooses for the engines that it starts: a promise
-    that nothing keeps changes nothing.
+    Configured limits have precedence. Otherwise `serve` chooses them for engines that it starts;
+    promises that no limit keeps are ignored.
     """
     engine = settings.pools[pool].engine
     sequences, budget = steps.max_num_seqs, steps.budget_tokens
@@ -159,26 +159,26 @@ def started_steps(
 
 
 def is_started(settings: Settings, pool: str) -> bool:
-    """Whether `serve` starts all engines of a pool, so that it may choose their limits."""
+    """Return whether `serve` starts all engines of a pool and may choose their limits."""
     section = settings.pools[pool]
     started = started_count(section)
     return 0 < started == seat_count(section) and section.engine.profile is None
 
 
 def profile_steps(settings: Settings, pool: str) -> PoolSteps | None:
-    """Return what a simulated pool's profile says of its steps; `None`: it has none."""
+    """Return the step times of a simulated pool's profile; `None` without one."""
     from backends.simulator.shapefile import ShapeFileError  # noqa: PLC0415  (few commands simulate)
 
     engine = settings.pools[pool].engine
     try:
         preset = ENGINE_KINDS[engine.kind].profile(engine.model)
-    except ShapeFileError:  # a fault of the configuration, which is told elsewhere
+    except ShapeFileError:  # a fault that is reported elsewhere
         return None
     return None if preset is None else PoolSteps.of(preset.shape)
 
 
 def measured_steps(rows: Iterable[CapacityRow]) -> dict[str, PoolSteps]:
-    """Return what the books know of the steps of pools' engines, the first known one of each."""
+    """Return the step times in the ledger by pool: the first known one of each."""
     found: dict[str, PoolSteps] = {}
     for row in rows:
         a, b, c = row.step_a_s, row.step_b_s, row.step_c_s
@@ -198,7 +198,7 @@ def measured_steps(rows: Iterable[CapacityRow]) -> dict[str, PoolSteps]:
 def broken_promises(
     pool: str, steps: PoolSteps, promises: list[PolicyPromise]
 ) -> Iterator[BrokenPromise]:
-    """Tell of each policy that the pool's engines break by their own steps."""
+    """Yield each policy that the pool's engines break by their own steps."""
     full_s = full_step_s(steps.step, steps.budget_tokens)
     for promise in promises:
         if full_s > limit_s(promise, steps):
@@ -211,9 +211,9 @@ def broken_promises(
 def promise_faults(
     settings: Settings, measured: Mapping[str, PoolSteps], *, at_policies: bool = False
 ) -> Iterator[ConfigFault]:
-    """Warn of every policy whose time per token a pool breaks by its own steps.
+    """Warn of each policy whose TPOT a pool breaks by its own steps.
 
-    `at_policies`: the place is the policy's, as in a set of policies; else the pool's.
+    With `at_policies` the place is the policy's, otherwise the pool's.
     """
     places = {rule.name: number for number, rule in enumerate(settings.policies)}
     for name in settings.pools:
@@ -229,7 +229,7 @@ def promise_faults(
 
 
 def chosen_limits(settings: Settings, measured: Mapping[str, PoolSteps]) -> Iterator[str]:
-    """Tell of limits that `serve` chooses other than its usual ones, so that promises hold."""
+    """Yield lines on limits that `serve` chooses to keep promises, if not the defaults."""
     for name in settings.pools:
         known = profile_steps(settings, name) or measured.get(name)
         engine = settings.pools[name].engine
@@ -246,7 +246,7 @@ def chosen_limits(settings: Settings, measured: Mapping[str, PoolSteps]) -> Iter
 
 
 def _rules_of(settings: Settings, model: str) -> Iterator[PolicyRuleSection]:
-    """The rules that requests of a model can fall under; a shadow never acts."""
+    """Yield the rules that requests of a model can fall under, without shadow rules."""
     for rule in settings.policies:
         asked = rule.match
         if rule.shadow or (asked.models and not any(_names(each, model) for each in asked.models)):

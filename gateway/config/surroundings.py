@@ -1,7 +1,7 @@
-"""Gathers the facts that a configuration is checked against: price files, directories, the date.
+"""Collector of the facts that a configuration is checked against: files, ledger, date.
 
-Reads files and makes none. What is wrong with a path is put into words here; whether it matters is
-for `gateway.config.config_facts`.
+It reads files and creates none. Faults of paths are described here; `gateway.config.config_facts`
+decides whether they matter.
 """
 
 import os
@@ -50,9 +50,9 @@ def gather_facts(
     *,
     asks_engines: bool = False,
 ) -> ConfigFacts:
-    """`environ`: of the process that would serve; without it no host is looked up either.
+    """Gather the facts. Hosts are resolved only with `environ`, that of the later `serve`.
 
-    `asks_engines`: the installed vLLM is asked which flags it has.
+    `asks_engines`: ask the installed vLLM for its flags.
     """
     flags = judge_flags(settings) if asks_engines else FlagVerdict({}, ())
     wrong = flags.wrong | dict(_wrong_paths(settings))
@@ -97,7 +97,7 @@ def _wrong_engine(engine: EngineSection, here: Place) -> Iterator[tuple[Place, s
 
 
 def _wrong_state(settings: Settings) -> str:
-    """Why a start could not keep its state; of what is not there the nearest parent counts."""
+    """Return why the state directory is unusable; a missing one is judged by its parent."""
     state = settings.state.absolute()
     there = next(path for path in (state, *state.parents) if os.path.lexists(path))
     if os.path.exists(there) and not there.is_dir():  # noqa: PTH110  (forbidden is not an error)
@@ -111,7 +111,7 @@ def _wrong_state(settings: Settings) -> str:
 
 
 def _wrong_model(model: str) -> str:
-    """Why an engine could not load it; nothing is downloaded at a start, a hub's name is none."""
+    """Return why an engine could not load a model folder; names of a hub are not checked."""
     path = Path(model)
     if not path.exists():
         return f"there is no directory `{model}`: name the one that holds the downloaded model"
@@ -131,7 +131,7 @@ def _wrong_adapter(folder: str, model: str | None) -> str:
 
 
 def _wrong_profile(profile: str, model: str | None) -> str:
-    """Why it is not for this engine: flags found for other weights may be wrong, or slow."""
+    """Return why a profile does not fit: flags for other weights may be wrong or slow."""
     try:
         made = tuned.read(Path(profile))
     except tuned.ProfileError as error:
@@ -144,17 +144,17 @@ def _wrong_profile(profile: str, model: str | None) -> str:
 
 
 def names_of_keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return whom the ledger's keys belong to; nothing where it cannot be read, or not yet."""
+    """Return the names of the ledger's keys by kind; empty if it cannot be read."""
     return _ask_ledger(settings, environ, known_names) or {}
 
 
 def steps_of_pools(settings: Settings, environ: Mapping[str, str]) -> dict[str, PoolSteps]:
-    """Return how long steps of own engines take; nothing where the ledger cannot be read."""
+    """Return the step times of own engines; empty if the ledger cannot be read."""
     return _ask_ledger(settings, environ, _measured) or {}
 
 
 def scores_of_advice(settings: Settings, environ: Mapping[str, str]) -> dict[str, AdviceScore]:
-    """Return what the ledger knows of the advice on pools that size themselves."""
+    """Return the ledger's scores of the advice on pools that size themselves."""
     pools = [name for name, pool in settings.pools.items() if pool.scale is not None]
     return (_ask_ledger(settings, environ, partial(_scores, pools)) or {}) if pools else {}
 
@@ -195,9 +195,9 @@ def _ask_ledger(
 
 
 def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBook | None:
-    """The book as a start would make it; the files that cannot be used go to `wrong`.
+    """Return the price book of a start; unusable files are added to `wrong`.
 
-    What is stored, and what people imported, is known where the ledger is a file here.
+    Stored and imported prices are included only if the ledger is a local file.
     """
     drafts: list[PriceDraft] = []
     texts: list[tuple[str, str]] = []
@@ -233,14 +233,14 @@ def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBoo
 def _read_here(
     settings: Settings, read: Callable[[Engine], list[Price] | None]
 ) -> list[Price] | None:
-    """Read the ledger if it is a file here; nothing is known of a database elsewhere."""
+    """Read the ledger if it is a local file, else return `None`."""
     path = settings.state / LEDGER
     if settings.ledger.url or settings.ledger.url_env or not path.is_file():
         return None
     engine = open_readonly(sqlite_url(path))
     try:
         return read(engine)
-    except DBAPIError:  # of an older program, or not to be read: a start will tell
+    except DBAPIError:  # older schema, or unreadable: a start reports it
         return None
     finally:
         engine.dispose()

@@ -1,8 +1,8 @@
-"""Comparisons that can never be equal: CEL accepts them and returns false.
+"""Check for comparisons that are never true, although CEL accepts them.
 
-`stream == "true"` and `tags.level == 1` are no faults of the language, yet a rule with one is never
-for anybody. Found in the text alone: a fact beside `==` or `!=` with a literal of another kind, and
-words that no request has.
+`stream == "true"` and `tags.level == 1` are valid CEL, but a rule with one never matches. The check
+uses only the text: a fact compared by `==` or `!=` with a literal of another type, and words that
+no request has.
 """
 
 import re
@@ -25,7 +25,7 @@ _TEXTS = frozenset({"kind", *prefixes(lambda scope: scope.is_one_name)})
 
 
 def unsatisfiable_reasons(text: str) -> Iterator[str]:
-    """Yield the reasons why a condition is never true, a line each."""
+    """Yield the reasons why a condition is never true, one line each."""
     for pattern in (_EQUAL, _TURNED):
         for match_ in pattern.finditer(text):
             fact, literal = match_["fact"], match_["literal"]
@@ -41,7 +41,7 @@ def unsatisfiable_reasons(text: str) -> Iterator[str]:
 
 
 def compared_facts(text: str) -> Iterator[tuple[str, str]]:
-    """Return each fact that is compared with a text, and the text: by `==`, `!=` or `in [...]`."""
+    """Yield each fact that is compared with a text by `==`, `!=` or `in [...]`, and the text."""
     for pattern in (_EQUAL, _TURNED):
         for match_ in pattern.finditer(text):
             if _kind(match_["literal"]) == "text":
@@ -52,7 +52,7 @@ def compared_facts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def tags_of(text: str) -> frozenset[str]:
-    """The names of tags that it asks for."""
+    """Return the names of tags that the condition uses."""
     return frozenset(plain or quoted[1:-1] for plain, quoted in _TAG.findall(text))
 
 

@@ -1,8 +1,8 @@
-"""pydantic's findings in the words of the configuration file.
+"""Messages for pydantic's findings in the terms of the configuration file.
 
-A person sees the path as it stands in the file, never the name of a class or of a union's member,
-and no value of a field that may hold a secret. Each kind of finding has one sentence that says
-what belongs there; an unknown key is answered with the nearest known one, or with its place.
+They show the path as in the file, without class names or union members, and no value of a field
+that may hold a secret. Each type of finding has one sentence that says what is expected. An unknown
+key is answered with the nearest known key or its right place.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _FORMS = {
 
 
 def fault_of(finding: Mapping[str, Any], document: Any) -> ConfigFault:
-    """One finding of `ValidationError.errors()` about this document."""
+    """Return the fault of one entry of `ValidationError.errors()`."""
     place = location_of(finding, document)
     return ConfigFault(place, _sentence(finding, place))
 
@@ -53,7 +53,7 @@ def _sentence(finding: Mapping[str, Any], place: Place) -> str:
 
 
 def location_of(finding: Mapping[str, Any], document: Any) -> Place:
-    """The location without what is no key of the document: members of unions."""
+    """Return the location in the document, without members of unions."""
     place: list[str | int] = []
     here = document
     for part in finding["loc"]:
@@ -69,7 +69,7 @@ def location_of(finding: Mapping[str, Any], document: Any) -> Place:
 
 
 def section_at(place: Place) -> type[BaseModel] | None:
-    """The section of the schema that lies at a place."""
+    """Return the schema's section at a place."""
     section: type[BaseModel] = Settings
     is_name = False
     for part in place:
@@ -85,7 +85,7 @@ def section_at(place: Place) -> type[BaseModel] | None:
 
 
 def suggested_key(place: Place) -> Place | None:
-    """The key that an unknown one is a slip of, if one is near."""
+    """Return the known key nearest to an unknown one, or `None`."""
     section = section_at(place[:-1])
     hint = suggest(str(place[-1]), section.model_fields) if section else ""
     if "did you mean" not in hint:

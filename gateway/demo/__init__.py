@@ -1,1 +1,1 @@
-"""The demo: a month of demand replayed through the real router, then live traffic at its pace."""
+"""Demo: a month of demand replayed through the real router, then live traffic."""

@@ -1,9 +1,9 @@
-"""The demo's demand: a month of arrivals, and the next minutes of one.
+"""Demand of the demo: arrivals of a month, and live arrivals.
 
-Four teams with their own prompts and habits; the day has a business peak, the week a weekend, the
-month growth, and working days a burst. Randomness comes in as a generator: a seed repeats a month.
-The figures describe an invented company; none of them is a result. Answers are long, as those of
-models that reason are: so a thousand requests a day fill two small GPUs in business hours.
+Four teams have their own prompts and habits. The day has a business peak, the week a weekend, the
+month growth, and working days bursts. The random generator is an argument: a seed reproduces a
+month. The figures describe an invented company and are not results. Answers are as long as those of
+reasoning models: a thousand requests a day fill two small GPUs in business hours.
 """
 
 import math
@@ -19,14 +19,17 @@ BLOCK_TOKENS = 16
 # Relative demand by hour of the UTC day.
 _HOURS = (1, 1, 1, 1, 1, 2, 4, 10, 24, 31, 32, 28, 22, 27, 32, 32, 28, 18, 8, 5, 3, 2, 2, 1)
 _WEEKEND = 0.12
-_GROWTH = (0.45, 1.55)  # of the mean rate, first to last day
+_GROWTH = (0.45, 1.55)  # relative to the mean rate, first and last day
 _BURST_SHARE = 0.03  # of a month's requests, on working days
 _BURST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class DemoTeam:
-    """Lengths are lognormal: median and sigma. `prefix_tokens`: the prompt's constant head."""
+    """Team of the demo.
+
+    Lengths are lognormal (median, sigma). `prefix_tokens` is the shared prefix.
+    """
 
     name: str
     model: str
@@ -36,7 +39,7 @@ class DemoTeam:
     output_tokens: float
     output_sigma: float
     prefix_tokens: int
-    hangs_up: float = 0.0  # share of its clients that leave before the end
+    hangs_up: float = 0.0  # share of clients that disconnect before the end
 
 
 TEAMS = (
@@ -46,7 +49,7 @@ TEAMS = (
     DemoTeam("research", "summarize", 0.18, 10_000, 0.25, 4800, 0.3, 128),
 )
 
-# Hashes of the blocks that every prompt of a team begins with.
+# Block hashes of each team's shared prefix.
 _PREFIXES = {
     team.name: tuple(range(place << 20, (place << 20) + team.prefix_tokens // BLOCK_TOKENS))
     for place, team in enumerate(TEAMS)
@@ -55,7 +58,7 @@ _PREFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class DemoArrival:
-    """One request. `patience` is the share of its answer after which its client leaves."""
+    """One request; `patience` is the share of the answer after which its client disconnects."""
 
     at_s: float
     team: DemoTeam
@@ -67,7 +70,7 @@ class DemoArrival:
 
 
 def month(rng: random.Random, *, end_s: float, days: int, requests: int) -> Iterator[DemoArrival]:
-    """About `requests` arrivals over the `days` before `end_s` (epoch), in order of time."""
+    """Yield about `requests` arrivals in the `days` before `end_s` (epoch), in order of time."""
     start_s = end_s - days * DAY_S
     hours = [start_s + hour * 3600.0 for hour in range(days * 24)]
     weights = [_weight(at_s, (at_s - start_s) / (days * DAY_S)) for at_s in hours]
@@ -89,7 +92,7 @@ def month(rng: random.Random, *, end_s: float, days: int, requests: int) -> Iter
 
 
 def arrival(rng: random.Random, at_s: float) -> DemoArrival:
-    """One request of some team."""
+    """Return one request of a random team."""
     team = rng.choices(TEAMS, [team.share for team in TEAMS])[0]
     prompt = _lognormal(rng, team.prompt_tokens, team.prompt_sigma)
     output = _lognormal(rng, team.output_tokens, team.output_sigma)
@@ -107,7 +110,7 @@ def arrival(rng: random.Random, at_s: float) -> DemoArrival:
 
 
 def pace(rng: random.Random, *, per_s: float) -> Iterator[float]:
-    """Gaps between live arrivals: Poisson with a burst of three times the rate now and then."""
+    """Yield gaps between live arrivals in seconds: Poisson, with bursts at the triple rate."""
     at_s = 0.0
     while True:
         bursting = at_s % 120.0 < 20.0  # the first 20 s of every two minutes
@@ -131,7 +134,7 @@ def _is_weekend(at_s: float) -> bool:
 
 
 def _poisson(rng: random.Random, start_s: float, span_s: float, mean: float) -> Iterator[float]:
-    """Times of a Poisson process with `mean` events in the span."""
+    """Yield times of a Poisson process with `mean` events in the span."""
     if mean <= 0.0:
         return
     at_s = rng.expovariate(mean / span_s)

@@ -1,9 +1,9 @@
-"""A month of the demo in virtual time: demand, the real router, simulated engines, real prices.
+"""Month of the demo in virtual time: demand, the real router, simulated engines.
 
-Nothing about the outcome is written down here: every request of `demand.month` is decided by
-`router.decide` against the state of simulated engines at that instant, runs there or at a
-simulated API, and leaves the same journal records that the gateway writes. Every record is marked
-as simulated and tagged `replayed`. Prices are those in force at the end of the month.
+The outcome is not scripted: `router.decide` decides each request of `demand.month` on the state of
+simulated engines at that time. It runs there or at a simulated API and writes the gateway's usual
+journal records. All records are marked as simulated and tagged `replayed`. Prices are the real ones
+in force at the end of the month.
 """
 
 import heapq
@@ -38,7 +38,7 @@ from router.types import Candidate, Residency, RoutingRequest, TargetHealth, Ver
 
 SAMPLE_S = 600.0
 OUTAGE_S = 3600.0
-OUTAGE_AT = 0.63  # of the month: one replica is away for an hour
+OUTAGE_AT = 0.63  # share of the month: one replica is down for an hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class DemoScenario:
 
 @dataclass(slots=True)
 class DemoHistory:
-    """Records in the order of settling, each attempt's opening right before its settling."""
+    """Records in the order of settling; each attempt's open record is right before its settle."""
 
     records: list[Record] = field(default_factory=list)
     samples: list[FleetSample] = field(default_factory=list)
 
 
 def replay(scenario: DemoScenario, rng: random.Random) -> DemoHistory:
-    """Run the month; the same scenario and seed give the same history."""
+    """Replay the month; equal scenario and seed give equal histories."""
     return _Replay(scenario, rng).run()
 
 
@@ -94,7 +94,7 @@ class _Replay:
             self._advance_until(arrival.at_s)
             self._route_request(number, arrival)
         self._advance_until(end_s)
-        self._advance(math.inf)  # what still runs was begun in the month: it ends
+        self._advance(math.inf)  # let requests that began in the month end
         return self._history
 
     def _later(self, at_s: float, move: Callable[[float], None]) -> None:
@@ -102,7 +102,7 @@ class _Replay:
         heapq.heappush(self._moves, (at_s, self._count, move))
 
     def _advance_until(self, until_s: float) -> None:
-        """Let time pass, with what is due on the way."""
+        """Advance the time, with all events until then."""
         while self._moves and self._moves[0][0] <= until_s:
             at_s, _, move = heapq.heappop(self._moves)
             self._advance(at_s)
@@ -143,7 +143,7 @@ class _Replay:
             self._run_api(asked, chosen)
 
     def _request(self, arrival: DemoArrival, model: ModelSection) -> RoutingRequest:
-        """The estimate is off by a few percent, as bytes per token are."""
+        """Return the routing request; its token estimate is a few percent off, as in reality."""
         estimate = max(1, round(arrival.prompt_tokens * self._rng.uniform(0.95, 1.05)))
         key = (arrival.team.model, arrival.team.name)
         return RoutingRequest(
@@ -206,7 +206,7 @@ class _Replay:
         self._latencies.observe((api.name,), ttft_ms=1e3 * ttft_s, tpot_ms=1e3 * tpot_s)
 
     def _book(self, asked: DemoRequest, chosen: Verdict, result: DemoResult) -> None:
-        """The attempt's opening and its settling."""
+        """Append the attempt's open and settle records."""
         self._history.records += [
             opened_record(asked, chosen, self._fleet, self._version),
             settled_record(asked, result),
@@ -214,5 +214,5 @@ class _Replay:
 
 
 def _dearest(candidates: tuple[Candidate, ...]) -> int:
-    """Return the cost at the dearest priced candidate, the base of the default penalty."""
+    """Return the cost at the most expensive priced candidate, the base of the default penalty."""
     return max((c.expected_pusd or c.avoided_pusd for c in candidates), default=0)

@@ -1,7 +1,7 @@
-"""The demo's targets in virtual time: simulated replicas and APIs, frozen into candidates.
+"""Targets of the demo in virtual time: simulated replicas and APIs as candidates.
 
-An engine's state is what the gateway would know of it: its own requests by dead reckoning. The
-simulated engine is asked for what it holds only where the gateway's scrape would show it.
+An engine's state is what a gateway would know: its own requests by dead reckoning. The simulated
+engine's real state is read only where the gateway's scrape would show it.
 """
 
 import math
@@ -44,7 +44,7 @@ EVERYTHING = frozenset(Feature)
 
 @dataclass(slots=True)
 class DemoFlight:
-    """One request in an engine; times are epoch seconds."""
+    """Request in an engine; times are epoch seconds."""
 
     id: str
     arrival: DemoArrival
@@ -59,7 +59,7 @@ class DemoFlight:
 
 
 class DemoReplica:
-    """One simulated engine with the requests that the gateway sent there."""
+    """Simulated engine with the requests that the gateway sent to it."""
 
     def __init__(self, name: str, settings: Settings, pool_name: str, part: MachineShare) -> None:
         pool = settings.pools[pool_name]
@@ -83,12 +83,12 @@ class DemoReplica:
         self._engine = SimulatedEngine(self.shape)
         self._flights: dict[str, DemoFlight] = {}
         self._promised = 0
-        self._prefill_rate = 0.0  # tokens/s over the last seconds, decaying
+        self._prefill_rate = 0.0  # tokens/s, exponentially weighted over seconds
         self._rate_s = 0.0
         self._busy_s = 0.0
 
     def submit(self, request_id: str, arrival: DemoArrival, chosen: Verdict, promised: int) -> None:
-        """Dispatch; the replica has been advanced to the arrival."""
+        """Dispatch a request; the replica must have been advanced to its arrival."""
         flight = DemoFlight(request_id, arrival, chosen, arrival.at_s, promised)
         self._flights[request_id] = flight
         self._promised += promised
@@ -105,7 +105,7 @@ class DemoReplica:
         )
 
     def advance(self, until_s: float) -> list[DemoFlight]:
-        """Let time pass; returns the requests that finished."""
+        """Advance the time; return the requests that finished."""
         finished: list[DemoFlight] = []
         for event in self._engine.advance(until_s):
             flight = self._flights[event.id]
@@ -122,7 +122,7 @@ class DemoReplica:
         return finished
 
     def abort(self, request_id: str, at_s: float) -> DemoFlight | None:
-        """Stop a request that is still running."""
+        """Stop a request that is still running; return it, or `None` if it has ended."""
         flight = self._flights.get(request_id)
         if flight is None:
             return None
@@ -132,7 +132,7 @@ class DemoReplica:
         return flight
 
     def fail(self, at_s: float) -> list[DemoFlight]:
-        """The replica is gone, and with it everything it worked on."""
+        """Take the replica down; return the requests that it loses."""
         self.health = TargetHealth.DOWN
         lost = [self.abort(request_id, at_s) for request_id in list(self._flights)]
         self._engine.reset_prefix_cache()
@@ -159,7 +159,7 @@ class DemoReplica:
         return replace(state, residents=self._residents()) if is_crowded(state) else state
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:
-        """The decoding sequences, as the gateway follows them: a promise outgrown is a block."""
+        """Return the decoding sequences; one beyond its promised size grows by a block."""
         block = self.shape.block_tokens
         promised = (
             (held, self._flights[name].promised) for name, held in self._engine.held_tokens()
@@ -209,7 +209,7 @@ class DemoApi:
 
 
 class DemoFleet:
-    """Every target of the settings; prices as of one instant."""
+    """All targets of the settings, with prices of one time."""
 
     def __init__(self, settings: Settings, prices: PriceBook, at_us: int) -> None:
         self._settings = settings
@@ -246,7 +246,7 @@ class DemoFleet:
     def candidates(
         self, model: ModelSection, request: RoutingRequest, latencies: LatencyTracker, at_s: float
     ) -> tuple[Candidate, ...]:
-        """Every target of the model, frozen at this instant."""
+        """Return every target of the model as a candidate at this time."""
         tokens = expected_tokens(request)
         avoided = min((cost_pusd(tokens, price) for price in self.comparators(model)), default=0)
         found: list[Candidate] = []

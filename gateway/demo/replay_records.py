@@ -1,4 +1,4 @@
-"""Journal records of replayed requests: the same that the gateway writes, marked as simulated."""
+"""Journal records of replayed requests: those of the gateway, marked as simulated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _HTTP: Mapping[Status, int] = {"finished": 200, "client_gone": 499, "upstream_er
 
 @dataclass(frozen=True, slots=True)
 class DemoCaller:
-    """The key of a team's requests: ids of rows that exist in the ledger."""
+    """Key of a team's requests: ids of rows in the ledger."""
 
     org_id: str
     team_id: str
@@ -39,7 +39,7 @@ class DemoCaller:
 
 @dataclass(frozen=True, slots=True)
 class DemoRequest:
-    """A request on its way, with what its records need."""
+    """Request in progress, with the values of its records."""
 
     number: int
     arrival: DemoArrival
@@ -55,14 +55,14 @@ class DemoRequest:
 
     @property
     def best_own(self) -> Verdict | None:
-        """The own engine that came furthest, as the gateway picks it."""
+        """Return the own engine that came furthest in the decision, as in the gateway."""
         own = [verdict for verdict in self.decision.verdicts if verdict.candidate.internal]
         return min(own, key=lambda v: (not v.feasible, v.load is None, v.load or 0.0), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """The end of an attempt; times in seconds, `ttft_s` None before the first token."""
+    """End of an attempt; times in seconds, `ttft_s` None before the first token."""
 
     status: Status
     tokens: TokenCounts
@@ -75,7 +75,7 @@ class DemoResult:
 
 
 def own_result(replica: DemoReplica, flight: DemoFlight, status: Status) -> DemoResult:
-    """Return a request's use of an engine, charged as the gateway charges it."""
+    """Return a request's use of an engine, charged as in the gateway."""
     arrival, step = flight.arrival, replica.step
     tokens = TokenCounts()
     if flight.first_s is not None:
@@ -109,7 +109,7 @@ def own_result(replica: DemoReplica, flight: DemoFlight, status: Status) -> Demo
 
 
 def api_result(api: DemoApi, arrival: DemoArrival, ttft_s: float, tpot_s: float) -> DemoResult:
-    """Return a request's use of an API at its price; a client may leave there too."""
+    """Return a request's use of an API at its price; clients may disconnect there, too."""
     output = arrival.output_tokens
     if arrival.patience is not None:
         output = max(1, round(arrival.patience * output))
@@ -189,7 +189,7 @@ def settled_record(asked: DemoRequest, result: DemoResult) -> AttemptSettled:
 
 
 def refused_record(asked: DemoRequest) -> RequestRefused:
-    """No target was feasible and the policy said so."""
+    """Return the record of a request without a feasible target, rejected by its policy."""
     return RequestRefused(
         request_id=asked.id,
         refused_us=round(asked.arrival.at_s * 1e6),
@@ -209,7 +209,7 @@ def _finish_reason(arrival: DemoArrival) -> str:
 
 
 def _slo_met(policy: Policy, result: DemoResult) -> bool | None:
-    """Return whether the promise was kept, as in metering; None if the client left."""
+    """Return whether the SLO was met, as in metering; None if the client disconnected."""
     slo = policy.slo
     if result.status == "client_gone":
         return None
@@ -224,6 +224,6 @@ def _slo_met(policy: Policy, result: DemoResult) -> bool | None:
 
 
 def _blob(asked: DemoRequest) -> bytes:
-    """The decision as the gateway keeps it."""
+    """Return the decision as the gateway stores it."""
     decided = (asked.request, asked.policy, asked.decision)
     return pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, decided)

@@ -1,8 +1,8 @@
-"""Start of `breakeven demo`: a fresh ledger, a replayed month, then live traffic.
+"""Start of `breakeven demo`: a new ledger, a replayed month, then live traffic.
 
-Everything lives in the demo's own state directory, which each start makes anew. The month is
-computed by the real router over simulated engines (`gateway.demo.history`) and marked as replayed;
-from there on the demo is an ordinary `serve`.
+The demo has its own state directory, created anew by each start. The month is computed by the real
+router on simulated engines (`gateway.demo.history`) and marked as replayed. After that the demo is
+an ordinary `serve`.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ role = "finance"
 
 
 class StartAborted(Exception):
-    """Asked to stop before everything was up."""
+    """Error: a stop was requested during the start."""
 
 
 class DemoStart:
@@ -72,7 +72,7 @@ class DemoStart:
         self._keys: dict[str, CreatedKey] = {}
 
     async def run(self) -> None:
-        """Until SIGINT, SIGTERM or SIGHUP."""
+        """Run the demo until SIGINT, SIGTERM or SIGHUP."""
         on_signals(self._stop.set)
         on_hangup(self._stop.set)
         with PortClaims() as claims:
@@ -96,7 +96,7 @@ class DemoStart:
             await serving.stop()
 
     async def _history(self, settings: Settings, runtime: Runtime) -> None:
-        """The keys of the demo's teams, and their month."""
+        """Create the keys of the demo's teams, and their month."""
         with self._stages.stage("30 past days replayed in virtual time"):
             ledger = make_engine(runtime.ledger_url)
             self._keys = team_keys(settings, ledger)
@@ -127,9 +127,10 @@ class DemoStart:
 
 
 def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
-    """Whether it came to its end, in a thread that no exit waits for.
+    """Run `work` in a daemon thread; the future tells whether it completed.
 
-    A half-made history is made anew by the next start; a fault is the thread's own traceback.
+    An incomplete history is recreated by the next start. An error appears as the thread's
+    traceback.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[bool] = loop.create_future()
@@ -144,7 +145,7 @@ def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
             work()
             whole = True
         finally:
-            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody asks any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(set_outcome, whole)
 
     threading.Thread(target=body, name="replay", daemon=True).start()
@@ -152,7 +153,7 @@ def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
 
 
 def fresh_state(ports: StarterPorts) -> Path:
-    """The demo's configuration in an empty state directory of its own."""
+    """Create an empty state directory with the demo's configuration; return the configuration."""
     text = files("gateway.demo").joinpath("demo.yaml").read_text(encoding="utf-8")
     text = text.replace(f"port: {USUAL_PORTS.gateway}", f"port: {ports.gateway}")
     text = text.replace(f"port: {USUAL_PORTS.dashboard}", f"port: {ports.dashboard}")
@@ -162,7 +163,7 @@ def fresh_state(ports: StarterPorts) -> Path:
         draft.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(text, encoding="utf-8")
     settings = load(draft)
-    held = hold(settings)  # a demo that is running keeps its ledger
+    held = hold(settings)  # fails if a demo is running
     shutil.rmtree(settings.state, ignore_errors=True)
     held.release()
     draft.with_name("demo-access.toml").write_text(ACCESS, encoding="utf-8")
@@ -184,7 +185,7 @@ def team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
 
 
 def count_budgets(settings: Settings, ledger: Engine, now_us: int) -> None:
-    """Budgets begin with what their windows have seen, as one that is declared late does."""
+    """Let budgets start with the spending in their windows, as for one declared late."""
     with ledger.begin() as connection:
         for budget in budgets(settings):
             window = window_at(cast("Period", budget.period), budget.timezone, now_us // 10**6)

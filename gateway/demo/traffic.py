@@ -1,8 +1,8 @@
-"""Live demo traffic: the demand of `demand`, sent to the gateway at its real pace until stopped.
+"""Live traffic of the demo, sent to the gateway in real time until stopped.
 
-Open loop: arrivals do not wait for answers, as real clients do not. At most `IN_FLIGHT_LIMIT`
-requests are open; what arrives beyond that is dropped and counted. Answers are read and thrown
-away; some clients leave in the middle. Like any client it knows nothing but the base URL and keys.
+Open loop: arrivals do not wait for answers. At most `IN_FLIGHT_LIMIT` requests are open; further
+arrivals are dropped and counted. Answers are read and discarded; some clients disconnect early. The
+traffic knows only the base URL and the keys.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from gateway.demo.demand import DemoArrival, arrival, pace
 
 IN_FLIGHT_LIMIT = 64
 TIMEOUT_S = 600.0
-ANSWER_S = 80.0  # about how long an answer streams: a client's patience is a share of it
-PER_S = 0.08  # about half more than in a busy hour at the end of the month
+ANSWER_S = 80.0  # approximate duration of an answer; patience is a share of it
+PER_S = 0.08  # about 1.5 times a busy hour at the end of the month
 
 
 @dataclass(slots=True)
 class DemoCounts:
-    """The answers that clients saw; `refused` is any status of 400 and above."""
+    """Answers by result; `refused` counts statuses of 400 and above."""
 
     sent: int = 0
     answered: int = 0
@@ -42,7 +42,7 @@ async def drive(
     *,
     per_s: float = PER_S,
 ) -> DemoCounts:
-    """Send until `stop` is set; `base_url` ends in /v1, `keys` are by the demand's team names."""
+    """Send requests until `stop` is set; `base_url` ends in /v1, `keys` are by team name."""
     tally = DemoCounts()
     limits = httpx.Limits(max_connections=IN_FLIGHT_LIMIT, max_keepalive_connections=16)
     timeout = httpx.Timeout(TIMEOUT_S, connect=5.0)
@@ -77,7 +77,7 @@ async def drive(
 
 
 def body(demo_arrival: DemoArrival, seed: int) -> bytes:
-    """A streaming chat: the team's constant instructions, then a question of its own."""
+    """Return a streaming chat request: the team's shared prefix and a question of its own."""
     head = words.text(demo_arrival.team.prefix_tokens, demo_arrival.team.prefix_tokens)
     question = words.text(
         seed, max(1, demo_arrival.prompt_tokens - demo_arrival.team.prefix_tokens)
@@ -91,7 +91,7 @@ def body(demo_arrival: DemoArrival, seed: int) -> bytes:
             ],
             "stream": True,
             "max_tokens": demo_arrival.max_tokens,
-            # a simulated answer ends there, a real one might not
+            # a simulated answer ends here, a real one may not
             "min_tokens": demo_arrival.output_tokens,
         }
     )
@@ -109,7 +109,7 @@ async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
 async def _converse(
     client: httpx.AsyncClient, request: httpx.Request, demo_arrival: DemoArrival, tally: DemoCounts
 ) -> None:
-    """One client: reads its answer to the end, or leaves when its patience ends."""
+    """Read an answer to its end, or disconnect when the client's patience ends."""
     patience_s = TIMEOUT_S if demo_arrival.patience is None else demo_arrival.patience * ANSWER_S
     try:
         async with asyncio.timeout(patience_s):

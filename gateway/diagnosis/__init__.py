@@ -1,1 +1,1 @@
-"""Looks at a machine whose gateway does not run as it should; changes nothing."""
+"""Diagnosis of a machine whose gateway does not work; changes nothing."""

@@ -1,4 +1,4 @@
-"""The ledger: reachable, of this version's schema, durable, and with the clock of this machine."""
+"""Checks of the ledger: connection, schema version, durability, and clock difference."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ from ledger.database import (
 )
 from ledger.presence import is_there
 
-SKEW_US = 2_000_000  # leases of seconds still hold
+SKEW_US = 2_000_000  # small enough for leases of seconds
 
 
 def look_at_books(
@@ -31,7 +31,7 @@ def look_at_books(
     environ: Mapping[str, str],
     now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
 ) -> Iterator[DoctorFinding]:
-    """Yield what is found; migrates nothing. No address that it tells holds a password."""
+    """Yield the findings; migrates nothing. Addresses are shown without passwords."""
     try:
         url = ledger_url(settings, environ)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Own engines on this machine: the engine's environment, GPUs and their driver, the model."""
+"""Checks of own engines on this machine: environment, GPUs and driver, model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from gateway.diagnosis.observation import DoctorFinding, failed, fine, noted
 def look_at_engines(
     settings: Settings, gpus: Callable[[], Sequence[str]] = gpu_ids
 ) -> Iterator[DoctorFinding]:
-    """Yield what is found; nothing where no engine is started here."""
+    """Yield the findings; none if no engine is started here."""
     started = {
         name: pool
         for name, pool in settings.pools.items()

@@ -1,4 +1,4 @@
-"""The machine and the installation: Python, packages, cores, limits, the kernel's direct writes."""
+"""Checks of machine and installation: Python, packages, cores, limits, direct I/O."""
 
 import os
 import platform
@@ -12,14 +12,14 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from gateway.diagnosis.observation import DoctorFinding, failed, fine, noted, warned
 
-PYTHONS = ((3, 11), (3, 14))  # the least and the newest that are tested
-FILES_PER_REQUEST = 3  # a client's connection, a target's, and room for logs and journals
-SQLITE_LEAST = (3, 38, 0)  # JSON functions that the books use
+PYTHONS = ((3, 11), (3, 14))  # oldest and newest tested versions
+FILES_PER_REQUEST = 3  # client connection, target connection, and a margin
+SQLITE_LEAST = (3, 38, 0)  # has the JSON functions that the ledger uses
 NAME = "breakeven"
 
 
 def look_at_machine(max_in_flight: int, workers: int) -> Iterator[DoctorFinding]:
-    """Yield what is found; `max_in_flight` requests may be open in each of `workers`."""
+    """Yield the findings for `max_in_flight` open requests in each of `workers`."""
     yield _python(sys.version_info[:2])
     yield from _packages()
     yield _sqlite(sqlite3.sqlite_version_info)
@@ -40,7 +40,7 @@ def _python(found: tuple[int, int]) -> DoctorFinding:
 
 
 def _packages() -> Iterator[DoctorFinding]:
-    """Compare what is installed with what this version is tested with."""
+    """Compare the installed packages with the tested versions."""
     try:
         wanted = requires(NAME) or []
     except PackageNotFoundError:

@@ -1,4 +1,7 @@
-"""The ways to providers and engines: the name, the connection, the certificate. No key is sent."""
+"""Checks of the network to providers and engines: DNS, connection, certificate.
+
+No key is sent.
+"""
 
 import asyncio
 import os
@@ -18,14 +21,14 @@ TIMEOUT_S = 5.0
 
 
 class NetworkPlace(NamedTuple):
-    """A server that requests go to. `name` is what the configuration calls it."""
+    """Server that receives requests; `name` is its name in the configuration."""
 
     name: str
     url: str
 
 
 def places_of(settings: Settings, environ: Mapping[str, str]) -> Iterator[NetworkPlace]:
-    """Yield every server that the configuration names, or that a provider is known at."""
+    """Yield all servers in the configuration, including known addresses of providers."""
     for name, provider in settings.providers.items():
         url = provider.base_url or MESSAGES_URLS.get(name) or BASE_URLS.get(name)
         if url is not None and not provider.simulated:
@@ -43,19 +46,19 @@ def places_of(settings: Settings, environ: Mapping[str, str]) -> Iterator[Networ
 
 
 async def look_at_network(places: Sequence[NetworkPlace]) -> list[DoctorFinding]:
-    """Connect to each once, all at the same time, and hang up."""
+    """Connect to each server once, in parallel, and disconnect."""
     return list(await asyncio.gather(*map(_look, places)))
 
 
 async def _look(place: NetworkPlace) -> DoctorFinding:
     try:
         return await _connect(place)
-    except ValueError:  # whose words may be a part of the address, and that a secret
+    except ValueError:  # its message may contain a part of the address, which may be secret
         return failed(place.name, "its address cannot be read", "mend the address")
 
 
 async def _connect(place: NetworkPlace) -> DoctorFinding:
-    """Raises `ValueError` where the address is none."""
+    """Connect to a server. Raises `ValueError` for an invalid address."""
     at = urlsplit(place.url)
     host, port = at.hostname or "", at.port or (443 if at.scheme == "https" else 80)
     shown = f"{at.scheme}://{host}:{port}"  # a path may hold a secret

@@ -1,11 +1,11 @@
-"""The findings of one look of `breakeven doctor`, for people and for programs."""
+"""Findings of `breakeven doctor`, for people and programs."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class DoctorVerdict(StrEnum):
-    """The severity: `error` stops a start or loses data, `warning` costs, `note` informs."""
+    """Severity: `error` prevents a start or loses data, `warning` has a cost, `note` informs."""
 
     OK = "ok"
     NOTE = "note"
@@ -14,7 +14,7 @@ class DoctorVerdict(StrEnum):
 
 
 class DoctorFinding(NamedTuple):
-    """`subject` is what was looked at, `words` what was seen, `fix` what to do about it."""
+    """Finding: `subject` was checked, `words` describe the result, `fix` says what to do."""
 
     subject: str
     verdict: DoctorVerdict

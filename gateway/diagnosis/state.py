@@ -1,4 +1,4 @@
-"""The state directory: who has it, whether it can be written, what file system it lies on."""
+"""Checks of the state directory: its holder, write access, and file system."""
 
 import os
 import shutil
@@ -10,16 +10,16 @@ from gateway.config.settings import Settings
 from gateway.config.statedir import is_held
 from gateway.diagnosis.observation import DoctorFinding, failed, fine, noted, warned
 
-LEAST_BYTES = 2 * 1024**3  # journals and SQLite's log grow while the database is away
+LEAST_BYTES = 2 * 1024**3  # journals and SQLite's WAL grow while the database is unavailable
 MOUNTS = Path("/proc/self/mounts")
-# What acknowledged rows do not outlive, and what promises to write and may not.
+# File systems that lose data at a restart, and those that may not write durably.
 VOLATILE = frozenset({"tmpfs", "ramfs"})
 REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p", "ceph", "fuse.s3fs"})
 LAYERED = frozenset({"overlay", "aufs"})
 
 
 def look_at_state(settings: Settings, mounts: Path = MOUNTS) -> Iterator[DoctorFinding]:
-    """Yield what is found; makes nothing."""
+    """Yield the findings; creates nothing."""
     state = settings.state.resolve()
     there = next(path for path in (state, *state.parents) if path.exists())
     if not state.exists():
@@ -72,7 +72,7 @@ def _file_system(path: Path, mounts: Path) -> DoctorFinding:
 
 
 def file_system_of(path: Path, mounts: Path = MOUNTS) -> str | None:
-    """Return the kind of file system under a path; None where it cannot be known."""
+    """Return the file system type of a path; None if unknown."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -85,6 +85,6 @@ def file_system_of(path: Path, mounts: Path = MOUNTS) -> str | None:
         place = Path(words[1].replace("\\040", " "))
         if path == place or place in path.parents:
             depth = len(place.parts)
-            if found is None or depth >= found[0]:  # the later one lies over the earlier
+            if found is None or depth >= found[0]:  # a later mount hides an earlier one
                 found = depth, words[2]
     return None if found is None else found[1]

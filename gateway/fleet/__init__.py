@@ -1,1 +1,1 @@
-"""Every place that a request can go, and what is known of each at this moment."""
+"""Targets that can serve a request, and their current state."""

@@ -1,4 +1,4 @@
-"""The most that one attempt may be charged at a target, and what it is expected to use."""
+"""Upper bound of an attempt's cost at a target, and the usage that it is expected to have."""
 
 import math
 from collections.abc import Collection
@@ -9,11 +9,14 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd
 from router.types import EngineState, RoutingRequest
 
-OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
+OUTPUT_BOUND_TOKENS = 4096  # output limit of a model whose limit is unknown
 
 
 def expected_tokens(request: RoutingRequest) -> TokenCounts:
-    """The estimate, and the mean output of its like: never more than the client allows."""
+    """Return the expected tokens: the prompt estimate and the mean output of similar requests.
+
+    The output is at most what the client allows.
+    """
     mean = request.output.mean
     if request.max_tokens is not None:
         mean = min(mean, request.max_tokens)
@@ -24,7 +27,7 @@ def expected_tokens(request: RoutingRequest) -> TokenCounts:
 
 
 def output_bound(request: RoutingRequest) -> int:
-    """The most output tokens one choice may produce, where no target is looked at."""
+    """Return the maximum output tokens of one choice, independent of the target."""
     return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
 
 
@@ -36,10 +39,10 @@ def api_bound_pusd(
     allowance_tokens: int = 0,
     tiers: Collection[str] | None = None,
 ) -> int:
-    """The most an API can charge with this many output tokens in each choice.
+    """Return the maximum cost at an API for this many output tokens per choice, in pico-USD.
 
-    `allowance_tokens`: of each choice, beside its limit; `tiers`: those that the request can run
-    in, None for any that is priced.
+    `allowance_tokens` may be billed per choice on top of its limit. `tiers` are the service tiers
+    in which the request can run, None for any priced tier.
     """
     units = KINDS[request.kind].units
     if units is not None:
@@ -59,9 +62,10 @@ def own_bound_pusd(
     request: RoutingRequest,
     output_tokens: int,
 ) -> int:
-    """The most an own request can be charged: its engine-seconds with this much output.
+    """Return the maximum cost of a request at an own engine, in pico-USD.
 
-    Alone in the engine each token costs a full step, so no share of a batch exceeds this.
+    The cost is engine-seconds times the hourly rate. The bound assumes that the request runs alone,
+    where each token costs a full step; a share of a batch never costs more.
     """
     step = state.step
     if rate_pusd_per_hour is None or step is None:

@@ -1,6 +1,6 @@
-"""Freeze every target's state and price into candidates: the decision sees nothing else.
+"""Builder of candidate snapshots: frozen state and prices of all targets for one decision.
 
-The moving half of a candidate is in `sightings`, what money says of it in the price book.
+The decision reads nothing else. Target state comes from `target_views`, prices from the price book.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,37 +62,37 @@ from router.target_output import TargetOutput
 from router.target_prompts import TargetPrompts
 from router.types import ApiState, Candidate, RoutingRequest, TargetHealth
 
-API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider itself refuses what is longer than its limit
+API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider refuses longer prompts itself
 _HEALTHY = TargetHealth.HEALTHY
 
 
 class CandidateSnapshot(msgspec.Struct, frozen=True):
-    """One candidate with what dispatch needs to act on it."""
+    """One candidate of a decision, with the values that dispatch needs."""
 
     target: Target
     price: Price | None
     candidate: Candidate
-    open_end: OutputCapRule | None = None  # of a request without `max_tokens`
-    # Of the prompt: expected in the engine's prefix cache, or in the provider's for what is known.
+    open_end: OutputCapRule | None = None  # set for requests without `max_tokens`
+    # Prompt tokens expected in the prefix cache of the engine or the provider.
     prefix_tokens: int = 0
-    allowance_tokens: int = 0  # of each choice, that may be billed beside its limit
-    # Names of charges that the price does not say: without some of them this request has no bound.
+    allowance_tokens: int = 0  # per choice, may be billed on top of its limit
+    # Charges that the price does not state; without those in `unlimited` the cost has no bound.
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
-    asked_tier: str = ""  # service tier that it is sent with; "": the standard one
-    unlisted_tier: str = ""  # that it would be sent with, and the price does not list
-    limits: ModelLimits | None = None  # of the model, where they are stated
-    told_twice: bool = False  # its target does not know the newer name of the limit
-    prompt_tokens_bound: int | None = None  # that its bound was made of, where not the request's
-    prompt: TargetPrompt | None = None  # what that is made of, where it is not the request's own
+    asked_tier: str = ""  # service tier of the request; "": standard
+    unlisted_tier: str = ""  # requested service tier that the price does not list
+    limits: ModelLimits | None = None  # of the model, if known
+    told_twice: bool = False  # the target needs the output limit under both names
+    prompt_tokens_bound: int | None = None  # bound at this target, if not the request's own
+    prompt: TargetPrompt | None = None  # parts of that bound, if not the request's own
 
     def prompt_bound(self, request: RoutingRequest) -> int:
-        """The most tokens that the target can count for the prompt."""
+        """Return the maximum tokens that the target can count for the prompt."""
         own = self.prompt_tokens_bound
         return request.prompt_tokens_bound if own is None else own
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
-        """Return the plan with a shorter answer that fits the budget; `None` if none fits."""
+        """Return a copy with an output cap that fits the budget, or `None` if none fits."""
         if self.open_end is None:
             return None
         cap = self.open_end.cap(room_pusd)
@@ -102,7 +102,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
 
 
 class PromptCaches(NamedTuple):
-    """Knows what engines were sent, and what providers are expected to read from their caches."""
+    """Prefix index of own engines, and forecast of the prompt caches of providers."""
 
     engines: PrefixIndex | None = None
     providers: CacheForecast | None = None
@@ -112,28 +112,27 @@ UNKNOWN_CACHES = PromptCaches()
 
 
 class _RequestTerms(msgspec.Struct, frozen=True):
-    """Facts that are equal at every target; `tokens` is the expected use, `output` the bound."""
+    """Values equal at every target; `tokens` is the expected usage, `output` its maximum."""
 
     request: RoutingRequest
     media: ReachableMedia
     tokens: TokenCounts
     output: int
     counted: int
-    units: KindUnits | None  # that quotes know nothing of: searches, seconds
+    units: KindUnits | None  # units that quotes do not cover: searches, seconds
     avoided_pusd: int
     now_s: float
     prompt_media: PromptMedia | None
-    predicted: int  # tokens of a forecast, which are output where they are rejected
-    overruns: TargetOutput | None  # where any target had one
+    predicted: int  # tokens of a predicted output; rejected ones are billed as output
+    overruns: TargetOutput | None  # set if any target had an overrun
 
 
 class CandidateBuilder:
-    """Builds the frozen view; prices are those in force by the wall clock.
+    """Builder of candidate snapshots, with the prices in force by the wall clock.
 
-    `limits`: what models of APIs give at most, by the names of the price book; `caches`: what is
-    known of prompt caches; `overruns`: what targets billed beyond their bounds.
-    `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
-    time.
+    `limits` maps names of the price book to the models' limits. `overruns` holds what targets
+    billed beyond their bounds. `board` may be any `TargetViews`; a what-if run passes simulated
+    engines.
     """
 
     def __init__(
@@ -153,12 +152,12 @@ class CandidateBuilder:
         self._prefixes, self._cached = caches
         self._overruns = overruns or TargetOverruns(TargetOutput(), TargetPrompts())
         self._quotes = QuoteMemory(prices, limits or {})
-        self._engines: dict[int, EngineView] = {}  # by their rows
+        self._engines: dict[int, EngineView] = {}  # by row
         self._apis: dict[int, ApiView] = {}
         self._media: PromptMedia | None = None
 
     def with_media(self, media: PromptMedia | None) -> "CandidateBuilder":
-        """Return a builder for a prompt with parts beside text; both share views and quotes."""
+        """Return a builder for a prompt with media parts; both share views and quotes."""
         if media is None:
             return self
         made = copy(self)
@@ -175,9 +174,9 @@ class CandidateBuilder:
         ceiling_pusd: int | None,
         clock: Clock,
     ) -> tuple[CandidateSnapshot, ...]:
-        """`rooms_pusd`: what budgets leave at each target; `ceiling_pusd`: the policy's cap.
+        """Return one snapshot per target; budget and policy cap answers without `max_tokens`.
 
-        Both shorten the answer to a request that sets no limit itself.
+        `rooms_pusd` is the budget left at each target, `ceiling_pusd` the policy's cost cap.
         """
         now_s, tokens = clock.now_s(), expected_tokens(request)
         compared = self._quotes.quotes_at(compare_with, clock.wall_us())
@@ -210,26 +209,26 @@ class CandidateBuilder:
         return tuple(_fit_output(snapshot, ceiling_pusd) for snapshot in frozen)
 
     def reprice(self, prices: PriceBook) -> None:
-        """From the next request on this book counts; no remembered quote holds any more."""
+        """Use this price book from the next request on, and drop all remembered quotes."""
         self._quotes.reprice(prices)
 
     def prices_version(self, at_us: int) -> str:
-        """Return a name of the prices of this instant, the same in every process of a host."""
+        """Return a name of the prices in force, equal in every process of a host."""
         return self._quotes.version_at(at_us)
 
     def quote_of(self, target: Target, at_us: int) -> PriceQuote | None:
-        """Return the price book's quote of an API's model at this instant."""
+        """Return the price book's quote for an API's model at this time."""
         self._quotes.quotes_at((), at_us)
         return self._quotes.quote(target.price_name or target.name)
 
     def context_of(self, target: Target, now_s: float) -> int | None:
-        """The context of an own engine: configured, else as it states it; None before it does."""
+        """Return an own engine's context in tokens, as configured or reported; None: unknown."""
         return target.context_tokens or self._sight(target.row).snapshot(now_s)[1] or None
 
     def comparators(
         self, compare_with: Sequence[str], request: RoutingRequest, clock: Clock
     ) -> tuple[Comparator, ...]:
-        """The comparators that have a price; the others are flagged by `breakeven check`."""
+        """Return the comparators that have a price; `breakeven check` reports the others."""
         quotes = self._quotes.quotes_at(compare_with, clock.wall_us())
         return comparators_of(quotes, request, self._cached, clock.now_s())
 
@@ -260,14 +259,14 @@ class CandidateBuilder:
             target.pool,
             target.features,
             target.kinds,
-            # What nobody has yet met may be of any size: not its context, its health refuses.
+            # The context of an engine that was never reached is unknown: its health rejects it.
             context if known or state.health is _HEALTHY else API_CONTEXT_TOKENS,
-            True,  # internal; all by place, as names cost as much again
+            True,  # internal; positional, because keywords double the cost of the call
             0,
             own_bound_pusd(target.rate_pusd_per_hour, state, request, asked.output) * works,
             asked.avoided_pusd,
             room,
-            target.bid_price_pusd_per_s or bid,  # a fixed one is the operator's word
+            target.bid_price_pusd_per_s or bid,  # a configured bid price has precedence
             target.accepts_salt,
             state,
             None,  # no API
@@ -352,7 +351,7 @@ class CandidateBuilder:
             cache_saves_pusd=saves,
         )
         return CandidateSnapshot(
-            target, price, candidate, open_end, hit.readable,  # by place: names cost as much again
+            target, price, candidate, open_end, hit.readable,  # positional: see above
             allowance, unread, unlimited, "" if tier == STANDARD else tier, unlisted, limits,
             told_twice, request.prompt_tokens_bound, prompt,
         )  # fmt: skip
@@ -368,7 +367,7 @@ class CandidateBuilder:
 def _cost_with_cache(
     quote: PriceQuote, asked: _RequestTerms, hit: CachedPrompt, plain_pusd: int
 ) -> tuple[int, int]:
-    """(what is expected, what of it the cache saves), in pico-USD."""
+    """Return the expected cost and the part that the prompt cache saves, in pico-USD."""
     if not (hit.expected or hit.written):
         return plain_pusd, 0
     for_an_hour = is_for_an_hour(asked.request.beginning)
@@ -382,7 +381,7 @@ def _cost_with_cache(
 
 
 def _fit_output(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:
-    """With the longest answer that budgets and policy afford, where the client set no limit."""
+    """Set the longest output that budget and policy allow, where the client set no limit."""
     if frozen.open_end is None:
         return frozen
     limits = [
@@ -393,7 +392,7 @@ def _fit_output(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> Candidat
 
 
 def _cap_candidate(candidate: Candidate, cap: OutputCap) -> Candidate:
-    """A shorter answer bounds what is expected, too."""
+    """Return the candidate with this output cap, which also limits its expected cost."""
     expected = candidate.expected_pusd
     if expected is not None:
         expected = min(expected, cap.pusd)

@@ -1,13 +1,11 @@
-"""When a target that failed is left alone, and how it is taken into service again.
+"""Circuit breaker of failing targets, and their gradual return to service.
 
-Five failures in a row open an API's circuit for every worker, and the silence doubles with each
-further one that was sent after it. After it one request at a time asks whether the target answers;
-from its first answer on, twice as many may wait for theirs every half second. So nobody who
-recovers meets at once all that piled up meanwhile.
-
-Engines that fail although their metrics look well are left alone by the worker that saw it, those
-that take requests and say nothing (`silence`) by all; both are asked again with one request at a
-time, and how much they then get, their own load decides.
+Five failures in a row open an API's circuit for all workers. Each further failure of a request that
+was sent after the pause doubles the pause. Then one request at a time probes the target. From its
+first answer on, the number of requests that may wait doubles every half second, which protects a
+recovering API from a burst. Own engines that fail despite good metrics are avoided by the worker
+that saw it; silent engines (`silence`) are avoided by all workers. Both are probed with one request
+at a time. After that, only their load limits their traffic.
 """
 
 from collections.abc import Sequence
@@ -15,13 +13,13 @@ from collections.abc import Sequence
 from gateway.clock import Clock
 from gateway.table_layout import ApiStatsCell, LoadCell
 
-CIRCUIT_FAILURES = 5  # in a row, as Envoy's outlier detection ejects
-BACK_OFF_S = 5.0  # first silence after the circuit opened; doubles per further failure
+CIRCUIT_FAILURES = 5  # in a row, the default of Envoy's outlier detection
+BACK_OFF_S = 5.0  # first pause after the circuit opened; each further failure doubles it
 BACK_OFF_LIMIT_S = 60.0
 DOUBLES_S = 0.5
-RAMP_S = 10.0  # by then a million: no limit
+RAMP_S = 10.0  # the limit would be 2^20 by then, so it is dropped
 
-# Plain numbers: members of an enumeration cost time as indices.
+# Plain integers are faster as indices than members of an enumeration.
 _OPENED_S, _ANSWERED_S, _OUT = (
     int(ApiStatsCell.OPENED_S),
     int(ApiStatsCell.ANSWERED_S),
@@ -32,22 +30,22 @@ _HEARD, _SILENT, _ASK_AT = int(LoadCell.HEARD_S), int(LoadCell.SILENT_S), int(Lo
 
 
 def back_off_s(failures: float) -> float:
-    """Return how long a target is left alone after so many failures in a row."""
+    """Return the pause after this many failures in a row, in seconds."""
     return min(BACK_OFF_S * 2 ** (failures - CIRCUIT_FAILURES), BACK_OFF_LIMIT_S)
 
 
 def is_warming(seen: Sequence[Sequence[float]], now_s: float) -> bool:
-    """Whether an API whose silence is over has as many requests out as it may have."""
+    """Return whether an API after its pause already has as many open requests as it may have."""
     limit = warming_limit(seen, now_s)
     return limit is not None and sum([cells[_OUT] for cells in seen]) >= limit
 
 
 def warming_limit(seen: Sequence[Sequence[float]], now_s: float) -> float | None:
-    """Return how many requests an API whose silence is over may have out; None: as many as come."""
+    """Return the maximum open requests of an API after its pause; None: no limit."""
     for cells in seen:
         if cells[_OPENED_S]:
             break
-    else:  # the usual case, looked at for every candidate of every request
+    else:  # the usual case, checked for every candidate of every request
         return None
     opened_s = max([cells[_OPENED_S] for cells in seen])
     again = [cells[_ANSWERED_S] for cells in seen if cells[_ANSWERED_S] > opened_s]
@@ -61,15 +59,18 @@ def warming_limit(seen: Sequence[Sequence[float]], now_s: float) -> float | None
 
 
 def is_silent(loads: Sequence[float], now_s: float) -> bool:
-    """Whether nothing was heard since it was found so; then one at a time asks (`silence`)."""
+    """Return whether an engine was found silent and has not answered since.
+
+    After `ASK_AT_S` this is False while no request waits, so that one request can probe the engine.
+    """
     silent_s = loads[_SILENT]
-    if silent_s <= loads[_HEARD]:  # the usual case: 0, and something was heard
+    if silent_s <= loads[_HEARD]:  # the usual case: never silent, or an answer came since
         return False
     return now_s < loads[_ASK_AT] or loads[_WAITING] > 0.0
 
 
 class EngineCircuits:
-    """One worker's failures with own engines, by their rows."""
+    """Failures of own engines in one worker, by row."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -82,13 +83,13 @@ class EngineCircuits:
             return
         failures, now_s = self._failures.get(row, 0) + 1, self._clock.now_s()
         if failures > CIRCUIT_FAILURES and now_s < self._until_s[row]:
-            return  # it was on its way when the engine was first left alone
+            return  # the request was sent before the circuit opened
         self._failures[row] = failures
         if failures >= CIRCUIT_FAILURES:
             self._until_s[row] = now_s + back_off_s(failures)
 
     def is_shunned(self, row: int, loads: Sequence[float], now_s: float) -> bool:
-        """Return whether a target is avoided: silent, its circuit open, or on its one trial."""
+        """Return whether an engine is avoided: silent, circuit open, or busy with its probe."""
         if is_silent(loads, now_s):
             return True
         if self._failures.get(row, 0) < CIRCUIT_FAILURES:

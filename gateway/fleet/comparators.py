@@ -1,9 +1,9 @@
-"""Tells what comparators would charge: a request's own session would be in their prompt caches.
+"""Costs that comparators would charge, including the effect of their prompt caches.
 
-What an own engine's answer avoided is a bill of a world in which its session went to that API. So
-of a prompt counts as cached what earlier turns would have put there, wherever they were answered,
-and the share of it that answers of that API were charged as cached: nothing where none was seen,
-but where it promises it.
+The avoided cost of an own engine's answer is the bill of a world in which the whole session went to
+that API. Prompt tokens of earlier turns therefore count as cached, wherever those turns were
+answered. They are scaled by the share that this API charged as cached in its observed answers.
+Without observations the share is 0, unless the provider promises caching.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from ledger.prices.quotes import PriceQuote, cache_rule
 from ledger.prices.rates import Price, cost_pusd
 from router.types import RoutingRequest
 
-_ELSEWHERE = "~"  # before a comparator's name: what was read there, and what would have been
+_ELSEWHERE = "~"  # prefix of a comparator's name in the cache table: prompts sent anywhere
 
 
 class Comparator(NamedTuple):
-    """A price to compare with, and what its provider would have had of the prompt.
+    """A price to compare with, and the part of the prompt that its provider would have cached.
 
-    `estimate`: the tokens of the prompt that this is told of.
+    `estimate` is the prompt's estimated tokens, to which `hit` refers.
     """
 
     price: Price
@@ -36,10 +36,9 @@ class Comparator(NamedTuple):
     for_an_hour: bool = False
 
     def split_prompt(self, tokens: TokenCounts) -> TokenCounts:
-        """Return used tokens with those of the prompt by the kind it would be charged as.
+        """Return the used tokens, with the prompt split into the kinds that this provider charges.
 
-        A cache that the tokens were really read from, as an own engine's, is none of the
-        comparator's.
+        Tokens that were read from another cache, such as an own engine's, are not cached here.
         """
         hit, prompt = self.hit, tokens.prompt
         if tokens.input == prompt and not (hit.expected or hit.written):
@@ -61,7 +60,7 @@ def comparators_of(
     forecast: CacheForecast | None,
     now_s: float,
 ) -> tuple[Comparator, ...]:
-    """Return the comparators of a request, with what their caches would have of it."""
+    """Return the comparators of a request, with the expected state of their prompt caches."""
     if forecast is None or not request.beginning.marks:
         return tuple([Comparator(quote.price) for quote in quotes])
     hour = is_for_an_hour(request.beginning)
@@ -82,7 +81,7 @@ def avoided_pusd(
     forecast: CacheForecast | None,
     now_s: float,
 ) -> int:
-    """Return what the cheapest comparator is expected to charge; without any, nothing."""
+    """Return the expected cost at the cheapest comparator in pico-USD; 0 without comparators."""
     if forecast is None or not request.beginning.marks:
         return min([quote.cost_pusd(tokens) for quote in quotes], default=0)
     costs = []
@@ -99,7 +98,7 @@ def avoided_pusd(
 def avoided_units_pusd(
     quotes: Sequence[PriceQuote], request: RoutingRequest, tokens: TokenCounts, units: KindUnits
 ) -> int:
-    """Return the same of a kind that is charged by other units than tokens."""
+    """Return the avoided cost of a request kind that is charged in other units than tokens."""
     return min([units.cost_pusd(tokens, quote.price, request) for quote in quotes], default=0)
 
 
@@ -109,7 +108,7 @@ def record_elsewhere(
     forecast: CacheForecast,
     now_s: float,
 ) -> None:
-    """A prompt was read: each comparator's provider would have it by now."""
+    """Record a prompt as if each comparator's provider had read it."""
     for comparator in comparators:
         rule = cache_rule(comparator.price)
         if rule is not None and request.prompt_tokens >= rule.least_tokens:
@@ -118,7 +117,7 @@ def record_elsewhere(
 
 
 def compared_cost_pusd(tokens: TokenCounts, comparator: Comparator) -> tuple[int, int]:
-    """Return (what it would have charged in its standard tier, tokens assumed as cached)."""
+    """Return the cost in the standard tier, and the tokens assumed to be cached."""
     split = comparator.split_prompt(tokens)
     return cost_pusd(split, comparator.price), split.cached
 

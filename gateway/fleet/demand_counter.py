@@ -1,8 +1,8 @@
-"""The demand of requests on each pool, in the load table, for the price of engine time.
+"""Demand of requests by pool, summed in the shared load table to compute bid prices.
 
-A worker adds to sums of its own; telemetry reads everybody's once a second and publishes what a
-second of each pool's engines is worth (`router.bid_price`). A pool that no engine serves at this
-moment had no time to sell: its price is left at nothing.
+Each worker adds to its own sums. Telemetry reads all sums once a second and publishes the value of
+one engine-second of each pool (`router.bid_price`). The price of a pool without a serving engine is
+0, because it has no engine time to sell.
 """
 
 from gateway.fleet.shared_load import SharedLoadTable
@@ -13,7 +13,7 @@ from router.types import Decision, Policy, RoutingRequest
 
 
 class DemandCounter:
-    """One worker's sums."""
+    """Demand sums of one worker."""
 
     __slots__ = ("_board", "_rows")
 
@@ -24,7 +24,7 @@ class DemandCounter:
         }
 
     def note(self, decision: Decision, request: RoutingRequest, policy: Policy) -> None:
-        """One request was decided, whatever came of it."""
+        """Add the demand of one decided request, whatever its outcome."""
         cells = self._board.cells
         for pool, seconds, density, ttft_ms, unplaced in demand_of(decision, request, policy):
             row = self._rows.get(pool)
@@ -39,13 +39,13 @@ class DemandCounter:
 
 
 class BidPricePublisher:
-    """Telemetry's half: every pool's window, and its price for all of its engines."""
+    """Publisher of the bid prices of all pools; runs in the telemetry process."""
 
     def __init__(self, board: SharedLoadTable) -> None:
         self._board = board
         names = board.layout.pools
         self._windows = [DemandWindow() for _ in names]
-        self._seen: list[tuple[bytes, list[float]]] = [(b"", []) for _ in names]  # cells, and sums
+        self._seen: list[tuple[bytes, list[float]]] = [(b"", []) for _ in names]  # raw, summed
         self._rows = [
             [
                 row
@@ -56,7 +56,7 @@ class BidPricePublisher:
         ]
 
     def tick(self, now_s: float, healthy: float) -> list[BidPrice]:
-        """Read and publish; `healthy` is the word of a healthy engine on the board."""
+        """Publish the bid prices of all pools; `healthy` is the cell value of that health."""
         board, found = self._board, []
         for place, (window, rows) in enumerate(zip(self._windows, self._rows, strict=True)):
             serving = sum(board.published(row)[EngineCell.HEALTH] == healthy for row in rows)
@@ -75,7 +75,10 @@ class BidPricePublisher:
         return found
 
     def _demand(self, place: int) -> list[float]:
-        """Return the same object while nobody asked, which the window knows by that."""
+        """Return the demand of a pool: the identical object while nothing changed.
+
+        The demand window recognises an unchanged demand by identity.
+        """
         cells = self._board.demand_cells(place)
         if cells != self._seen[place][0]:
             self._seen[place] = cells, self._board.demand(place)

@@ -1,6 +1,6 @@
-"""Why this host's engines are as they are: left for `engine status` by who knows of them.
+"""Reasons for the state of this host's engines, for `engine status`.
 
-The parent of those that run here knows how their processes are, telemetry how any of them answers.
+The parent writes notes on the processes that it runs, telemetry on how engines answer.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ PARENT, TELEMETRY = "engines.json", "sightings.json"
 
 
 class EngineStatusNotes:
-    """One process's words by engine; written when they change."""
+    """Notes of one process by engine, written to a file when they change."""
 
     def __init__(self, run_dir: Path, name: str) -> None:
         self._path = run_dir / name
         self._said: dict[str, str] | None = None
 
     def publish(self, engine: str = "", words: str = "") -> None:
-        """No words: there is nothing to say of it. What cannot be written is not told."""
+        """Replace the note of an engine; an empty text removes it. Write errors are ignored."""
         said = {name: line for name, line in (self._said or {}).items() if name != engine}
         if words:
             said[engine] = words
@@ -27,13 +27,13 @@ class EngineStatusNotes:
             return
         try:
             write_note(self._path, said)
-        except OSError:  # a full disk
+        except OSError:  # such as a full disk
             return
         self._said = said
 
 
 def read_status_notes(run_dir: Path) -> Mapping[str, str]:
-    """By engine; the parent's before telemetry's."""
+    """Return the notes by engine; the parent's notes have precedence over telemetry's."""
     said: dict[str, str] = {}
     for name in (TELEMETRY, PARENT):
         said |= read_note(run_dir / name, dict[str, str]) or {}

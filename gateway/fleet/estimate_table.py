@@ -1,9 +1,9 @@
-"""The host's learned figures: one file that every worker maps, and that restarts keep.
+"""Learned estimates of a host, in one memory-mapped file that survives restarts.
 
-A head of float64 cells, the rows of `router.token_ratio`, `router.target_output`,
-`router.target_prompts` and `router.cached_share`, and of each row the names that it is of, for
-people. Any process writes any row (`EstimateRows` says why that is safe). Rows hold sums and names
-of models, teams and targets, no prompts.
+The file has a head of float64 cells, then the rows of `router.token_ratio`, `router.target_output`,
+`router.target_prompts` and `router.cached_share`, then the names of the rows. Any process may write
+any row (`EstimateRows` explains why this is safe). Rows contain sums and names of models, teams and
+targets, but no prompts.
 """
 
 from functools import partial
@@ -24,12 +24,12 @@ from router.token_ratio import ROW_CELLS, SLOTS, RatioRow, TokenRatio
 ESTIMATES_FILE = "estimates"  # in the run directory
 MAGIC = 0xB4EA_E510
 HEAD_CELLS = 8
-NAME_BYTES = 192  # longer names are learned by, and shown as unknown
+NAME_BYTES = 192  # rows with longer names work, and are shown without a name
 _STAMP, _RESET, _SWEPT_S = range(3)
 
 
 class KnownRatio(NamedTuple):
-    """The estimates of one key; its names are None where they are too long to keep."""
+    """Estimates of one key; the names are None if they were too long to store."""
 
     model: str | None
     team: str | None
@@ -37,7 +37,7 @@ class KnownRatio(NamedTuple):
 
 
 class KnownTarget(NamedTuple):
-    """The estimates of one target; None where nothing is known."""
+    """Estimates of one target; None where nothing is known."""
 
     output: OutputRow | None = None
     prompts: PromptRow | None = None
@@ -45,7 +45,7 @@ class KnownTarget(NamedTuple):
 
 
 class EstimateTable:
-    """The mapped file; `ratio` and those of targets learn in it. Close it after its last use."""
+    """Memory-mapped table of learned estimates. Close it after its last use."""
 
     def __init__(self, path: Path, slots: int = SLOTS) -> None:
         head = HEAD_CELLS * 8
@@ -58,7 +58,7 @@ class EstimateTable:
         self._map = map_file(path, size)
         self._head: memoryview[float] = memoryview(self._map)[:head].cast("d")
         stamp = float(MAGIC + slots)
-        if self._head[_STAMP] != stamp:  # new, or of another version: what it holds means nothing
+        if self._head[_STAMP] != stamp:  # new, or another version: the content is invalid
             self._map[:] = bytes(size)
             self._head[_STAMP] = stamp
         cells: list[memoryview[float]] = [
@@ -72,7 +72,7 @@ class EstimateTable:
         self.cached_share = CachedShare(cells[3], named[3])
 
     def copy_overruns(self) -> TargetOverruns:
-        """Return what holds are made of, as it is now."""
+        """Return a copy of the overruns as they are now."""
         output, prompts = (memoryview(bytearray(cells)).cast("d") for cells in self._overruns)
         return TargetOverruns(TargetOutput(output), TargetPrompts(prompts))
 
@@ -86,14 +86,17 @@ class EstimateTable:
 
     @property
     def reset(self) -> int:
-        """The number of the newest reset that the table has seen."""
+        """Return the number of the newest reset that was applied to the table."""
         return int(self._head[_RESET])
 
     def reset_to(self, number: int) -> None:
         self._head[_RESET] = float(number)
 
     def sweep(self, now_s: float) -> bool:
-        """Once in `AGING_S`, by whichever process asks first: forget what is old."""
+        """Age all rows if `AGING_S` has passed since the last sweep; return whether it did.
+
+        The first process that calls this after the interval does the work.
+        """
         since_s = now_s - self._head[_SWEPT_S]
         if 0.0 <= since_s < AGING_S:
             return False
@@ -105,14 +108,14 @@ class EstimateTable:
         return True
 
     def known(self) -> list[KnownRatio]:
-        """Every key with its estimate, by model and team."""
+        """Return all keys with their estimates, sorted by model and team."""
         found = [
             KnownRatio(*self._named(self._names[0], row.slot), row) for row in self.ratio.rows()
         ]
         return sorted(found, key=lambda known: (known.model or "", known.team or ""))
 
     def known_targets(self) -> dict[str | None, KnownTarget]:
-        """Every target with its bounds, by name; by None where that is too long to keep."""
+        """Return all targets with their estimates by name; None for a name too long to store."""
         _, outputs, prompts, shares = self._names
         known: dict[str | None, KnownTarget] = {}
         for output in self.target_output.rows():
@@ -139,9 +142,9 @@ class EstimateTable:
 
 
 def seen_overruns(state: Path) -> TargetOverruns | None:
-    """Return what targets were seen to bill beyond bounds, by a host's state; None without any.
+    """Return the overruns in a host's state folder; None if it has no estimates.
 
-    Whoever asks what a request would meet holds for what the host holds for.
+    Simulations use them to compute the same holds as the host.
     """
     path = state.resolve() / "run" / ESTIMATES_FILE
     if not path.exists():

@@ -1,8 +1,8 @@
-"""The accuracy of each estimator: expected values against observed ones.
+"""Accuracy of each estimator: predicted against observed values.
 
-Sums, so that Prometheus can ask for any span: predicted over observed is an estimator's bias, error
-over observed its mean absolute error, both 1 and 0 at best. An API's latencies are predicted by
-their median, which lies below the mean of what is observed.
+The metrics are sums, so Prometheus can evaluate any time range. Predicted over observed is the bias
+(ideally 1); error over observed is the relative mean absolute error (ideally 0). An API's latency
+is predicted by its median, which is lower than the mean of the observations.
 """
 
 from enum import StrEnum
@@ -21,7 +21,7 @@ class EstimatorName(StrEnum):
 
 
 class EstimatorAccuracy:
-    """Kept in memory until `flush`, as all counts of the request path."""
+    """Sums of predicted and observed values, kept in memory until `flush`."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
         self._predicted = Counter(
@@ -51,7 +51,10 @@ class EstimatorAccuracy:
         self._sums: dict[tuple[EstimatorName, str], list[float]] = {}
 
     def note(self, what: EstimatorName, backend: str, predicted: float, observed: float) -> None:
-        """A pace that a full engine cannot keep at all is infinite, and counts for nothing."""
+        """Add one pair of values.
+
+        Infinite predictions, for a full engine that cannot keep any pace, are skipped.
+        """
         if not isfinite(predicted):
             return
         sums = self._sums.get((what, backend))

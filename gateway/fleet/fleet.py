@@ -1,6 +1,6 @@
-"""Every place a request can go, built once per worker from settings and runtime.
+"""Targets of a worker, built once from settings and runtime.
 
-A `Target` is the static half of a candidate; `gateway.fleet.candidates` adds the moving half.
+A `Target` is the static part of a candidate; `gateway.fleet.candidates` adds its current state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,10 +33,10 @@ PASSTHROUGH_LIMIT = 1024  # distinct pass-through models remembered per worker
 class Target:
     """One own engine replica or one model of a provider.
 
-    `provider` is the one that sends the bill, as the books have it; `section` the one that is
-    configured to serve it. `row` is its row on the board; `price_name` its name in the price book
-    (APIs); `rate_pusd_per_hour` what one replica's GPUs cost by contract (own engines; None: not
-    entered).
+    `provider` sends the bill; `section` is the configured provider that serves the request. `row`
+    is its row in the shared load table. `price_name` is the model's name in the price book (APIs
+    only). `rate_pusd_per_hour` is the contract cost of one replica's GPUs (own engines only; None:
+    unknown).
     """
 
     name: str
@@ -54,38 +54,38 @@ class Target:
     price_name: str | None = None
     rate_pusd_per_hour: int | None = None
     bid_price_pusd_per_s: int = 0
-    takes_marks: bool = False  # of what to cache, in chat's messages
-    template_arguments: bool = False  # are taken: `chat_template_kwargs`
-    by_priority: bool = False  # its engine takes a request's `priority`; others refuse it
-    shares_row: bool = False  # with all models of its provider that no configuration names
-    on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
-    speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
-    tells_users: bool = False  # and it is told who its user is
-    vendor: str = ""  # whose API it is, as LiteLLM calls it; "": nobody says
-    tier: str = ""  # service tier of requests whose client names none, in the provider's word
+    takes_marks: bool = False  # accepts `cache_control` in chat messages
+    template_arguments: bool = False  # accepts `chat_template_kwargs`
+    by_priority: bool = False  # accepts the member `priority`; other engines reject it
+    shares_row: bool = False  # shares its table row with all unnamed models of the provider
+    on_disconnect: OnDisconnect = UNKNOWN  # behaviour after a disconnect
+    speaks_messages: bool = False  # accepts Anthropic's Messages format unchanged
+    tells_users: bool = False  # receives the id of the user
+    vendor: str = ""  # vendor of the API by LiteLLM's name; "": unknown
+    tier: str = ""  # default service tier, in the provider's term
     role: SeatRole = "whole"
-    is_apart: bool = False  # its pool has engines in roles
-    # Of one that answers, who may read prompts for it; of one that reads, who can answer.
+    is_apart: bool = False  # its pool separates prefill and decode
+    # Decode engine: the prefill engines of its pool. Prefill engine: those that can answer.
     partners: tuple["Target", ...] = field(default=(), hash=False, compare=False, repr=False)
     transfers: TransferTimes | None = field(default=None, hash=False, compare=False)
-    answers_too: bool = False  # it reads prompts for others, and answers where that pays
-    lease_s: float = 0.0  # after which KV that it read and nobody fetched is freed
-    # Members that each body has there.
+    answers_too: bool = False  # a prefill engine that may also answer requests
+    lease_s: float = 0.0  # after which KV that was not fetched is freed
+    # Members added to each request body.
     extra: Mapping[str, Raw] = field(default_factory=dict, hash=False)
 
     @property
     def goes_on(self) -> bool:
-        """Whether it makes, or may make, an answer to its end after we disconnect."""
+        """Return whether the target may finish an answer after the gateway disconnects."""
         return not self.own and self.on_disconnect != STOPS
 
     @property
     def section(self) -> str | None:
-        """Return the name of its provider's section in the configuration; None: an own engine."""
+        """Return the provider's section of the configuration; None for an own engine."""
         return None if self.own else self.name.partition("/")[0]
 
     @property
     def api(self) -> str | None:
-        """Return the name of the API that it speaks to; None: an own engine."""
+        """Return the name of the vendor whose API this is; None for an own engine."""
         return self.vendor or self.section
 
     @property
@@ -94,16 +94,17 @@ class Target:
 
 
 def serves_by_priority(pool: PoolSection) -> bool:
-    """Whether its engines are told `--scheduling-policy priority`."""
+    """Return whether the pool's engines run with `--scheduling-policy priority`."""
     return "--scheduling-policy=priority" in "=".join(pool.engine.flags)
 
 
 def later_prices(
     model: ModelSection, stages: Sequence[tuple[Target, ...]], number: int
 ) -> tuple[str, ...]:
-    """Prices of what a full engine of this stage sends its requests to, if the stage has no API.
+    """Return the price names of the APIs that take over from a full stage without an API.
 
-    They are of the first later stage with an API that asks for no failure; `number` counts from 0.
+    They are from the first later stage that has an API and accepts any cause. `number` counts from
+    0.
     """
     if not all(target.own for target in stages[number]):
         return ()
@@ -119,7 +120,7 @@ BackendFor = Callable[[str, PoolSection | ProviderSection, str | None], Backend]
 
 
 class Fleet:
-    """Targets by logical model."""
+    """All targets of a worker, by logical model."""
 
     def __init__(self, settings: Settings, runtime: Runtime, backend_for: BackendFor) -> None:
         self._settings = settings
@@ -167,21 +168,21 @@ class Fleet:
         self._by_model = self._expand_all()
 
     def targets(self, name: str, model: ModelSection) -> tuple[Target, ...]:
-        """The targets of a resolved model in all its stages, each once."""
+        """Return the targets of all stages of a resolved model, without duplicates."""
         stages = self.stages(name, model)
         if len(stages) == 1:
             return stages[0]
         return tuple({target.name: target for stage in stages for target in stage}.values())
 
     def stages(self, name: str, model: ModelSection) -> tuple[tuple[Target, ...], ...]:
-        """Return the targets stage by stage; pass-through models are expanded on demand."""
+        """Return the targets by stage; pass-through models are expanded on demand."""
         known = self._by_model.get(name)
         return known if known is not None else self._expand(model)
 
     def rerate(self, rates: Mapping[str, int | None]) -> bool:
-        """Store the hourly cost of a GPU of each pool; return whether any changed.
+        """Store the hourly cost of one GPU of each pool; return whether any changed.
 
-        Whoever holds targets asks for them again.
+        Targets are immutable: callers that keep targets must get them again after a change.
         """
         changed = False
         for pool, targets in self._pools.items():
@@ -196,13 +197,13 @@ class Fleet:
 
     @property
     def backends(self) -> Mapping[str, Backend]:
-        """Every wire client by target or provider name, for closing them."""
+        """Return all wire clients by target or provider name, for closing them."""
         own = {target.name: target.backend for pool in self._pools.values() for target in pool}
         return own | self._api_backends
 
     @property
     def speaks_messages(self) -> bool:
-        """Whether a request in Anthropic's Messages may go to some target as it is."""
+        """Return whether any provider accepts requests in Anthropic's Messages format unchanged."""
         providers = self._settings.providers.values()
         return any(PROVIDER_KINDS[provider.kind].speaks_messages for provider in providers)
 
@@ -246,7 +247,7 @@ class Fleet:
             features=self._features_of(provider, provider_name),
             kinds=frozenset(RequestKind(kind) for kind in provider.kinds if wire.can_serve(kind)),
             context_tokens=None,
-            accepts_salt=True,  # a provider's prefix cache is isolated by its own account
+            accepts_salt=True,  # providers isolate their prefix caches by account
             price_name=provider.price_name(name),
             takes_marks=_takes_marks(provider, provider_name),
             shares_row=name not in self._api_rows,
@@ -263,13 +264,16 @@ class Fleet:
         return target
 
     def _features_of(self, provider: ProviderSection, name: str) -> frozenset[Feature]:
-        """An API outside fetches media from there; what stands inside must be told that it may."""
+        """Return the features of a provider's targets.
+
+        `MEDIA_URLS` is added for a provider that fetches media from outside the network.
+        """
         wire = wire_of_provider(name, provider)
         features = _features(provider.features) - {Feature.MESSAGES}
         if _NAMED not in provider.model_fields_set:
             features -= _features(tuple(wire.lacks))
             features |= {Feature.FILES} if wire.reads_files(prefix_of(name, provider)) else set()
-        if wire.speaks_messages:  # what the wire is made for, whatever is declared
+        if wire.speaks_messages:  # part of the wire dialect, whatever is configured
             features |= {Feature.MESSAGES}
         if Feature.IMAGES in features and _stands_outside(provider, wire, self._addresses[name]):
             return features | {Feature.MEDIA_URLS}
@@ -277,8 +281,8 @@ class Fleet:
 
 
 def pair_roles(pool: PoolSection, targets: Sequence[Target]) -> list[Target]:
-    """Tell engines that answer who may read for them, and those that read who can answer."""
-    assert pool.roles is not None  # the caller looked
+    """Return the targets with partners: prefill engines for decode engines, and vice versa."""
+    assert pool.roles is not None  # checked by the caller
     roles = pool.roles
     bytes_of_token = kv_bytes_per_token(pool) or 0
     times = TransferTimes(roles.setup_ms / 1e3, bytes_of_token / (roles.gb_per_s * 1e9))
@@ -300,7 +304,7 @@ def pair_roles(pool: PoolSection, targets: Sequence[Target]) -> list[Target]:
 
 
 def _bid_price(pool: PoolSection, seat: EngineReplica) -> int:
-    """The fixed price of a second of this engine, as its role or its pool states it; 0: none."""
+    """Return the configured bid price of the engine's role or pool, in pico-USD/s; 0: none."""
     stated = None
     if pool.roles is not None and seat.role != "whole":
         side = pool.roles.prefill if seat.role == "prefill" else pool.roles.decode
@@ -308,16 +312,16 @@ def _bid_price(pool: PoolSection, seat: EngineReplica) -> int:
     return usd_to_pusd(pool.bid_price_usd_per_s if stated is None else stated)
 
 
-_NAMED = "features"  # whoever lists them says all of them
+_NAMED = "features"  # a configured list is complete
 
 
 def _with_adapter(adapter: str | None, target: Target) -> Target:
-    """An engine takes an adapter's name in the place of its model's."""
+    """Return the target with the adapter's name in place of the model's name."""
     return target if adapter is None else replace(target, upstream_model=adapter)
 
 
 def _stands_outside(provider: ProviderSection, wire: ProviderKind, base_url: str | None) -> bool:
-    """Whether the provider fetches media itself, from outside the network."""
+    """Return whether the provider fetches media itself, from outside the network."""
     if not wire.fetches_media or provider.networks:
         return False
     if base_url is None:
@@ -328,7 +332,10 @@ def _stands_outside(provider: ProviderSection, wire: ProviderKind, base_url: str
 
 
 def _on_disconnect(provider: ProviderSection, name: str) -> OnDisconnect:
-    """Return the configured term, else the documented one; our own simulated provider stops."""
+    """Return the configured behaviour on disconnect, else the documented one.
+
+    A simulated provider stops.
+    """
     if provider.on_disconnect is not None:
         return provider.on_disconnect
     return STOPS if provider.start else documented(name)

@@ -1,6 +1,6 @@
-"""Leaves what the driver last told about this host's GPUs for workers to show.
+"""Latest GPU status from the driver, stored in the run directory for workers to show.
 
-A file in the run directory, as drift's: where the driver no longer answers, it grows old.
+The file is not removed when the driver stops answering; its timestamp then shows its age.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ GPU_FILE = "gpus.json"
 
 
 class GpuNote(msgspec.Struct, frozen=True):
-    """`at_us`: when the driver answered, in microseconds of the epoch."""
+    """GPU status of this host at `at_us`, in microseconds since the epoch."""
 
     at_us: int
     gpus: list[GpuStatus]
@@ -25,10 +25,10 @@ def write_gpus(run_dir: Path, note: GpuNote) -> None:
 
 
 def forget_gpus(run_dir: Path) -> None:
-    """Remove what an earlier host left: its GPUs may be gone, and no alert is to come of that."""
+    """Remove the file of an earlier run, so that GPUs that were removed raise no alert."""
     (run_dir / GPU_FILE).unlink(missing_ok=True)
 
 
 def read_gpu_note(run_dir: Path) -> GpuNote | None:
-    """Return it; `None` where no engine of this host has a GPU."""
+    """Return the latest GPU status; `None` if no engine of this host has a GPU."""
     return read_note(run_dir / GPU_FILE, GpuNote)

@@ -1,9 +1,9 @@
-"""Listens to engines that tell of their prefix caches, where the configuration says so.
+"""Listener for KV cache events of engines, where the configuration enables them.
 
-Telemetry's, for no worker has time for it: each engine's events become one number on the board,
-`FORGOTTEN_S`, which every worker's prefix index respects. An address with `*` is one that the
-engine connects to; at any other it waits for us. What comes before we listen, or while nobody
-does, is lost, and costs no more than believing as long as without events.
+It runs in telemetry, because workers have no time for it. Each engine's events become one number in
+the shared load table, `FORGOTTEN_S`, which all prefix indexes use. At an address with `*` the
+listener binds and the engine connects; at any other the listener connects. Lost events only make
+the index believe in cached prefixes for as long as without events.
 """
 
 import logging
@@ -11,14 +11,14 @@ import logging
 from backends.kvevents import KvEventError, PrefixMemory
 from gateway.clock import Clock
 
-QUEUE_BATCHES = 10_000  # that wait for us at most; beyond it the newest are lost, and counted
+QUEUE_BATCHES = 10_000  # maximum queue; beyond it the newest are dropped and counted
 LOG_S = 60.0
 
 log = logging.getLogger("breakeven.telemetry")
 
 
 async def listen(name: str, address: str, memory: PrefixMemory, clock: Clock) -> None:
-    """Fold all that the engine `name` tells into `memory`, until cancelled."""
+    """Fold the KV events of engine `name` into `memory`, until cancelled."""
     import zmq.asyncio  # noqa: PLC0415  (few engines are configured to tell)
 
     told_s = -LOG_S

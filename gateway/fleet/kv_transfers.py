@@ -1,8 +1,8 @@
-"""The time that a prompt's KV takes between two engines: as stated, then as observed.
+"""Time to transfer a prompt's KV between two engines: configured, then learned.
 
-What a worker sees is the time from the end of the reading to the first word elsewhere: that is the
-move and one step. It corrects the stated figure by a factor, slowly and within bounds: one slow
-move may be a queue's, and is no reason to never move again.
+A worker observes the time from the end of the prefill to the first token elsewhere: one transfer
+and one step. It corrects the configured time by a factor, slowly and within bounds. A single slow
+transfer may be due to a queue and must not stop further transfers.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LEAST, MOST = 0.1, 20.0  # of the stated time
 
 @dataclass(slots=True)
 class TransferTimes:
-    """One pool's, in one worker: `setup_s` for each move, `token_s` for each token of it."""
+    """Transfer times of one pool in one worker: `setup_s` per transfer, `token_s` per token."""
 
     setup_s: float
     token_s: float
@@ -22,11 +22,11 @@ class TransferTimes:
 
     @property
     def expected(self) -> tuple[float, float]:
-        """Return what is expected now, for a move and for a token."""
+        """Return the expected seconds per transfer and per token."""
         return self.setup_s * self.factor, self.token_s * self.factor
 
     def observe(self, tokens: int, took_s: float) -> None:
-        """A move of so many tokens took so long, as far as that can be told."""
+        """Record that a transfer of `tokens` took `took_s` seconds."""
         stated_s = self.setup_s + self.token_s * tokens
         if stated_s <= 0.0 or not took_s > 0.0:
             return

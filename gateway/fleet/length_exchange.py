@@ -1,9 +1,9 @@
-"""Lengths of answers between the workers of a host: a file with one ring for each worker.
+"""Exchange of answer lengths between a host's workers: a mapped file, one ring per worker.
 
-A worker writes each length that it learns into its own ring and now and then reads the newest of
-the others. The rings are short: of a busy worker the others see a sample, so that hearing costs
-each of them a bounded time a second. A ring's numbers say which records may have been written
-while they were read; those are left out.
+A worker writes the lengths that it observes into its own ring, and reads new records of the other
+rings from time to time. Rings are short: of a busy worker the others read only a sample, which
+bounds the time that each of them spends. The counters of a ring show which records may have been
+overwritten during a read; those are skipped.
 """
 
 from pathlib import Path
@@ -14,17 +14,17 @@ from gateway.fleet.mapped_file import map_file
 
 LENGTHS_FILE = "lengths"  # in the run directory
 MAGIC = 0xB4EA_E601
-HEAR_S = 1.0  # from one look at the others' rings to the next
+HEAR_S = 1.0  # between reads of the other rings
 RING_SLOTS: Final = 64
-NAME_BYTES: Final = 192  # longer names are learned by, and not told
+NAME_BYTES: Final = 192  # keys with longer names are not exchanged
 _RECORD: Final = Struct(f"<QQ?H{NAME_BYTES}s")  # prompt, output, whether cut, bytes of the names
-KEYS_LIMIT: Final = 4096  # whose names are remembered
+KEYS_LIMIT: Final = 4096  # keys with cached names
 _HEAD_CELLS: Final = 8
 _RING_BYTES: Final = _RECORD.size * RING_SLOTS
 
 
 class HeardLength(NamedTuple):
-    """One answer of another worker; tokens of its prompt and of one choice."""
+    """Length of one answer of another worker; `output_tokens` is of one choice."""
 
     key: tuple[str, str]
     prompt_tokens: int
@@ -33,7 +33,7 @@ class HeardLength(NamedTuple):
 
 
 class LengthExchange:
-    """The mapped file, as one of so many workers uses it. Close it after its last use."""
+    """Memory-mapped file as used by one worker. Close it after its last use."""
 
     def __init__(self, path: Path, worker: int, workers: int) -> None:
         self._worker, self._workers = worker, workers
@@ -41,12 +41,12 @@ class LengthExchange:
         size = 8 * cells + _RING_BYTES * workers
         self._map = map_file(path, size)
         self._cells: memoryview[int] = memoryview(self._map)[: 8 * cells].cast("Q")
-        if self._cells[0] != MAGIC + workers:  # new, or of another version
+        if self._cells[0] != MAGIC + workers:  # new, or another version
             self._map[:] = bytes(size)
             self._cells[0] = MAGIC + workers
         self._rings = 8 * cells
         self._own = self._rings + worker * _RING_BYTES
-        self._begun = _HEAD_CELLS + 2 * worker  # its number of records begun; of those done behind
+        self._begun = _HEAD_CELLS + 2 * worker  # records begun; next cell: completed
         self._number = self._cells[self._begun]
         self._names: dict[tuple[str, str], bytes] = {}
         self._heard = [self._cells[_HEAD_CELLS + 2 * other + 1] for other in range(workers)]
@@ -58,7 +58,7 @@ class LengthExchange:
     def tell(
         self, key: tuple[str, str], prompt_tokens: int, output_tokens: int, *, cut: bool
     ) -> None:
-        """Let the other workers know of an answer of a key's."""
+        """Write the length of an answer for the other workers."""
         if (names := self._names.get(key)) is None:
             names = self._named(key)
         if not names:
@@ -70,7 +70,7 @@ class LengthExchange:
         self._cells[self._begun + 1] = number + 1
 
     def hear(self) -> list[HeardLength]:
-        """Return what the others told since the last time, as far as it is still there."""
+        """Return the records of other workers since the last call that were not overwritten."""
         heard: list[HeardLength] = []
         for other in range(self._workers):
             if other == self._worker:
@@ -84,7 +84,7 @@ class LengthExchange:
     def _read(self, other: int, done: int) -> list[HeardLength]:
         start = self._rings + other * _RING_BYTES
         ring = self._map[start : start + _RING_BYTES]
-        begun = self._cells[_HEAD_CELLS + 2 * other]  # after the copy: those may be half written
+        begun = self._cells[_HEAD_CELLS + 2 * other]  # read after the copy of the ring
         first = self._heard[other] if self._heard[other] <= done else 0
         heard = []
         for number in range(max(first, begun - RING_SLOTS, 0), done):
@@ -96,7 +96,7 @@ class LengthExchange:
         return heard
 
     def _named(self, key: tuple[str, str]) -> bytes:
-        """Return the key's names as they are told; empty where they are too long."""
+        """Return the encoded names of the key; empty if they are too long."""
         if len(self._names) >= KEYS_LIMIT:
             self._names.clear()
         names = "\0".join(key).encode("utf-8", "replace")

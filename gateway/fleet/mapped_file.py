@@ -1,7 +1,7 @@
-"""Maps a file that processes of a host share.
+"""Memory-mapped files that the processes of a host share.
 
-A store into mapped memory for which the file system finds no block ends the process (SIGBUS). So
-every block is allocated before the file is mapped, and on Btrfs it is written in place.
+A write to a mapped page without a disk block ends the process with SIGBUS. So all blocks are
+allocated before the file is mapped; on Btrfs copy-on-write is disabled for the file.
 """
 
 import fcntl
@@ -12,15 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 
 _GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602  # FS_IOC_GETFLAGS, FS_IOC_SETFLAGS
-_NO_COPY_ON_WRITE = 0x00800000  # FS_NOCOW_FL, which only an empty file takes
+_NO_COPY_ON_WRITE = 0x00800000  # FS_NOCOW_FL; can only be set on an empty file
 _FLAGS = struct.Struct("l")
-_BLOCK_BYTES = 512  # in which `st_blocks` counts
+_BLOCK_BYTES = 512  # unit of `st_blocks`
 
 
 def map_file(path: Path, size: int) -> mmap.mmap:
-    """Return so many bytes of the file, made with zeros where it has fewer.
+    """Map the first `size` bytes of a file; the file is created or extended with zeros.
 
-    It is never cut: to a process that maps more of it, what is missing would be a fatal signal.
+    The file is never truncated: a process that maps more of it would be killed by SIGBUS.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -33,15 +33,15 @@ def map_file(path: Path, size: int) -> mmap.mmap:
 
 
 def allocate_blocks(descriptor: int, size: int) -> None:
-    """Have a block behind each of so many bytes of the file, which grows to that.
+    """Allocate disk blocks for the first `size` bytes of a file, and extend it to that size.
 
-    Raises `OSError` where the disk is full.
+    Raises `OSError` if the disk is full.
     """
     found = os.fstat(descriptor)
     if found.st_blocks * _BLOCK_BYTES >= size:
         return
     if found.st_size == 0:
-        with suppress(OSError):  # a file system that has no such flag copies nothing
+        with suppress(OSError):  # file systems without this flag do not copy on write
             (flags,) = _FLAGS.unpack(fcntl.ioctl(descriptor, _GET_FLAGS, bytes(_FLAGS.size)))
             fcntl.ioctl(descriptor, _SET_FLAGS, _FLAGS.pack(flags | _NO_COPY_ON_WRITE))
     os.posix_fallocate(descriptor, 0, size)

@@ -1,6 +1,6 @@
-"""Measurements: what telemetry last sent to each engine to time it, left in the run directory.
+"""Measurements that telemetry made of each engine, stored in the run directory.
 
-An owner of an engine sees requests that no client sent: `engine status` tells when and how many.
+Owners of engines see requests that no client sent: `engine status` shows their time and number.
 """
 
 from pathlib import Path
@@ -15,10 +15,11 @@ Measure = Literal["off", "idle", "always"]
 
 
 class EngineMeasurement(msgspec.Struct, frozen=True):
-    """`setting`: `engine.measure` of its pool; `None` of an engine that `serve` starts itself.
+    """Latest speed measurement of one engine.
 
-    `at_us`: when its speed was found out, by the epoch; the counts are of requests sent for that,
-    0 where it was known or assumed.
+    `setting` is the pool's `engine.measure`, `None` for an engine that `serve` starts. `at_us` is
+    the time of the measurement since the epoch. The counts cover the requests sent for it; they are
+    0 if the speed was known or assumed.
     """
 
     engine: str
@@ -31,7 +32,7 @@ class EngineMeasurement(msgspec.Struct, frozen=True):
 
 
 class MeasurementNotes:
-    """One telemetry's notes by engine; written when one changes."""
+    """Measurements by engine, written to a file when one changes."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / MEASUREMENTS_FILE
@@ -41,11 +42,11 @@ class MeasurementNotes:
         self._notes = {**self._notes, note.engine: note}
         try:
             write_note(self._path, list(self._notes.values()))
-        except OSError:  # a full disk
+        except OSError:  # such as a full disk
             return
 
 
 def read_measurements(run_dir: Path) -> dict[str, EngineMeasurement]:
-    """By engine; empty where none was ever met."""
+    """Return the measurements by engine; empty if there are none."""
     found = read_note(run_dir / MEASUREMENTS_FILE, list[EngineMeasurement]) or ()
     return {note.engine: note for note in found}

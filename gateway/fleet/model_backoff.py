@@ -1,12 +1,11 @@
-"""Models of a provider that no configuration names: which of them the provider holds off.
+"""Backoff of single models of a provider that no configuration names.
 
-They share a row of the board (`provider/*`), for names without end come from clients, and what the
-host does is the same for all of them: it is away, it fails, it is slow. What an account may ask is
-not: providers limit requests and tokens by model (OpenAI, Anthropic; Azure by deployment), so a 429
-says nothing of another model. It is heard by every worker, for its model alone: for as long as the
-answer says, else like a circuit, after five in a row.
-
-Each worker has a few places; where all are taken, the one that is over first makes room.
+These models share one row of the shared load table (`provider/*`), because clients may send any
+number of names. Availability, failures and latency belong to the provider and are shared. Rate
+limits are per model (OpenAI, Anthropic; Azure per deployment), so a 429 pauses only its model, in
+all workers. The pause is as long as the response says; after five 429s in a row, at least as long
+as a circuit's. Each worker has `HELD_OFF` entries per row; a full table replaces the one that ends
+first.
 """
 
 from dataclasses import replace
@@ -25,26 +24,26 @@ _CELLS, _UNTIL_S, _REFUSALS = len(BackoffCell), int(BackoffCell.UNTIL_S), int(Ba
 
 
 class ModelBackoff:
-    """One per worker, which writes its own places."""
+    """Model backoffs of one worker, which writes only its own cells."""
 
     def __init__(self, board: SharedLoadTable, worker: int, clock: Clock) -> None:
         self._board, self._worker, self._clock = board, worker, clock
 
     def record_refusal(self, row: int, model: str, error: BackendError) -> None:
-        """The provider answered 429."""
+        """Record a 429 of the provider for this model."""
         cells, now_s = self._board.cells, self._clock.now_s()
         place = self._cell_of(row, model)
         if place is None:
             place = self._claim_cell(row, model)
         wait_s = min(stated_delay_s(error), BACK_OFF_LIMIT_S)
-        if now_s >= cells[place + _UNTIL_S]:  # else it was on its way, and is not counted
+        if now_s >= cells[place + _UNTIL_S]:  # else sent before the pause: not counted
             refusals = cells[place + _REFUSALS] = cells[place + _REFUSALS] + 1.0
             if refusals >= CIRCUIT_FAILURES:
                 wait_s = max(wait_s, back_off_s(refusals))
         cells[place + _UNTIL_S] = max(cells[place + _UNTIL_S], now_s + wait_s)
 
     def record_answer(self, row: int, model: str) -> None:
-        """Something else than a 429 came: a row of refusals has ended."""
+        """Reset the count of 429s in a row after another response."""
         place = self._cell_of(row, model)
         if place is not None:
             self._board.cells[place + _REFUSALS] = 0.0
@@ -66,7 +65,7 @@ class ModelBackoff:
 
 
 def held_off_s(board: SharedLoadTable, row: int, model: str, now_s: float) -> float:
-    """For how long from now on, by the word of all workers; 0: it is not."""
+    """Return how many more seconds any worker pauses this model; 0: not paused."""
     number, until_s = number_of(model), now_s
     for cells in board.backoff_cells(row):
         models = cells[::_CELLS]
@@ -76,12 +75,12 @@ def held_off_s(board: SharedLoadTable, row: int, model: str, now_s: float) -> fl
 
 
 def with_held_off(state: ApiState, wait_s: float) -> ApiState:
-    """Return the host's state for a model whose limit is spent for a time."""
+    """Return the provider's state with no requests left for a paused model."""
     return replace(state, requests_left=0, retry_after_s=max(state.retry_after_s, wait_s))
 
 
 def stated_delay_s(error: BackendError) -> float:
-    """`Retry-After`, or until what is spent starts over; 0 where nothing was said."""
+    """Return the seconds of `Retry-After`, or until an exhausted limit resets; 0: unknown."""
     if error.retry_after_s:
         return error.retry_after_s
     limit = error.rate_limit
@@ -93,5 +92,5 @@ def _spent_s(said: Allowance) -> float:
 
 
 def number_of(model: str) -> float:
-    """48 bits of its name, which a cell holds exactly; never 0."""
+    """Return a 48-bit hash of a model's name as an exact float; never 0."""
     return float(int.from_bytes(blake2b(model.encode(), digest_size=6).digest()) | 1 << 48)

@@ -1,20 +1,20 @@
-"""The longest answer when a request names no limit and money does.
+"""Output cap of a request without `max_tokens` where a budget or cost cap applies.
 
-The cap is what the money affords at the target's price, and never more than the model gives: the
-hold is then never more than the room, and no answer is cut while the budget could pay for it.
-Less than `LEAST_TOKENS` is no answer worth its price: the bound of that many is what a filter
-refuses.
+The cap is the longest output that the money affords at the target's price, at most the model's
+limit. So the hold never exceeds the remaining budget, and no affordable answer is cut. A cap below
+`LEAST_TOKENS` is not useful: the cost bound is then that of `LEAST_TOKENS`, and a filter rejects
+the candidate.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-LEAST_TOKENS = 256  # a paragraph or two
+LEAST_TOKENS = 256  # one or two paragraphs
 
 
 @dataclass(frozen=True, slots=True)
 class OutputCap:
-    """`tokens` are asked for upstream (`None`: nothing is); `pusd` bounds the cost with them."""
+    """Output cap: `tokens` to send upstream (`None`: none), and the cost bound in pico-USD."""
 
     tokens: int | None
     pusd: int
@@ -22,9 +22,10 @@ class OutputCap:
 
 @dataclass(frozen=True, slots=True)
 class OutputCapRule:
-    """One request at one target. `bound_of(tokens)` never falls with the tokens of a choice.
+    """Rule that computes the output cap of one request at one target.
 
-    `unasked_tokens`: what the target itself keeps to when it is asked for nothing (own engines).
+    `bound_of(tokens)` returns the cost bound and never decreases with the tokens of a choice.
+    `unasked_tokens` is the target's own limit if the request names none (own engines).
     """
 
     bound_of: Callable[[int], int]
@@ -32,7 +33,7 @@ class OutputCapRule:
     unasked_tokens: int | None = None
 
     def cap(self, money_pusd: int | None) -> OutputCap:
-        """The longest answer that the money affords; `None`: no limit on money."""
+        """Return the longest output that the money affords; `None` means no limit on money."""
         most = self.limit_tokens if self.unasked_tokens is None else self.unasked_tokens
         if money_pusd is None:
             return OutputCap(None, self.bound_of(most))
@@ -44,7 +45,7 @@ class OutputCapRule:
         return OutputCap(tokens, self.bound_of(tokens))
 
     def _affordable(self, money_pusd: int) -> int:
-        """The most tokens whose bound fits, between the least and the limit, by bisection."""
+        """Return the most tokens whose cost bound fits, at least `LEAST_TOKENS`, by bisection."""
         if self.bound_of(self.limit_tokens) <= money_pusd:
             return self.limit_tokens
         fits, beyond = min(LEAST_TOKENS, self.limit_tokens), self.limit_tokens

@@ -1,4 +1,4 @@
-"""Output beside the limit that a price states, and how far what was seen of it is believed."""
+"""Output billed on top of a request's limit: as the price states, and as observed."""
 
 from typing import NamedTuple
 
@@ -9,25 +9,24 @@ from router.target_prompts import TargetPrompts
 
 
 class TargetOverruns(NamedTuple):
-    """The overruns that targets were seen to bill."""
+    """Observed overruns of all targets: output tokens and prompt tokens."""
 
     output: TargetOutput
     prompts: TargetPrompts
 
 
 def allowed_overrun(seen: int, limits: ModelLimits | None) -> int:
-    """Return the tokens of a choice that an answer is held for beside its limit.
+    """Return the observed overrun per choice in tokens, capped at the model's longest answer.
 
-    No model thinks longer than its longest answer, whatever its target billed: a false figure
-    raises the holds of others by one longest answer at most.
+    The cap limits the effect of a wrong observation on other requests' holds to one longest answer.
     """
     return seen if limits is None else min(seen, limits.output_tokens)
 
 
 def stated_overrun(terms: PriceTerms, limits: ModelLimits | None, prompt_tokens: int) -> int:
-    """Return the tokens of a choice that the price says are billed beside its limit.
+    """Return the tokens per choice that the price allows on top of the request's limit.
 
-    Where it states no number, a model thinks at most as long as its longest answer.
+    If the price states no number, the limit is the longest answer of the model.
     """
     if not terms.reasoning_outside:
         return 0

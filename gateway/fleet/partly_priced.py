@@ -1,4 +1,4 @@
-"""Targets that may charge a request what no price states, under a limit on money."""
+"""Exclusion of targets with charges of unknown price, where a limit on money applies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from router.types import RoutingRequest
 def bar_partly_priced(
     request: RoutingRequest, frozen: Sequence[CandidateSnapshot], ceiling_pusd: int | None
 ) -> RoutingRequest:
-    """The request, kept from targets that may charge it what no price states.
+    """Return the request with targets barred whose charges are not fully priced.
 
-    Only where a limit on money applies: a hard budget, or the policy's cap.
+    This applies only under a limit on money: a hard budget or the policy's cost cap.
     """
     unknown = [entry for entry in frozen if entry.unlimited or entry.unlisted_tier]
     if not unknown:
-        return request  # as nearly always
+        return request  # the usual case
     barred: dict[str, Rejection] = {}
     for entry in unknown:
         candidate = entry.candidate

@@ -1,15 +1,11 @@
-"""Index of the prompt beginnings in each engine's prefix cache, by what was sent: one per host.
+"""Index of the prompt prefixes in each engine's prefix cache, learned from prompts sent.
 
-A prompt's text is cut where it is cut for everybody (`ENDS`), and each piece's mark is a checksum
-of all up to its end, of the tools before it and of the tenant's salt: equal marks, equal
-beginnings. Each engine has a table of as many places as its KV cache holds pieces; a mark has one
-place in it, so that what comes later takes the places of what was there, as in the cache itself. A
-table is one row of a file that every process of the host maps; a mark counts in the life of the
-engine that it was sent to. An aligned 4-byte store is atomic, and any writer's mark is as good.
-
-Beside each mark stands when it was sent, and how long its piece is. An engine tells what was sent
-too long ago to be there (`kv_events`), or it is reckoned (`forgotten_s`). Of the tokens that are
-expected there, telemetry publishes the share that was found (`PREFIX_TRUST`).
+A prompt is cut at fixed positions (`ENDS`). The mark of a piece is a checksum of the text up to its
+end, the tools and the tenant's salt. Each engine's table has as many cells as its KV cache holds
+pieces, and new marks overwrite old ones. All processes of a host map the tables; a mark counts only
+for the engine process it was sent to. A 4-byte store is atomic, so any process may write. A second
+cell has a mark's time and size. Prefixes expire by KV events (`kv_events`) or an estimate
+(`forgotten_s`). Telemetry publishes the share of hits that came true (`PREFIX_TRUST`).
 """
 
 import math
@@ -31,25 +27,25 @@ from router.types import RoutingRequest
 PREFIXES_FILE = "prefix-index"  # in the run directory
 PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
 PIECE_TOKENS = 64
-GROWTH = 16  # later pieces are a 16th of what lies before them: a long prompt has few
+GROWTH = 16  # later pieces have a 16th of the text before them, so long prompts have few
 LONGEST_BYTES = 1 << 21  # half a million tokens
-LEFT = 0.37  # of the marks of a beginning: fewer, and the engine's cache has forgotten it, too
-MISSES = 8  # one after the other: what follows was not sent
-LOOK_EVERY = 32  # places, in which many more marks may have fallen
-# Of a cache: the rest holds answers, and what lies behind the last mark of each prompt.
+LEFT = 0.37  # of a prefix's marks; below it the engine has forgotten the prefix
+MISSES = 8  # in a row, after which the rest counts as not sent
+LOOK_EVERY = 32  # cells between two checks of the size
+# Share of a cache with marked prompts: the rest holds answers and the ends of prompts.
 OF_PROMPTS = 0.92
-PLACES = 1 << 14  # of a table, at most: a million tokens
-# Where a request marks what a provider shall keep, and its words for an hour.
+PLACES = 1 << 14  # maximum cells of a table: a million tokens
+# Members with which a request marks what a provider shall cache, and the one-hour option.
 _MARK = "cache_control"
 _MARK_BYTES = _MARK.encode()
 _MARKED = (_MARK, "messages", "system", "tools")
 _FOR_AN_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
 MINUTES_S, HOUR_S = 300, 3600
 _MASK = (1 << 32) - 1
-_TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
+_TURN = 0x9E3779B1  # odd golden-ratio constant: separates the marks of different engine processes
 _CELL_BYTES, _TIME_BYTES = 4, 8
 _BYTES_PER_TOKEN = PIECE_BYTES // PIECE_TOKENS
-TICKS_PER_S = 64  # of the times: two years of a machine fit in a cell
+TICKS_PER_S = 64  # resolution of times: two years fit in 32 bits
 _CAPACITY, _TRUST = int(EngineCell.KV_CAPACITY_TOKENS), int(EngineCell.PREFIX_TRUST)
 _FORGOTTEN, _LIFE = int(EngineCell.FORGOTTEN_S), int(SupervisionCell.LIFE)
 
@@ -63,7 +59,7 @@ def _piece_ends() -> tuple[int, ...]:
 
 
 ENDS = _piece_ends()
-# Tokens of each piece, about; a time cell has them in its lower half.
+# Approximate tokens of each piece, stored in the lower half of a time cell.
 SIZES = tuple(
     (end - start) // _BYTES_PER_TOKEN for start, end in zip((0, *ENDS[:-1]), ENDS, strict=True)
 )
@@ -72,18 +68,18 @@ _SIZE = (1 << _SIZE_BITS) - 1
 
 
 NOTHING = PromptPrefix()
-# Capacity, life, the first cell, how many there are, and what this life makes of a mark.
+# Capacity, life, first cell, number of cells, and the value XORed with each mark.
 _Table = tuple[float, float, int, int, int]
-# Marks, places of a table and what its engine's life makes of a mark; place and cell of each.
+# Marks, number of cells and XOR value; then cell index and value of each mark.
 _PlacedMarks = tuple[Sequence[int], int, int, list[tuple[int, int]]]
 
 
 def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
-    """Return the prefix of a conversation or of one text; other requests have none."""
+    """Return the prefix of a conversation or of one text; other requests have an empty one."""
     name = KINDS[asked.kind].prefix_member
     if name is None or asked.prompts > 1:
         return NOTHING
-    text = memoryview(asked.members[name])[:-1]  # what closes it moves when the next turn comes
+    text = memoryview(asked.members[name])[:-1]  # the closing bracket moves with the next turn
     if len(text) < PIECE_BYTES:
         return NOTHING
     tools = asked.members.get("tools", b"")
@@ -100,7 +96,7 @@ def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
 
 
 def _kept_s(asked: InferenceRequest) -> int:
-    """For how long the request asks a provider to keep what it marks; 0: it marks nothing."""
+    """Return how many seconds a provider shall keep the marked prompt; 0 if nothing is marked."""
     members = asked.members if asked.native is None else asked.native.members
     if asked.translated:
         members = {**members, **asked.translated}
@@ -117,7 +113,7 @@ def _kept_s(asked: InferenceRequest) -> int:
 
 
 def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:
-    """About how many of the prompt's tokens lie in its first so many pieces."""
+    """Return about how many of the prompt's tokens lie in its first `pieces` pieces."""
     if not pieces:
         return 0
     covered, whole = beginning.ahead + ENDS[pieces - 1], beginning.whole
@@ -125,7 +121,7 @@ def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:
 
 
 class PrefixIndex:
-    """The mapped tables, a row for each engine of the board; without a path tables of its own."""
+    """Mapped tables of marks, one per engine row; without a path they are private memory."""
 
     def __init__(self, path: Path | None, board: SharedLoadTable) -> None:
         self._board = board
@@ -149,7 +145,7 @@ class PrefixIndex:
         self._map.close()
 
     def look_up(self, engine: int, request: RoutingRequest) -> tuple[int, int]:
-        """Tokens of the prompt that the engine was sent before, and how many to count on."""
+        """Return the prompt tokens sent to the engine before, and how many of them to count on."""
         beginning = request.beginning
         pieces = self.count_known(engine, beginning.marks)
         tokens = tokens_of(beginning, pieces, request.prompt_tokens)
@@ -159,13 +155,13 @@ class PrefixIndex:
     def count_known(self, engine: int, marks: Sequence[int]) -> int:
         """Return how many leading pieces the engine was sent and may still hold.
 
-        Others' marks take places by chance, long before a full cache forgets: of as many places
-        as marks that came since, 1/e are left. So all counts up to the last mark that is left, as
-        a mark is of all before it, while that share of them is.
+        Other marks overwrite cells by chance, before a full cache forgets: after as many marks as
+        cells, a share of 1/e is left. A mark covers all text before it. So all pieces up to the
+        last mark found count, while at least that share of them (`LEFT`) is found.
         """
         _, _, first, places, turn = self._table(engine)
         cells, times = self._cells, self._times
-        found = gone = missed = 0  # `missed`: of those that are gone, the last ones in a row
+        found = gone = missed = 0  # `missed`: lost marks in a row
         if not places:
             return 0
         placed = self._place_marks(marks, places, turn)
@@ -173,7 +169,7 @@ class PrefixIndex:
             if cells[first + place] == mark:
                 break
         else:
-            return 0  # most were sent elsewhere: no more is looked at
+            return 0  # most prompts were sent elsewhere: stop early
         oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
         oldest = int(oldest) << _SIZE_BITS
         for looked, (place, mark) in enumerate(placed, 1):
@@ -189,7 +185,7 @@ class PrefixIndex:
         return found
 
     def record_sent(self, engine: int, marks: Sequence[int], now_s: float) -> None:
-        """A prompt that begins so is on its way there; monotonic seconds."""
+        """Record that a prompt with these marks was sent to the engine; monotonic seconds."""
         _, _, first, places, turn = self._table(engine)
         if places:
             cells, times = self._cells, self._times
@@ -201,9 +197,9 @@ class PrefixIndex:
                 cells[first + place] = mark
 
     def record_released(self, engine: int, marks: Sequence[int], now_s: float) -> None:
-        """A prompt that begins so has its answer: an engine drops whom it released long ago.
+        """Record the end of a request: an engine evicts the prefixes that it released first.
 
-        Nothing is noted before the cache is full, as it drops nothing.
+        Nothing is recorded before the cache is full, because it evicts nothing until then.
         """
         if self._board.cells[self._published[engine] + _FORGOTTEN] <= 0.0:
             return
@@ -215,10 +211,10 @@ class PrefixIndex:
                 times[first + place] = at + (times[first + place] & _SIZE)
 
     def forgotten_s(self, engine: int) -> float:
-        """Return the time of which hardly anything is left that was last sent before; 0: never.
+        """Return the monotonic time before which prompts have left the cache; 0: none has.
 
-        Each place counts once, at its last time, so what comes again and again takes no room twice.
-        Where many places are taken, as many more marks fell on the same ones.
+        Each cell counts once, at its last time, so repeated prefixes are not counted twice. In a
+        crowded table the size is corrected for marks that share a cell.
         """
         capacity, _, first, places, _ = self._table(engine)
         capacity *= OF_PROMPTS
@@ -237,7 +233,7 @@ class PrefixIndex:
         return 0.0
 
     def _place_marks(self, marks: Sequence[int], places: int, turn: int) -> list[tuple[int, int]]:
-        """Each mark's place in a table, and its cell there: alike for most engines of a request."""
+        """Return cell index and value of each mark, cached because most engines share them."""
         known = self._placed
         if known[0] is not marks or known[1] != places or known[2] != turn:
             placed = [(mark % places, mark ^ turn) for mark in marks]
@@ -245,7 +241,7 @@ class PrefixIndex:
         return known[3]
 
     def _table(self, engine: int) -> "_Table":
-        """Return the engine's table for its present cache and process."""
+        """Return the engine's table for its current cache size and process."""
         cells = self._board.cells
         capacity, life = cells[self._published[engine] + _CAPACITY], cells[self._lives[engine]]
         known = self._tables[engine]

@@ -1,12 +1,10 @@
-"""The most tokens that one target can count for a prompt: the only place that says so.
+"""Upper bound of the tokens that a target can count for a prompt.
 
-`measure_prompt` says what the bound is made of, `bound_prompt` adds what the target was seen to
-bill beyond it.
-
-A target that states its context refuses a longer prompt, so the context bounds every prompt of one
-call: text, files that the target opens, and pictures. What its own tools find is read as a file is.
-Pictures of known size are bounded by the target's rule, where its price names one or its model has
-a published one.
+`measure_prompt` returns the parts of the bound, `bound_prompt` adds the overruns observed at the
+target. A target rejects prompts beyond its context, so the context bounds each prompt: text, files
+that the target opens, and pictures. Search results of hosted tools count like files. Pictures of
+known size are bounded by the target's rule, if its price names one or its model has a published
+one.
 """
 
 import math
@@ -26,15 +24,15 @@ from router.types import Feature, RoutingRequest
 _ONE: Final = PromptCount.ONE
 _PER_CHOICE: Final = PromptCount.PER_CHOICE
 _HOSTED: Final = Feature.HOSTED_TOOLS
-# Without any of these a target opens no file: what may be an address is words to it.
+# A target without these features opens no file: a URL is plain text to it.
 _OPENED: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 
 
 class TargetPrompt(NamedTuple):
     """Parts of a prompt's upper bound at one target, in tokens, before learned corrections.
 
-    `parts`: how many pictures and films have the tokens of `pictures`; `context`: 0 where nobody
-    states it. `apart`: how many files may each fill a context of their own.
+    `parts` is the number of images and videos that `pictures` covers. `context` is 0 if unknown.
+    `apart` is the number of files that may each fill a whole context.
     """
 
     text: int
@@ -49,16 +47,17 @@ class TargetPrompt(NamedTuple):
 def measure_prompt(
     request: RoutingRequest, media: PromptMedia | None, quote: PriceQuote, target: Target
 ) -> TargetPrompt | None:
-    """Return what the prompt's bound at an API is made of; None where it is the request's own.
+    """Return the parts of the prompt's bound at an API; None if the request's own bound holds.
 
-    That is of a text within the context, as nearly always. A list may be older than its model.
+    None is the usual case: text within the context. A model may be newer than the price book's
+    data.
     """
     context, searches = quote.context_tokens, _HOSTED in request.features
     if not searches and media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
         return None
     rule = "" if media is None else quote.picture_rule(target.upstream_model)
     prompt = _target_prompt(request, media, rule, context)
-    if searches:  # what its tools find is read as a file is
+    if searches:  # search results count like files
         prompt = prompt._replace(has_files=True)
     if media is not None and media.apart and not _OPENED.isdisjoint(target.features):
         return prompt._replace(apart=media.files)
@@ -68,14 +67,14 @@ def measure_prompt(
 def bound_prompt(
     request: RoutingRequest, prompt: TargetPrompt, overrun: PromptOverrun | None = None
 ) -> RoutingRequest:
-    """Return the request with the prompt's bound at a target, raised by what is known of it."""
+    """Return the request with its prompt bound at a target, raised by the observed overrun."""
     return replace(request, prompt_tokens_bound=prompt_bound(request, prompt, overrun))
 
 
 def prompt_bound(
     request: RoutingRequest, prompt: TargetPrompt, overrun: PromptOverrun | None = None
 ) -> int:
-    """Return the most tokens that the target can count for the prompt."""
+    """Return the maximum tokens that the target can count for the prompt."""
     text, pictures, parts, sounds, has_files, context, apart = prompt
     unstated = CONTEXT_UNSTATED
     if overrun is not None:
@@ -95,16 +94,16 @@ def prompt_bound(
 
 
 def picture_weight(prompt: TargetPrompt) -> int:
-    """Return the tokens that a factor of pictures is of: small ones have a least of their own."""
+    """Return the tokens that the learned image factor multiplies; small images have a minimum."""
     return max(prompt.pictures, prompt.parts * PICTURE_LEAST_TOKENS)
 
 
 def at_engine(
     request: RoutingRequest, media: PromptMedia | None, context: int | None
 ) -> RoutingRequest:
-    """Return the request with the prompt's bound at an own engine; most times the request itself.
+    """Return the request with the prompt bound of an own engine, usually the request itself.
 
-    `context` in tokens is None or 0 where nobody knows it.
+    `context` is in tokens; None or 0 if unknown.
     """
     if media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
         return request
@@ -112,13 +111,13 @@ def at_engine(
 
 
 def likely_prompt_tokens(request: RoutingRequest) -> int:
-    """The prompt with room for the estimate's error, as the filter of the context counts it."""
+    """Return the estimated prompt tokens with the margin that the context filter uses."""
     likely = math.ceil(request.context_margin * request.prompt_tokens)
     return min(request.prompt_tokens_bound, likely)
 
 
 def reachable_media(request: RoutingRequest) -> ReachableMedia:
-    """The kinds of tokens beside text that the request can be charged for."""
+    """Return the token kinds besides text that the request can be charged for."""
     return ReachableMedia(
         audio_input=request.has_sound and not request.text_prompt,
         audio_output=request.has_sound,
@@ -138,19 +137,19 @@ def _target_prompt(
             for size in media.pictures
         )
         unread = media.others * max(media.stated, most_picture_tokens(rule))
-        pictures = unread + min(known, LIMIT_TOKENS)  # more than any context; prices take no more
+        pictures = unread + min(known, LIMIT_TOKENS)  # above any context; limit of prices
     else:
         pictures = parts * media.stated
-        if not media.files:  # of these the request's own bound has the largest context
+        if not media.files:  # with files, the request's bound already covers the largest context
             text = max(text, request.prompt_tokens_bound - pictures - media.sounds)
     return TargetPrompt(text, pictures, parts, media.sounds, media.files > 0, context)
 
 
 def most_read(request: RoutingRequest, context: int) -> int | None:
-    """Tokens of all prompts of a request at a target with such a context; None: no such limit.
+    """Return the maximum tokens of all prompts of a request at this context; None: no limit.
 
-    Tools that run at a provider send it their results in further calls. How many prompts a request
-    has, each of which may fill a context, is a trait of its kind.
+    Hosted tools send their results to the model in further calls, which have no limit. The number
+    of prompts of a request, each of which may fill a context, is a trait of its kind.
     """
     if _HOSTED in request.features:
         return None

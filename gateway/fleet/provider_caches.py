@@ -1,12 +1,11 @@
-"""Tells what providers' prompt caches may hold of a prompt, by what was sent there.
+"""Forecast of what the prompt caches of providers hold, learned from the prompts sent.
 
-There is one table per host. Prompts are told by the marks of `prefix_index`: equal marks, equal
-beginnings. Beside the mark of a target stands until when its provider keeps it. A mark has one
-place in the table, and what comes later takes it; so the longest beginning counts whose own mark is
-left.
+There is one table per host. Prompts are identified by the marks of `prefix_index`. Each mark is
+stored with the time until which the provider keeps it. A mark has one cell, which later marks
+overwrite, so the longest prefix whose last mark is still there counts.
 
-A mark says that a prompt was read there, never that it is still known: `CachedShare` has learned
-what share of it is charged as cached.
+A mark shows that a prompt was read, not that it is still cached: `CachedShare` learns the share
+that is charged as cached.
 """
 
 from mmap import mmap
@@ -24,18 +23,18 @@ from router.prompts import PromptPrefix
 from router.types import RoutingRequest
 
 PROVIDER_CACHES_FILE = "provider-caches"  # in the run directory
-PLACES: Final = 1 << 18  # two thousand long conversations
-PROBES: Final = 8  # of the first marks: none of them left, and the prompt was sent elsewhere
+PLACES: Final = 1 << 18  # enough for 2,000 long conversations
+PROBES: Final = 8  # of the first marks; if none is found, the prompt was sent elsewhere
 _CELL_BYTES: Final = 4
 _MASK: Final = (1 << 32) - 1
-_PAST: Final = 1 << 31  # a time that lies so far ahead, or further, has passed
-_TURN: Final = 0x9E3779B1  # odd and far from any checksum's own structure: sets targets apart
+_PAST: Final = 1 << 31  # with wrap-around, a time this far ahead has passed
+_TURN: Final = 0x9E3779B1  # odd golden-ratio constant: separates the marks of different targets
 
 
 class CachedPrompt(NamedTuple):
-    """Tokens of a prompt that a provider may have in its cache, and how many to count on.
+    """Prompt tokens that a provider may have cached, and how many of them to count on.
 
-    `written`: tokens that will be charged as written to it.
+    `written` are the tokens that will be charged as a cache write.
     """
 
     readable: int = 0
@@ -43,7 +42,7 @@ class CachedPrompt(NamedTuple):
     written: int = 0
 
     def split(self, tokens: TokenCounts, *, for_an_hour: bool) -> TokenCounts:
-        """Return the expected use with the prompt's tokens by the kind that they are charged as."""
+        """Return the expected usage with the prompt split into plain, cached and written tokens."""
         plain = tokens.input - self.expected - self.written
         short, long = (0, self.written) if for_an_hour else (self.written, 0)
         return TokenCounts(plain, self.expected, short, long, tokens.output)
@@ -53,7 +52,7 @@ NOTHING_CACHED: Final = CachedPrompt()
 
 
 class ProviderCaches:
-    """The mapped table; without a path one of its own. Times are monotonic seconds."""
+    """Mapped table of marks; private memory without a path. Times are monotonic seconds."""
 
     def __init__(self, path: Path | None) -> None:
         size = 2 * PLACES * _CELL_BYTES
@@ -68,7 +67,7 @@ class ProviderCaches:
     def record_read(
         self, target: str, prefix: PromptPrefix, rule: PromptCacheRule, now_s: float
     ) -> None:
-        """A prompt that begins so was read there, and is kept for the rule's or its marks' time."""
+        """Record that the target read this prompt and keeps it as its rule or marks say."""
         if rule.marked and not prefix.kept_s:
             return
         turn, cells = self._turn(target), self._cells
@@ -80,7 +79,7 @@ class ProviderCaches:
             cells[place] = cell
 
     def count_known(self, target: str, prefix: PromptPrefix, now_s: float) -> int:
-        """Return how many pieces of the prompt were read there and may still be known."""
+        """Return how many leading pieces of the prompt were read there and may still be cached."""
         turn, cells, now = self._turn(target), self._cells, int(now_s)
         marks = prefix.marks
         for mark in marks[:PROBES]:
@@ -104,7 +103,7 @@ class ProviderCaches:
 
 
 class CacheForecast(NamedTuple):
-    """Knows what was sent to providers, and what share of it their caches have."""
+    """Forecast of cached prompts: what was sent to providers, and the share that they cached."""
 
     caches: ProviderCaches
     shares: CachedShare
@@ -118,9 +117,9 @@ class CacheForecast(NamedTuple):
         *,
         sent: str = "",
     ) -> CachedPrompt:
-        """Return what of a request's prompt the target is expected to charge as cached.
+        """Return the part of the prompt that the target is expected to charge as cached.
 
-        `sent`: under which name what was sent is known, where it is not the target's own.
+        `sent` is the name under which prompts were recorded, if it is not the target's own.
         """
         prefix, rule = request.beginning, quote.cache_rule
         tokens = request.prompt_tokens
@@ -139,5 +138,5 @@ class CacheForecast(NamedTuple):
 
 
 def is_for_an_hour(prefix: PromptPrefix) -> bool:
-    """Whether what is written to a cache is charged as kept for an hour."""
+    """Return whether cache writes are charged at the rate for one hour."""
     return prefix.kept_s >= HOUR_S

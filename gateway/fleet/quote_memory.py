@@ -1,4 +1,4 @@
-"""Quotes of prices in force, remembered while no price of the book changes."""
+"""Cache of price quotes, valid while no price of the book changes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,32 +8,32 @@ from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import STANDARD
 from router.types import RoutingRequest
 
-PRICED_LIMIT = 4096  # names whose price is remembered
+PRICED_LIMIT = 4096  # maximum cached names
 
 
 class QuoteMemory:
-    """Quotes of one worker. `limits` are of models, by the names of the price book."""
+    """Cached quotes of one worker. `limits` maps names of the price book to model limits."""
 
     def __init__(self, prices: PriceBook, limits: Mapping[str, ModelLimits]) -> None:
         self._prices, self._limits = prices, limits
         self._quoted: dict[tuple[str, str], PriceQuote | None] = {}
         self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
-        self._quoted_us = (0, 0)  # from and until when these hold
-        self._version = ""  # the name of what holds; made when it is asked for
+        self._quoted_us = (0, 0)  # validity of these quotes
+        self._version = ""  # version text, created when first used
 
     def reprice(self, prices: PriceBook) -> None:
-        """Take another book, and forget every quote."""
+        """Replace the price book and drop all quotes."""
         self._prices, self._quoted_us, self._version = prices, (0, 0), ""
 
     def version_at(self, at_us: int) -> str:
-        """Return the newest version of the book, and since when its prices hold."""
+        """Return the book's newest version and the start of its prices, as one text."""
         self.quotes_at((), at_us)
         if not self._version:
             self._version = f"{self._prices.newest_version}/{self._quoted_us[0]}"
         return self._version
 
     def quotes_at(self, names: Sequence[str], at_us: int) -> tuple[PriceQuote, ...]:
-        """Return the quotes of names that have a price, all of this instant from here on."""
+        """Return the quotes of the names that have a price, and set the time for `quote`."""
         since_us, until_us = self._quoted_us
         if not since_us <= at_us < until_us:
             self._quoted_us = self._prices.unchanged_span_us(at_us)
@@ -48,18 +48,19 @@ class QuoteMemory:
         return compared
 
     def quote_for(self, request: RoutingRequest, name: str, tier: str = "") -> PriceQuote | None:
-        """Return the quote of a name, of no more searches than the request lets its target make."""
+        """Return the quote of a name, with at most as many searches as the request allows."""
         quote = self.quote(name, tier)
         if quote is None or not request.searches_limit:
             return quote
         return quote.limit_searches(request.searches_limit)
 
     def quote(self, name: str, tier: str = "") -> PriceQuote | None:
-        """Return the quote of a name at the instant of the last `quotes_at`; None: no price.
+        """Return the quote of a name at the time of the last `quotes_at`; None: no price.
 
-        `tier`: the service tier whose costs are expected; without rates it is the standard one.
+        `tier` is the expected service tier; the standard tier is used if the price does not list
+        it.
         """
-        if tier:  # a client's word is no key: its values have no end
+        if tier:  # unlisted tiers are not cached: clients may send any value
             usual = self.quote(name)
             if usual is None or not lists_tier(usual.price, tier):
                 return usual

@@ -1,4 +1,4 @@
-"""Adds roles to a candidate: who may read prompts for it, whether it is kept for reading."""
+"""Prefill and decode roles of candidates: prefill options, and engines kept for prefill."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from router.types import Candidate, EngineState, PrefillOption, RoutingRequest, 
 
 
 class PartnerViews(msgspec.Struct, frozen=True):
-    """The states of a pool's other engines, for the request that is decided."""
+    """Views of the other engines of a pool, for one decision."""
 
     view: Callable[[int], EngineView]  # by row
     prefixes: PrefixIndex | None
@@ -21,7 +21,7 @@ class PartnerViews(msgspec.Struct, frozen=True):
     now_s: float
 
     def state(self, target: Target) -> tuple[EngineState, BidPrice]:
-        """Return an engine's state, what it was sent of the prompt included, and its market."""
+        """Return an engine's state, including the prompt's prefix hits, and its bid price."""
         state, _, market = self.view(target.row).snapshot(self.now_s)
         if self.request.beginning.marks and self.prefixes is not None:
             _, trusted = self.prefixes.look_up(target.row, self.request)
@@ -42,7 +42,7 @@ def with_roles(candidate: Candidate, target: Target, views: PartnerViews) -> Can
 
 
 def _others_answer(target: Target, views: PartnerViews) -> bool:
-    """Whether another engine of the pool can answer."""
+    """Return whether another engine of the pool is healthy and can answer."""
     states = (views.state(partner)[0] for partner in target.partners)
     return any(state.health is TargetHealth.HEALTHY for state in states)
 

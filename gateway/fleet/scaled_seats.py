@@ -1,7 +1,7 @@
-"""Which engines of this machine a plan wants up, kept over restarts of the host.
+"""Engines of this machine that a scaling plan wants up, stored across restarts.
 
-One file an engine, in the state directory: `up TOKEN` or `down TOKEN`. The scaling process writes
-them; the parent reads them when it starts, so that a host that comes back runs what ran.
+The state directory has one file per engine, with `up TOKEN` or `down TOKEN`. The scaling process
+writes them. The parent reads them when it starts, so that it starts the engines that ran before.
 """
 
 from pathlib import Path
@@ -14,19 +14,19 @@ SEATS_DIR = "scaled"
 
 
 class SeatTag(NamedTuple):
-    """The last word of a plan on an engine."""
+    """Latest order of a scaling plan for one engine."""
 
     token: str
     is_up: bool
 
 
 def tags_dir(state_dir: Path, pool: str) -> Path:
-    """Return where the tags of a pool lie; it is there once the pool was sized."""
+    """Return the folder of a pool's tags; it exists once the pool was scaled."""
     return state_dir / SEATS_DIR / quote(pool, safe="")
 
 
 def write_tag(state_dir: Path, pool: str, place: int, tag: SeatTag) -> None:
-    """Replace an engine's tag, whole or not at all."""
+    """Replace an engine's tag atomically."""
     folder = tags_dir(state_dir, pool)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = folder / f".{place}.new"
@@ -35,7 +35,7 @@ def write_tag(state_dir: Path, pool: str, place: int, tag: SeatTag) -> None:
 
 
 def read_tags(state_dir: Path, pool: str) -> dict[int, SeatTag]:
-    """Return the tags by place; empty before the pool was ever sized."""
+    """Return the tags by replica number; empty if the pool was never scaled."""
     found = {}
     folder = tags_dir(state_dir, pool)
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -46,9 +46,9 @@ def read_tags(state_dir: Path, pool: str) -> dict[int, SeatTag]:
 
 
 def is_seat_wanted(state_dir: Path, scale: ScaleSection | None, engine: str) -> bool:
-    """Whether `pool:NAME/PLACE` is to start with its host.
+    """Return whether the engine `pool:NAME/PLACE` is to start with its host.
 
-    All are where no plan acts, or before the pool was ever sized.
+    All engines are, if no plan acts or the pool was never scaled.
     """
     pool, _, place = engine.removeprefix("pool:").rpartition("/")
     acts = scale is not None and scale.mode == "act" and scale.actuator.kind == "supervisor"

@@ -1,11 +1,10 @@
-"""The host's shared memory: who has what in flight, and what telemetry knows of each engine.
+"""Shared memory of a host: in-flight load of all workers, and published engine state.
 
-One file of float64 cells, mapped by every process of the host. Each cell has exactly one writer:
-a worker writes its own rows, telemetry writes the published rows, the parent writes which engines
-are its own and serve, and clears the rows of a worker that died (its promises are gone with it).
-Where hosts exchange their slots, one process writes what all others together have in flight.
-An aligned 8-byte store is atomic, so readers never see half a number; sums over rows may mix two
-moments, which dead reckoning tolerates.
+It is one file of float64 cells, mapped by every process of the host. Each cell has exactly one
+writer. Workers write their own rows; telemetry writes the published rows. The parent writes which
+engines it runs and clears the rows of dead workers. One process writes the load of other hosts. An
+aligned 8-byte store is atomic, so readers see whole numbers. Sums over rows may mix two moments;
+the dead reckoning of load tolerates that.
 """
 
 import mmap
@@ -37,19 +36,19 @@ _TIGHTEST = int(LoadCell.TIGHTEST_TPOT_MS)
 _LATEST = tuple(
     map(int, (LoadCell.QUEUE_MOVED_S, LoadCell.HEARD_S, LoadCell.SILENT_S, LoadCell.ASK_AT_S))
 )
-# Of an API's cells, those before, between and behind the two that count what is out.
+# Ranges of an API's cells without the two that count open requests and tokens.
 _NEWS = (
     (0, int(ApiStatsCell.REQUESTS_OUT)),
     (int(ApiStatsCell.TOKENS_LEFT), int(ApiStatsCell.TOKENS_OUT)),
     (int(ApiStatsCell.OPENED_S), API_CELLS),
 )
-_TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
+_TELEMETRY = 1  # cell of telemetry's heartbeat; cell 0 is the stamp
 
 
 class SharedLoadTable:
-    """The mapped file, or memory of its own without one.
+    """Memory-mapped table of in-flight load and target state; private memory without a path.
 
-    Offsets are computed once; hot reads are plain indexing.
+    Offsets are computed once, so that hot reads are plain indexing.
     """
 
     def __init__(self, path: Path | None, layout: TableLayout) -> None:
@@ -61,7 +60,7 @@ class SharedLoadTable:
             self.cells[:] = memoryview(bytes(layout.cells * 8)).cast("d")
         self.cells[0] = stamp
         self._worker_cells = layout.worker_cells
-        self._seen = 2 + len(layout.engines) * LOAD_CELLS  # within a worker's row, as is the next
+        self._seen = 2 + len(layout.engines) * LOAD_CELLS  # offset in a worker's row, like the next
         self._residents = self._seen + len(layout.apis) * API_CELLS
         self._markets = self._residents + len(layout.engines) * RESIDENTS * SEQUENCE_CELLS
         self._held = self._markets + len(layout.pools) * MARKET_CELLS
@@ -93,11 +92,11 @@ class SharedLoadTable:
         return places + (engine * RESIDENTS + place) * SEQUENCE_CELLS
 
     def market_row(self, worker: int, pool: int) -> int:
-        """A worker's sums of the demand for one pool, as `router.bid_price` counts it."""
+        """Return the row of a worker's demand sums for one pool (`router.bid_price`)."""
         return 2 + worker * self._worker_cells + self._markets + pool * MARKET_CELLS
 
     def held_row(self, worker: int, api: int) -> int:
-        """A worker's places for models that the provider behind a shared row holds off."""
+        """Return the row of a worker's model backoffs for a provider's shared API row."""
         return 2 + worker * self._worker_cells + self._held + self._shared[api] * BACKOFF_CELLS
 
     def published_row(self, engine: int) -> int:
@@ -107,13 +106,13 @@ class SharedLoadTable:
         return self._owned + engine * SUPERVISION_CELLS
 
     def peers_row(self, engine: int) -> int:
-        """Requests of the other hosts that are in flight there; only of a layout with peers."""
+        """Return the row of other hosts' load on an engine; only for a layout with peers."""
         return self.peers + PEER_CELLS + engine * LOAD_CELLS
 
-    # -- views: whoever keeps one sees at a glance whether anything changed ---------------------
+    # -- views: comparing their bytes shows whether anything changed ----------------------------
 
     def engine_views(self, engine: int) -> "list[memoryview[float]]":
-        """Load of one engine: cells of telemetry and the parent, shares of workers and peers."""
+        """Return views of one engine's cells: telemetry, parent, workers and peers."""
         loads = [self.load_row(worker, engine) for worker in range(self.layout.workers)]
         loads += [self.peers_row(engine)] if self.layout.peers else []
         return [
@@ -123,12 +122,12 @@ class SharedLoadTable:
         ]
 
     def api_stats_views(self, api: int) -> "list[memoryview[float]]":
-        """Each worker's experience with one API."""
+        """Return views of each worker's statistics of one API."""
         rows = [self.api_stats_row(worker, api) for worker in range(self.layout.workers)]
         return [self._view(row, API_CELLS) for row in rows]
 
     def api_news_views(self, api: int) -> "list[memoryview[float]]":
-        """Return those rows without what is on its way there, which changes with every request."""
+        """Return views of these statistics without the counts of open requests."""
         return [
             self._view(self.api_stats_row(worker, api) + first, end - first)
             for worker in range(self.layout.workers)
@@ -143,7 +142,7 @@ class SharedLoadTable:
     # -- lives --------------------------------------------------------------------------------
 
     def enter_worker(self, worker: int, pid: int, now_s: float) -> None:
-        """A worker takes its slot: whatever a predecessor left there is cleared."""
+        """Register a worker in its row and clear the row's earlier content."""
         self.clear(worker)
         row = self.worker_row(worker)
         self.cells[row] = float(pid)
@@ -153,24 +152,24 @@ class SharedLoadTable:
         self.cells[self.worker_row(worker) + 1] = now_s
 
     def clear(self, worker: int) -> None:
-        """Drop a dead worker's promises; what it learned of latencies goes with it."""
+        """Clear a dead worker's row, including its load and its latency statistics."""
         row = self.worker_row(worker)
         for cell in range(row, row + self._worker_cells):
             self.cells[cell] = 0.0
 
     def record_alive(self, now_s: float) -> None:
-        """Telemetry runs at this moment."""
+        """Record that telemetry runs at this time."""
         self.cells[_TELEMETRY] = now_s
 
     def silent_s(self, now_s: float) -> float:
-        """Since when telemetry was not heard of; 0 before its first word."""
+        """Return the seconds since telemetry last wrote; 0 before its first write."""
         heard_s = self.cells[_TELEMETRY]
         return max(0.0, now_s - heard_s) if heard_s else 0.0
 
     # -- sums ---------------------------------------------------------------------------------
 
     def loads(self, engine: int) -> list[float]:
-        """All workers' and other hosts' shares of one engine, added up, indexed by `LoadCell`."""
+        """Return the load on one engine summed over workers and peers, indexed by `LoadCell`."""
         if not self.layout.peers:
             return self.own_loads(engine)
         row = self.peers_row(engine)
@@ -178,23 +177,23 @@ class SharedLoadTable:
         return _sum_rows([self.own_loads(engine), theirs])
 
     def own_loads(self, engine: int) -> list[float]:
-        """All workers' shares: what this host knows of itself, and judges itself by."""
+        """Return the load on one engine summed over this host's workers."""
         first, step, cells = self.load_row(0, engine), self._worker_cells, self.cells
         rows = [
             cells[row : row + LOAD_CELLS].tolist()
             for row in range(first, first + self.layout.workers * step, step)
         ]
         if len(rows) == 1:
-            return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
+            return rows[0]  # type: ignore[return-value]  # the stubs assume bytes
         return _sum_rows(rows)  # type: ignore[arg-type]  # likewise
 
     def demand_cells(self, pool: int) -> bytes:
-        """Return the bytes of what `demand` adds up."""
+        """Return the raw bytes that `demand` sums."""
         rows = [self.market_row(worker, pool) for worker in range(self.layout.workers)]
         return b"".join(self.cells[row : row + MARKET_CELLS].tobytes() for row in rows)
 
     def demand(self, pool: int) -> list[float]:
-        """All workers' sums of the demand for one pool."""
+        """Return the demand for one pool summed over all workers."""
         rows = []
         for worker in range(self.layout.workers):
             row = self.market_row(worker, pool)
@@ -204,9 +203,9 @@ class SharedLoadTable:
     def residents(
         self, engine: int, *, now_s: float, limit_s: float
     ) -> tuple[tuple[float, float, float], ...]:
-        """(held, final, slack) of the sequences on one engine heard of within `limit_s`.
+        """Return (held, final, slack) in tokens of the sequences updated within `limit_s`.
 
-        Slack is what a sequence may have grown by since, at its pace.
+        Slack is how many tokens a sequence may have grown since its last update, at its pace.
         """
         found: list[tuple[float, float, float]] = []
         for worker in range(self.layout.workers):
@@ -222,12 +221,12 @@ class SharedLoadTable:
         return tuple(found)
 
     def published(self, engine: int) -> Sequence[float]:
-        """Telemetry's cells of one engine, indexed by `EngineCell`."""
+        """Return telemetry's cells of one engine, indexed by `EngineCell`."""
         row = self.published_row(engine)
         return self.cells[row : row + ENGINE_CELLS].tolist()
 
     def publish(self, engine: int, values: dict[EngineCell, float]) -> None:
-        """Write the given cells of one engine; what makes them count goes last."""
+        """Write cells of one engine; `UPDATED_S` and `LIFE`, which validate the others, go last."""
         row = self.published_row(engine)
         last = (EngineCell.UPDATED_S, EngineCell.LIFE)
         for cell in (*(cell for cell in values if cell not in last), *last):
@@ -235,7 +234,7 @@ class SharedLoadTable:
                 self.cells[row + cell] = values[cell]
 
     def publish_stage(self, engine: int, stage: str, life: int = 0) -> None:
-        """The parent's word: the stage of its process, and the life that serves, if one does."""
+        """Write the stage of an engine's process, and the life that serves (0: none)."""
         row = self.owned_row(engine)
         self.cells[row + SupervisionCell.STAGE] = float(STAGES.index(stage))
         self.cells[row + SupervisionCell.LIFE] = float(life)
@@ -247,17 +246,17 @@ class SharedLoadTable:
         return STAGES[int(self.cells[self.owned_row(engine) + SupervisionCell.STAGE])]
 
     def backoff_cells(self, api: int) -> list[list[float]]:
-        """Return each worker's cells of models that share a row, one after another."""
+        """Return each worker's model backoff cells of a shared API row."""
         rows = [self.held_row(worker, api) for worker in range(self.layout.workers)]
         return [self.cells[row : row + BACKOFF_CELLS].tolist() for row in rows]  # type: ignore[misc]  # as in `loads`
 
     def api_cells(self, api: int, cell: int) -> list[float]:
-        """One cell of each worker's statistics of one API."""
+        """Return one cell of each worker's statistics of one API."""
         first, step, cells = self.api_stats_row(0, api) + cell, self._worker_cells, self.cells
         return [cells[first + worker * step] for worker in range(self.layout.workers)]
 
     def api_stats(self, api: int) -> list[Sequence[float]]:
-        """Each worker's statistics of one API, indexed by `ApiStatsCell`."""
+        """Return each worker's statistics of one API, indexed by `ApiStatsCell`."""
         first, step, cells = self.api_stats_row(0, api), self._worker_cells, self.cells
         return [
             cells[row : row + API_CELLS].tolist()

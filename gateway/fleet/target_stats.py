@@ -1,13 +1,11 @@
-"""The workers' observations of each API; each writes its own rows, and all are read.
+"""Statistics of targets: each worker writes its own rows, and all rows are read.
 
-Exponentially weighted moments of log-latency (a lognormal's parameters), failures in a row with a
-back-off that grows, and the provider's own rate-limit headers. What is left of a limit is the
-least that any worker was told, less what is out and unanswered; it is void when the limit starts
-over, so that a limit that was spent never stays closed.
-
-A circuit that one worker opens is open for all, but failures in a row, and the keys behind those
-that a request may have caused, are each worker's own: an API that fails everything is found out by
-the first worker that saw `CIRCUIT_FAILURES` of them, and one key alone opens it at no worker.
+They hold exponentially weighted moments of log-latency (parameters of a lognormal), failures in a
+row with a growing backoff, and the provider's rate-limit headers. The remaining limit is the
+minimum that any worker was told, less open requests; it expires when the limit resets, so that a
+used-up limit cannot block for ever. A circuit that one worker opens is open for all. Failures in a
+row, and the keys that may have caused them, are counted per worker: the first worker with
+`CIRCUIT_FAILURES` opens the circuit, and one key alone cannot.
 """
 
 import math
@@ -28,25 +26,25 @@ from gateway.table_layout import ApiStatsCell
 from router.estimator_rules import LATENCY_HALF_LIFE_S, LATENCY_STEP, Estimator, share_left
 from router.types import ApiState, TargetHealth
 
-GAIN = 0.05  # an observation's weight once a few have been seen
-DEVIATIONS = 3.0  # by which one observation may be from the median, for what it counts
-LEAST_SIGMA = 0.35  # of a lognormal, as long as little was seen
-# What is assumed of a target that nobody knows.
+GAIN = 0.05  # minimum weight of an observation
+DEVIATIONS = 3.0  # maximum deviation of one observation; larger ones are clamped
+LEAST_SIGMA = 0.35  # minimum for that clamp
+# Assumed for an unknown target.
 PRIOR_TTFT_SIGMA, PRIOR_TPOT_SIGMA = ApiState().ttft_sigma, ApiState().tpot_sigma
-FULL = 1000.0  # observations, the most that a silence begins to fade from
-RESET_S = 10.0  # where the provider does not say when its limit starts over
-RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
+FULL = 1000.0  # maximum observations from which fading starts
+RESET_S = 10.0  # if the provider does not report the reset of its limit
+RESET_LIMIT_S = 60.0  # maximum, after which requests probe the limit again
 
-# A limit's cells, from `REQUESTS_LEFT` or `TOKENS_LEFT` on.
+# Cells of a limit, relative to `REQUESTS_LEFT` or `TOKENS_LEFT`.
 _SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
-# Plain numbers: members of an enumeration cost time as indices.
+# Plain integers are faster as indices than members of an enumeration.
 _REQUESTS, _TOKENS = int(ApiStatsCell.REQUESTS_LEFT), int(ApiStatsCell.TOKENS_LEFT)
 _OPENED_S = int(ApiStatsCell.OPENED_S)
 _RETRY_AT_S, MOMENTS = int(ApiStatsCell.RETRY_AT_S), int(ApiStatsCell.LN_TPOT_VAR) + 1
 
 _TTFT_VAR, _TPOT_VAR = int(ApiStatsCell.LN_TTFT_VAR), int(ApiStatsCell.LN_TPOT_VAR)
 
-_ONE_SECOND = 1e-12  # its logarithm, told from a cell in which nothing was seen
+_ONE_SECOND = 1e-12  # stands for log(1 s) = 0, because 0 means that nothing was observed
 _STEP = math.log(LATENCY_STEP)
 
 Latencies = tuple[float | None, float, float | None, float, int]
@@ -58,8 +56,8 @@ class TargetStats:
         self._board = board
         self._worker = worker
         self._clock = clock
-        self._suspects: dict[int, set[str]] = {}  # by API: the keys of failures in a row
-        self._doubts: dict[int, set[str]] = {}  # the same by engine
+        self._suspects: dict[int, set[str]] = {}  # by API: keys of the failures in a row
+        self._doubts: dict[int, set[str]] = {}  # by engine
         self.engines = EngineCircuits(clock)
         self.held_off = ModelBackoff(board, worker, clock)
 
@@ -67,10 +65,10 @@ class TargetStats:
         self, row: int, *, ttft_s: float | None, tpot_s: float | None, ok: bool,
         suspect: str | None = None,
     ) -> None:  # fmt: skip
-        """One attempt ended; latencies are None when it produced no token.
+        """Record the end of an attempt at an API; latencies are None without an output token.
 
-        `suspect`: the key of a failure that its request may have caused. Of these each key counts
-        once in a row: nobody closes an API for the others with requests that it cannot digest.
+        `suspect` is the key whose request may have caused the failure. Each key counts once in a
+        row of failures, so that one key's invalid requests cannot open the circuit for others.
         """
         cells, base = self._board.cells, self._board.api_stats_row(self._worker, row)
         if not ok:
@@ -78,7 +76,7 @@ class TargetStats:
                 return
             failures, now_s = cells[base + ApiStatsCell.FAILURES_IN_A_ROW] + 1, self._clock.now_s()
             if failures > CIRCUIT_FAILURES and now_s < cells[base + ApiStatsCell.RETRY_AT_S]:
-                return  # it was on its way when the circuit opened, and says nothing new
+                return  # the request was sent before the circuit opened
             cells[base + ApiStatsCell.FAILURES_IN_A_ROW] = failures
             if failures >= CIRCUIT_FAILURES:
                 cells[base + ApiStatsCell.RETRY_AT_S] = now_s + back_off_s(failures)
@@ -98,9 +96,9 @@ class TargetStats:
         cells[base + ApiStatsCell.OBSERVATIONS] = count + 1
 
     def age(self, elapsed_s: float) -> None:
-        """Let latencies that this worker saw weigh less by the time that passed.
+        """Reduce the weight of this worker's latencies by the elapsed time.
 
-        What is new counts for more then, and what has faded is unknown again.
+        New observations then count for more, and fully faded statistics become unknown.
         """
         kept = share_left(elapsed_s, LATENCY_HALF_LIFE_S)
         for row in range(len(self._board.layout.apis)):
@@ -113,7 +111,7 @@ class TargetStats:
             seen.release()
 
     def forget(self, target: str | None) -> None:
-        """Forget this worker's latencies of a target (None: of all), not its failures."""
+        """Delete this worker's latencies of a target (None: of all); failures stay."""
         for row, name in enumerate(self._board.layout.apis):
             if target in (None, name):
                 first = self._board.api_stats_row(self._worker, row)
@@ -121,7 +119,7 @@ class TargetStats:
                     self._board.cells[cell] = 0.0
 
     def statistics(self) -> dict[tuple[Estimator, str], float]:
-        """Return what all workers know of latencies, of all targets together."""
+        """Return how many APIs have known latencies in any worker, and their range of medians."""
         apis = range(len(self._board.layout.apis))
         every = [latencies_of(self._board.api_stats(row)) for row in apis]
         medians = sorted(ttft_ms / 1e3 for ttft_ms, *_ in every if ttft_ms is not None)
@@ -132,7 +130,7 @@ class TargetStats:
         return found
 
     def engine(self, row: int, *, ok: bool, suspect: str | None = None) -> None:
-        """One attempt at an own engine ended; `suspect` as for APIs."""
+        """Record the end of an attempt at an own engine; `suspect` is used as in `api`."""
         if ok:
             self._doubts.pop(row, None)
         elif suspect is not None and not _counts(self._doubts, row, suspect):
@@ -140,11 +138,11 @@ class TargetStats:
         self.engines.record_outcome(row, ok=ok)
 
     def discount_failures(self, row: int, suspect: str) -> None:
-        """Remove failures of an engine that a like engine answered."""
+        """Remove the failure of a key's request that a similar engine answered."""
         self._doubts.get(row, set()).discard(suspect)
 
     def record_answer(self, row: int) -> None:
-        """The head of an answer came: from the first one after a silence on, more may follow."""
+        """Record the head of an answer; the first one after a pause admits more requests."""
         board = self._board
         opened_s = max(board.api_cells(row, _OPENED_S))
         cell = board.api_stats_row(self._worker, row) + ApiStatsCell.ANSWERED_S
@@ -152,22 +150,23 @@ class TargetStats:
             board.cells[cell] = self._clock.now_s()
 
     def record_retry_after(self, row: int, retry_after_s: float) -> None:
-        """The target asked for silence (`Retry-After`): honoured by every worker.
+        """Pause a target in all workers for its `Retry-After`, in seconds.
 
-        Who was on the way meanwhile and heard of a shorter one does not end the longer.
+        A shorter value that arrives later does not end a longer pause.
         """
         cell = self._board.api_stats_row(self._worker, row) + ApiStatsCell.RETRY_AT_S
         until_s = self._clock.now_s() + min(retry_after_s, BACK_OFF_LIMIT_S)
         self._board.cells[cell] = max(self._board.cells[cell], until_s)
 
     def begin_call(self, row: int, tokens: int) -> "ApiCall":
-        """A request leaves for an API; `tokens` is what the provider will count for it."""
+        """Count a request to an API as open; `tokens` is what the provider will count for it."""
         return ApiCall(self._board, self._board.api_stats_row(self._worker, row), tokens)
 
     def record_rate_limit(self, row: int, said: RateLimitHeaders) -> None:
-        """Record the provider's rate-limit headers.
+        """Store the provider's rate-limit headers.
 
-        Models that share a row (`provider/*`) have limits of their own: of those nothing is kept.
+        Nothing is stored for models that share a row (`provider/*`), because each has its own
+        limits.
         """
         if self._board.layout.apis[row].endswith("/*"):
             return
@@ -176,9 +175,10 @@ class TargetStats:
         self._store_allowance(base + ApiStatsCell.TOKENS_LEFT, said.tokens)
 
     def _store_allowance(self, first: int, said: Allowance) -> None:
-        """Answers overtake each other: until the limit starts over, the least that was told holds.
+        """Store a reported limit, unless a lower value is known.
 
-        Nothing is lost by it where a limit refills: what was told grows as the limit does.
+        Responses may arrive out of order, so the minimum holds until the limit resets. A limit that
+        refills continuously loses nothing, because the stored value grows at the same rate.
         """
         if said.left is None:
             return
@@ -195,10 +195,10 @@ class TargetStats:
     def _fold(self, mean_cell: int, variance_cell: int, seconds: float, gain: float) -> None:
         cells = self._board.cells
         value, mean = math.log(max(seconds, 1e-6)), cells[mean_cell]
-        if mean == 0.0:  # the first: an answer in one piece before it had no pace
+        if mean == 0.0:  # first observation; earlier unstreamed answers have no pace
             cells[mean_cell] = value or _ONE_SECOND
             return
-        # One odd answer is no news of the target: many are, and each widens what is expected.
+        # Clamp outliers: one answer proves little, but repeated ones widen the variance.
         most = DEVIATIONS * max(math.sqrt(cells[variance_cell]), LEAST_SIGMA)
         most = min(most, _STEP / gain)
         delta = min(max(value - mean, -most), most)
@@ -207,7 +207,7 @@ class TargetStats:
 
 
 class ApiCall:
-    """One request at an API until the head of its answer: it counts against what is left."""
+    """Open request at an API until the head of its answer; reduces the remaining limit."""
 
     __slots__ = ("_board", "_landed", "_row", "_tokens")
 
@@ -217,7 +217,7 @@ class ApiCall:
         board.cells[row + ApiStatsCell.TOKENS_OUT] += tokens
 
     def release(self) -> None:
-        """The answer's head told what is left, or there is none; idempotent."""
+        """End the call when the answer's head came or the request failed; idempotent."""
         if not self._landed:
             self._landed = True
             self._board.cells[self._row + ApiStatsCell.REQUESTS_OUT] -= 1.0
@@ -225,9 +225,9 @@ class ApiCall:
 
 
 def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
-    """Return the latencies of all workers together, from the first `MOMENTS` cells."""
+    """Return the latencies over all workers, from the first `MOMENTS` cells."""
     count, ttft_mean, ttft_var, tpot_mean, tpot_var = fold_moments(seen)
-    paced = tpot_mean != 0.0  # answers that were not streamed have no pace
+    paced = tpot_mean != 0.0  # unstreamed answers have no pace
     return (
         1000 * math.exp(ttft_mean) if count else None,
         math.sqrt(ttft_var) if count > 1 else PRIOR_TTFT_SIGMA,
@@ -240,7 +240,7 @@ def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
 def state_of(
     seen: Sequence[Sequence[float]], latencies: Latencies, now_s: float, needed_tokens: int
 ) -> ApiState:
-    """One API as all workers know it, and when there is room again for a request of this size."""
+    """Return the state of an API over all workers, with the wait for a request of this size."""
     requests, requests_wait_s = _remaining_for(seen, _REQUESTS, 1, now_s)
     tokens, tokens_wait_s = _remaining_for(seen, _TOKENS, needed_tokens, now_s)
     silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s
@@ -255,9 +255,9 @@ def state_of(
 
 
 def faded_moments(seen: Sequence[float], kept: float) -> list[float]:
-    """Return one worker's moments of an API, of which this share of the weight is kept.
+    """Return one worker's moments of an API, with this share of their weight kept.
 
-    A silence takes them back to what is assumed of a target that nobody knows.
+    The variances move towards the values assumed for an unknown target.
     """
     count = min(seen[0], FULL) * kept
     if count < 1.0:
@@ -269,7 +269,7 @@ def faded_moments(seen: Sequence[float], kept: float) -> list[float]:
 
 
 def _counts(suspects: dict[int, set[str]], row: int, suspect: str) -> bool:
-    """Return whether failures count: with many keys they are not caused by requests."""
+    """Return whether a failure counts: each key once, until many keys have failed."""
     seen = suspects.setdefault(row, set())
     if suspect in seen:
         return len(seen) >= CIRCUIT_FAILURES
@@ -279,7 +279,7 @@ def _counts(suspects: dict[int, set[str]], row: int, suspect: str) -> bool:
 
 
 def fold_moments(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, float]:
-    """(observations, moments of TTFT and of TPOT) of all workers, each by what it observed."""
+    """Return (observations, means and variances of TTFT and TPOT) weighted over workers."""
     total = ttft_mean = ttft_var = tpot_mean = tpot_var = 0.0
     for cells in seen:
         count, value, two, three, four = cells[:MOMENTS]
@@ -296,7 +296,7 @@ def fold_moments(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, fl
 def _remaining_for(
     seen: Sequence[Sequence[float]], first: int, needed: int, now_s: float
 ) -> tuple[int | None, float]:
-    """(what is left for all workers together, seconds until `needed` is)."""
+    """Return (remaining limit over all workers, seconds until `needed` is available)."""
     least, told = math.inf, None
     for cells in seen:
         if cells[first]:
@@ -315,7 +315,7 @@ def _remaining_for(
 
 
 def _remaining_of(said: Sequence[float], now_s: float) -> float | None:
-    """Return what a worker was told is left, plus what came back; `None` if unknown."""
+    """Return the remaining limit that a worker was told plus its refill; `None` if unknown."""
     left, said_s, refill_per_s, until_s = said
     if not left or now_s >= until_s:
         return None

@@ -1,8 +1,8 @@
-"""Each target's state as the board has it: made anew when its cells changed, not for each request.
+"""State of each target from the shared load table, rebuilt only when its cells change.
 
-Engine state is dead reckoning: the sum of all workers' own events on the board, plus what the
-last scrape showed beyond them (foreign traffic). API state is what the workers saw of it. Most
-requests change the cells of one target, and a plan looks at all of them.
+An engine's state is dead reckoning: the sum of all workers' events plus the foreign traffic of the
+last scrape. An API's state comes from the workers' observations. Most requests change the cells of
+one target, while a plan reads all targets.
 """
 
 import math
@@ -20,9 +20,9 @@ from router.bid_price import BidPrice
 from router.feedback import SAFETY_TPOT, SAFETY_TTFT
 from router.types import ApiState, EngineState, StepModel, TargetHealth
 
-HEARD_LIMIT_S = 1.0  # a sequence not heard of for longer may be anywhere: all it may hold counts
-AHEAD_S = 1.0  # metrics may be newer than the moment that a request goes by; not for long
-FRESH_S = 0.01  # ages are at most so much behind; scrapes come every half second
+HEARD_LIMIT_S = 1.0  # a sequence without an update for longer counts at its final size
+AHEAD_S = 1.0  # maximum by which metrics may be newer than a request's time
+FRESH_S = 0.01  # maximum error of ages; engines are scraped every 0.5 s
 _HEALTHS = tuple(TargetHealth(word) for word in HEALTHS)
 _HEALTHY = TargetHealth.HEALTHY
 _LIFE = int(SupervisionCell.LIFE)
@@ -37,27 +37,30 @@ UNREADABLE = EngineState(
 
 class EngineView(Protocol):
     def snapshot(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
-        """Its state, the context limit that it states, and its pool's market."""
+        """Return the engine's state, its reported context limit, and its pool's bid price."""
 
 
 class ApiView(Protocol):
     def snapshot(self, now_s: float, needed_tokens: int) -> ApiState:
-        """Its state for a request of so many counted tokens."""
+        """Return the API's state for a request of `needed_tokens` counted tokens."""
 
 
 class TargetViews(Protocol):
-    """Source of target views, by row of the shared load table."""
+    """Source of target views, by row of the shared load table.
+
+    Implemented by `LiveTargetViews`, and by what-if runs for simulated engines.
+    """
 
     def engine(self, row: int) -> EngineView: ...
 
     def api(self, row: int) -> ApiView: ...
 
     def held_off_s(self, row: int, model: str, now_s: float, /) -> float:
-        """For how long the provider behind a shared row holds this model off; 0: it does not."""
+        """Return how many seconds the provider pauses this model of a shared row; 0: not."""
 
 
 class LiveTargetViews:
-    """Those of a running host."""
+    """Views of the targets of a running host."""
 
     def __init__(self, board: SharedLoadTable, stale_s: float, shunned: Shunned | None) -> None:
         self._board, self._stale_s, self._shunned = board, stale_s, shunned
@@ -73,7 +76,7 @@ class LiveTargetViews:
 
 
 class LiveEngineView:
-    """One engine. `snapshot` gives its state, its context limit, and its pool's market."""
+    """View of one engine: `snapshot` returns its state, context limit and bid price."""
 
     def __init__(
         self, board: SharedLoadTable, row: int, stale_s: float, shunned: Shunned | None
@@ -105,15 +108,15 @@ class LiveEngineView:
     def _see(self, now_s: float) -> None:
         published, life = self._views[0].tolist(), self._views[1][_LIFE]
         loads = self._board.loads(self._row)
-        # Whether it is asked how it is, is this host's affair: another may well reach it.
+        # Silence is judged by this host's load only: other hosts may reach the engine.
         self._own = self._board.own_loads(self._row) if self._board.layout.peers else loads
         *_, stated, bid, top, spread, _, _, _, _, _, _, _, _, _ = published
         try:
             state = engine_state(published, loads, now_s, self._stale_s, life=life)
             context_tokens, readable = int(stated), state.sane
-        except (ValueError, OverflowError):  # cells that are no numbers
+        except (ValueError, OverflowError):  # NaN or infinity in a cell
             readable = False
-        if not readable:  # whatever else is worked out from it would be nonsense, too
+        if not readable:  # values derived from it would be invalid, too
             self._known, self._crowded = (UNREADABLE, 0, BidPrice(0.0, 0.0, 1.0)), False
             return
         self._known = state, context_tokens, BidPrice(bid, top, spread or 1.0)
@@ -121,13 +124,13 @@ class LiveEngineView:
 
 
 class LiveApiView:
-    """One API. `snapshot` gives its state for a request of so many counted tokens."""
+    """View of one API: `snapshot` returns its state for a request of a size in tokens."""
 
     def __init__(self, board: SharedLoadTable, row: int) -> None:
         self._board, self._row = board, row
         self._views, self._news_views = board.api_stats_views(row), board.api_news_views(row)
         self._cells = self._news = b""
-        self._state: ApiState | None = None  # none that time or the request would change
+        self._state: ApiState | None = None  # only a state that depends on neither time nor request
         self._moments = b""
         self._latencies: Latencies = latencies_of([])
 
@@ -136,7 +139,7 @@ class LiveApiView:
         if self._state is not None and cells == self._cells:
             return self._state
         news = b"".join(self._news_views)
-        if self._state is not None and news == self._news:  # without limits nothing else counts
+        if self._state is not None and news == self._news:  # open requests do not matter
             self._cells = cells
             return self._state
         seen = self._board.api_stats(self._row)
@@ -145,18 +148,18 @@ class LiveApiView:
             self._moments, self._latencies = moments, latencies_of(seen)
         state = state_of(seen, self._latencies, now_s, needed_tokens)
         quiet = not state.circuit_open and state.requests_left is None is state.tokens_left
-        if quiet and warming_limit(seen, now_s) is not None:  # what is out counts
+        if quiet and warming_limit(seen, now_s) is not None:  # open requests matter
             quiet = False
         self._cells, self._news, self._state = cells, news, state if quiet else None
         return state
 
 
 def is_crowded(state: EngineState) -> bool:
-    """Whether it matters when each promise is due: half of the cache is spoken for."""
+    """Return whether more than half of the KV cache is taken, so that sequence sizes matter."""
     return 2 * state.kv_taken_tokens > state.kv_capacity_tokens
 
 
-# A state is made for nearly every request; its engine is fitted anew now and then.
+# Cached: a state is built for nearly every request, a step model changes rarely.
 _step_model = lru_cache(maxsize=1024)(StepModel)
 
 
@@ -168,9 +171,9 @@ def engine_state(
     *,
     life: float,
 ) -> EngineState:
-    """Dead reckoning: own events plus foreign load; stale or missing metrics are `UNKNOWN`.
+    """Return the engine's state; stale or missing metrics give `UNKNOWN`.
 
-    `life` is what the parent says serves at this moment: metrics of another one are the past.
+    `life` numbers the process that serves now. Metrics of another process give `LOADING`.
     """
     (
         updated, word, capacity, block, foreign, foreign_kv, a, b, c, d, t0, feedback,
@@ -186,7 +189,7 @@ def engine_state(
         raise ValueError(f"{word} is no health")
     health = _HEALTHS[int(word)]
     if health is _HEALTHY:
-        if not -AHEAD_S < age <= stale_s:  # an age that is no number is no news either
+        if not -AHEAD_S < age <= stale_s:  # NaN also fails this test
             health = TargetHealth.UNKNOWN
         elif seen_of != life:
             health = TargetHealth.LOADING
@@ -195,12 +198,12 @@ def engine_state(
         health,
         _step_model(a, b, c, d, t0) if a > 0.0 else None,
         int(sequences + foreign),
-        0,  # waiting: an engine's own queue is within what runs
+        0,  # waiting: the engine's queue is included in running sequences
         context + foreign_kv,
         queued,
         int(capacity),
         held + foreign_kv,
-        0.0 if promised <= held else promised - held,  # calls of `max` would cost more
+        0.0 if promised <= held else promised - held,  # faster than `max`
         int(block) or 1,
         int(most),
         int(budget),

@@ -1,1 +1,1 @@
-"""HTTP/1.1 as clients speak it: bounds of connections, heads, bodies and forms; CORS."""
+"""HTTP/1.1 for clients: limits of connections, heads, bodies and forms."""

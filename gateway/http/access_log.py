@@ -1,6 +1,6 @@
-"""An access log: one record a request, with neither query, headers nor bodies.
+"""Access log: one record per request, without query, headers or bodies.
 
-A wrapper of the application, so that a gateway without it does no work for it.
+It wraps the application, so that a gateway without an access log does no work for it.
 """
 
 import logging
@@ -12,8 +12,8 @@ from gateway.http.connection import CONNECTION, Header, RequestConnection, conne
 
 LOGGER = "breakeven.access"
 LONGEST_PATH = 200  # characters
-PROBES = frozenset(("/health", "/healthz", "/metrics", "/readyz"))  # told when they fail
-NO_ANSWER = 499  # as proxies write it: the client was gone before an answer began
+PROBES = frozenset(("/health", "/healthz", "/metrics", "/readyz"))  # logged only when they fail
+NO_ANSWER = 499  # nginx's status for a client that left before the answer began
 SWITCHED = 101  # to a WebSocket
 _HEADS = frozenset((
     "http.response.start", "websocket.accept", "websocket.http.response.start"
@@ -27,15 +27,15 @@ log = logging.getLogger(LOGGER)
 
 
 class AccessLog:
-    """Log each HTTP request when its answer has ended: method, path, status, time, bytes.
+    """ASGI wrapper that logs each request at its end: method, path, status, time, bytes.
 
-    A WebSocket is one record at its end, with the status of its handshake.
+    A WebSocket is logged once at its end, with the status of its handshake.
     """
 
     def __init__(self, app: Application, now_s: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._now_s = now_s
-        log.setLevel(logging.INFO)  # whoever asks for it has decided that it is to be seen
+        log.setLevel(logging.INFO)  # enabling the access log implies this level
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -43,7 +43,7 @@ class AccessLog:
             return
         began_s, answer = self._now_s(), _Answer(send)
         connection = connection_of(scope)
-        if connection is not None:  # what takes the shorter way past `send` is counted, too
+        if connection is not None:  # also count answers that bypass `send`
             counted = {CONNECTION: _CountedSend(connection, answer)}
             scope = {**scope, "extensions": {**scope["extensions"], **counted}}
         try:
@@ -55,7 +55,7 @@ class AccessLog:
     def _log(self, scope: Message, answer: "_Answer", began_s: float) -> None:
         client = scope.get("client")
         fields = {
-            "method": scope.get("method", "GET"),  # a WebSocket's, which no scope says
+            "method": scope.get("method", "GET"),  # WebSocket scopes have no method
             "path": scope["path"][:LONGEST_PATH],
             "status": answer.status,
             "duration_ms": round((self._now_s() - began_s) * 1e3, 1),
@@ -67,7 +67,7 @@ class AccessLog:
 
 
 class _Answer:
-    """Counts what is sent."""
+    """Counter of the bytes sent, with the status and the logged headers."""
 
     __slots__ = ("_send", "named", "size", "status")
 
@@ -84,7 +84,7 @@ class _Answer:
         await self._send(message)
 
     def record_head(self, status: int, headers: Iterable[Header]) -> None:
-        """An answer has begun."""
+        """Record the status and the headers that are logged."""
         self.status = status
         for name, value in headers:
             if name in _NAMED:
@@ -92,7 +92,7 @@ class _Answer:
 
 
 class _CountedSend:
-    """A connection that counts what is sent over it."""
+    """Connection that counts the bytes sent over it."""
 
     def __init__(self, connection: RequestConnection, answer: _Answer) -> None:
         self._connection, self._counts = connection, answer

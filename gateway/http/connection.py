@@ -1,7 +1,7 @@
-"""Connection features beyond ASGI's messages, where our own protocol serves.
+"""Connection features beyond ASGI, provided by this gateway's HTTP protocol.
 
-ASGI has no word for dropping a connection, for hearing of a hang-up without a task that waits for
-it, or for answering in one piece. Under another server all of that goes ASGI's own way.
+ASGI cannot drop a connection, report a disconnect without a waiting task, or send an answer in one
+piece. With another server the callers use plain ASGI.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,28 +12,28 @@ Header = tuple[bytes, bytes]
 
 
 class RequestConnection(Protocol):
-    """Each method is about the request in work."""
+    """Connection of the current request, implemented by `BoundedProtocol`."""
 
     def abort(self) -> None:
         """Drop the connection."""
 
     def take_body(self) -> bytes | None:
-        """Its body, if all of it is here; asked for once."""
+        """Return the request's body once it is complete, else `None`. Call it once per request."""
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
-        """Call it when the client hangs up; returns what ends that."""
+        """Call `on_gone` when the client disconnects. Return a function that stops it."""
 
     def push(self, part: bytes) -> bool:
-        """Send a part of the answer, whose head is out; False if that must wait."""
+        """Send a part of the body after the head; return False if the part must wait."""
 
     def unsent(self) -> int:
-        """Bytes that were sent and that its client has not taken."""
+        """Return the bytes that were sent but not yet received by the client."""
 
     def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
-        """Send all of an answer; False if that must wait or is not as plain as usual."""
+        """Send a whole answer; return False if it must wait or needs the general path."""
 
 
 def connection_of(scope: Any) -> RequestConnection | None:
-    """The request's connection, where the server offers it."""
+    """Return the request's connection, or `None` if the server does not provide it."""
     found: RequestConnection | None = (scope.get("extensions") or {}).get(CONNECTION)
     return found

@@ -1,4 +1,4 @@
-"""The few fields of a request's head that the hot paths read, found in one walk over it."""
+"""Headers that the inference paths read, collected in one pass."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ _READ = frozenset((b"authorization", b"content-length", b"content-type", _ENCODI
 
 @dataclass(slots=True)
 class RequestHead:
-    """`token`: the first key that was sent; `length`: bytes of the body, 0 where it is not said.
+    """Header fields of a request that the inference paths read.
 
-    `media`: what the body is said to be, where that is not JSON; `once`: the first
-    `Idempotency-Key`, as it was sent; `encoding`: how the body is compressed. `asked_of_api`: what
-    a client of Anthropic's asks of the API beside the body. `caching`: the fields that say whether
-    an earlier answer will do, `None` where there are none. `tags`: those that the request names.
+    `token` is the first key; `length` the body's bytes, 0 if not stated; `media` the content type
+    if not JSON; `once` the first `Idempotency-Key`; `encoding` the compression. `asked_of_api`
+    holds Anthropic's version and beta headers. `caching` holds the headers that control the
+    response cache, `None` without any. `tags` are the request's tags.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -61,7 +61,7 @@ def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
 
 
 def _media(value: bytes) -> str | None:
-    """Return the media type of JSON without its parameters."""
+    """Return the content type, or `None` for JSON."""
     if value == JSON or b"json" in value.partition(b";")[0].lower():
         return None
     return value.decode("latin-1")

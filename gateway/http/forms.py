@@ -1,9 +1,8 @@
-"""A request that is a form: cut into its parts by place, its bytes kept as they came.
+"""Multipart form request: split into parts by position, with its bytes kept.
 
-Files are asked about in `multipart/form-data`. The gateway reads the small fields, puts the
-target's name of the model into its field and leaves out what `member_rules.DENIED` names; every
-other byte goes on as it came. Strict, because the target reads the same bytes with a parser of its
-own: what two parsers could cut differently is refused.
+Audio files arrive as `multipart/form-data`. The gateway reads the small fields, sets the target's
+model name, and removes the fields in `member_rules.DENIED`; all other bytes are forwarded. Parsing
+is strict: forms that the target's parser could split differently are rejected.
 """
 
 import re
@@ -16,7 +15,7 @@ from gateway.http.member_rules import DENIED
 
 PARTS_LIMIT = 64
 HEAD_LIMIT_BYTES = 4096
-FIELD_LIMIT_BYTES = 64 * 1024  # of a field that is no file
+FIELD_LIMIT_BYTES = 64 * 1024  # of a field that is not a file
 FILE = "file"
 _TYPE = re.compile(
     r'multipart/form-data\s*;(?:[^"]*;)?\s*boundary=(?:"([^"]{1,70})"|([^\s";]{1,70}))\s*(?:;[^"]*)?',
@@ -34,7 +33,7 @@ FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True, slots=True)
 class FormPart:
-    """Places in the form's text: `start` to `end` is its value, `opens` its delimiter."""
+    """One part of a form by byte positions: value from `start` to `end`, delimiter at `opens`."""
 
     name: str
     is_file: bool
@@ -45,14 +44,17 @@ class FormPart:
 
 @dataclass(frozen=True, slots=True)
 class FormRequest:
-    """`content_type` is what the target is told; `text` holds every part."""
+    """A parsed form: `text` holds all parts, `content_type` is sent to the target."""
 
     text: bytes
     content_type: str
     parts: Mapping[str, tuple[FormPart, ...]]
 
     def field(self, name: str) -> str | None:
-        """A field that stands once; empty is absent. Raises what names it when it is no text."""
+        """Return a text field; `None` if it is absent or empty.
+
+        Raises `RequestError` if the value is not UTF-8.
+        """
         found = self.parts.get(name)
         if not found:
             return None
@@ -63,14 +65,14 @@ class FormRequest:
             raise RequestError("bad_request", f"`{name}` is not UTF-8.", param=name) from error
 
     def flag(self, name: str) -> bool:
-        """A field that is true or false; absent is false. Raises what names it."""
+        """Return a boolean field, False if absent. Raises `RequestError` for other values."""
         value = self.field(name)
         if value is not None and value.lower() not in FLAGS:
             raise RequestError("bad_request", f"`{name}` must be `true` or `false`.", param=name)
         return value is not None and FLAGS[value.lower()]
 
     def bytes_beside(self, names: Collection[str]) -> int:
-        """Bytes of what stands under any name but these, of which a model may read all."""
+        """Return the bytes of all parts with other names, all of which a model may read."""
         return sum(
             part.end - part.start
             for name, group in self.parts.items()
@@ -83,11 +85,11 @@ class FormRequest:
         return None if not found else self.text[found[0].start : found[0].end]
 
     def ignored(self) -> tuple[str, ...]:
-        """Names of fields that no target gets."""
+        """Return the names of fields that no target gets."""
         return tuple(sorted(DENIED.intersection(name.removesuffix("[]") for name in self.parts)))
 
     def body_for(self, model: str) -> bytes:
-        """Return the form with the target's model, without the fields that no client may set."""
+        """Return the form with the target's model and without denied fields."""
         cuts: list[tuple[int, int, bytes]] = []
         for name, group in self.parts.items():
             for part in group:
@@ -103,7 +105,10 @@ class FormRequest:
 
 
 def open_form(text: bytes, content_type: str) -> FormRequest:
-    """Cut a body into its parts; `RequestError` says what a target could read differently."""
+    """Split a body into its parts.
+
+    Raises `RequestError` for a malformed form, or one that parsers could split differently.
+    """
     boundary = _boundary(content_type)
     parts: dict[str, tuple[FormPart, ...]] = {}
     for part in _parts(text, b"--" + boundary.encode()):
@@ -119,7 +124,7 @@ def open_form(text: bytes, content_type: str) -> FormRequest:
 
 
 def with_model_field(form: FormRequest, model: str) -> bytes:
-    """Return the form's bytes with this model, in its field or in a new one."""
+    """Return the form's bytes with this model in its field, added if missing."""
     found = form.parts.get("model")
     if found:
         return form.text[: found[0].start] + model.encode() + form.text[found[0].end :]
@@ -141,7 +146,7 @@ def _boundary(content_type: str) -> str:
 
 
 def _parts(text: bytes, delimiter: bytes) -> Iterator[FormPart]:
-    """Every occurrence of the delimiter must be one: where one is content, parsers differ."""
+    """Yield the parts; a delimiter inside content is rejected, because parsers differ there."""
     at = text.find(delimiter)
     if at != 0:
         raise _malformed_error("it does not begin with its boundary")
@@ -166,7 +171,7 @@ def _parts(text: bytes, delimiter: bytes) -> Iterator[FormPart]:
 
 
 def _part_name(head: bytes) -> tuple[str, bool]:
-    """A part's name and whether it is a file, from its one plain `content-disposition`."""
+    """Return a part's name and whether it is a file, from its `content-disposition`."""
     found = [match for line in head.split(b"\r\n") if (match := _DISPOSITION.fullmatch(line))]
     lines = head.lower().count(b"content-disposition")
     if len(found) != 1 or lines != 1:

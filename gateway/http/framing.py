@@ -1,7 +1,7 @@
-"""Rules for request heads that two readers of HTTP/1.1 might read differently.
+"""Checks of request heads that two HTTP/1.1 parsers might read differently.
 
-The parser underneath takes more than the grammar has. Where a proxy in front and this gateway could
-disagree on whom a request is for, or on where it ends, nobody serves it.
+The parser accepts more than the grammar. A request is rejected if a proxy in front and this gateway
+could disagree on its host or its end (request smuggling).
 """
 
 import re
@@ -22,7 +22,7 @@ TUNNEL = (
     "This is no proxy and connects to nobody: its address is the base URL that a client is given."
 )
 CODING = "Of `transfer-encoding` only one is taken, `chunked`, and in HTTP/1.1 alone."
-HOSTLESS = "1.0"  # before there was a `host`, or chunks
+HOSTLESS = "1.0"  # HTTP/1.0 has neither `host` nor chunks
 _VERSIONS = frozenset(("1.1", HOSTLESS))
 _ADDRESS = re.compile(
     rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]*)(?::[0-9]*)?[ \t]*"
@@ -33,7 +33,10 @@ _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]+[^#]*").fullmatch
 def framing_fault(
     method: bytes, version: str, target: bytes, headers: Sequence[tuple[bytes, bytes]]
 ) -> str | None:
-    """Return a head's fault for its client; names in `headers` are in lower case."""
+    """Return the fault of a request head as a message; names in `headers` are lower case.
+
+    Returns `None` for a valid head.
+    """
     if version not in _VERSIONS:
         return VERSION
     names = [name for name, _ in headers]
@@ -54,12 +57,12 @@ def framing_fault(
 
 
 def _is_other_form(method: bytes, target: bytes) -> bool:
-    """A proxy's form, with scheme and host, and the one that names no path."""
+    """Return whether the target is in absolute form, or is `OPTIONS *`."""
     return (method, target) == (b"OPTIONS", b"*") or bool(_ABSOLUTE(target))
 
 
 def strip_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
-    """The head again, as a client would send it that asks for no upgrade."""
+    """Return the request head without its upgrade."""
     lines = [b"%s %s HTTP/%s" % (scope["method"].encode(), url, scope["http_version"].encode())]
     for name, value in headers:
         kept = value

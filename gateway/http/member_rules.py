@@ -1,9 +1,8 @@
-"""Which members of a body reach no target, and what a client is told of each.
+"""Rules for body members that no target gets, and the error or header for each.
 
-A member that only says where, as whom or in which order to call is left out, and the answer names
-it in `x-breakeven-ignored`. One that would change the answer is refused by its name, since an
-answer to another question helps nobody; one that is empty changes nothing and is named as well.
-Everything else passes on untouched.
+Members that only affect where, as whom or in which order to call are removed and named in
+`x-breakeven-ignored`. Members that would change the answer are rejected, unless they are empty. All
+other members pass through.
 """
 
 from collections.abc import Container, Iterable
@@ -12,16 +11,16 @@ from typing import Final
 from gateway.errors import RequestError
 from gateway.http.body import Members
 
-# Where and as whom to call, and how a proxy behaves: the configuration says so.
+# Set by the configuration: addresses, credentials, behaviour of a proxy.
 _OPERATORS: Final = frozenset((
     "api_base", "api_key", "base_url", "headers", "extra_headers", "extra_query", "extra_body",
     "organization", "custom_llm_provider", "additional_drop_params", "drop_params",
     "allowed_openai_params", "num_retries", "max_retries",
-    # The gateway's own, by team: whose cached beginnings are shared, and who is served first.
+    # Set by the gateway per team: sharing of prefix caches, and priority.
     "cache_salt", "priority",
 ))  # fmt: skip
-# How an engine works inside: addresses of other machines, ids that others' requests have, labels
-# of its metrics, places in its cache, how late it tells.
+# Internals of engines: addresses of other machines, request ids, metric labels, cache slots,
+# intervals of streaming.
 _ENGINES: Final = frozenset((
     "kv_transfer_params", "ec_transfer_params", "request_id", "rid", "media_io_kwargs",
     "bootstrap_host", "bootstrap_port", "bootstrap_room", "disaggregated_params",
@@ -49,15 +48,18 @@ _CHANGING: Final = {
     ),
 }  # fmt: skip
 DENIED: Final = _OPERATORS | _ENGINES | _CHANGING.keys()
-# What an operator may pass on by name. Where and as whom to call is said by nobody's request.
+# Members that an operator may allow. Addresses and credentials are never allowed.
 ALLOWABLE: Final = DENIED - _OPERATORS - {"chat_template_kwargs"}
-# Without these no request can be read.
+# Members without which no request can be read.
 NEEDED: Final = frozenset(("model", "messages", "prompt", "input", "query", "documents"))
-_EMPTY: Final = frozenset((b"false", b"0", b"{}", b"[]", b'""'))  # changes nothing
+_EMPTY: Final = frozenset((b"false", b"0", b"{}", b"[]", b'""'))  # empty values
 
 
 class MemberRules:
-    """`allowed` names of `ALLOWABLE` pass on; `refused` ones are an error, whatever they say."""
+    """Rules of one gateway.
+
+    `allowed` names of `ALLOWABLE` pass through; `refused` names are always an error.
+    """
 
     __slots__ = ("_judged", "_refused")
 
@@ -66,10 +68,10 @@ class MemberRules:
         self._judged = (DENIED - frozenset(allowed)) | self._refused
 
     def drop_denied(self, members: Members, judged_later: Container[str] = ()) -> tuple[str, ...]:
-        """Take out what no target gets; return the names of those that are not `null`.
+        """Remove denied members; return the names of those that were not `null`.
 
-        `judged_later`: names that the kind of the request has rules for. Raises `RequestError` for
-        a member that is refused.
+        `judged_later` are names for which the request kind has its own rules. Raises `RequestError`
+        for a rejected member.
         """
         judged = self._judged
         if judged.isdisjoint(members):

@@ -1,7 +1,7 @@
-"""Tells whether a JSON text is nested deeper than the gateway reads.
+"""Check for JSON that is nested deeper than the gateway reads.
 
-Up to Python 3.13 the decoder itself refuses about 1,000 levels. Since 3.14 it goes on until the C
-stack is full, tens of thousands of levels later, where functions written in Python end at 1,000.
+Up to Python 3.13 the decoder rejects about 1,000 levels. Since 3.14 it continues until the C stack
+is full, tens of thousands of levels later, while Python functions still end at 1,000.
 """
 
 import re
@@ -17,8 +17,8 @@ _STEPS = [(byte in b"[{") - (byte in b"]}") for byte in range(256)]
 
 
 def is_too_deep(text: bytes, limit: int = LEVELS_LIMIT) -> bool:
-    """Return whether valid JSON has more than `limit` arrays and objects inside each other."""
-    if text.count(b"[") + text.count(b"{") <= limit:  # nearly every body, in microseconds
+    """Return whether valid JSON has more than `limit` nested arrays and objects."""
+    if text.count(b"[") + text.count(b"{") <= limit:  # the usual case, within microseconds
         return False
     brackets = _STRING.sub(b"", text).translate(None, _OTHERS)
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > limit

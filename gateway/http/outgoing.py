@@ -1,6 +1,6 @@
-"""Answers that uvicorn frames wrongly: the last of a connection, and those of HTTP/1.0.
+"""Corrections of uvicorn's responses: last one of a connection, HTTP/1.0, flow control.
 
-And its flow control with less to hold for each connection, and an end to its patience.
+The flow control needs less memory per connection and drops clients that stop reading.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 
 class LazyFlowControl(FlowControl):
-    """Its event is made when a client reads too slowly: most never do, and it takes 0.8 KB."""
+    """Flow control that creates its event only for slow clients; the event takes 0.8 KB."""
 
     def __init__(self, transport: asyncio.Transport, stall_s: float = math.inf) -> None:
-        """`stall_s`: how long none of what lies here may leave, until the connection is dropped."""
+        """`stall_s` is the maximum time without progress before the connection is dropped."""
         self._transport = transport
         self.read_paused = self.write_paused = False
         self._stall_s = stall_s
@@ -42,14 +42,15 @@ class LazyFlowControl(FlowControl):
             self.watch()
 
     def unsent(self) -> int:
-        """Bytes that the client has not taken: here and in the kernel.
+        """Return the bytes that the client has not received, in the process and in the kernel.
 
-        That asks for more only when a MiB or so has left it, which may take a slow line a minute.
+        The kernel accepts more only after about 1 MiB has left it, which takes a slow line a
+        minute.
         """
         return unsent_bytes(self._transport)
 
     def watch(self) -> None:
-        """From here on what lies here must get less: closing, too, waits until it has left."""
+        """Require progress from now on, also while closing waits for the rest to be sent."""
         left = self._transport.get_write_buffer_size()
         if self._looking is None and left and self._stall_s < math.inf:
             loop = asyncio.get_running_loop()
@@ -63,21 +64,21 @@ class LazyFlowControl(FlowControl):
             self.watch()
 
     def end(self) -> None:
-        """End the watch."""
+        """Stop requiring progress."""
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:
-    """Return the bytes that a client has not taken: in the transport and in the kernel."""
+    """Return the bytes that a client has not received: in the transport and in the kernel."""
     raw = transport.get_extra_info("socket")
     queued = 0 if raw is None else _queued_bytes(raw.fileno())
     return transport.get_write_buffer_size() + queued
 
 
 def _queued_bytes(descriptor: int) -> int:
-    """Return the bytes that the peer has not acknowledged; 0 for a closed socket or no TCP."""
+    """Return the bytes that the peer has not acknowledged; 0 if closed or not TCP."""
     try:
         found = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
     except (OSError, ValueError):
@@ -86,7 +87,7 @@ def _queued_bytes(descriptor: int) -> int:
 
 
 class ConnectionTransport:
-    """The transport as one connection's answers see it, which is closed by `close`."""
+    """Transport as seen by the responses of one connection, with its own `close`."""
 
     __slots__ = ("close", "is_closing", "write")
 
@@ -95,9 +96,9 @@ class ConnectionTransport:
 
 
 def wrap_unchunked(app: Any, cycle: RequestResponseCycle) -> Any:
-    """`app`, answering a client of HTTP/1.0, which knows no chunks.
+    """Wrap `app` for a client of HTTP/1.0, which does not know chunked encoding.
 
-    What has no length ends with its connection; uvicorn would cut it into chunks all the same.
+    A response without a length ends with the connection; uvicorn would send it in chunks.
     """
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
@@ -109,7 +110,7 @@ def wrap_unchunked(app: Any, cycle: RequestResponseCycle) -> Any:
                 names = {name.lower() for name, _ in message.get("headers", ())}
                 unbounded = b"content-length" not in names
                 cycle.chunked_encoding = False if unbounded else None
-            elif unbounded:  # each part is as long as was said
+            elif unbounded:  # the expected length is that of this part
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

@@ -1,16 +1,12 @@
-"""Uvicorn's HTTP protocol with the bounds it lacks: a deadline and a size for request heads.
+"""Uvicorn's HTTP protocol with additional limits: a deadline and a size for request heads.
 
-Without them a client that sends one byte a second, or a header without an end, holds a connection
-or memory for ever. What is no HTTP is answered in the API's own error shape, then the connection
-closes: where the next request would begin is not known. Applications also get a way to drop a
-connection whose client does not read: closing it would wait for the client to take what was sent;
-and they are told of a hang-up without a task that waits for it. A client that closes only its
-sending half counts as gone: until something is written to it, it looks like one that closed all.
-An upgrade is ignored, as a server may: the parser would skip the body of who asks for one. A
-WebSocket is begun where the application serves one (`gateway.http.socket_protocol`).
-An answer that is given before its request's body is here lets the rest run out, for a moment, also
-where the connection ends with it: closing would reset it before the answer is read.
-All deadlines of a connection share one timer that is moved only when it would ring too late.
+Without them, one byte a second or an endless header holds a connection or memory for ever. Invalid
+HTTP gets an error in the API's format and the connection closes. Applications can drop a connection
+whose client does not read, and learn of a disconnect without a waiting task. A client that closes
+its sending half counts as disconnected. Upgrades are ignored, except to WebSockets where the
+application serves them (`gateway.http.socket_protocol`). If an answer precedes the end of its
+request's body, the rest is read for a moment: closing at once would reset the connection before the
+client reads the answer. All deadlines of a connection share one timer.
 """
 
 import asyncio
@@ -35,11 +31,11 @@ from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, wrap_unc
 from gateway.http.socket_protocol import begin_socket
 
 HEAD_LIMIT_BYTES = 64 * 1024
-PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
-TICK_S = 0.001  # of the loop's clock
-REST_S = 5.0  # for the rest of a body that nobody wants, up to the next request's head
-WRITE_BYTES = 16 * 1024  # that a client has not taken; who reads slowly holds no more of an answer
-LINGER_S = 1.0  # closing over unread bytes would reset the connection before its answer is read
+PIPELINED = 8  # maximum pipelined requests before reading pauses
+TICK_S = 0.001  # resolution of the loop's clock
+REST_S = 5.0  # for the unread rest of a body, up to the next request's head
+WRITE_BYTES = 16 * 1024  # maximum unsent data of a slow client
+LINGER_S = 1.0  # closing with unread data would reset the connection before its answer is read
 _FRAMING = (
     "This is not well-formed HTTP/1.1: check the request line, the headers, `content-length` and "
     "the sizes of the chunks."
@@ -50,15 +46,15 @@ _HEAD = f"The request line and the headers are longer than {HEAD_LIMIT_BYTES} by
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """`head_s`: from the connection's or the request's first moment to its last header.
+    """Server side of one HTTP connection.
 
-    `most`: connections at once; more are answered with 503, before files to open run out.
-    `stall_s`: how long a client may take nothing of what was written, its answer whole or not.
-    `sockets`: whether a path is served as a WebSocket.
+    `head_s` limits the time from the start of the connection or request to its last header. `most`
+    limits connections; more get 503, before open files run out. `stall_s` limits the time in which
+    a client takes no data. `sockets` returns whether a path is served as a WebSocket.
     """
 
-    # Beside uvicorn's own in one dictionary they would be too many to share their names with other
-    # connections: 1.3 KB each.
+    # In one dictionary with uvicorn's attributes, they would exceed the limit of key sharing
+    # between instances: 1.3 KB per connection.
     __slots__ = (
         "_awaiting_head",
         "_deaf",
@@ -98,15 +94,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._most = most
         self._new_id = new_id
         self._head_bytes = 0
-        self._headed_s = 0.0  # when the latest head was complete
+        self._headed_s = 0.0  # when the last head was complete
         self._fed_bytes = 0
-        self._upgrading = False  # its head is fed again, without the upgrade
+        self._upgrading = False  # the head is parsed again, without its upgrade
         self._awaiting_head = False
         self._due_s = math.inf
         self._overdue: Callable[[], None] = _do_nothing
         self._timer: asyncio.TimerHandle | None = None
         self._lost = False
-        self._deaf = False  # what still arrives is no request
+        self._deaf = False  # further data is discarded
         self._working: RequestResponseCycle | None = None
         self._on_gone: Callable[[], None] | None = None
 
@@ -125,7 +121,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
-        # Uvicorn tells the newest request only, not the one in work before it.
+        # Uvicorn notifies only the newest request, not the one in progress before it.
         if self._working is not None and not self._working.response_complete:
             self._working.disconnected = True
             self._working.message_event.set()
@@ -135,7 +131,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._let_go()
 
     def _let_go(self) -> None:
-        """Drop references that lead back here: a cycle keeps 10 KB until garbage collection."""
+        """Drop references to this object: a cycle keeps 10 KB until garbage collection."""
         nothing: Any = None
         self.scope = self.headers = self.cycle = nothing
         self._working = self._on_gone = None
@@ -143,27 +139,27 @@ class BoundedProtocol(HttpToolsProtocol):
         self.pipeline.clear()
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
-        """Call `on_gone` when the client disconnects (see `Connection`). Return a way to stop."""
+        """Call `on_gone` when the client disconnects. Return a function that stops it."""
         if self._lost or (self._working is not None and self._working.disconnected):
             on_gone()
             return _do_nothing
         self._on_gone = on_gone
-        self.flow.resume_reading()  # or nobody would see it
+        self.flow.resume_reading()  # needed to see a disconnect
         return partial(self._forget, on_gone)
 
     def _forget(self, on_gone: Callable[[], None]) -> None:
-        if self._on_gone is on_gone:  # the next request may listen by now
+        if self._on_gone is on_gone:  # the next request may already listen
             self._on_gone = None
 
     def abort(self) -> None:
         self.transport.abort()
 
     def unsent(self) -> int:
-        """Return the number of unsent bytes (see `Connection`)."""
+        """Return the bytes not yet received by the client (see `RequestConnection`)."""
         return 0 if self._lost else self.flow.unsent()
 
     def take_body(self) -> bytes | None:
-        """Return the whole body if it has arrived (see `Connection`)."""
+        """Return the whole body if it has arrived (see `RequestConnection`)."""
         cycle = self._working
         if cycle is None or cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
             return None
@@ -173,7 +169,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return bytes(body)
 
     def push(self, part: bytes) -> bool:
-        """Send a part of a body (see `Connection`). Return whether more may be sent."""
+        """Send a part of a body; return False if it must wait (see `RequestConnection`)."""
         if self._lost:
             return True
         cycle = self._working
@@ -186,7 +182,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
-        """Send a whole answer in one write (see `Connection`). Return whether it was sent."""
+        """Send a whole answer in one write; return whether it was (see `RequestConnection`)."""
         if self._lost:
             return True
         cycle = self._working
@@ -198,7 +194,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return False
         lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers)]
         head = b"".join(lines)
-        # Two controls end each line. A line about the connection is uvicorn's to understand.
+        # Each line ends with two control characters. `connection` headers are left to uvicorn.
         controls = len(head) - len(head.translate(None, _CONTROLS))
         if controls != 2 * len(lines) or b"connection: " in head:
             return False
@@ -214,7 +210,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def _close(self) -> None:
-        """Behind an answer; while its request still arrives, the rest of that runs out first."""
+        """Close after an answer; if the request is still arriving, read its rest first."""
         cycle = self._working
         if cycle is None or not cycle.more_body or self.transport.is_closing():
             self.transport.close()
@@ -226,7 +222,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._run_out()
 
     def _run_out(self) -> None:
-        """Close the connection of a client that did not send its body in time."""
+        """Close the connection if the rest of the body does not arrive in time."""
         slow = self.loop.time() - self._headed_s >= self._head_s
         self._expire(LINGER_S if slow else REST_S, self.transport.abort)
 
@@ -254,7 +250,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(told)
 
     def _parse_data(self, data: bytes | memoryview) -> bytes | memoryview:
-        """Returns what lies behind a head with an upgrade, once that head was fed without it."""
+        """Feed the parser; after a head with an upgrade, return the data behind it."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -263,7 +259,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 rest = memoryview(data)[upgrade.args[0] :]
                 if self._sockets is not None and begin_socket(self, bytes(rest), self._sockets):
                     return b""
-                # After `connection: close` the old one takes what follows for nothing.
+                # After `connection: close` the old parser ignores further data.
                 self.parser = httptools.HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
                 self.parser.feed_data(strip_upgrade(self.scope, self.url, self.headers))
@@ -271,7 +267,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return b""
 
     def hand_over(self) -> None:
-        """Let go of the connection, which another protocol has from now on."""
+        """Release the connection to another protocol."""
         self._finish_head()
         self.flow.end()
         if self._timer is not None:
@@ -281,7 +277,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._let_go()
 
     def _refuse(self, error: RequestError) -> None:
-        """Answer and close; a request that came whole before is answered first, and is the last."""
+        """Send an error and close; a complete earlier request is answered first instead."""
         self._deaf = True
         self._finish_head()
         cycle = self.cycle
@@ -290,7 +286,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 cycle.keep_alive = False
                 return
             begun = cycle.response_started or bool(self.pipeline)
-            cycle.disconnected = True  # half a request is nobody's work
+            cycle.disconnected = True  # an incomplete request is not processed
             cycle.message_event.set()
             if begun:
                 self.transport.abort()
@@ -312,7 +308,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._await_head()
 
     def on_headers_complete(self) -> None:
-        if self._head_bytes + self._fed_bytes > HEAD_LIMIT_BYTES:  # with what may be its body
+        if self._head_bytes + self._fed_bytes > HEAD_LIMIT_BYTES:  # including what may be its body
             head = sum(len(name) + len(value) + 4 for name, value in self.headers)
             if len(self.url) + head > HEAD_LIMIT_BYTES:
                 raise RequestError("head_too_large", _HEAD)
@@ -328,7 +324,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         self.cycle.transport = self._outgoing
         if 0 < len(self.pipeline) <= PIPELINED:
-            self.flow.resume_reading()  # or nobody would see the client hang up
+            self.flow.resume_reading()  # needed to see a disconnect
 
     def on_message_complete(self) -> None:
         if not self._upgrading:
@@ -343,12 +339,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return
-        # As uvicorn does, except that its keep-alive deadline is one of ours.
+        # As in uvicorn, but with this class's keep-alive deadline.
         self.server_state.total_requests += 1
         self.flow.resume_reading()
         if self._working is not None and self._working.more_body:
             self._run_out()
-        elif not self._awaiting_head:  # half of the next head is here: its deadline holds
+        elif not self._awaiting_head:  # part of the next head has arrived: its deadline applies
             self._expire(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def timeout_keep_alive_handler(self) -> None:
@@ -356,7 +352,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.flow.watch()
 
     def _unset_keepalive_if_required(self) -> None:
-        """Uvicorn calls this when bytes come."""
+        """Cancel the keep-alive deadline; uvicorn calls this when data arrives."""
         if self._overdue == self.timeout_keep_alive_handler:
             self._due_s = math.inf
 
@@ -372,7 +368,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._due_s = math.inf
 
     def _expire(self, seconds: float, overdue: Callable[[], None]) -> None:
-        """From here on this deadline holds, in place of any other."""
+        """Set the deadline, replacing the previous one."""
         self._due_s, self._overdue = self.loop.time() + seconds, overdue
         timer = self._timer
         if timer is None or timer.when() > self._due_s:
@@ -392,7 +388,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded_protocol(head_s: float, new_id: Callable[[], str], **more: Any) -> Any:
-    """Return what uvicorn takes for a protocol class; `more` as `BoundedProtocol` names it."""
+    """Return a protocol factory for uvicorn; `more` are options of `BoundedProtocol`."""
     return partial(BoundedProtocol, head_s=head_s, new_id=new_id, **more)
 
 

@@ -1,10 +1,10 @@
-"""Uvicorn's WebSocket protocol with the bounds it lacks, and how a connection comes to speak it.
+"""Uvicorn's WebSocket protocol with additional limits, and the upgrade to it.
 
-It begins as HTTP (`gateway.http.protocol`), whose bounds hold for its head; only paths that are
-served so are handed on, and any other upgrade is ignored as before. A message has the size of a
-body at most and comes in few parts, what its client does not read is bounded, and nothing is
-compressed: what a text of a MiB unpacks to would be known too late. When the server stops, the
-application is told and ends its work; uvicorn's own protocol would cut it off.
+A connection starts as HTTP (`gateway.http.protocol`) with its limits. Only paths served as
+WebSockets are upgraded; other upgrades are ignored. Limited are a message's size (that of a body),
+its number of frames, and unread answers. Compression is off, because the size of an unpacked
+message would be known too late. At shutdown the application is notified and can finish; uvicorn's
+own protocol would cut it off.
 """
 
 import logging
@@ -17,30 +17,30 @@ from websockets.frames import CloseCode, Frame
 
 from gateway.http.outgoing import unsent_bytes
 
-DRAIN: Final = "breakeven.drain"  # a message to the application: end what is under way, and close
+DRAIN: Final = "breakeven.drain"  # message to the application: finish open work, then close
 SOCKET: Final = "breakeven.socket"
-PARTS_LIMIT: Final = 4096  # of one message: empty ones would cost no bytes that a size counts
-UNREAD_LIMIT_BYTES: Final = 1024 * 1024  # of answers to pings, which nobody waits to send
+PARTS_LIMIT: Final = 4096  # frames of one message: empty ones do not count in its size
+UNREAD_LIMIT_BYTES: Final = 1024 * 1024  # of pongs, which are sent without flow control
 LINGER_S: Final = 1.0
-CLOSE_S: Final = 10.0  # for the client's own closing
+CLOSE_S: Final = 10.0  # for the client to close
 
-# Uvicorn writes a line for each connection with its query, and the library every frame and header.
+# Uvicorn logs each connection with its query, and the library each frame and header.
 quiet = logging.getLogger("breakeven.socket")
 quiet.setLevel(logging.WARNING)
 
 
 class SocketLine(Protocol):
-    """A WebSocket's connection with what it offers beside ASGI's messages."""
+    """Connection of a WebSocket with features beyond ASGI; implemented by `SocketProtocol`."""
 
     def abort(self) -> None:
         """Drop the connection."""
 
     def unsent(self) -> int:
-        """Bytes that were sent and that its client has not taken."""
+        """Return the bytes that were sent but not yet received by the client."""
 
 
 class UpgradedConnection(Protocol):
-    """`gateway.http.protocol.BoundedProtocol`, whose head asks for a WebSocket."""
+    """Connection whose head asks for a WebSocket; implemented by `BoundedProtocol`."""
 
     config: Any
     server_state: Any
@@ -53,18 +53,18 @@ class UpgradedConnection(Protocol):
     pipeline: Any
 
     def hand_over(self) -> None:
-        """Let go of the connection, which another protocol has from now on."""
+        """Release the connection to another protocol."""
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
-    """One connection. `extensions` of its scope has it as a `SocketLine`."""
+    """One WebSocket connection, available to the application as a `SocketLine` in the scope."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.logger = self.conn.logger = quiet
         self.conn.debug = False
         self.close_timeout = CLOSE_S
-        self._deaf = False  # what still arrives is no frame
+        self._deaf = False  # further data is discarded
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -88,10 +88,10 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().handle_cont(event)
 
     def handle_parser_exception(self) -> None:
-        """Close with a reason, or drop who sends what is no frame before the handshake is over.
+        """Close with a reason, or drop a client that sends invalid frames during the handshake.
 
-        What still arrives runs out for a moment: closing over it would reset the connection before
-        its client has read why.
+        Further data is read for a moment: closing at once would reset the connection before the
+        client has read the reason.
         """
         self._deaf = True
         closing = self.conn.close_sent
@@ -110,27 +110,27 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self.frames = []
 
     def shutdown(self) -> None:
-        message: Any = {"type": DRAIN}  # ours, not ASGI's
+        message: Any = {"type": DRAIN}  # not an ASGI message
         self.queue.put_nowait(message)
 
     async def send(self, message: Any) -> None:
         await super().send(message)
-        if message["type"] == "websocket.close":  # a client that reads nothing keeps it open
+        if message["type"] == "websocket.close":  # a client that does not read would keep it open
             self.loop.call_later(CLOSE_S, self.transport.abort)
 
     def abort(self) -> None:
         self.transport.abort()
 
     def unsent(self) -> int:
-        """Return the number of unsent bytes (see `SocketLine`)."""
+        """Return the bytes not yet received by the client (see `SocketLine`)."""
         return unsent_bytes(self.transport)
 
 
 def begin_socket(http: UpgradedConnection, rest: bytes, serves: Callable[[str], bool]) -> bool:
-    """Go on as a WebSocket, if that is what a head asks for and its path is served so.
+    """Upgrade to a WebSocket if the head asks for it and its path is served; return whether.
 
-    `rest`: what came behind the head. Not behind a request that is still in work, and not of a head
-    that has a body: where the frames begin would not be sure.
+    `rest` is the data after the head. A head with a body or behind an open request is not upgraded,
+    because the start of the frames would be ambiguous.
     """
     names = dict(http.headers)
     busy = bool(http.pipeline) or (http.cycle is not None and not http.cycle.response_complete)
@@ -143,14 +143,14 @@ def begin_socket(http: UpgradedConnection, rest: bytes, serves: Callable[[str], 
         head += [name, b": ", value, b"\r\n"]
     head += [b"\r\n", rest]
     transport = http.transport
-    http.hand_over()  # its head and state are let go of
+    http.hand_over()  # releases its head and state
     socket = SocketProtocol(
         config=http.config, server_state=http.server_state, app_state=http.app_state
     )
     socket.connection_made(transport)
     transport.set_protocol(socket)
     socket.data_received(b"".join(head))
-    if not socket.handshake_initiated:  # the library takes shorter lines, and fewer of them
+    if not socket.handshake_initiated:  # the library's header limits are lower
         transport.abort()
     return True
 

@@ -1,1 +1,1 @@
-"""Policies and overrides, and how a running worker follows them."""
+"""Policies and overrides: rules, matching and effects, without I/O."""

@@ -1,4 +1,4 @@
-"""Applies a policy to kinds of content, live, supposed and replayed: pure."""
+"""Application of policies to kinds of content: live, hypothetical and replayed. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,10 +11,10 @@ from router.types import Residency, RoutingRequest
 
 
 def kept_kinds(asked: InferenceRequest, terms: ContentTerms) -> str:
-    """Return the kinds for which a request may not leave, `unknown` where nobody looked for them.
+    """Return the kinds that keep a request inside; `unknown` if some were not checked.
 
-    Its rule may be another one than when it was inspected (an hour began, it was shortened): what
-    that one says was not looked for, so nobody can tell that it may leave.
+    The rule may differ from the one at inspection time: an hour began, or the prompt was shortened.
+    Its kinds were then not looked for, so the request may not leave.
     """
     content = asked.content
     if content is None:
@@ -25,7 +25,7 @@ def kept_kinds(asked: InferenceRequest, terms: ContentTerms) -> str:
 
 
 def recorded_kinds(row: str | None) -> frozenset[str]:
-    """Return the kinds of a row's `card=2 email=1; mask`."""
+    """Return the kinds in a ledger row's text such as `card=2 email=1; mask`."""
     found = (row or "").partition(";")[0].split()
     return frozenset(word.partition("=")[0] for word in found if "=" in word)
 
@@ -33,9 +33,9 @@ def recorded_kinds(row: str | None) -> frozenset[str]:
 def apply_content(
     request: RoutingRequest, row: str | None, terms: ContentTerms, targets: Sequence[Target]
 ) -> RoutingRequest:
-    """Return a supposed or past request as the terms let it be routed: inside, or nowhere.
+    """Return a hypothetical or past request restricted by its content: inside only, or barred.
 
-    `row` has the kinds that it holds, no text; None: nobody looked, and nothing is supposed.
+    `row` lists the kinds found, without text; None: not inspected, and none is assumed.
     """
     if not terms or not row:
         return request

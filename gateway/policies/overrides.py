@@ -1,7 +1,7 @@
 """Effects of overrides on the targets of a model. Pure: no clock, no I/O.
 
-An operator names a target as a decision does (`pool:llama/0`, `openai/gpt-4o`), or all below a
-name (`pool:llama`, `openai`). What is said of one model wins over what is said of all.
+An operator names a target as in a decision (`pool:llama/0`, `openai/gpt-4o`), or all targets below
+a name (`pool:llama`, `openai`). An override for one model has precedence over one for all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ TARGET, MODEL = "target:", "model:"
 
 
 class NamedTarget(Protocol):
-    """The name by which overrides address a target."""
+    """Interface of targets that overrides address by name; implemented by `Target`."""
 
     @property
     def name(self) -> str: ...
@@ -25,17 +25,17 @@ class NamedTarget(Protocol):
 
 
 def standing_overrides(known: Iterable[Override], now_us: int) -> tuple[Override, ...]:
-    """Those that count at this moment."""
+    """Return the overrides that are active at this time."""
     return tuple(name for name in known if name.is_standing(now_us))
 
 
 def is_target_named(name: str, target: str) -> bool:
-    """Whether an operator's name means this target."""
+    """Return whether an operator's name includes this target."""
     return target == name or target.startswith(f"{name}/")
 
 
 def is_disabled(target: str, overrides: Iterable[Override]) -> bool:
-    """Whether an operator keeps all requests from it, whatever they ask for."""
+    """Return whether an override keeps all requests from the target."""
     return any(
         override.says == DISABLED and is_target_named(override.subject.removeprefix(TARGET), target)
         for override in overrides
@@ -45,7 +45,7 @@ def is_disabled(target: str, overrides: Iterable[Override]) -> bool:
 def barred(
     overrides: Sequence[Override], model: str, targets: Sequence[NamedTarget]
 ) -> Mapping[str, Rejection]:
-    """By candidate: what keeps it away from requests for this model."""
+    """Return by candidate why overrides bar it from requests for this model."""
     found: dict[str, Rejection] = {}
     forced = _forced_override(overrides, model)
     for target in targets:
@@ -67,13 +67,13 @@ def _forced_override(overrides: Sequence[Override], model: str) -> Override | No
 
 
 def _describe(override: Override) -> str:
-    """Short: it stands in every verdict that it makes."""
+    """Return a short text, because every affected verdict contains it."""
     what = "disabled" if override.says == DISABLED else f"only {override.says}"
     return f"{what} by {override.actor}{describe_end(override)}"
 
 
 def describe_end(override: Override) -> str:
-    """` until 2026-01-31 12:30 UTC`; empty without an end."""
+    """Return ` until 2026-01-31 12:30 UTC`; empty without an end."""
     return "" if override.until_us is None else f" until {instant(override.until_us)}"
 
 

@@ -1,7 +1,7 @@
-"""Which policy one request falls under, and what that policy says of each target.
+"""Match of a request to its policy, and that policy's terms for each target.
 
-Found for a key and a model once (`PolicyChain`); what is left for each request is only what rules
-ask of requests: hours, a condition, a share. Most rules ask nothing, and then nothing is done here.
+A `PolicyChain` is made once per key and model. Per request, only hours, conditions and shares
+remain to be checked. Most rules have none, so most requests need no work here.
 """
 
 import logging
@@ -23,18 +23,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PolicyTerms:
-    """`undecided`: rules above it whose condition could not be told for this request."""
+    """Terms of the matching policy; `undecided` are rules above whose condition had no result."""
 
     rule: CompiledPolicy
     preferred: Preference | None = None
-    barred: Mapping[str, Rejection] | None = None  # by candidate
+    barred: Mapping[str, Rejection] | None = None  # rejections by candidate
     shadow: "PolicyTerms | None" = None
     undecided: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A rule as it stands towards the targets of one model."""
+    """Rule with its effect on the targets of one model."""
 
     entry: CompiledRule
     barred: Mapping[str, Rejection]
@@ -48,7 +48,7 @@ class _Link:
 
 
 class PolicyChain:
-    """The rules that requests of one key and model can fall under, best first."""
+    """Rules that requests of one key and model can fall under, in order."""
 
     def __init__(
         self,
@@ -57,19 +57,19 @@ class PolicyChain:
         targets: Sequence[Target],
         barred: Mapping[str, Rejection] = NOBODY,
     ) -> None:
-        """`barred`: by candidate, what no rule may change."""
+        """`barred` maps candidates to rejections that no rule may lift."""
         places = _places(targets)
         self._links = {entry.rule: _link(entry, model, places, barred) for entry in entries}
         self._rules = tuple(entry.rule for entry in entries)
-        self._told: set[str] = set()  # whose failing condition is in the log
-        # Of all requests alike, when the first rule asks nothing of them.
+        self._told: set[str] = set()  # policies whose failed condition was already logged
+        # Shared terms, if the first rule has no per-request condition.
         self.constant: PolicyTerms | None = None
         first = self._links[self._rules[0]]
         if len(entries) == 1 and not self._rules[0].is_conditional and first.split is None:
             self.constant = first.terms("")
 
     def terms(self, asking: Callable[[], ConditionInput], *, wall_us: int, key: str) -> PolicyTerms:
-        """`key`: whose share it is, a session or a request."""
+        """Return the terms of the first matching rule; `key` (session or request) picks a share."""
         if self.constant is not None:
             return self.constant
         known: list[ConditionInput] = []
@@ -113,7 +113,7 @@ class PolicyChain:
 
 
 def _places(targets: Sequence[Target]) -> dict[str, frozenset[str]]:
-    """Candidates by the name that policies give them: a pool's are its replicas."""
+    """Return candidates by the name that policies use: a pool's name stands for its replicas."""
     found: dict[str, set[str]] = {}
     for target in targets:
         name = target.name if target.pool is None else f"pool:{target.pool}"
@@ -139,7 +139,7 @@ def _link(
 
 
 def _split(source: PolicyRuleSection, places: Mapping[str, frozenset[str]]) -> TrafficSplit | None:
-    """None where no share leads to a target of this model."""
+    """Return the traffic split, or None if no part has a target of this model."""
     canary, parts = source.canary, []
     chosen = None
     if canary is not None and canary.target in places:

@@ -1,7 +1,7 @@
-"""Policy rules of the configuration, turned once into the router's values.
+"""Policy rules of the configuration, compiled once to the router's values.
 
-First match wins. A rule without `penalty_usd` prices a miss at five times what the request costs
-at its dearest priced candidate, so that the default scales with the traffic.
+The first match wins. Without `penalty_usd`, a missed SLO costs five times the request's cost at its
+most expensive priced candidate, so that the default scales with the traffic.
 """
 
 from collections.abc import Sequence
@@ -28,28 +28,28 @@ _values_of = attrgetter(*_POLICY_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicy:
-    """A rule's policy with what the router does not need to know."""
+    """Policy of a rule with values that the router does not need."""
 
     policy: Policy
     queue_ms: float
     penalty_is_default: bool
-    priority: int = 0  # for engines that serve by priority: the lowest first
+    priority: int = 0  # for engines that serve by priority, lowest first
 
     def priced(self, offered: Sequence[Candidate]) -> Policy:
-        """The policy with its penalty in pico-USD for this request."""
+        """Return the policy with its penalty for this request in pico-USD."""
         if not self.penalty_is_default:
             return self.policy
         dearest = max(
             [candidate.expected_pusd or candidate.avoided_pusd for candidate in offered], default=0
         )
-        # Built for each request: this takes a third of the time of `replace`.
+        # Built for each request: a third of the time of `replace`.
         values = [*_values_of(self.policy)]
         values[_PENALTY] = PENALTY_FACTOR * dearest
         return Policy(*values)
 
 
 class CompiledRule(NamedTuple):
-    """A rule of the file with what is asked of each request."""
+    """Rule of the file with the conditions to check per request."""
 
     source: PolicyRuleSection
     rule: RoutingRule
@@ -64,17 +64,20 @@ class RuleSet:
         self._entries = {entry.rule: entry for entry in entries}
 
     def entries(self, model: str, team: str) -> tuple[CompiledRule, ...]:
-        """Those that requests of this model and team can fall under; the last one for certain."""
+        """Return the rules that requests of this model and team can fall under.
+
+        The last one always matches.
+        """
         found = rules_for(tuple(self._entries), MatchInput(model=model, team=team))
         return tuple(self._entries[rule] for rule in found)
 
     def match(self, model: str, team: str) -> CompiledPolicy:
-        """By model and team alone: the rule that asks nothing of a request."""
+        """Return the policy of the rule without per-request conditions, by model and team."""
         return self.entries(model, team)[-1].matched
 
 
 def _entry(rule: PolicyRuleSection) -> CompiledRule:
-    """Raises `Faulty` for a condition that `crosschecks_policies` would have refused."""
+    """Compile a rule. Raises `Faulty` for a condition that `crosschecks_policies` rejects."""
     asked, policy = rule.match, _policy(rule)
     return CompiledRule(
         rule,

@@ -1,8 +1,8 @@
-"""A set of policies under a configuration: does it fit, and what is then in force.
+"""Policy set under a configuration: whether it fits, and what is then active.
 
-A set is the `policies` of a YAML file; whatever else the file holds is not looked at, so a whole
-configuration file is a set, too. It is judged with all the rest of the configuration in force: a
-policy for a model that is not there is a fault here as it is in the file.
+A set is the `policies` of a YAML file. Other keys are ignored, so a whole configuration file is a
+set, too. It is checked with the rest of the active configuration: a policy for an unknown model is
+a fault, as in the file.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ from gateway.config.settings import (
 from gateway.config.step_promises import PoolSteps
 from ledger.policies import PolicySet
 
-LONGEST = 1_000_000  # characters; a thousand policies have half as many
+LONGEST = 1_000_000  # characters; 1,000 policies have about half
 
 
 class EffectivePolicies(NamedTuple):
-    """`fault`: why the stored set is not the one in force."""
+    """Active policies; `fault` is why the stored set is not used."""
 
     settings: Settings
     version: str
@@ -40,10 +40,10 @@ def examine_set(
     known: Known | None = None,
     steps: Mapping[str, PoolSteps] | None = None,
 ) -> ConfigReport:
-    """Every fault of the set by line; its `settings` are the given ones under the set.
+    """Return all faults of the set by line; `settings` of the report include the set.
 
-    `known`: names of the ledger's keys by kind; policies that name others are warned of. `steps`:
-    how long steps of pools take; policies that promise a token earlier are warned of.
+    `known`: names of the ledger's keys by kind, to warn of policies for unknown names. `steps`:
+    step times of pools, to warn of policies whose TPOT is too short for them.
     """
     if len(text) > LONGEST:
         large = f"has {len(text):,} characters, more than {LONGEST:,}: it is no set of policies"
@@ -54,14 +54,14 @@ def examine_set(
     if "policies" not in given.value:
         missing = ConfigFault((), "there is no `policies` in it", line=1)
         return ConfigReport(name, None, (*given.faults, missing))
-    # What nobody stated stays unstated: a default is judged otherwise than what a file says.
+    # Keep unset values unset: checks treat defaults differently.
     rest = settings.model_dump(mode="json", exclude_unset=True)
     value = {**rest, "policies": given.value["policies"]}
     return judge_document(ConfigDocument(value, given.faults, given.root), name, known, steps)
 
 
 def rules_of(settings: Settings, stored: PolicySet | None) -> EffectivePolicies:
-    """The configuration file's policies, or the stored set; one that no longer fits is left out."""
+    """Return the active policies: the stored set, or the file's if that is missing or invalid."""
     if stored is None or stored.document is None:
         return EffectivePolicies(settings, version(settings))
     found = examine_set(stored.document, settings, f"policy set {stored.number}")
@@ -71,6 +71,6 @@ def rules_of(settings: Settings, stored: PolicySet | None) -> EffectivePolicies:
 
 
 def written(settings: Settings) -> str:
-    """The policies of a configuration as a set: what is not said is left to the defaults."""
+    """Return the policies of a configuration as a set, without defaults."""
     policies = [rule.model_dump(mode="json", exclude_defaults=True) for rule in settings.policies]
     return yaml.safe_dump({"policies": policies}, sort_keys=False, allow_unicode=True)

@@ -1,1 +1,1 @@
-"""Fleets that size themselves: what a plan wants, what is there, and how one becomes the other."""
+"""Pools that size themselves: plans, current engines, and the steps from one to the other."""

@@ -1,7 +1,7 @@
-"""Does the steps of `reconcile`: the books first, then the actuator, and the books again.
+"""Runner of the steps of `reconcile`: writes the ledger before and after each order.
 
-Whatever this dies of, between any two lines, the next run finds in the books every instance that
-can have been made, and gives the same orders by the same tokens.
+After a crash at any line, the next run finds in the ledger every instance that may exist, and
+repeats the orders with the same tokens.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from ledger.fleet.scaling_books import ScalingBooks
 
 @dataclass(frozen=True, slots=True)
 class PlannedWords:
-    """The words written beside a change. `live` is how many engines there are before it."""
+    """Texts stored with a change; `live` is the number of engines before it."""
 
     at_us: int
     reason: str
@@ -28,7 +28,7 @@ class PlannedWords:
 
 
 class ActionRunner:
-    """Runs the steps of one pool under one lease."""
+    """Runner of the steps of one pool under one lease."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ActionRunner:
         words: PlannedWords,
         rows: Iterable[FleetInstance],
     ) -> list[FleetFinding]:
-        """Do the steps in their order; return what an actuator refused."""
+        """Run the steps in order; return the findings on what an actuator refused."""
         known, findings = {row.token: row for row in rows}, []
         self._live = words.live
         for action in actions:
@@ -103,7 +103,7 @@ class ActionRunner:
         self._actuator.stop(action.token, _place(action))
 
     def _mark(self, action: FleetAction, at_us: int) -> None:
-        """Requests are let in before the books say so: else a death in between shuts them out."""
+        """Store a mark. Requests are admitted first, so that a crash cannot shut them out."""
         verb = action.verb
         lets_in = verb is ActionVerb.REVIVE or (verb is ActionVerb.READY and action.outcome)
         if lets_in and action.place is not None:
@@ -128,7 +128,7 @@ class ActionRunner:
         )  # fmt: skip
 
     def _orphan(self, action: FleetAction, at_us: int) -> FleetInstance:
-        """A row for what nobody asked for, so that its rent is in the books."""
+        """Return a row for an engine without a plan, so that its rent is booked."""
         return FleetInstance(
             action.token, self._pool, action.place, False, self._rent, at_us,
             name=action.name, seen_us=at_us,

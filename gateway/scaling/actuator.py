@@ -1,8 +1,8 @@
-"""Starts, stops and lists engines: one interface for this machine and for others.
+"""Interface of actuators, which start, stop and list engines.
 
 `gateway.scaling.supervisor_actuator`, `kubernetes_actuator` and `command_actuator` implement it.
-Orders are idempotent: whoever died between an order and its answer gives it again, by the same
-token, and gets no second engine for it. What a list does not name is not there.
+Orders are idempotent: after a crash the order is repeated with the same token and creates no second
+engine. An engine that the list lacks does not exist.
 """
 
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from typing import Protocol
 
 
 class ActuatorError(Exception):
-    """An order or a list failed, or was not answered in time; its words say what happened."""
+    """Error: an order or a list failed or timed out; the message says what happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedInstance:
-    """An engine that an actuator has. `token` is `None` where it does not know one.
+    """Engine in an actuator's list. `token` is `None` if the actuator does not know one.
 
-    `name` is the actuator's own. `place` is which engine of the pool it is, where that is known.
-    `ends_us` is when its owner takes it away, microseconds since the epoch, where that was said.
+    `name` is the actuator's own name. `place` is the engine's number in the pool, if known.
+    `ends_us` is when its owner takes it away, in microseconds since the epoch, if announced.
     """
 
     name: str
@@ -28,10 +28,11 @@ class ListedInstance:
 
 
 class FleetActuator(Protocol):
-    """Starts and stops engines of one pool. Every call may block, and ends in a bounded time.
+    """Interface that starts and stops engines of one pool. Calls may block for a bounded time.
 
-    `ordered`: places are filled from the lowest and emptied from the highest. `adopts`: engines
-    that ran before the pool was ever sized become the plan's own.
+    Implemented by the supervisor, Kubernetes, KEDA and command actuators. `ordered`: places are
+    filled from the lowest and emptied from the highest. `adopts`: engines that ran before the pool
+    was first sized become the plan's own.
     """
 
     ordered: bool
@@ -45,5 +46,5 @@ class FleetActuator(Protocol):
 
 
 def make_token(pool: str, place: int, nonce: str) -> str:
-    """Return the tag of one engine's life: pool, place and nonce."""
+    """Return the token of one engine instance: pool, place and nonce."""
     return f"{pool}.{place}.{nonce}"

@@ -1,6 +1,6 @@
-"""The engines that advice would have by now: asked for, serving after their start, stopped.
+"""Engines that would exist if the advice had been followed: started, serving, stopped.
 
-Advice is scored as if it had been followed, so its next plan goes on from these engines.
+Advice is scored as if it had been followed, so the next plan continues from these engines.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,9 +13,9 @@ from router.scaling.plan import EngineLease
 
 @dataclass(frozen=True, slots=True)
 class AdvisedEngine:
-    """One engine of the advice. `gone_us`, the end of its rent, is set when the advice ended it.
+    """Engine of the advice. `gone_us` is the end of its rent, once the advice ended it.
 
-    `drains_us` is how long before that it got no more requests.
+    `drains_us` is how long before that it received no more requests.
     """
 
     token: str
@@ -25,18 +25,18 @@ class AdvisedEngine:
     drains_us: int = 0
 
     def serves(self, start_us: int, end_us: int) -> bool:
-        """Whether it would have served all of a span."""
+        """Return whether it would have served during the whole span."""
         is_there = self.gone_us is None or self.gone_us - self.drains_us >= end_us
         return self.ready_us <= start_us and is_there
 
     def rent_pusd(self, rent: InstanceRent, start_us: int, end_us: int) -> int:
-        """Return the rent that would have become owed in a span."""
+        """Return the rent that would have become due in a span, in pico-USD."""
         until_us = end_us if self.gone_us is None else min(end_us, self.gone_us)
         return max(0, rent.part_pusd(self.asked_us, start_us, until_us))
 
 
 def begin(count: int, now_us: int) -> list[AdvisedEngine]:
-    """Return the fleet as it runs when advice begins: these engines serve already."""
+    """Return the fleet at the start of the advice: these engines already serve."""
     return [AdvisedEngine(f"advised.{number}", now_us, now_us) for number in range(count)]
 
 
@@ -49,9 +49,9 @@ def follow(
     start_us: int,
     drain_us: int = 0,
 ) -> list[AdvisedEngine]:
-    """Return the fleet after a plan; engines that ended are kept until they are scored.
+    """Return the fleet after a plan; ended engines are kept until they are scored.
 
-    Those that stop cost rent for `drain_us` more.
+    Engines that stop cost rent for `drain_us` more.
     """
     named = {token: number for number, token in enumerate(stop)}
     live = [engine for engine in engines if engine.gone_us is None]
@@ -71,12 +71,12 @@ def follow(
 
 
 def forget_scored(engines: Iterable[AdvisedEngine], through_us: int) -> list[AdvisedEngine]:
-    """Return the engines that later spans can still ask about."""
+    """Return the engines that later spans still need."""
     return [engine for engine in engines if engine.gone_us is None or engine.gone_us > through_us]
 
 
 def leases(engines: Iterable[AdvisedEngine]) -> tuple[EngineLease, ...]:
-    """Return the engines as the planner is told of them."""
+    """Return the running engines in the planner's format."""
     return tuple(
         EngineLease(engine.token, engine.asked_us, engine.ready_us)
         for engine in engines
@@ -85,10 +85,10 @@ def leases(engines: Iterable[AdvisedEngine]) -> tuple[EngineLease, ...]:
 
 
 def stored(engines: Iterable[AdvisedEngine]) -> list[dict[str, Any]]:
-    """Return the engines as JSON has them."""
+    """Return the engines as JSON."""
     return [asdict(engine) for engine in engines]
 
 
 def restored(documents: Iterable[dict[str, Any]]) -> list[AdvisedEngine]:
-    """Return what `stored` made."""
+    """Return the engines from the JSON of `stored`."""
     return [AdvisedEngine(**document) for document in documents]

@@ -1,13 +1,11 @@
-"""An operator's program as an actuator: `start TOKEN PLACE`, `stop TOKEN PLACE`, `list POOL`.
+"""Actuator that runs an operator's program to start, stop and list engines.
 
-The program is named by the configuration file on disk alone, and started without a shell. It sees
-the variables that hold no secret, and those that the configuration names. Its time and its output
-are bounded; its process group is ended with it. What it prints to its error output is not kept,
-because it may hold secrets.
-
-`list` prints a JSON array: `[{"name": "i-0a1", "token": "chat.0.k3", "place": 0}]`; `token` and
-`place` may be left out where the program does not know them. `ends_s`, seconds since the epoch, is
-the notice of a spot market: the instance is taken away then.
+The calls are `start TOKEN PLACE`, `stop TOKEN PLACE` and `list POOL`. Only the configuration file
+on disk names the program; it runs without a shell. It sees variables without secrets and those that
+the configuration names. Time and output are limited, and its process group ends with it. Its stderr
+is discarded, because it may contain secrets. `list` prints a JSON array: `[{"name": "i-0a1",
+"token": "chat.0.k3", "place": 0}]`; `token` and `place` may be missing. `ends_s` (seconds since the
+epoch) announces the end of a spot instance.
 """
 
 import os
@@ -25,16 +23,16 @@ from backends.environ import plain_environ
 from gateway.config.schema_scale import ActuatorSection
 from gateway.scaling.actuator import ActuatorError, ListedInstance
 
-LONGEST = 1024 * 1024  # bytes of a list
+LONGEST = 1024 * 1024  # maximum bytes of a list
 PLACES = 10_000
-LOOK_S = 0.1  # between two looks whether a silent program has ended
+LOOK_S = 0.1  # between checks whether a silent program has ended
 
 
 Word = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class CommandListing(msgspec.Struct, frozen=True):
-    """One engine as the program lists it."""
+    """Engine in the program's list."""
 
     name: Word
     token: Word | None = None
@@ -43,7 +41,7 @@ class CommandListing(msgspec.Struct, frozen=True):
 
 
 class CommandActuator:
-    """Implements `FleetActuator` by a program."""
+    """Implementation of `FleetActuator` with a program."""
 
     ordered = False
     adopts = False
@@ -109,9 +107,9 @@ class CommandActuator:
 
 
 def _read(process: subprocess.Popen[bytes], until_s: float) -> bytes:
-    """Return what it prints; raises `TimeoutError`, and `ActuatorError` where it is too much.
+    """Return the output. Raises `TimeoutError`, and `ActuatorError` if it is too long.
 
-    What it started may hold its output open: when the program has ended, no more is waited for.
+    Child processes may hold the output open: reading ends when the program has ended.
     """
     assert process.stdout is not None
     poll, said = select.poll(), b""
@@ -134,7 +132,7 @@ def _read(process: subprocess.Popen[bytes], until_s: float) -> bytes:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and what it started; its group is its own."""
+    """End the program and its children, which have a process group of their own."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

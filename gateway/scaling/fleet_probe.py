@@ -1,7 +1,7 @@
-"""Sees a pool's engines as the gateway does, and keeps requests away from one.
+"""Probe of a pool's engines as the gateway sees them; also keeps requests from an engine.
 
-An engine serves when telemetry found it healthy, whatever its actuator says. Requests are kept
-away by an override like an operator's, which counts on every host.
+An engine serves if telemetry finds it healthy, whatever its actuator says. Requests are kept away
+by an override like an operator's, which applies to all hosts.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from router.types import TargetHealth
 
 
 class FleetProbe(Protocol):
-    """The engines of one pool, by their places. `EngineProbe` implements it."""
+    """Interface of a pool's engines, by place; implemented by `EngineProbe`."""
 
     def serving(self) -> frozenset[int]: ...
 
@@ -37,7 +37,7 @@ class FleetProbe(Protocol):
 
 
 class EngineProbe:
-    """Reads the host's shared memory and the overrides in force."""
+    """Probe on the host's shared memory and the active overrides."""
 
     def __init__(
         self, host: EngineHost, settings: Settings, ledger: Engine, pool: str, clock: Clock
@@ -51,7 +51,7 @@ class EngineProbe:
         }
 
     def name(self, place: int) -> str:
-        """Return the engine of a place, as overrides and pages call it."""
+        """Return the engine's name at a place, as in overrides."""
         return f"pool:{self._pool}/{place}"
 
     @property
@@ -59,7 +59,7 @@ class EngineProbe:
         return sorted(self._rows)
 
     def serving(self) -> frozenset[int]:
-        """Return places whose engine is healthy."""
+        """Return the places with a healthy engine."""
         return frozenset(
             place
             for place, row in self._rows.items()
@@ -67,7 +67,7 @@ class EngineProbe:
         )
 
     def busy(self) -> frozenset[int]:
-        """Return places with requests under way, of this host or by the engine's own count."""
+        """Return the places with open requests, of this host or by the engine's own count."""
         found = set()
         for place, row in self._rows.items():
             snapshot = self._host.snapshot(row)
@@ -76,7 +76,7 @@ class EngineProbe:
         return frozenset(found)
 
     def away(self) -> Mapping[int, int]:
-        """Return since when requests are kept from a place, whoever asked for it."""
+        """Return by place since when requests are kept away, by whomever."""
         return {
             place: min(override.recorded_us for override in held)
             for place in self._rows
@@ -84,7 +84,7 @@ class EngineProbe:
         }
 
     def parked(self) -> list[int]:
-        """Return places from which a plan keeps requests and where nothing serves."""
+        """Return the places from which a plan keeps requests and where nothing serves."""
         serving = self.serving()
         return [
             place
@@ -98,14 +98,14 @@ class EngineProbe:
             verbs.disable(self._ledger, self._settings, self.name(place), author)
 
     def let_in(self, place: int) -> None:
-        """Take back what this process held; an operator's word stays."""
+        """Remove this process's override; an operator's stays."""
         if any(override.actor == ACTOR for override in self._held(place)):
             author = verbs.OverrideAuthor(ACTOR, "wanted by its plan", self._clock.wall_us())
-            with suppress(verbs.OverrideError):  # somebody else took it back
+            with suppress(verbs.OverrideError):  # already removed
                 verbs.enable(self._ledger, self.name(place), author)
 
     def paused(self) -> str | None:
-        """Return who paused the pool, and why; `None` while nobody did."""
+        """Return who paused the pool, and why; `None` if it is not paused."""
         subjects = (f"{PAUSE}{EVERY_POOL}", f"{PAUSE}{self._pool}")
         for override in self._standing():
             if override.subject in subjects and override.says == PAUSED:

@@ -1,7 +1,7 @@
-"""The messages of KEDA's external scaler (package `externalscaler`), made as this module is loaded.
+"""Messages of KEDA's external scaler (package `externalscaler`), created at import.
 
-The protocol is KEDA's; field numbers are from its documentation of external scalers. Of a metric
-both the integer and the floating-point member are filled: older releases read the first alone.
+Field numbers are from KEDA's documentation of external scalers. Both the integer and the
+floating-point field of a metric are set, because older releases read only the first.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _TEXT, _FLAG, _WHOLE, _REAL, _NESTED = (
     FieldDescriptorProto.TYPE_DOUBLE,
     FieldDescriptorProto.TYPE_MESSAGE,
 )
-# Each message's fields in the order of their numbers, from 1: name, type, nested message.
+# Fields of each message by number, from 1: name, type, nested message.
 # `scalerMetadata` is a map, which on the wire is a repeated pair of key and value.
 _FIELDS: dict[str, tuple[tuple[str, Any, str | None], ...]] = {
     "MetadataEntry": (("key", _TEXT, None), ("value", _TEXT, None)),

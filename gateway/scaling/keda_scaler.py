@@ -1,10 +1,10 @@
-"""KEDA's external scaler: tells how many engines of a pool are ordered, over gRPC.
+"""KEDA external scaler: reports the ordered number of a pool's engines over gRPC.
 
 A trigger names its pool: `metadata: {scalerAddress: HOST:PORT, pool: NAME}`. The metric is the
-number of engines and its target is 1, so that KEDA asks for just that many replicas. Of every host
-the answer is the same: it is counted in the ledger, from intents that were written under the pool's
-lease, its spend limit and its quiet hours. What is not known is an error and never a zero: KEDA
-then leaves the replicas as they are.
+number of engines with a target of 1, so that KEDA sets exactly that many replicas. All hosts give
+the same answer: it is counted in the ledger, from intents stored under the pool's lease, spend
+limit and quiet hours. If the number is unknown, the answer is an error, never zero: KEDA then keeps
+the replicas.
 """
 
 import time
@@ -16,17 +16,17 @@ import grpc
 
 from gateway.scaling import keda_messages as messages
 
-THREADS = 16  # each open `StreamIsActive` takes one
+THREADS = 16  # each open `StreamIsActive` occupies one
 STREAMS = THREADS - 4
 LOOK_S = 1.0
 
 
 class OrdersUnknown(Exception):
-    """Nobody can say how many engines are ordered; the words say why."""
+    """Error: the number of ordered engines is unknown; the message says why."""
 
 
 class KedaScaler:
-    """`ordered` returns how many engines of a pool are ordered; raises `OrdersUnknown`."""
+    """gRPC service; `ordered` returns a pool's ordered engines or raises `OrdersUnknown`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class KedaScaler:
         self._streams = 0
 
     def is_active(self, request: Any, context: grpc.ServicerContext) -> Any:
-        """Return whether any engine is ordered: KEDA goes from and to zero by it."""
+        """Return whether any engine is ordered; KEDA scales to and from zero by it."""
         return messages.IsActiveResponse(result=self._count(request, context) > 0)
 
     def stream_is_active(self, request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
@@ -93,12 +93,12 @@ class KedaScaler:
 
 
 def metric_name(pool: str) -> str:
-    """Return the name under which KEDA hands the metric on."""
+    """Return the name under which KEDA publishes the metric."""
     return f"breakeven-engines-{pool}"
 
 
 def serve_keda(scaler: KedaScaler, address: str) -> tuple[grpc.Server, int]:
-    """Start a server on `HOST:PORT`; return it and its port. Raises `OSError` for one in use."""
+    """Start a server on `HOST:PORT`; return it and its port. Raises `OSError` if in use."""
     methods = {
         "IsActive": (scaler.is_active, messages.ScaledObjectRef, False),
         "StreamIsActive": (scaler.stream_is_active, messages.ScaledObjectRef, True),

@@ -1,9 +1,9 @@
-"""A Kubernetes workload as a fleet: its `scale` subresource, by the pod's own credentials.
+"""Actuator for a Kubernetes workload, through its `scale` subresource.
 
-Engine i is replica i, so places are filled from the lowest and emptied from the highest, and an
-order is idempotent by its place: `start` of place 2 makes three replicas of two, and leaves three
-as they are. A write names the version that was read, so of two writers one is refused. The role of
-the pod needs `get` and `update` on `RESOURCE/scale` of this one object.
+It uses the pod's own credentials. Engine i is replica i, so places are filled from the lowest and
+emptied from the highest. Orders are idempotent by place: `start` of place 2 turns two replicas into
+three, and leaves three unchanged. A write names the version that was read, so one of two writers is
+refused. The pod's role needs `get` and `update` on `RESOURCE/scale` of this object.
 """
 
 import json
@@ -27,14 +27,14 @@ LONGEST = 1024 * 1024
 
 
 class ClusterAccess(msgspec.Struct, frozen=True):
-    """The API server's address, and the folder with token, namespace and CA."""
+    """Address of the API server, and the folder with token, namespace and CA."""
 
     url: str
     account: Path = ACCOUNT_DIR
 
     @classmethod
     def from_environ(cls, environ: Any) -> "ClusterAccess":
-        """Return the access of a pod; raises `ActuatorError` outside of one."""
+        """Return the access of this pod. Raises `ActuatorError` outside of a pod."""
         host, port = (environ.get(f"KUBERNETES_SERVICE_{word}") for word in ("HOST", "PORT"))
         if not host or not port:
             raise ActuatorError("this is no pod: KUBERNETES_SERVICE_HOST is not set")
@@ -42,7 +42,7 @@ class ClusterAccess(msgspec.Struct, frozen=True):
         return cls(f"https://{shown}:{port}")
 
     def read(self, name: str) -> str:
-        """Return a file of the account; it is rotated, so each call reads it anew."""
+        """Read a file of the service account; not cached, because tokens rotate."""
         try:
             return (self.account / name).read_text(encoding="utf-8").strip()
         except OSError as error:
@@ -52,7 +52,7 @@ class ClusterAccess(msgspec.Struct, frozen=True):
 
 
 class KubernetesActuator:
-    """Implements `FleetActuator` by the scale of one workload."""
+    """Implementation of `FleetActuator` with the scale of one workload."""
 
     ordered = True
     adopts = True
@@ -61,7 +61,7 @@ class KubernetesActuator:
         self._section, self._access = section, access
 
     def start(self, token: str, place: int) -> None:
-        del token  # replicas have no tags: the place is the name
+        del token  # replicas have no tags, only places
         scale = self._read()
         count = _replicas(scale)
         if count == place:
@@ -79,7 +79,7 @@ class KubernetesActuator:
             raise ActuatorError(f"{self._name} has {count} replicas: {place} is not the last")
 
     def list(self) -> list[ListedInstance]:
-        """Return replicas that are wanted or still there: a pod that ends is paid, too."""
+        """Return wanted or existing replicas: a terminating pod still costs rent."""
         scale = self._read()
         status = scale.get("status")
         there = status.get("replicas", 0) if isinstance(status, dict) else 0
@@ -102,7 +102,7 @@ class KubernetesActuator:
         return self._ask("GET", None)
 
     def _write(self, scale: dict[str, Any], replicas: int) -> None:
-        """Replace the scale that was read; another writer since then makes it fail (409)."""
+        """Replace the scale that was read; fails (409) after another writer's change."""
         spec = scale["spec"] | {"replicas": replicas}
         self._ask("PUT", scale | {"spec": spec})
 
@@ -114,7 +114,7 @@ class KubernetesActuator:
         return _scale_of(said)
 
     def _exchange(self, method: str, body: dict[str, Any] | None) -> tuple[httpx.Response, bytes]:
-        """Ask the API server once. Time and length of all of its answer are bounded."""
+        """Send one request to the API server, with limited time and size of the answer."""
         secure = self._access.url.startswith("https:")
         verify: Any = str(self._access.account / "ca.crt") if secure else False
         path, until_s = f"{self._access.url}/{self._path()}", time.monotonic() + self._limit_s
@@ -152,7 +152,7 @@ def _scale_of(said: bytes) -> dict[str, Any]:
 
 
 def _replicas(scale: dict[str, Any]) -> int:
-    """Return the wanted replicas; zero is left out by some servers."""
+    """Return the wanted replicas; some servers omit zero."""
     count = scale["spec"].get("replicas", 0)
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise ActuatorError("the API server answered a Scale without a number of replicas")
@@ -160,7 +160,7 @@ def _replicas(scale: dict[str, Any]) -> int:
 
 
 def _reason(said: bytes) -> str:
-    """Return the API server's own word, as `Conflict` or `Forbidden`."""
+    """Return the API server's reason, such as `Conflict` or `Forbidden`."""
     try:
         document = json.loads(said)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The engines that the ledger orders of each pool whose replicas KEDA sets."""
+"""Number of engines that the ledger orders for each pool scaled by KEDA."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,13 @@ from ledger.fleet.ordered_engines import ordered_engines
 
 
 class LedgerOrders:
-    """`acts`: of each such pool, whether its plans act."""
+    """Ordered engines by pool; `acts` says for each such pool whether its plans act."""
 
     def __init__(self, ledger: Engine, acts: Mapping[str, bool]) -> None:
         self._ledger, self._acts = ledger, acts
 
     def __call__(self, pool: str) -> int:
-        """Return the number; raises `OrdersUnknown` where KEDA should change nothing."""
+        """Return the number. Raises `OrdersUnknown` if KEDA should change nothing."""
         if pool not in self._acts:
             raise OrdersUnknown(f"`{pool}` is no pool with `scale.actuator.kind: keda`")
         if not self._acts[pool]:

@@ -1,7 +1,8 @@
-"""Which listed engines are of which rows of the books, and which are of none: pure.
+"""Match of listed engines with rows of the ledger. No I/O.
 
-A token says it, else the place, else the name: a program may forget its tags. Who is listed twice
-under one name and token is one engine. What is of another pool has its row and its rent there.
+Engines are matched by token, else by place, else by name, because a program may lose its tags.
+Entries with equal name and token are one engine. Engines of another pool have their row and rent
+there.
 """
 
 import re
@@ -14,15 +15,15 @@ _LIFE = re.compile(r"~\d{13,}$")
 
 
 def stranger_keys(token: str) -> set[str]:
-    """Return what a stranger's row is found by: its token, also without a later life's mark."""
+    """Return the keys of an unknown engine's row: its token, with and without a later mark."""
     return {token, _LIFE.sub("", token)}
 
 
 class ListedMatches:
-    """Listed engines by the rows that they are of.
+    """Listed engines by the rows that they belong to.
 
-    `of` has those of owned rows by token, the engine that the row names first. `strange` are those
-    of no plan by their key. `returned` are rows that had ended, `foreign` engines of other pools.
+    `of` has those of owned rows by token, the engine named by the row first. `strange` are those of
+    no plan by key. `returned` are rows that had ended, `foreign` engines of other pools.
     """
 
     def __init__(
@@ -58,13 +59,13 @@ class ListedMatches:
                 self.strange[f"{token}#{extra.name}"] = extra
 
     def has(self, row: FleetInstance) -> bool:
-        """Whether an open row's engine is listed."""
+        """Return whether an open row's engine is listed."""
         if row.owned:
             return row.token in self.of
         return not stranger_keys(row.token).isdisjoint(self.strange)
 
     def _row(self, item: ListedInstance, named: set[str | None]) -> FleetInstance | None:
-        """Return the owned row: by token, or where there is none by place, else by name."""
+        """Return the owned row: by token, else by place, else by name."""
         if item.token is not None:
             return self._owned.get(item.token)
         for row in self._owned.values():

@@ -1,4 +1,4 @@
-"""A plan as the books, metrics and pages have it: pure."""
+"""Representation of a plan for ledger, metrics and pages. No I/O."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ PUSD = 1e12
 
 
 def usd(pusd: int | None) -> float | None:
-    """Return dollars for a metric; what is not known stays `None`."""
+    """Return dollars for a metric; unknown amounts stay `None`."""
     return None if pusd is None else pusd / PUSD
 
 
 def document_of(plan: ScalePlan) -> dict[str, Any]:
-    """Return forecast, alternatives and worths as JSON has them; money is whole pico-USD."""
+    """Return forecast, alternatives and values as JSON; money is whole pico-USD."""
     return {
         "horizon_s": plan.horizon_s,
         "look_again_us": plan.look_again_us,
@@ -54,9 +54,9 @@ def _worth(worth: EngineWorth | None) -> dict[str, int | None] | None:
 
 
 def expected_pusd(plan: ScalePlan) -> int | None:
-    """Return what each engine of a change is expected to bring over the plan's horizon.
+    """Return the expected gain of each engine of a change over the plan's horizon.
 
-    `None` where the plan did not weigh both numbers.
+    `None` if the plan did not evaluate both numbers.
     """
     count = abs(plan.wanted - plan.running)
     totals = {item.engines: item.total_pusd for item in plan.alternatives}
@@ -66,7 +66,7 @@ def expected_pusd(plan: ScalePlan) -> int | None:
 
 
 def advised_changes(plan: ScalePlan, pool: str) -> list[FleetChange]:
-    """Return the starts and stops that a plan advises, one for each engine."""
+    """Return the starts and stops that a plan advises, one per engine."""
     expected, until_us = expected_pusd(plan), plan.at_us + round(plan.horizon_s * 1e6)
     if plan.wanted > plan.running:
         verb, places = "start", range(plan.running + 1, plan.wanted + 1)

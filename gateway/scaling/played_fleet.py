@@ -1,8 +1,8 @@
-"""A pool sized by its plan in virtual time, over traffic that is known: pure, no clock.
+"""Simulation of a pool sized by its plan in virtual time, over known traffic. No I/O.
 
-Windows are priced as advice is scored (`gateway.scaling.scoring`). Each plan is made at the start
-of a window and knows the windows before. An engine costs rent from its asking, serves whole windows
-after its start, and goes on to cost while it drains.
+Windows are priced as in the scoring of advice (`gateway.scaling.scoring`). Each plan is made at the
+start of a window and knows only earlier windows. An engine costs rent from its order, serves whole
+windows after its start, and costs rent while it drains.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,9 +31,9 @@ def play_windows(
     serving: int,
     drain_us: int = 0,
 ) -> Iterator[ScoredSpan]:
-    """Yield the score of each window; `serving` engines run when the first one begins.
+    """Yield the score of each window; `serving` engines run at the start of the first.
 
-    In each span `advised` is what the plan's engines cost and `ran` the fleet as configured.
+    In each span, `advised` is the cost of the plan's engines, `ran` that of the configured fleet.
     """
     fleet: list[advised_fleet.AdvisedEngine] | None = None
     demand = demand_classes(classes)
@@ -56,7 +56,7 @@ def play_windows(
 
 
 def demand_classes(classes: Iterable[DemandedClass]) -> tuple[DemandClass, ...]:
-    """Return classes as a planner is told of them."""
+    """Return classes in the planner's format."""
     return tuple(
         DemandClass(item.name, item.engine_us / US, item.pusd_per_request, item.movable)
         for item in classes
@@ -64,7 +64,7 @@ def demand_classes(classes: Iterable[DemandedClass]) -> tuple[DemandClass, ...]:
 
 
 def arrival_window(window: PricedWindow, classes: Iterable[DemandedClass]) -> ArrivalWindow:
-    """Return a window as a planner is told of it; a class of which nothing is known is left out."""
+    """Return a window in the planner's format, without classes of unknown demand."""
     seen = [
         (item, window.arrived.get(item.name, 0), window.work_us(item))
         for item in sorted(classes, key=lambda item: item.name)

@@ -1,7 +1,7 @@
-"""One pool that sizes itself: observe, plan, compare with what is there, act; one step at a time.
+"""Scaler of one pool: observes, plans, compares with current engines, acts; step by step.
 
-`step` is done by the holder of the pool's lease; every other process only looks. A step that fails
-changes nothing that the next one does not find again.
+Only the holder of the pool's lease runs `step`. A failed step changes nothing that the next one
+does not find.
 """
 
 import secrets
@@ -47,13 +47,13 @@ from ledger.reporting_zone import ReportingZone
 from router.scaling.plan import EngineLease, FleetState, ScalePlan, SizesFleet
 
 LEASE_US = 60_000_000
-KEPT_US = 600_000_000  # after which an unchanged plan is kept again
+KEPT_US = 600_000_000  # after which an unchanged plan is stored again
 NONCE_BYTES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ScalerPlace:
-    """The parts that a pool's scaler works with. `actuator` is `None` where it only advises."""
+    """Parts that a pool's scaler works with; `actuator` is `None` if it only advises."""
 
     ledger: Engine
     probe: FleetProbe
@@ -61,11 +61,11 @@ class ScalerPlace:
     clock: Clock
     holder: str
     planner: Callable[[dict[str, Any] | None], SizesFleet]
-    known_us: Callable[[], int]  # what was opened before is in the books
+    known_us: Callable[[], int]  # attempts opened before are in the ledger
 
 
 class PoolScaler:
-    """Sizes one pool."""
+    """Scaler of one pool."""
 
     def __init__(self, setup: PoolSetup, place: ScalerPlace) -> None:
         self._setup, self._place = setup, place
@@ -78,7 +78,7 @@ class PoolScaler:
         self._scored_from_us = 0
 
     def step(self) -> ScalingNote:
-        """Do what is due; return what is known of the pool afterwards."""
+        """Do what is due; return the pool's state afterwards."""
         now_us, place = self._place.clock.wall_us(), self._place
         fence = take_lease(
             place.ledger, self._setup.pool, place.holder, now_us=now_us, length_us=LEASE_US
@@ -99,12 +99,12 @@ class PoolScaler:
     # -- one step of the holder -----------------------------------------------------------------
 
     def _begin(self, now_us: int) -> None:
-        """Go on from what the last holder knew."""
+        """Continue from the state of the last holder."""
         with self._place.ledger.connect() as connection:
             self._memory = planner_memory(connection, self._setup.pool)
         memory = None if self._memory is None else self._memory.memory or None
         self._planner = self._place.planner(memory)
-        # The minute of the first advice counts, because its rent is owed from the asking.
+        # The minute of the first advice counts, because rent is due from the order on.
         began_us = now_us - now_us % WINDOW_US
         self._scored_from_us = began_us if self._memory is None else self._memory.through_us
 
@@ -151,7 +151,7 @@ class PoolScaler:
         )
 
     def _plan(self, now_us: int, leases: tuple[EngineLease, ...]) -> ScalePlan | None:
-        """Return the plan; `None` while nothing is known of what an engine can do."""
+        """Return the plan; `None` while an engine's capacity is unknown."""
         classes = self._observer.classes
         if classes is None or self._planner is None:
             return None
@@ -199,7 +199,7 @@ class PoolScaler:
         advised: list[advised_fleet.AdvisedEngine],
         now_us: int,
     ) -> list[advised_fleet.AdvisedEngine]:
-        """Note what would be done, and go on as if it had been."""
+        """Store the advice, and continue as if it had been followed."""
         if changes := advised_changes(plan, self._setup.pool):
             self._counts.update(change.verb for change in changes)
             books.advise(changes)
@@ -289,7 +289,7 @@ class PoolScaler:
     def _missed(
         self, found: ListedMatches, rows: Sequence[FleetInstance], now_us: int
     ) -> dict[str, int]:
-        """Return since when lists lack each row: what serves although it is not listed costs."""
+        """Return since when lists lack each row; engines that serve although unlisted cost rent."""
         listed = {row.place for row in rows if found.has(row)}
         serving = self._place.probe.serving() - listed
         return {
@@ -323,7 +323,7 @@ class PoolScaler:
     # -- what is told ---------------------------------------------------------------------------
 
     def _look_on(self, now_us: int) -> ScalingNote:
-        """Return what a process knows that does not hold the lease."""
+        """Return the state that a process without the lease knows."""
         with self._place.ledger.connect() as connection:
             rows = open_instances(connection, self._setup.pool)
             plan = last_plan(connection, self._setup.pool)

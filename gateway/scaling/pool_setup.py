@@ -1,4 +1,4 @@
-"""A pool's section as the values that planner, score and reconcile work with: pure."""
+"""Conversion of a pool's section to the values of planner, scoring and reconcile. No I/O."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ from ledger.money import PUSD_PER_USD
 from router.scaling.plan import PoolTerms, RentTerms
 
 US = 1_000_000
-GRACE_US = 60 * US  # for which a list may lack an engine, and an ended one may be listed
-FOLLOW_US = 3 * US  # until every worker heard that an engine gets no requests
+GRACE_US = 60 * US  # tolerance for lists that lack an engine or still have an ended one
+FOLLOW_US = 3 * US  # until every worker has applied that an engine gets no requests
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSetup:
-    """One pool that sizes itself."""
+    """Setup of one pool that sizes itself."""
 
     pool: str
     section: ScaleSection
@@ -39,7 +39,7 @@ class PoolSetup:
         return None if limit is None else int(limit * PUSD_PER_USD)
 
     def pool_terms(self, start_s: float | None = None) -> PoolTerms:
-        """Return the planner's terms. `start_s` is what starts took, once it was measured."""
+        """Return the planner's terms; `start_s` is the measured start time, if known."""
         section, rent = self.section, self.rent
         return PoolTerms(
             pool=self.pool,
@@ -76,7 +76,7 @@ class PoolSetup:
         )
 
     def is_quiet(self, now_us: int) -> bool:
-        """Whether no engine may be started or stopped at this time."""
+        """Return whether no engine may be started or stopped at this time."""
         return any(weekly_hours(times).is_active(now_us) for times in self.section.quiet)
 
 

@@ -1,8 +1,8 @@
-"""From what a plan wants, what is listed and what the books own, to what is done: pure.
+"""Next steps from the plan's wish, the listed engines and the ledger's rows. No I/O.
 
-Marks of the books come first, then orders that are given again, then what is new. A new engine or
-a drain is an intent: the loop writes it before it acts. What a list lacks is believed only after
-`grace_us`, and never while the engine of that place serves.
+Marks in the ledger come first, then repeated orders, then new ones. A new engine or a drain is an
+intent: the loop stores it before it acts. A missing list entry is believed only after `grace_us`,
+and never while the engine at that place serves.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from ledger.fleet.fleet_records import FleetInstance
 
 
 class FindingKind(StrEnum):
-    """A fault of a fleet that somebody should know; the metric has the same words."""
+    """Kind of a fleet's fault, also the label of the metric."""
 
     UNREACHABLE = "unreachable"
     ORPHAN = "orphan"
@@ -32,7 +32,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FleetFinding:
-    """`about` is a token or an actuator's name; empty where it is of the whole pool."""
+    """Fault of a fleet; `about` is a token or actuator's name, empty for the whole pool."""
 
     kind: FindingKind
     about: str
@@ -40,7 +40,7 @@ class FleetFinding:
 
 
 class ActionVerb(StrEnum):
-    """Steps of the loop: marks in the books, orders, and intents (`START`, `DRAIN`, `ADOPT`)."""
+    """Steps of the loop: marks in the ledger, orders, and intents (`START`, `DRAIN`, `ADOPT`)."""
 
     SEEN = "seen"
     READY = "ready"
@@ -58,9 +58,9 @@ class ActionVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FleetAction:
-    """One step. `outcome` is how the open change of the instance ended, where this ends it.
+    """One step. `outcome` is the result of the instance's open change, if this step ends it.
 
-    `at_us` is when it happened, where that was before now.
+    `at_us` is when it happened, if that was earlier than now.
     """
 
     verb: ActionVerb
@@ -74,7 +74,7 @@ class FleetAction:
 
 @dataclass(frozen=True, slots=True)
 class FleetRules:
-    """Bounds of a pool. `can_start` is how many the spend limit leaves; `None`: no limit."""
+    """Limits of a pool; `can_start` is what the spend limit allows, `None`: no limit."""
 
     least: int
     most: int
@@ -89,7 +89,7 @@ class FleetRules:
 
 @dataclass(frozen=True, slots=True)
 class FleetWish:
-    """The wish of the plan; `hold` says why nothing new is begun, where that is so."""
+    """Wish of the plan; `hold` says why nothing new may begin, if so."""
 
     wanted: int
     stop: tuple[str, ...] = ()
@@ -98,12 +98,11 @@ class FleetWish:
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """The state that is known now. `listed` is `None` where the actuator did not answer.
+    """Known state of a pool. `listed` is `None` if the actuator did not answer.
 
-    `instances` are open rows; `closed` are other rows of listed tokens: those that the books had
-    ended, and those of other pools.
-    `serving` and `busy` are places by the gateway's own probe, `away` says since when requests are
-    kept from a place. `missing_us` says since when a token was not listed.
+    `instances` are open rows; `closed` are other rows of listed tokens: ended ones, and those of
+    other pools. `serving` and `busy` are places by the gateway's own probe. `away` says since when
+    requests are kept from a place, `missing_us` since when a token was not listed.
     """
 
     pool: str
@@ -121,7 +120,7 @@ class FleetView:
 
 @dataclass(frozen=True, slots=True)
 class FleetSteps:
-    """The actions to do, in this order, and the findings to tell."""
+    """Actions in their order, and findings to report."""
 
     actions: tuple[FleetAction, ...]
     findings: tuple[FleetFinding, ...]
@@ -130,7 +129,7 @@ class FleetSteps:
 def reconcile(
     view: FleetView, wish: FleetWish, rules: FleetRules, nonces: Sequence[str]
 ) -> FleetSteps:
-    """Return the next steps. `nonces` make the tokens of new instances, one each."""
+    """Return the next steps; `nonces` make the tokens of new instances, one each."""
     if view.listed is None:
         words = f"the actuator did not list its engines: {view.unreachable}"
         return FleetSteps((), (FleetFinding(FindingKind.UNREACHABLE, "", words),))
@@ -152,7 +151,7 @@ def reconcile(
 def _strangers(
     view: FleetView, found: ListedMatches, rules: FleetRules, nonces: Sequence[str]
 ) -> Iterator[FleetAction | FleetFinding]:
-    """Name what no plan owns; the first time, what ran before is taken over."""
+    """Yield findings on unknown engines; the first time, running ones are adopted."""
     known = {key for item in view.instances if not item.owned for key in stranger_keys(item.token)}
     for listed, pool in found.foreign:
         words = f"{listed.name} is of pool {pool} and listed for {view.pool}: rent counts there"
@@ -181,7 +180,7 @@ def _strangers(
 def _follow(
     view: FleetView, found: ListedMatches, rules: FleetRules, instance: FleetInstance
 ) -> Iterator[FleetAction | FleetFinding]:
-    """Bring one row up to date, and repeat orders that nothing shows the effect of."""
+    """Update one row, and repeat orders without a visible effect."""
     token, place = instance.token, instance.place
     listed = found.of.get(token, [])
     if listed and instance.seen_us is None:
@@ -195,7 +194,7 @@ def _follow(
 
 
 def _ends_us(listed: Sequence[ListedInstance]) -> int | None:
-    """Return when an engine's owner takes it away, where that was said."""
+    """Return when an engine's owner takes it away, if announced."""
     return min((item.ends_us for item in listed if item.ends_us is not None), default=None)
 
 
@@ -227,7 +226,7 @@ def _listed(
 
 
 def _drain(view: FleetView, rules: FleetRules, instance: FleetInstance) -> Iterator[FleetAction]:
-    """Keep requests away, let what runs end, then stop; every host hears of it in between."""
+    """Keep requests away, let open ones end, then stop, with time for all hosts to follow."""
     place, stop_us = instance.place, instance.stop_us
     away_us = None if place is None else view.away.get(place)
     if place is not None and away_us is None:
@@ -253,7 +252,7 @@ def _unlisted(
         else:
             yield FleetAction(ActionVerb.REPEAT_START, token, place)
         return
-    # What serves there may be the next life at this place, which is listed.
+    # The serving engine may be the next, listed instance at this place.
     others = {item.place for item in view.instances if item.token in found.of}
     if place in view.serving and place not in others:
         words = f"{token} is not listed, and its engine serves; it costs rent"
@@ -279,7 +278,7 @@ def _gone(
     outcome: str | None = None,
     words: str | None = None,
 ) -> FleetAction:
-    """Return the mark of an end: rent ended when the engine was first missed, not when believed."""
+    """Return the mark of an end; rent ends when the engine was first missing."""
     since_us = view.missing_us.get(instance.token)
     ended_us = None if since_us is None else max(since_us, instance.asked_us)
     return FleetAction(
@@ -288,12 +287,12 @@ def _gone(
 
 
 def _is_missed(view: FleetView, rules: FleetRules, instance: FleetInstance) -> bool:
-    """Whether lists have lacked an engine for so long that they are believed."""
+    """Return whether an engine was missing in lists for longer than the grace period."""
     return view.now_us - view.missing_us.get(instance.token, view.now_us) >= rules.grace_us
 
 
 def _ends(instance: FleetInstance, outcome: str) -> str | None:
-    """A start is done when it serves; a stop is not done by that."""
+    """Return the outcome for an open start, which is done when it serves; `None` for a stop."""
     return outcome if instance.stop_us is None else None
 
 
@@ -304,7 +303,7 @@ def _resize(
     nonces: Sequence[str],
     marks: Sequence[FleetAction | FleetFinding],
 ) -> Iterator[FleetAction | FleetFinding]:
-    """Begin what the plan wants beyond what is under way."""
+    """Start or drain what the plan wants beyond running changes."""
     ending = {
         step.token
         for step in marks
@@ -329,9 +328,9 @@ def _resize(
 def _begin(
     view: FleetView, rules: FleetRules, nonces: Sequence[str], more: int
 ) -> Iterator[FleetAction | FleetFinding]:
-    """Keep what drains, then start what is missing, as far as money and places allow.
+    """Keep draining engines, then start missing ones, as far as money and places allow.
 
-    What its owner takes away is not kept.
+    Engines that their owner takes away are not kept.
     """
     leaving = {item.token for item in view.listed or () if item.ends_us is not None}
     draining = [
@@ -366,7 +365,7 @@ def _begin(
 def _leaving(
     live: Sequence[FleetInstance], named: Sequence[str], rules: FleetRules
 ) -> list[FleetInstance]:
-    """Return live instances in the order in which they leave."""
+    """Return live instances in the order in which they would stop."""
     if rules.ordered:
         return sorted(live, key=lambda item: -(item.place or 0))
     order = {token: number for number, token in enumerate(named)}

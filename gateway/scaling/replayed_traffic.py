@@ -1,7 +1,7 @@
-"""A what-if for a pool that sizes itself: recorded minutes played with its planner.
+"""Simulation of a pool that sizes itself: recorded minutes replayed with its planner.
 
-Prices elsewhere and engine time are those of the span, as the verdict has them. The day before is
-learned from and not counted.
+Prices and engine time are those of the span, as in the verdict. The day before is used for learning
+and not counted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ from router.scaling.plan import SizesFleet
 
 
 class UnknownDemandError(Exception):
-    """Nothing can be played; the text says what is not known, and what makes it known."""
+    """Error: nothing can be replayed; the text says what is unknown, and the remedy."""
 
 
 def replay_traffic(
@@ -35,9 +35,9 @@ def replay_traffic(
     span: tuple[int, int],
     make: Callable[[], SizesFleet],
 ) -> list[EarnedDay]:
-    """Return the days of a span, microseconds since the epoch, as a plan would have had them.
+    """Return the days of a span, in microseconds since the epoch, as under a plan.
 
-    `advised` of a day is the plan's cost, `ran` that of the fleet as configured. Raises
+    `advised` of a day is the plan's cost, `ran` that of the configured fleet. Raises
     `UnknownDemandError`.
     """
     start_us, end_us = (at_us - at_us % WINDOW_US for at_us in span)
@@ -70,10 +70,10 @@ def replay_traffic(
 def _windows(
     connection: Connection, setup: PoolSetup, start_us: int, end_us: int
 ) -> Iterator[PricedWindow]:
-    """Read a day at a time; a minute without requests is one with none.
+    """Read one day at a time; minutes without requests are included.
 
-    The engine time of a request is spread over the time that it ran: counted in the minute of its
-    start, long requests would need more engines than they did.
+    A request's engine time is spread over its duration. Counted in its first minute, long requests
+    would need more engines than they did.
     """
     minutes: Mapping[int, Mapping[str, int]] = {}
     running: Mapping[int, Mapping[str, int]] = {}

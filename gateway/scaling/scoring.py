@@ -1,4 +1,4 @@
-"""A window of traffic as it was, with what ran, what was advised, and what changes earned: pure."""
+"""Score of a traffic window: what ran, what was advised, and what changes earned. No I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PricedWindow:
-    """A span of time with what arrived in it, by class.
+    """Time span with its arrivals by class.
 
-    `running_ppm` is what ran in it, in millionths of a request; `None` where the end of requests
-    is not known: then each counts wholly where it arrived.
+    `running_ppm` is what ran in it, in millionths of a request; `None` if the ends of requests are
+    unknown: then each counts wholly where it arrived.
     """
 
     start_us: int
@@ -39,7 +39,7 @@ class PricedWindow:
         return self.end_us - self.start_us
 
     def work_us(self, item: DemandedClass) -> int:
-        """Return the engine time that a class takes in the window."""
+        """Return the engine time of a class in the window, in microseconds."""
         if self.running_ppm is None:
             return self.arrived.get(item.name, 0) * item.engine_us
         return divide_half_even(self.running_ppm.get(item.name, 0) * item.engine_us, US)
@@ -47,7 +47,7 @@ class PricedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreTerms:
-    """The terms that a pool's windows are scored by. `start_us` is the time that a start takes."""
+    """Terms by which a pool's windows are scored; `start_us` is the duration of a start."""
 
     rent: InstanceRent
     capacity_ppm: int
@@ -59,7 +59,7 @@ class ScoreTerms:
 def served_classes(
     window: PricedWindow, classes: Iterable[DemandedClass]
 ) -> tuple[ServedClass, ...]:
-    """Return what arrived with the price and engine time of its class."""
+    """Return the arrivals with the price and engine time of their class."""
     return tuple(
         ServedClass(
             item.name,
@@ -80,9 +80,9 @@ def score_window(
     ran: tuple[int, int],
     advised: Sequence[AdvisedEngine] | None,
 ) -> ScoredSpan:
-    """Return a window's score. `ran` is how many engines served, and the rent that they cost.
+    """Return a window's score; `ran` is the number of serving engines, and their rent.
 
-    `advised` is `None` where the plan acts: then what ran is what was advised.
+    `advised` is `None` if the plan acts: then the running engines are the advised ones.
     """
     served = served_classes(window, classes)
     counts = {"length_us": window.length_us, "capacity_ppm": terms.capacity_ppm}
@@ -109,12 +109,12 @@ def score_window(
 
 
 def window_rent_pusd(window: PricedWindow, terms: ScoreTerms) -> int:
-    """Return one engine's rent of a window, by the second: a fleet that never changes pays it."""
+    """Return one engine's rent of a window by the second, as in a fixed fleet."""
     return InstanceRent(terms.rent.pusd_per_hour).bill_pusd(window.start_us, window.end_us)
 
 
 def ran_in(window: PricedWindow, instances: Iterable[FleetInstance]) -> tuple[int, int]:
-    """Return how many of these engines served all of a window, and the rent of all of them."""
+    """Return how many of these engines served the whole window, and the rent of all."""
     listed = list(instances)
     served = sum(
         item.owned
@@ -133,9 +133,10 @@ def realised(
     terms: ScoreTerms,
     changes: Iterable[FleetChange],
 ) -> dict[int, int]:
-    """Return the dollars that a window brought to each change that counts, by its number.
+    """Return the pico-USD that a window brought to each counted change, by number.
 
-    A start earns what its engine avoids, less its rent; a stop saves the rent and loses the same.
+    A start earns what its engine avoids, less its rent; a stop saves the rent and loses the avoided
+    cost.
     """
     rent_pusd, found = window_rent_pusd(window, terms), {}
     for change in changes:

@@ -1,4 +1,4 @@
-"""The number of engines that a day's rent limit allows: pure."""
+"""Number of engines that a daily rent limit allows. No I/O."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from ledger.fleet.fleet_records import FleetInstance
 
 
 def spent_pusd(instances: Iterable[FleetInstance], day: tuple[int, int]) -> int:
-    """Return the rent of a day if every engine that runs goes on to its end."""
+    """Return a day's rent if all running engines continue until its end."""
     return sum(instance.rent_pusd(*day) for instance in instances)
 
 
@@ -21,8 +21,7 @@ def starts_left(
 ) -> int | None:
     """Return how many engines may be started now; `None` without a limit.
 
-    A start counts with its rent until the day's end: a plan that would stop it sooner is not
-    relied on.
+    A start counts with its rent until the end of the day, because an earlier stop is not certain.
     """
     if limit_pusd is None:
         return None

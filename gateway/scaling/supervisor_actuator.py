@@ -1,7 +1,7 @@
-"""The engines of this machine as a fleet: an engine of the pool wakes, or rests.
+"""Actuator for this machine's engines: an engine of the pool wakes or rests.
 
-Orders go to the host's parent process, as `upkeep` gives them. The tag of an engine lies in the
-state directory and is written before the order, so that a host which comes back knows it.
+Orders go to the host's parent process, as those of `upkeep`. An engine's tag is written to the
+state directory before the order, so that a restarted host knows it.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ RESTING = "resting"
 
 
 class SupervisorActuator:
-    """Implements `FleetActuator` for the `replicas` of one pool."""
+    """Implementation of `FleetActuator` for the `replicas` of one pool."""
 
     ordered = False
     adopts = True
@@ -36,7 +36,7 @@ class SupervisorActuator:
     def stop(self, token: str, place: int) -> None:
         row, tag = self._row(place), read_tags(self._state, self._pool).get(place)
         if tag is not None and tag.token != token:
-            return  # another life has the place: this one is over
+            return  # another instance has the place
         write_tag(self._state, self._pool, place, SeatTag(token, is_up=False))
         self._host.order(row, "rest")
 

@@ -1,8 +1,8 @@
-"""Feeds a planner with minutes of traffic out of the books, each once, and scores them.
+"""Observer that feeds a planner with minutes of traffic from the ledger, and scores them.
 
-A minute is read when the books have it whole. A request counts where it arrived, and its engine
-time in the minutes that it ran in, by its usual time while it runs. The day before a pool is first
-sized is learned from and not scored, because no advice was given then.
+Each minute is read once, when it is complete in the ledger. A request counts where it arrived. Its
+engine time counts in the minutes in which it ran, by its usual time while it runs. The day before a
+pool is first sized is used for learning, and not scored, because there was no advice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,14 +35,14 @@ from ledger.spans import DAY_US, Scope
 from router.scaling.plan import SizesFleet
 
 WINDOW_US = 60_000_000
-SETTLE_US = 5_000_000  # from the end of a minute until its attempts are in the books
+SETTLE_US = 5_000_000  # from the end of a minute until its attempts are in the ledger
 CLASSES_US = 600_000_000  # between two reads of prices and engine time
-MOST_WINDOWS = 1_440  # that are caught up in one step
+MOST_WINDOWS = 1_440  # maximum minutes read in one step
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedTraffic:
-    """The sight of one step: scores to add, dollars of changes, and the advice that goes on."""
+    """Result of one step: scores to add, gains of changes, and the ongoing advice."""
 
     through_us: int
     spans: tuple[ScoredSpan, ...]
@@ -51,7 +51,7 @@ class ObservedTraffic:
 
 
 class TrafficObserver:
-    """Reads one pool's traffic. `classes` is `None` while an engine's capacity is not known."""
+    """Observer of one pool's traffic; `classes` is `None` while capacity is unknown."""
 
     def __init__(self, setup: PoolSetup, ledger: Engine) -> None:
         self._setup, self._ledger = setup, ledger
@@ -59,19 +59,20 @@ class TrafficObserver:
         self._usual: tuple[UsualTimes, ...] = ()
         self.classes: tuple[DemandedClass, ...] | None = None
         self.inside = self.outside = 0
-        self._forecasts: list[tuple[int, float, float]] = []  # when due, rates of the band
+        self._forecasts: list[tuple[int, float, float]] = []  # due time, and the band's rates
 
     def first_us(self, now_us: int) -> int:
-        """Return where learning begins: a day back, or with the first request."""
+        """Return the start of learning: a day ago, or the first request."""
         with self._ledger.connect() as connection:
             first_us = first_arrival_us(connection, self._setup.models)
         start_us = now_us if first_us is None else max(first_us, now_us - DAY_US)
         return start_us - start_us % WINDOW_US
 
     def refresh(self, now_us: int) -> None:
-        """Read prices, engine time and capacity where they are old, sooner while none is known.
+        """Read prices, engine time and capacity if they are old, sooner while unknown.
 
-        The usual time of a request is that of the ten minutes before the last ten: most ended.
+        The usual time of requests is taken from ten minutes, ten minutes ago, of which most have
+        ended.
         """
         kept_us = WINDOW_US if self.classes is None else CLASSES_US
         if self._read_us is not None and now_us - self._read_us < kept_us:
@@ -95,10 +96,10 @@ class TrafficObserver:
         *,
         scored_from_us: int,
     ) -> ObservedTraffic:
-        """Tell the planner each minute up to `known_us`.
+        """Pass each minute up to `known_us` to the planner.
 
-        `ran` is how many engines serve now, where the plan does not act; `None` where it does, and
-        the books say what ran.
+        `ran` is how many engines serve now if the plan does not act; `None` if it does, and the
+        ledger says what ran.
         """
         end_us = min(known_us - SETTLE_US, through_us + MOST_WINDOWS * WINDOW_US)
         end_us -= (end_us - through_us) % WINDOW_US
@@ -129,7 +130,7 @@ class TrafficObserver:
         return ObservedTraffic(end_us, tuple(spans), earned, tuple(forget_scored(advised, end_us)))
 
     def expect(self, due_us: int, low: float, high: float) -> None:
-        """Remember a forecast of all requests a second, which is judged when its time comes."""
+        """Store a forecast of all requests per second, to be judged at `due_us`."""
         if not self._forecasts or due_us >= self._forecasts[-1][0] + WINDOW_US:
             self._forecasts.append((due_us, low, high))
 
@@ -163,9 +164,9 @@ class TrafficObserver:
 def _with_usual(
     known: tuple[UsualTimes, ...], fresh: Mapping[str, int], now_us: int
 ) -> tuple[UsualTimes, ...]:
-    """Add the usual times of what is opened from now on; classes without new ones keep theirs.
+    """Add usual times for new requests; classes without new ones keep theirs.
 
-    Those of a day ago are forgotten, but for the newest of them, which held until the next one.
+    Times older than a day are dropped, except the newest of them, which applied until the next one.
     """
     before = known[-1].by_class if known else {}
     if not (before or fresh):

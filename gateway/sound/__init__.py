@@ -1,5 +1,5 @@
-"""Lengths of sounds, decoded by FFmpeg in processes that can reach nothing.
+"""Duration of audio files, decoded by FFmpeg in confined processes.
 
-`SoundDecoder` is the one entry point for a worker. The decoding library is imported in the
-decoder's process alone: `decoder_host` starts there and forks one confined child for each sound.
+`SoundDecoder` is the one entry point for a worker. Only the decoder's process imports FFmpeg:
+`decoder_host` starts there and forks one confined child per file.
 """

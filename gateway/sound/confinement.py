@@ -1,8 +1,8 @@
-"""Rights that the decoder's processes give up before they read a byte of a sound.
+"""Confinement of the decoder's processes, applied before they read any audio.
 
-`confine_host` is for the process that forks, `confine_child` for each of its children. Limits of
-the kernel hold everywhere. A network namespace and a filter of system calls are used where the
-kernel allows them; `HostConfinement` says which of them hold.
+`confine_host` is for the process that forks, `confine_child` for each of its children. Kernel
+limits always apply. A network namespace and a system call filter are used where the kernel allows
+them; `HostConfinement` says which are active.
 """
 
 import ctypes
@@ -63,7 +63,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class HostConfinement:
-    """Confinement that depends on the kernel: a network namespace, a filter of system calls."""
+    """Confinement that depends on the kernel: network namespace and system call filter."""
 
     network: bool
     calls: bool
@@ -74,7 +74,7 @@ class _Program(ctypes.Structure):
 
 
 def confine_host() -> bool:
-    """Give up network and privileges; return whether the kernel gave a network namespace."""
+    """Drop network and privileges; return whether a network namespace was created."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     os.nice(_NICE)
@@ -86,9 +86,9 @@ def confine_host() -> bool:
 
 
 def confine_child(limits: DecodeLimits) -> bool:
-    """Set the limits of one child; return whether the kernel filters its system calls.
+    """Set the limits of one child; return whether its system calls are filtered.
 
-    Open descriptors stay; no further one can be opened.
+    Open descriptors stay usable, and no new one can be opened.
     """
     _LIBC.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
@@ -112,9 +112,9 @@ def _filter_calls() -> bool:
 
 
 def call_filter(machine: str) -> bytes:
-    """Return a BPF program that allows `CALLS` and answers EPERM to all others.
+    """Return a BPF program that allows `CALLS` and returns EPERM for all others.
 
-    Calls by another architecture's numbers end the process. Empty for a machine that is not known.
+    Calls of another architecture end the process. The result is empty for an unknown machine.
     """
     if machine not in _ARCHITECTURES:
         return b""

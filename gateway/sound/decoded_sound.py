@@ -1,13 +1,13 @@
-"""Values that a worker and the decoder's process exchange: limits and results.
+"""Limits and results that a worker and the decoder's process exchange.
 
-Each result is one line of JSON. A child that decodes hostile bytes is not trusted, so results are
-read strictly.
+Each is one line of JSON. A child that decodes untrusted bytes is not trusted, so its results are
+parsed strictly.
 """
 
 import json
 from dataclasses import asdict, dataclass
 
-LONGEST_MS = 500 * 3_600_000  # the ledger books no longer sound: `AUDIO_MS_LIMIT`
+LONGEST_MS = 500 * 3_600_000  # maximum of the ledger: `AUDIO_MS_LIMIT`
 LINE_BYTES = 256
 
 # Opus at 24 kbit/s costs 1.4 s of CPU time a MiB here, AAC at 64 kbit/s 0.3 s. A slower machine
@@ -18,10 +18,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class DecodedSound:
-    """Milliseconds as FFmpeg decodes them; both are 0 if nothing in the file is sound.
+    """Duration in milliseconds; 0 if the file has no audio.
 
-    `most_ms` adds what FFmpeg trims and what another decoder could find in bytes that FFmpeg
-    did not decode.
+    `most_ms` is the upper bound: it adds what FFmpeg trims, and what another decoder might find in
+    bytes that FFmpeg did not decode.
     """
 
     heard_ms: int
@@ -30,7 +30,7 @@ class DecodedSound:
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """Limits of one child: CPU time, time of day, address space, and length of the sound."""
+    """Limits of one child: CPU time, wall time, address space, and audio duration."""
 
     cpu_s: int
     wall_s: float
@@ -39,7 +39,7 @@ class DecodeLimits:
 
 
 def limits_for(size: int) -> DecodeLimits:
-    """Return the limits for a sound of `size` bytes: a small file may not cost much CPU time."""
+    """Return the limits for `size` bytes of audio: small files may use little CPU time."""
     cpu_s = min(_CPU_S + _CPU_S_PER_MIB * size // _MIB, _CPU_MOST_S)
     return DecodeLimits(cpu_s=cpu_s, wall_s=2.0 * cpu_s)
 
@@ -55,7 +55,7 @@ def read_limits(line: bytes) -> DecodeLimits:
 
 
 def read_sound(line: bytes) -> DecodedSound | None:
-    """Return the length that a child wrote, or `None` if the line is not one whole result."""
+    """Return the result that a child wrote, or `None` if the line is not a complete one."""
     if len(line) > LINE_BYTES or line.count(b"\n") != 1 or not line.endswith(b"\n"):
         return None
     try:

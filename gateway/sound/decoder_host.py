@@ -1,7 +1,7 @@
-"""The decoder's process: it forks one confined child for each sound that a worker sends.
+"""Decoder process: forks one confined child for each audio file that a worker sends.
 
-It is started with an empty environment and one socket. It never reads a sound itself, so it
-imports FFmpeg once and hands each child a clean copy. It ends when the worker closes the socket.
+It starts with an empty environment and one socket. It never reads audio itself, so that it imports
+FFmpeg once and each child starts clean. It ends when the worker closes the socket.
 """
 
 import array
@@ -28,7 +28,7 @@ _OVER_LIMIT = 4
 
 @dataclass(slots=True)
 class _Job:
-    """A child that decodes. `until_s` is its deadline by the monotonic clock."""
+    """Child that decodes; `until_s` is its monotonic deadline."""
 
     number: int
     pid: int
@@ -38,7 +38,7 @@ class _Job:
 
 
 def main() -> None:
-    """Serve the socket whose descriptor is the program's one argument."""
+    """Serve the socket whose descriptor is the only argument."""
     with socket.socket(fileno=int(sys.argv[1])) as worker:
         # One decode loads what FFmpeg and Python load late: children can open nothing.
         decode_sound(io.BytesIO(_test_sound()), len(_test_sound()))
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 class DecoderHost:
-    """Jobs of one worker."""
+    """Children of one worker's decoder."""
 
     def __init__(self, worker: socket.socket) -> None:
         self._worker = worker
@@ -80,7 +80,7 @@ class DecoderHost:
         os.kill(job.pid, signal.SIGKILL)
 
     def _receive(self) -> bool:
-        """Do what the worker sent; return False if it is gone."""
+        """Handle a message of the worker; return False if the worker is gone."""
         text, descriptors, _, _ = socket.recv_fds(self._worker, MESSAGE_BYTES, 2)
         word, _, rest = text.partition(b" ")
         if not text:
@@ -143,7 +143,7 @@ def _run_child(limits: DecodeLimits, sound: int, result: int) -> None:
 
 
 class _MemoryFile(io.RawIOBase):
-    """A sound in anonymous memory, read by system calls: mapping it would count twice."""
+    """Audio in anonymous memory, read by system calls; mapping it would count twice."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

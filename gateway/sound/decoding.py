@@ -1,7 +1,7 @@
-"""The length of a sound, by decoding all of it. Runs in a confined child only.
+"""Duration of audio by decoding all of it. Runs only in a confined child.
 
-FFmpeg may skip samples that another decoder plays: `DiscardPadding` of WebM, gapless tags of MP3,
-edit lists of MP4. Skips are therefore off, and the decoder counts them itself.
+FFmpeg may skip samples that other decoders play: `DiscardPadding` of WebM, gapless tags of MP3,
+edit lists of MP4. Skipping is therefore disabled, and skipped samples are counted separately.
 """
 
 import errno
@@ -34,7 +34,7 @@ _CODECS = (
     "mp1", "mp1float", "mp2", "mp2float", "mp3", "mp3float", "opus", "speex", "vorbis",
 )  # fmt: skip
 LEAST_BYTES_PER_S = 750  # Opus for voice goes down to 6 kbit/s (RFC 6716 section 2.1)
-# An honest file has heads, tables, tags and covers beside its sound.
+# Valid files also contain headers, tables, tags and covers.
 _BESIDE_BYTES, _BESIDE_SHARE = 64 * 1024, 4
 _SAMPLE_BYTES = 8  # no codec writes more than 64 bits for one
 _TRIMMED_MS = 250  # encoders' delay and padding: MP3 52 ms, AAC 46 ms, Opus 80 ms at most in use
@@ -44,7 +44,7 @@ _FAILURES = (FFmpegError, ValueError, EOFError)
 
 
 class ReadableSound(Protocol):
-    """A file in memory, as FFmpeg reads it."""
+    """File interface for FFmpeg, implemented by `_MemoryFile` of `decoder_host`."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -54,7 +54,7 @@ class ReadableSound(Protocol):
 
 
 class _StreamLength:
-    """Samples of one stream, by the rate that they are played at."""
+    """Samples of one stream, by sample rate."""
 
     __slots__ = ("samples", "trimmed")
 
@@ -83,10 +83,10 @@ class _StreamLength:
 
 
 def decode_sound(file: ReadableSound, size: int, longest_ms: int = LONGEST_MS) -> DecodedSound:
-    """Decode all sound in `file`, of `size` bytes; the longest of its streams counts.
+    """Decode all audio of a file of `size` bytes; the longest stream counts.
 
-    A file without sound has the length 0. Raises `OverflowError` past `longest_ms`, `MemoryError`
-    when FFmpeg has no memory left.
+    A file without audio has the duration 0. Raises `OverflowError` beyond `longest_ms`, and
+    `MemoryError` if FFmpeg runs out of memory.
     """
     try:
         container = av.open(file, mode="r", options=_options())
@@ -127,9 +127,9 @@ def _options() -> dict[str, str]:
 
 
 def _lengths(container: InputContainer, longest_ms: int) -> tuple[list[_StreamLength], int, int]:
-    """Return lengths of audio streams, bytes that were decoded, and bytes of other streams.
+    """Return the lengths of audio streams, the decoded bytes, and the bytes of other streams.
 
-    There are no lengths where a stream has sound of which nothing can be decoded.
+    The lengths are empty if a stream has audio that cannot be decoded at all.
     """
     audio = {stream.index for stream in container.streams.audio}
     # A stream whose codec FFmpeg does not know has no context, in spite of PyAV's stub.
@@ -169,7 +169,7 @@ def _lengths(container: InputContainer, longest_ms: int) -> tuple[list[_StreamLe
 
 
 def _packets(container: InputContainer) -> "Iterable[Packet[Stream]]":
-    """Yield packets up to the end or up to the first place that cannot be read."""
+    """Yield packets up to the end, or up to the first unreadable position."""
     try:
         yield from container.demux()
     except _FAILURES as error:
@@ -177,15 +177,15 @@ def _packets(container: InputContainer) -> "Iterable[Packet[Stream]]":
 
 
 def _check_memory(error: Exception) -> None:
-    """Raise `MemoryError` if that is what FFmpeg failed for: the file may be sound."""
+    """Raise `MemoryError` if FFmpeg ran out of memory: the file may be valid."""
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         raise MemoryError from error
 
 
 def _stated_rate(stream: av.AudioStream) -> int:
-    """Return the rate of FLAC's STREAMINFO, 0 for others.
+    """Return the sample rate in FLAC's STREAMINFO, 0 for other formats.
 
-    FFmpeg plays FLAC at the rates of its frames, libFLAC at the rate of its head.
+    FFmpeg uses the rates of FLAC's frames, libFLAC that of the header.
     """
     extra = stream.codec_context.extradata
     if stream.codec_context.name != "flac" or extra is None or len(extra) < 13:
@@ -194,7 +194,7 @@ def _stated_rate(stream: av.AudioStream) -> int:
 
 
 def _unheard_ms(unheard: int, size: int, heard_bytes: int, whole_ms: int) -> int:
-    """Return the most that another decoder can hear in bytes that FFmpeg did not decode."""
+    """Return the maximum duration that another decoder can find in undecoded bytes."""
     unheard -= _BESIDE_BYTES + size // _BESIDE_SHARE
     if unheard <= 0:
         return 0

@@ -1,8 +1,7 @@
-"""A limited number of places that teams take in turn, so that no team's work stops another's.
+"""Limited slots that teams take in turn, so that no team blocks another.
 
-`FairPlaces.place` is the entry point. A team has at most all places but one, so that one is always
-free of it. A free place goes to the waiting team that has the fewest, then to the one that has
-waited longest for its turn.
+`FairPlaces.place` is the entry point. One team may hold all slots but one. A free slot goes to the
+waiting team with the fewest slots, then to the one that has waited longest.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ from contextlib import asynccontextmanager
 
 
 class FairPlaces:
-    """Places for work at a time, `of_team` of them for one team at most."""
+    """Slots for concurrent work, of which one team may hold `of_team`."""
 
     def __init__(self, places: int, of_team: int) -> None:
         self._free, self._of_team = places, of_team
@@ -22,7 +21,7 @@ class FairPlaces:
 
     @asynccontextmanager
     async def place(self, team: str, wait_s: float) -> AsyncIterator[None]:
-        """Hold one place. Raises `TimeoutError` after `wait_s` seconds without one."""
+        """Hold a slot. Raises `TimeoutError` after `wait_s` seconds without one."""
         await self._acquire(team, wait_s)
         try:
             yield

@@ -1,6 +1,6 @@
-"""A worker's way to the length of a sound: `SoundDecoder.decode`.
+"""Client of a worker for audio durations: `SoundDecoder.decode`.
 
-The decoder's process starts with the first sound, so workers without transcriptions have none.
+The decoder process starts with the first audio file, so workers without transcriptions have none.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from gateway.sound.decoded_sound import (
 )
 from gateway.sound.fair_places import FairPlaces
 
-CHILDREN, OF_TEAM = 3, 2  # of one worker at a time, and of one team's sounds among them
+CHILDREN, OF_TEAM = 3, 2  # children per worker, and per team
 QUEUE_S = 60.0
 START_S = 30.0  # of the process: 0.5 s here from disk
 GRACE_S = 5.0  # beyond a child's own limit, before the whole process is ended
@@ -44,7 +44,7 @@ log = logging.getLogger("breakeven.sound")
 
 
 class SoundLengths(Protocol):
-    """The length of a sound as it is decoded: `SoundDecoder` implements it."""
+    """Decoder of audio durations, implemented by `SoundDecoder` and `TeamSounds`."""
 
     async def decode(self, sound: bytes) -> DecodedSound | None: ...
 
@@ -52,15 +52,18 @@ class SoundLengths(Protocol):
 
 
 class DecoderBusyError(Exception):
-    """No decoder was free in time: nothing is known of the sound, and the sound is not why."""
+    """Error: no decoder was free in time; the audio was not examined."""
 
 
 class DecoderUnavailableError(Exception):
-    """The decoder's process does not start, or it ended."""
+    """Error: the decoder process did not start, or it ended."""
 
 
 class SoundDecoder:
-    """One worker's decoder; sounds beyond `CHILDREN` wait for up to `QUEUE_S`, teams in turn."""
+    """Decoder of one worker.
+
+    At most `CHILDREN` files are decoded at a time; others wait up to `QUEUE_S`, teams in turn.
+    """
 
     def __init__(
         self,
@@ -79,18 +82,18 @@ class SoundDecoder:
 
     @property
     def pid(self) -> int | None:
-        """The process that forks, `None` before the first sound."""
+        """Return the id of the decoder process, `None` before the first file."""
         return None if self._host is None else self._host.pid
 
     def of_team(self, team: str) -> "TeamSounds":
-        """Return the decoder as one team uses it."""
+        """Return the decoder for one team's files."""
         return TeamSounds(self, team)
 
     async def decode(self, sound: bytes, team: str = "") -> DecodedSound | None:
-        """Return the decoded length, or `None` if there is none within the limits.
+        """Return the decoded duration, or `None` if there is none within the limits.
 
-        A child that crashed is tried once more: the kernel may have ended it for memory. Raises
-        `DecoderBusyError` where no decoder was free in time.
+        A crashed child is retried once, because the kernel may have ended it for lack of memory.
+        Raises `DecoderBusyError` if no decoder was free in time.
         """
         try:
             async with self._places.place(team, self._queue_s):
@@ -106,13 +109,13 @@ class SoundDecoder:
         return None
 
     async def aclose(self) -> None:
-        """End the process and what it forked."""
+        """End the decoder process and its children."""
         host, self._host = self._host, None
         if host is not None:
             await host.aclose()
 
     async def _line(self, sound: bytes) -> bytes:
-        """Return what the child or the process that forked it wrote; crashed if neither did."""
+        """Return the line that the child or its parent wrote, or that of a crash."""
         host = await self._running()
         limits = self._limits(len(sound))
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -166,7 +169,7 @@ class SoundDecoder:
 
 
 class TeamSounds:
-    """A decoder whose sounds wait in their team's own line: implements `SoundLengths`."""
+    """Decoder whose files wait in their team's queue; implements `SoundLengths`."""
 
     __slots__ = ("_decoder", "_team")
 
@@ -181,12 +184,12 @@ class TeamSounds:
 
 
 def sounds_for(sounds: SoundLengths, team: str) -> SoundLengths:
-    """Return what decodes a team's sounds; only a `SoundDecoder` has a line for each team."""
+    """Return a decoder for a team's files; only `SoundDecoder` has a queue per team."""
     return sounds.of_team(team) if isinstance(sounds, SoundDecoder) else sounds
 
 
 class _HostProcess:
-    """The process that forks, and the socket to it."""
+    """Decoder process and the socket to it."""
 
     def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
         self._process, self._connection = process, connection
@@ -259,7 +262,7 @@ def _last_line(said: FileIO) -> str:
 
 
 async def _in_memory(sound: bytes) -> int:
-    """Return anonymous memory that holds the sound and that nobody can change any more."""
+    """Return a sealed memory file with the audio, which no process can change."""
     if len(sound) <= _IN_THREAD_BYTES:
         return _written(sound)
     writing = asyncio.ensure_future(asyncio.to_thread(_written, sound))
@@ -290,7 +293,7 @@ def _written(sound: bytes) -> int:
 
 
 async def _read_all(pipe: int) -> bytes:
-    """Return what is written up to the pipe's end, at most a line."""
+    """Return the bytes up to the end of the pipe, at most one line."""
     loop, got, done = asyncio.get_running_loop(), bytearray(), asyncio.Event()
 
     def take() -> None:

@@ -1,7 +1,7 @@
-"""The length of uncompressed WAV by the bytes behind its head, for each `fmt ` chunk in it.
+"""Duration of uncompressed WAV by the bytes after its header, for each `fmt ` chunk.
 
-FFmpeg believes the first `fmt ` chunk and the stated size of `data`. Other decoders believe the
-last chunk, or play all bytes up to the end of the file.
+FFmpeg uses the first `fmt ` chunk and the stated size of `data`. Other decoders use the last chunk,
+or play all bytes up to the end of the file.
 """
 
 import struct
@@ -14,9 +14,10 @@ _CHUNKS = 64
 
 @dataclass(frozen=True, slots=True)
 class WavLengths:
-    """`formats_ms`: the length under each `fmt ` chunk, with all bytes behind the head.
+    """Durations of a WAV file.
 
-    `is_cut`: the stated size ends `data` before bytes that are no chunks, so they are sound.
+    `formats_ms` has the duration under each `fmt ` chunk, with all bytes after the header.
+    `is_cut`: the stated size ends `data` before bytes that are not chunks, so they are audio.
     """
 
     formats_ms: tuple[int, ...] = ()
@@ -24,7 +25,7 @@ class WavLengths:
 
 
 def wav_lengths(data: bytes) -> WavLengths:
-    """Return the lengths of uncompressed WAV; none of compressed or broken WAV."""
+    """Return the durations of uncompressed WAV; empty for compressed or invalid WAV."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
         return WavLengths()
     at, rates = 12, []
@@ -58,7 +59,7 @@ def _are_chunks(data: bytes, at: int) -> bool:
 
 
 def _bytes_per_s(data: bytes, at: int) -> int:
-    """Return the byte rate of a `fmt ` chunk, 0 if it is not of uncompressed sound."""
+    """Return the byte rate of a `fmt ` chunk, 0 for compressed audio."""
     try:
         form, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", data, at)
         if form == _EXTENSIBLE:

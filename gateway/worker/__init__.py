@@ -1,1 +1,1 @@
-"""One worker process: its composition root, ASGI application, and followers of the ledger."""
+"""Worker process: composition root, ASGI application, and followers of the ledger."""

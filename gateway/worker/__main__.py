@@ -1,8 +1,8 @@
-"""One gateway worker process: `python -m gateway.worker --config FILE --runtime FILE --worker N`.
+"""One worker process: `python -m gateway.worker --config FILE --runtime FILE --worker N`.
 
-It serves the listening socket it inherits from the parent. `/metrics` sums all workers: counters
-live in files keyed by worker index, so a restarted worker continues them and none leaks. What the
-host's other processes leave (the ledger's lag, engines) is added when it is rendered.
+It serves the listening socket that it inherits from the parent. `/metrics` sums all workers: the
+counters are files by worker index, so a restarted worker continues its predecessor's. Values that
+other processes of the host publish (ledger lag, engines) are added when the page is rendered.
 """
 
 import asyncio
@@ -54,17 +54,17 @@ from ledger.overrides import overrides
 from ledger.policies import policies_in_force
 from ledger.prices.stored import load_price_book, newer_prices
 
-FILES_OWN = 128  # listener, journal, board, ledger, metrics, and what Python keeps open
-STALL_MARGIN_S = 2.0  # who watches the answer itself comes first, and tells the books
-FILES_LIMIT = 1_000_000  # where the system sets none
+FILES_OWN = 128  # listener, journal, shared tables, ledger, metrics, Python's own files
+STALL_MARGIN_S = 2.0  # the response's own stall timeout fires first and records the attempt's end
+FILES_LIMIT = 1_000_000  # if the system sets no limit
 
 
 def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
-    """Open the ledger for reading, and build the application."""
+    """Open the ledger read-only and build the worker's application."""
     directory = runtime.run_dir / METRICS_DIR
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
     allocate_metric_files(directory, worker)
-    # The library's documented multiprocess mode, which it leaves untyped.
+    # The documented multiprocess mode of the library, which has no types.
     values: Any = prometheus_client.values
     values.ValueClass = values.MultiProcessValue(lambda: worker)
     summed = CollectorRegistry()
@@ -76,7 +76,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
     summed.register(GpuMetrics(runtime.run_dir, Clock()))
     if any(pool.scale is not None for pool in settings.pools.values()):
         summed.register(FleetMetrics(runtime.run_dir, Clock()))
-    engine = open_readonly(runtime.ledger_url)  # a worker writes to its journal only
+    engine = open_readonly(runtime.ledger_url)  # workers write only to their journals
     return build(
         settings,
         runtime,
@@ -115,10 +115,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def load_ahead(settings: Settings) -> None:
-    """Load slow parts of a provider ahead: beside streams they would stop them all.
+    """Load slow modules of provider clients and the character table before serving.
 
-    Loaded now, it is frozen, too: the collector would walk it for a third of a second each time.
-    The first prompt beyond ASCII would make its streams wait for a table of characters.
+    Loading them later would block all streams. Objects loaded now are also frozen: the garbage
+    collector would otherwise need a third of a second to walk them, each time.
     """
     longer_characters()
     wires = [wire_of_provider(name, section) for name, section in settings.providers.items()]
@@ -130,9 +130,9 @@ def serve(
     app: Gateway, listener: socket.socket, settings: ServerSection, *, access: bool = False
 ) -> None:
     gc.collect()
-    gc.freeze()  # what lives for ever is not walked again
-    # A look at 50,000 new objects stops all streams for 12 ms, one at 5,000 for 1.2 to 2 ms; every
-    # 2.5 million one at all.
+    gc.freeze()  # the collector skips permanent objects from now on
+    # Collecting 50,000 new objects blocks all streams for 12 ms, 5,000 for 1.2 to 2 ms. A full
+    # collection runs every 2.5 million objects.
     gc.set_threshold(2_000, 1_250, 1_000)
     share_interpreter()
     most = min(settings.max_connections, clients_within(files_allowed()))
@@ -141,20 +141,20 @@ def serve(
 
 
 def reserve_file_table(files: int) -> None:
-    """For so many open files, before there are any.
+    """Extend the process's file table to `files` entries before any are open.
 
-    Linux doubles the table of a process with threads behind a grace period of all processors: 5 to
-    20 ms at each of 64, 128, ... open files, for all streams.
+    Linux doubles the table of a multi-threaded process after an RCU grace period. This blocks all
+    streams for 5 to 20 ms at each of 64, 128, ... open files.
     """
     ends = os.pipe()
-    with suppress(ValueError, OSError):  # fewer are allowed: it grows as it did
+    with suppress(ValueError, OSError):  # fewer files are allowed: the table grows on demand
         os.close(fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, files - 1))
     for end in ends:
         os.close(end)
 
 
 def files_allowed() -> int:
-    """Open files that this process may have, once it has asked for all that it may ask for."""
+    """Raise the soft limit of open files to the hard limit, and return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # the soft limit is 1024 on many systems
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -163,16 +163,19 @@ def files_allowed() -> int:
 
 
 def clients_within(files: int) -> int:
-    """Each client may need a connection to a target, and the worker files of its own."""
+    """Return the maximum client connections for this many files.
+
+    A client may need two, one of them to a target; `FILES_OWN` are reserved for the worker.
+    """
     return max(1, (files - FILES_OWN) // 2)
 
 
 def server(
     app: Gateway, timeouts: TimeoutsSection, *, most: float = math.inf, access: bool = False
 ) -> uvicorn.Server:
-    """The HTTP server as every worker runs it.
+    """Return the HTTP server of a worker.
 
-    `most`: connections of clients at once. `access`: whether each request is logged.
+    `most` limits client connections. `access` enables the access log.
     """
     served: Any = CorsPolicy(app, app.origins, RequestIds()) if app.origins else app
     config = uvicorn.Config(
@@ -185,13 +188,13 @@ def server(
             stall_s=timeouts.client_stall_s + STALL_MARGIN_S,
             sockets=is_socket_path,
         ),
-        ws="none",  # the protocol above begins them itself
+        ws="none",  # `bounded_protocol` handles WebSockets itself
         ws_max_size=app.message_bytes,
         ws_per_message_deflate=False,
         proxy_headers=False,
         access_log=False,
         server_header=False,
-        log_config=None,  # as everything else is logged
+        log_config=None,  # uses the process's logging
         timeout_keep_alive=timeouts.keep_alive_s,  # type: ignore[arg-type]  # it adds it to a time
         timeout_graceful_shutdown=max(1, round(timeouts.drain_s)),
     )
@@ -199,12 +202,12 @@ def server(
 
 
 class _Server(EventServer):
-    """Readiness goes false with the signal; the listener closes `unready_s` after it.
+    """Server that becomes unready at the first signal and stops to listen `unready_s` later.
 
-    SIGINT after that waits for nobody: who is still served is told. A second SIGTERM changes
-    nothing, for systemd sends one to each process, and the parent sends its own.
-    What runs beside the requests may fail: without it nobody is timed out, and no price or policy
-    followed. Uvicorn would go on as if it were not needed; this ends, and is started again.
+    A later SIGINT ends open requests at once, with an error response. A second SIGTERM has no
+    effect, because systemd sends one to each process and the parent sends another. If a background
+    task fails, this process ends and is restarted; uvicorn would keep serving without timeouts and
+    price updates.
     """
 
     def __init__(self, config: uvicorn.Config, app: Gateway, unready_s: float) -> None:

@@ -1,11 +1,10 @@
-"""The ASGI root: a FastAPI application whose hot `/v1` paths are answered in front of it.
+"""ASGI application: FastAPI, with the inference paths answered in front of it.
 
-FastAPI serves the small endpoints (models, usage, health, metrics, docs) and describes everything
-in its OpenAPI; the paths that models answer (`gateway.request.inference_api.HOT`) go to
-`gateway.request.inference_api`. What is no
-such path is looked at more closely: slashes too many, which a base address that ends in one leads
-to, are left out where every path needs a key (so that no proxy's rule for a path is evaded), HEAD
-is GET without its body, and Anthropic's clients are told errors in their own shape.
+FastAPI serves the small endpoints (models, usage, health, metrics, docs) and the OpenAPI document.
+The inference paths (`gateway.request.inference_api.HOT`) go to `gateway.request.inference_api`. For
+all other paths, repeated and trailing slashes are removed where every path needs a key, so that no
+path rule of a proxy is bypassed. HEAD is answered as GET without a body. Clients of Anthropic's API
+get errors in its format.
 """
 
 import logging
@@ -72,26 +71,26 @@ REQUEST_ID = "breakeven.request_id"
 ANTHROPIC = "/v1/messages"
 VERSION = "anthropic-version"
 METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
-WELCOME = {  # to whoever opens the bare address; without a key nobody learns of versions or models
+WELCOME = {  # answer of `GET /`; without a key, it names no version or model
     "message": "This is Breakeven, a gateway to language models. Its API is OpenAI's, under /v1, "
     "and needs a key; /docs describes it.",
     "api": "/v1",
     "docs": "/docs",
     "openapi": "/openapi.json",
 }
-SERVER = b"*"  # what OPTIONS asks about where it names no path
-_KEYED = ("/v1/", "/v2/", "/openai/")  # below which every path needs a key
+SERVER = b"*"  # target of `OPTIONS *`
+_KEYED = ("/v1/", "/v2/", "/openai/")  # every path below these needs a key
 _SLASHES = re.compile("//+")
 
 log = logging.getLogger("breakeven.app")
 
 
 class Gateway(FastAPI):
-    """`hot` may be replaced while the application starts (it needs the running loop).
+    """The application of a worker. Its creator attaches `hot`, `catalog` and `sockets`.
 
-    It, `catalog` and `sockets` are attached by whoever made the application. `origins` and `max_n`:
-    as in `server`. `message_bytes`: the most of one message on a WebSocket. `described`: routes of
-    the API's description, in place of others that answer.
+    `hot` may be replaced during startup, because it needs the running loop. `origins` and `max_n`
+    are as in `server`. `message_bytes` is the maximum size of a WebSocket message. `described`
+    returns additional routes for the OpenAPI document.
     """
 
     hot: InferenceApi
@@ -102,7 +101,7 @@ class Gateway(FastAPI):
     max_n: int
     entrance: LineEndpoint | None = None
     described: Callable[[], Sequence[BaseRoute]] = tuple
-    secrets: tuple[Secret, ...] = ()  # what its targets are sent: no line of a log has it
+    secrets: tuple[Secret, ...] = ()  # secrets sent to targets, hidden in logs
 
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
         if is_hot(scope):
@@ -142,17 +141,17 @@ class Gateway(FastAPI):
             await serve_with_shutdown_response(
                 lambda send: serve(named, receive, send), answer, lambda: self.hot.draining
             )
-        except Exception:  # the outermost handler, which `_on_defect` has answered for
+        except Exception:  # raised again after `_on_defect` has answered
             if not answer.ended:
-                raise  # half an answer is cut off, so that nobody takes it for a whole one
+                raise  # cut off an incomplete answer, so that it is not taken for complete
             log.exception("request %s failed", request_id)
 
     def add_router(self, router: APIRouter) -> None:
-        """Its routes become the application's own, each to be guarded by itself."""
+        """Add the routes of a router; each route must check access itself."""
         self.router.routes.extend(router.routes)
 
     def add_batches(self, routers: Iterable[APIRouter], entrance: LineEndpoint | None) -> None:
-        """Serve the routes of batches, and let their lines in at `entrance`."""
+        """Serve the routes of batches, and accept batch lines at `entrance`."""
         for router in routers:
             self.add_router(router)
         self.entrance = entrance
@@ -167,7 +166,7 @@ class Gateway(FastAPI):
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """`exposition` renders /metrics; `ready` names what is missing for readiness (empty: ready)."""
+    """Renderer of `/metrics`, and the readiness check: names of missing parts, empty if ready."""
 
     exposition: Callable[[], bytes]
     ready: Ready
@@ -180,7 +179,7 @@ def create_app(
     lifespan: Lifespan,
     reader: Engine,
 ) -> Gateway:
-    """The application without its hot half, which the caller attaches as `hot`."""
+    """Create the application; the caller attaches `hot`."""
     reads = LedgerReads(reader)
 
     @asynccontextmanager
@@ -190,7 +189,7 @@ def create_app(
             yield
         reads.close()
 
-    # FastAPI's own viewers load their scripts from elsewhere: /docs is a page of ours.
+    # FastAPI's viewers load scripts from a CDN, so /docs is our own page.
     app = Gateway(
         title="Breakeven", version="1", lifespan=run, redirect_slashes=False,
         docs_url=None, redoc_url=None,
@@ -206,7 +205,7 @@ def create_app(
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.get("/health", include_in_schema=False)  # where those ask who take it for an engine
+    @app.get("/health", include_in_schema=False)  # for clients that treat the gateway as an engine
     @app.get("/readyz", tags=["operations"], summary="Requests can be served and recorded")
     async def readyz() -> JSONResponse:
         missing = operations.ready()
@@ -272,7 +271,7 @@ def _add_models(app: Gateway, settings: Settings, clock: Clock) -> None:
 
 
 def _straight(path: str) -> str:
-    """Without slashes that are too many, where a key is asked for."""
+    """Remove repeated and trailing slashes from paths that need a key."""
     found = _SLASHES.sub("/", path)
     bare = found.rstrip("/")
     keyed = found.startswith(_KEYED) and found not in _KEYED
@@ -280,7 +279,7 @@ def _straight(path: str) -> str:
 
 
 async def _of_server(send: SendMessage, request_id: str) -> None:
-    """Answer for the server as a whole, whatever the path."""
+    """Answer `OPTIONS *` for the server as a whole."""
     headers = [
         (b"allow", ", ".join(sorted((*METHODS, "HEAD", "OPTIONS"))).encode()),
         (b"x-request-id", request_id.encode()),
@@ -290,14 +289,14 @@ async def _of_server(send: SendMessage, request_id: str) -> None:
 
 
 class TaggedResponse:
-    """Names its request, so that a client can ask about it; one of HEAD ends at its head."""
+    """Sender that adds `x-request-id` to a response, and omits the body of a HEAD response."""
 
     def __init__(self, send: SendMessage, scope: Message, request_id: str) -> None:
         self.ended = False
         self._send = send
         self._is_head = scope["method"] == "HEAD"
         self._added = [(b"x-request-id", request_id.encode())]
-        if waits_to_send(scope):  # nothing here reads a body
+        if waits_to_send(scope):  # these routes read no body
             self._added.append((b"connection", b"close"))
 
     async def __call__(self, message: Message) -> None:
@@ -315,7 +314,7 @@ async def _on_request_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
-    """A query that FastAPI refuses, as a 400 that names the parameter."""
+    """Return a 400 that names the invalid query parameter."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])
@@ -324,7 +323,7 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
-    """Starlette's own refusals (unknown path, wrong method) in the same shape."""
+    """Return Starlette's errors (unknown path, wrong method) in the API's error format."""
     assert isinstance(error, HTTPException)
     kind = "method" if error.status_code == 405 else "no_route"
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
@@ -342,13 +341,13 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_defect(request: Request, _: Exception) -> Response:
-    """Answer an unexpected error; the application raises it again to be logged."""
+    """Return a 500 for an unexpected error; the application raises it again to log it."""
     told = RequestError("internal", "The gateway failed; it is logged.")
     return await _on_request_error(request, told)
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return the methods of all routes with this path: Starlette names those of the first."""
+    """Return the methods of all routes with this path; Starlette names only the first route's."""
     routes, found = request.app.routes, set()
     for method in METHODS:
         scope = {**request.scope, "method": method}
@@ -373,6 +372,6 @@ def _error_response(request: Request, error: RequestError, headers: dict[str, st
 
 
 def _is_anthropics(request: Request) -> bool:
-    """Whether a client of Anthropic's API asks, by its path or by what it says of itself."""
+    """Return whether the client uses Anthropic's API, by its path or `anthropic-version`."""
     path = request.url.path
     return path == ANTHROPIC or path.startswith(ANTHROPIC + "/") or VERSION in request.headers

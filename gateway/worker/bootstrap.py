@@ -1,6 +1,6 @@
-"""The composition root of one gateway worker: settings and runtime in, an ASGI application out.
+"""Composition root of a worker: builds the ASGI application from settings and runtime.
 
-Everything is built here and passed in; nothing is found through a module. Tests call the same
+All parts are created here and passed as arguments; there are no module globals. Tests call the same
 function with other clocks, backends and ledgers.
 """
 
@@ -74,14 +74,14 @@ from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
 from ledger.prices.modellimits import model_limits
 
-BEAT_S, IDLE_BEAT_S = 0.1, 0.5  # the second while no request works or has ended
+BEAT_S, IDLE_BEAT_S = 0.1, 0.5  # the second applies while no request is open or has ended
 LAST_WORDS_S, API_IDLE_S, DESK_SOCKET = 1.0, 60.0, "desk.sock"
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsExposition:
-    """The registry of this worker's metrics, and the rendering of all workers' metrics."""
+    """Registry of this worker's metrics, and the renderer of all workers' metrics."""
 
     registry: CollectorRegistry
     render: Callable[[], bytes]
@@ -95,7 +95,7 @@ def build(
     exposition: MetricsExposition,
     environ: Mapping[str, str],
 ) -> Gateway:
-    """One worker's application; what it opens is closed when its lifespan ends."""
+    """Build the application of one worker; its lifespan closes what it opened."""
     limits, queue, clock = settings.server.timeouts, settings.queue, Clock()
     board, prefixes = _shared_tables(runtime)
     journal, desk, recording = _open_records(settings, runtime, worker)
@@ -162,13 +162,13 @@ def build(
 def _fleet(
     settings: Settings, runtime: Runtime, environ: Mapping[str, str]
 ) -> tuple[Fleet, HttpClients]:
-    """Return the targets, and what connects to them."""
+    """Return the targets and their HTTP clients."""
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
     return Fleet(settings, runtime, make_backends(clients, settings, environ)), clients
 
 
 def _shared_tables(runtime: Runtime) -> tuple[SharedLoadTable, PrefixIndex]:
-    """Return what the host's processes share: loads, and what prefix caches hold."""
+    """Return the tables shared by the host's processes: the load and the prefix index."""
     board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     return board, PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
 
@@ -199,7 +199,7 @@ def _add_admin_routes(
     board: SharedLoadTable,
     clock: Clock,
 ) -> Gateway:
-    """With the routes of those who run it, every route guarded, and its WebSockets."""
+    """Add the guarded admin routes and the WebSockets; return the application."""
     app.sockets = ResponsesSockets(lambda: app.hot, ledger.keys, settings.server, clock)
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminExecutor(settings, opened, EngineHost(settings, runtime, board), clock)
@@ -217,7 +217,7 @@ def _plans(
     failsafe: DegradedDecider,
     in_force: ActivePolicies,
 ) -> Callable[[Settings, str], RoutePlanner]:
-    """Return the planner for a set of rules and its version."""
+    """Return a function that makes a planner from settings and a policy version."""
 
     def plans_for(rules: Settings, version: str) -> RoutePlanner:
         routes = RouteCache(rules, fleet, admission, in_force.overrides)
@@ -234,7 +234,7 @@ def _plans(
 def _open_records(
     settings: Settings, runtime: Runtime, worker: int
 ) -> tuple[JournalWriter, BudgetClient, JournalGate]:
-    """The worker's journal, the budgets that its records count on, and who may still write."""
+    """Open the worker's journal, its budget client and its journal gate."""
     journal = _journal(settings, runtime, worker)
     return journal, _desk(runtime, worker, journal), JournalGate(journal, runtime.run_dir)
 
@@ -249,7 +249,7 @@ def _metrics(
 
 
 def _names(settings: Settings, runtime: Runtime) -> tuple[frozenset[str], frozenset[str]]:
-    """Models and targets that have series of their own."""
+    """Return the models and the targets that get their own metric series."""
     return frozenset(settings.models), frozenset((*runtime.layout.engines, *runtime.layout.apis))
 
 
@@ -272,7 +272,7 @@ def _observer(
 
 @asynccontextmanager
 async def _beside(*chores: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """They run meanwhile; one that fails ends it all, and the log says why."""
+    """Run background tasks inside the block; a failed one ends the block and is logged."""
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(chore) for chore in chores]
@@ -362,7 +362,7 @@ class Closable(Protocol):
 
 
 def _close(dispatcher: Dispatcher, *parts: Closable) -> None:
-    """The parts, and those of the dispatcher that there are, one after the other."""
+    """Close the parts, and the dispatcher's optional parts, one after the other."""
     for part in (
         dispatcher.limits, dispatcher.drawing, dispatcher.observer, dispatcher.cache, *parts,
     ):  # fmt: skip
@@ -373,7 +373,7 @@ def _close(dispatcher: Dispatcher, *parts: Closable) -> None:
 async def _wait_for_requests(
     served: Sequence[InferenceApi], metrics: RequestMetrics, stored: StoredParts
 ) -> None:
-    """Requests that the server has cut off write their ends before the journal is closed."""
+    """Wait until cancelled requests have written their ends, before the journal is closed."""
     await stored.end_background()
     try:
         async with asyncio.timeout(LAST_WORDS_S):

@@ -1,4 +1,4 @@
-"""Opens a worker's response cache."""
+"""Creation of a worker's response cache."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from router.token_ratio import TokenRatio
 
 
 class CacheParts(NamedTuple):
-    """The parts of a worker that the cache uses."""
+    """Parts of a worker that the response cache uses."""
 
     journal: JournalWriter
     fleet: Fleet
@@ -41,7 +41,10 @@ def open_cache(
     clock: Clock,
     registry: CollectorRegistry | None,
 ) -> ResponseCache | None:
-    """Return the cache; None: it is off. Without the parent's memory it has some of its own."""
+    """Return the response cache, or None if it is off.
+
+    Without the shared memory of the parent, the cache uses private memory.
+    """
     section = settings.response_cache
     if not section.enabled:
         return None

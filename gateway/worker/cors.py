@@ -1,9 +1,9 @@
-"""CORS: web pages of the origins that the configuration names may call the API from a browser.
+"""CORS: web pages of the configured origins may call the API from a browser.
 
-It stands around the application only where origins are configured, and answers a browser's
-question beforehand itself: that comes without a key. What such a page may send is not narrowed
-further, because nothing here goes by cookies: a page without a key gets nothing. Paths that need
-no key are left out: they would show an internal network to a page from outside.
+This wraps the application only if origins are configured. It answers preflight requests itself,
+because they have no key. Request headers are not restricted: the API uses no cookies, so a page
+without a key gets nothing. Paths without a key are excluded, because they would expose an internal
+network to an external page.
 """
 
 import re
@@ -15,9 +15,9 @@ from gateway.request.client_response import Send
 
 App = Callable[[Any, Any, Any], Any]
 
-_SHARED = re.compile(r"/+v[12]/").match  # also with slashes too many, which are left out
+_SHARED = re.compile(r"/+v[12]/").match  # including repeated slashes, which are removed later
 METHODS = b"GET, HEAD, POST, DELETE"
-CACHED = ("GET", "HEAD")  # what a cache may keep
+CACHED = ("GET", "HEAD")  # methods whose responses may be cached
 EXPOSED = (
     b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-fault, "
     b"x-breakeven-backend, x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, "
@@ -28,13 +28,16 @@ EXPOSED = (
     b"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
     b"x-ratelimit-reset-tokens"
 )
-MAX_AGE_S = 7200  # more is not kept by any browser
+MAX_AGE_S = 7200  # the maximum that browsers accept
 ASKED_LIMIT = 4096
 _NAMES = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:[ \t]*,[ \t]*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*")
 
 
 class CorsPolicy:
-    """`origins` as browsers write them (`https://app.example.com`); `*` stands for all."""
+    """ASGI wrapper that adds CORS headers for `origins`.
+
+    Origins are written as browsers send them (`https://app.example.com`); `*` allows all.
+    """
 
     def __init__(self, app: App, origins: Sequence[str], new_id: Callable[[], str]) -> None:
         self._app = app
@@ -48,7 +51,7 @@ class CorsPolicy:
         if shared:
             origin = _value(scope, b"origin")
         headers: list[Header] = [] if self._all else [(b"vary", b"origin")]
-        if origin is None:  # a program; a cache must not give its answer to a page
+        if origin is None:  # not a browser; `vary` keeps caches from giving its answer to a page
             varies = shared and headers and scope["method"] in CACHED
             await self._app(scope, receive, _with(send, headers) if varies else send)
             return
@@ -71,7 +74,7 @@ class CorsPolicy:
 
 
 def _preflight_headers(scope: Any) -> list[Header]:
-    """The methods there are, and the headers that the page wants to send."""
+    """Return the allowed methods, and the headers that the page wants to send."""
     found: list[Header] = [
         (b"access-control-allow-methods", METHODS),
         (b"access-control-max-age", str(MAX_AGE_S).encode()),
@@ -88,7 +91,7 @@ def _value(scope: Any, name: bytes) -> bytes | None:
 
 
 class _SharingHeaders:
-    """A connection whose answers in one piece carry further headers, too."""
+    """Connection that adds headers to answers sent in one piece."""
 
     def __init__(self, connection: RequestConnection, headers: Sequence[Header]) -> None:
         self._headers = headers

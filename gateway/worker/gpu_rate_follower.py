@@ -1,7 +1,7 @@
-"""A running worker follows what own GPUs cost: a rate that was entered is charged from then on.
+"""Follower of GPU rates: a running worker charges a newly entered rate from then on.
 
-Targets, routes and plans are exchanged in one step between two requests; what is under way is
-charged as it was decided. With the database away the known rates stay.
+Targets, routes and plans are replaced in one step between two requests. Open requests are charged
+as decided. While the database is unavailable, the known rates stay.
 """
 
 import asyncio
@@ -16,7 +16,10 @@ ReadRates = Callable[[], Mapping[str, int | None]]
 
 
 class GpuRateFollower:
-    """One per worker. `read`: pico-USD an hour of one GPU, by pool; it may block."""
+    """Follower of GPU rates, one per worker.
+
+    `read` returns pico-USD per hour of one GPU by pool; it may block.
+    """
 
     def __init__(self, read: ReadRates, fleet: Fleet, in_force: ActivePolicies) -> None:
         self.known = 0
@@ -25,11 +28,11 @@ class GpuRateFollower:
         self._in_force = in_force
 
     async def follow(self, newest: int) -> bool:
-        """Take over what is new; False when it cannot be read for now, or nothing is."""
+        """Load the newest rates; return False if they cannot be read now or nothing changed."""
         try:
             rates = await asyncio.to_thread(self._read)
         except DBAPIError:
-            return False  # the next look tries again
+            return False  # the next poll retries
         self.known = newest
         if not self._fleet.rerate(rates):
             return False

@@ -1,4 +1,4 @@
-"""Opens a worker's store of `Idempotency-Key`s."""
+"""Creation of a worker's store of idempotency keys."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -15,7 +15,7 @@ from ledger.database import make_engine
 def open_submissions(
     settings: Settings, runtime: Runtime, clock: Clock, environ: Mapping[str, str]
 ) -> IdempotencyStore:
-    """Return the store, with replays where they are switched on."""
+    """Return the idempotency store, with replays if they are enabled."""
     replay, kept = settings.server.idempotency.replay, None
     if replay.enabled:
         from gateway.request.idempotency.aes_gcm_cipher import AesGcmCipher  # noqa: PLC0415  (a library for this alone)

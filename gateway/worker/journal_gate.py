@@ -1,7 +1,7 @@
-"""Whether requests can be recorded: a journal that takes no new work is told, not only obeyed.
+"""Gate that rejects requests while the journal takes no new work, and logs each change.
 
-Every request is refused then. A worker says so in its log, and `journalwatch` in what `serve`
-prints: once per change, for requests come by the thousand.
+While it is closed, every request gets 503. Each change is logged once: by the worker here, and by
+`journalwatch` in the output of `serve`.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from ledger.journals.journal import JournalWay, JournalWriter
 from ledger.writing.lag import read_lag
 
 JOURNAL = "journal"
-_FALL_BACKS: dict[JournalWay, str] = {  # what is logged where another one was asked for
+_FALL_BACKS: dict[JournalWay, str] = {  # logged if another way was configured
     "thread": "ledger.journal_writes: %s is refused, so a thread writes: %s",
     "calls": "ledger.journal_writes: %s is refused, so the loop itself writes: %s",
 }
@@ -23,7 +23,7 @@ log = logging.getLogger("breakeven.recording")
 
 
 class JournalGate:
-    """One worker's journal, watched. `run_dir` has what the host's ledger writer says of all."""
+    """State of one worker's journal. `run_dir` holds the lag that the ledger writer publishes."""
 
     def __init__(self, journal: JournalWriter, run_dir: Path) -> None:
         self._journal, self._run_dir = journal, run_dir
@@ -31,9 +31,9 @@ class JournalGate:
         self._owed = (0, 0)
 
     def attach(self, way: JournalWay, workers: Gauge) -> None:
-        """Have records brought to the disk beside the running loop, or in a way that is allowed.
+        """Choose how records are written: in the requested way, or in one that the system allows.
 
-        `workers` counts workers by the way that is theirs; one that was not asked for is logged.
+        `workers` counts workers by their actual way; a fallback is logged.
         """
         journal = self._journal
         journal.attach(asyncio.get_running_loop(), way)
@@ -42,7 +42,7 @@ class JournalGate:
             log.info(_FALL_BACKS[journal.way], way, journal.way_refused)
 
     def is_open(self) -> bool:
-        """Whether new work is taken; a change is logged."""
+        """Return whether the journal takes new work; log a change."""
         reason = self._journal.refusal()
         refused = reason is not None
         if refused and not self._refused:
@@ -53,7 +53,7 @@ class JournalGate:
         return not refused
 
     def show_owed(self, waiting: Gauge, lost: Counter) -> None:
-        """Tell of ends of attempts that the disk has no room for."""
+        """Update the metrics of settle records that wait for disk space or were lost."""
         owed = self._journal.owed
         if (shown := (len(owed.waiting), owed.lost)) == self._owed:
             return
@@ -64,6 +64,6 @@ class JournalGate:
         self._owed = shown
 
     def stalled(self) -> str | None:
-        """Return why the ledger writer cannot read a journal of this host on; None: it can."""
+        """Return why the ledger writer cannot read on in a journal of this host; None: it can."""
         lag = read_lag(self._run_dir)
         return None if lag is None else lag.stalled

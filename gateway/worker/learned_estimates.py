@@ -1,4 +1,4 @@
-"""Keeps what a worker learns: opened at its start, reset by operators, told to `/metrics`."""
+"""Learned estimates of a worker: opened at start, reset by operators, shown in `/metrics`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,11 +17,14 @@ from ledger.lengths import AnswerLength
 from ledger.overrides import Override
 from router.estimator_rules import AGING_S, Estimator
 
-HEARINGS = 60  # from one look at the age of estimates to the next
+HEARINGS = 60  # exchanges between two agings
 
 
 class HostEstimates:
-    """`learned` is what requests use: the host's table, and lengths that its workers tell."""
+    """Learned estimates of a host, as used by one worker.
+
+    `learned` is used by requests: the host's table, and lengths exchanged between workers.
+    """
 
     def __init__(
         self,
@@ -31,7 +34,7 @@ class HostEstimates:
         experience: TargetStats,
         exchange: LengthExchange | None = None,
     ) -> None:
-        """`exchange`: where workers of the host tell each other of lengths."""
+        """`exchange` shares answer lengths between the workers of the host."""
         self._table = EstimateTable(run_dir / ESTIMATES_FILE)
         self._past = past
         self._wall_us = wall_us
@@ -57,17 +60,16 @@ class HostEstimates:
             self.learned.exchange.close()
 
     def hear(self) -> None:
-        """Learn the lengths of answers that the other workers of the host saw."""
+        """Learn the answer lengths that the host's other workers observed."""
         if self.learned.exchange is not None:
             for length in self.learned.exchange.hear():
                 key, prompt_tokens, output_tokens, cut = length
                 self.learned.outputs.observe(key, prompt_tokens, output_tokens, cut=cut)
 
     def reset(self, overrides: Sequence[Override]) -> None:
-        """Carry out the new resets among them; on the table once, by the worker that is first.
+        """Apply new resets; the first worker applies them to the host's table.
 
-        Lengths were read at the start, those of answers before a reset among them. Answers since
-        then are learned again.
+        Lengths read at the start are learned again, except those of answers before the reset.
         """
         for reset in resets_of(overrides, self._table.reset):
             if reset.of_texts:
@@ -79,7 +81,7 @@ class HostEstimates:
             self._table.reset_to(reset.number)
         resets = resets_of(overrides, self._reset)
         if resets:
-            self.hear()  # what was told before them is forgotten, too
+            self.hear()  # lengths exchanged before the reset are forgotten, too
         for reset in resets:
             if reset.of_targets:
                 self._experience.forget(reset.target)
@@ -94,7 +96,7 @@ class HostEstimates:
                 teach_length(self.learned.outputs, length)
 
     def age(self, now_s: float) -> None:
-        """Let every estimator forget what is old; `now_s` is wall clock."""
+        """Age all estimators; `now_s` is wall clock."""
         self._table.sweep(now_s)
         self.learned.outputs.age(now_s)
         if not 0.0 <= now_s - self._aged_s < AGING_S:
@@ -102,7 +104,7 @@ class HostEstimates:
             self._aged_s = now_s
 
     async def keep(self) -> None:
-        """Until cancelled: hear what others saw, forget what is old."""
+        """Exchange lengths and age the estimates until cancelled."""
         while True:
             self.age(self._wall_us() / 1e6)
             for _ in range(HEARINGS):
@@ -110,7 +112,7 @@ class HostEstimates:
                 self.hear()
 
     def statistics(self) -> dict[tuple[Estimator, str], float]:
-        """Return, of all keys together; of no key where there is none."""
+        """Return statistics over all keys of each estimator; only the count if there are none."""
         rows = list(self._table.ratio.rows())
         keys, mean = self.learned.outputs.known()
         ratio, lengths = Estimator.BYTES_PER_TOKEN, Estimator.OUTPUT_TOKENS
@@ -164,7 +166,7 @@ def open_estimates(
     clock: Clock,
     experience: TargetStats,
 ) -> HostEstimates:
-    """Return a worker's estimates; where it is the only one, it tells nobody of lengths."""
+    """Return a worker's estimates; a single worker exchanges no lengths."""
     exchange, workers = None, runtime.layout.workers
     if workers > 1:
         exchange = LengthExchange(runtime.run_dir / LENGTHS_FILE, worker, workers)

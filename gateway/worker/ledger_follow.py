@@ -1,4 +1,4 @@
-"""A worker's reads of the ledger, and what it follows while it runs."""
+"""Ledger reads of a worker, and the followers that keep it up to date."""
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,34 +28,34 @@ from ledger.prices.stored import NEWEST_PRICE_FILE
 
 @dataclass(frozen=True, slots=True)
 class LedgerReaders:
-    """A worker's reads of the ledger: prices to decide by, keys, past answers.
+    """Ledger reads of a worker: prices, keys, past answer lengths, and followed versions.
 
-    `reader` is read-only, for usage and costs.
+    `reader` is a read-only engine for usage and costs.
     """
 
     prices: PriceBook
     keys: KeyRing
     reader: Engine
     lengths: Sequence[AnswerLength] = ()
-    newer_prices: ReadNewer | None = None  # None: the prices stay those of the start
-    policies: ReadPolicies | None = None  # None: the configuration file's
-    overrides: ReadOverrides | None = None  # None: nothing is held over policies
-    rates: ReadRates | None = None  # None: GPUs cost what the configuration says
+    newer_prices: ReadNewer | None = None  # None: the prices of the start stay
+    policies: ReadPolicies | None = None  # None: those of the configuration file
+    overrides: ReadOverrides | None = None  # None: no overrides
+    rates: ReadRates | None = None  # None: the rates of the configuration
 
 
 class LiveParts(NamedTuple):
-    """The parts of a worker that news change."""
+    """Parts of a worker that new ledger versions change."""
 
     candidates: CandidateBuilder
     fleet: Fleet
     in_force: ActivePolicies
-    reset: Callable[[Sequence[Override]], None] = lambda _: None  # of what operators reset
+    reset: Callable[[Sequence[Override]], None] = lambda _: None  # resets of estimates by operators
 
 
 def followers_of(
     settings: Settings, ledger: LedgerReaders, runtime: Runtime, moving: LiveParts, clock: Clock
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """Yield the coroutines that follow what others put in force while this worker runs."""
+    """Yield the coroutines that follow new ledger versions while the worker runs."""
     run_dir, (candidates, fleet, in_force, reset) = runtime.run_dir, moving
     if ledger.newer_prices is not None:
         prices = PriceFollower(ledger.prices, ledger.newer_prices, candidates)

@@ -1,7 +1,7 @@
-"""The hot paths in the OpenAPI document: what we read of a request; the rest passes through.
+"""Inference paths in the OpenAPI document: the members that the gateway reads.
 
-`page` shows the document to people. It is one file without scripts that loads nothing: a gateway
-inside a network has no way out for a viewer from elsewhere, and no reason to trust one.
+`page` renders the document for people: one file without scripts that loads nothing. A gateway in an
+internal network cannot reach a viewer from a CDN, and has no reason to trust one.
 """
 
 from html import escape
@@ -45,9 +45,7 @@ _CARD = {
     "required": ["id"],
     "properties": {"id": {"type": "string"}, "object": {"const": "model"}},
 }
-_OWN: dict[
-    str, dict[str, Any]
-] = {  # of the paths that FastAPI serves: what their functions do not say
+_OWN: dict[str, dict[str, Any]] = {  # of FastAPI's paths: what their functions lack
     "/metrics": {"200": {"text/plain": {"schema": {"type": "string"}}}},
     "/v1/models": {
         "200": {
@@ -98,7 +96,7 @@ _OF_ANTHROPIC = {
     },
 }
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # a browser loads nothing for `page`
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # `page` loads nothing
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -123,9 +121,9 @@ td {{ padding: 0 1.5rem 0 0; }}
 
 
 def describe_api(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
-    """Add the hot paths, the key and the errors to FastAPI's own document.
+    """Add the inference paths, the key scheme and the errors to FastAPI's document.
 
-    `max_n`: as in `server.max_n`.
+    `max_n` is `server.max_n`.
     """
     paths = document.setdefault("paths", {})
     for path, content in _OWN.items():
@@ -139,7 +137,7 @@ def describe_api(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
     for path, operations in paths.items():
         for operation in operations.values():
             responses = operation.setdefault("responses", {})
-            responses.pop("422", None)  # FastAPI's form of an error, which nothing here has
+            responses.pop("422", None)  # FastAPI's error format, which this API does not use
             if path.startswith("/v1/") or path in INFERENCE_PATHS:
                 operation["security"] = [{name: []} for name in _KEYS]
                 error = _OF_ANTHROPIC if path.startswith("/v1/messages") else _ERROR
@@ -148,12 +146,12 @@ def describe_api(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
                 responses[status] = {**response, "headers": _NAMED}
     components = document.setdefault("components", {})
     components["securitySchemes"] = _KEYS
-    components.pop("schemas", None)  # of that form, too
+    components.pop("schemas", None)  # of the same format
     return document
 
 
 def page(document: dict[str, Any]) -> str:
-    """The document's paths as a table, with the address of the whole."""
+    """Render the document's paths as an HTML table with a link to the full document."""
     rows = [
         f"<tr><td><code>{method.upper()} {escape(path)}</code></td>"
         f"<td>{escape(operation.get('summary', ''))}</td>"

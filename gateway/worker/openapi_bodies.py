@@ -1,7 +1,7 @@
-"""Every inference path with its body as JSON Schema: those of the kinds, and other dialects'.
+"""Inference paths with their bodies as JSON Schema: request kinds and other dialects.
 
-Only what the gateway reads is described, as strictly as it is read; what it hands on is the
-target's to judge, and new members of a vendor pass through. `null` is a member that is not there.
+Schemas describe only what the gateway reads, as strictly as it reads it. Other members pass through
+and are checked by the target. `null` counts as absent.
 """
 
 from typing import Final
@@ -23,12 +23,12 @@ from gateway.kinds.spec import PathDescription, Schema
 
 
 def _absent_members(*names: str) -> Schema:
-    """Members of chat completions that say nothing here: empty, or a 400."""
+    """Return schemas of chat members that do not apply here: empty, or a 400."""
     return {name: {"enum": [None, False, [], {}]} for name in names}
 
 
 def _of(kind: str, required: Schema, **optional: Schema) -> Schema:
-    """An object that tells its type."""
+    """Return the schema of an object with this `type`."""
     return {
         "type": "object",
         "required": ["type", *required],
@@ -47,9 +47,9 @@ def _message_schema(roles: list[str], content: Schema) -> Schema:
 def _translated_path(
     summary: str, body: Schema, *answer: str, streamed: bool = True
 ) -> PathDescription:
-    """A path that is answered as a chat completion, in another dialect.
+    """Describe a path of another dialect that is answered by a chat completion.
 
-    `answer`: the members that its answer has at least.
+    `answer` names the members that a response has at least.
     """
     return PathDescription(
         summary=summary,
@@ -76,8 +76,8 @@ _IMAGE = _of(
         }
     },
 )
-# Blocks with members that are checked. Of a model or a tool any other is heard as far as it says
-# something: who sends it cannot take it back.
+# Blocks whose members are checked. Other blocks of a model or tool are accepted, because the
+# client only repeats them.
 RESULT_BLOCKS: Final = (
     "container_upload", "document", "image", "mcp_tool_use", "search_result", "server_tool_use",
     "text", "tool_reference",
@@ -155,8 +155,8 @@ _PART = {
     ]
 }
 _SHOWN = {"anyOf": [_PART, _of("input_image", {"image_url": TEXT})]}
-_SAID = {"type": "string", "minLength": 1}  # an answer that says nothing is none
-# An output of any other type is told in a line, but for what is a user's.
+_SAID = {"type": "string", "minLength": 1}  # empty answers are rejected
+# Output of any other type becomes one line of text, except input types of a user.
 _ELSEWHERE: Schema = {
     "type": "string",
     "minLength": 1,

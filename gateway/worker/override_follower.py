@@ -1,7 +1,7 @@
-"""A running worker follows what operators hold over the policies, and when that is over.
+"""Follower of overrides: a running worker applies operators' overrides and their ends.
 
-It counts for the next request. What is under way goes on as it was decided: to disable a target is
-to drain it.
+A change applies to the next request. Open requests continue as decided, so disabling a target
+drains it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ ReadOverrides = Callable[[], Sequence[Override]]
 
 
 class OverrideFollower:
-    """One per worker; `read` may block."""
+    """Follower of overrides, one per worker; `read` may block."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class OverrideFollower:
         wall_us: Callable[[], int],
         reset: Callable[[Sequence[Override]], None] = lambda _: None,
     ) -> None:
-        """`reset` carries out the orders among all overrides that are over at once."""
+        """`reset` applies the resets of estimates, which are overrides without a duration."""
         self._read = read
         self._reset = reset
         self._in_force = in_force
@@ -41,12 +41,12 @@ class OverrideFollower:
         self.apply()
 
     async def follow(self, newest: int) -> None:
-        """Read what is new, and use what stands at this moment."""
+        """Read new overrides and apply those that hold now."""
         if newest > self.known:
             try:
                 self._all = await asyncio.to_thread(self._read)
             except DBAPIError:
-                return  # the next look tries again
+                return  # the next poll retries
             self.known = newest
             self._reset(self._all)
         self.apply()
@@ -57,7 +57,7 @@ class OverrideFollower:
             self._in_force.overrule(found)
 
     async def run(self, run_dir: Path) -> None:
-        """Until cancelled."""
+        """Follow overrides until cancelled."""
         published = KeyGeneration(run_dir, NEWEST_OVERRIDE_FILE)
         try:
             while True:

@@ -1,7 +1,7 @@
-"""A running worker follows the policies: a set that was put in force counts for the next request.
+"""Follower of policies: a newly activated policy set applies to the next request.
 
-Rules, routes and plans are exchanged in one step between two requests. What is under way goes on as
-it was decided. A set that does not fit this configuration is told and left out.
+Rules, routes and plans are replaced in one step between two requests. Open requests continue as
+decided. A set that does not fit this configuration is logged and skipped.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ ReadPolicies = Callable[[], PolicySet | None]
 
 
 class PolicyFollower:
-    """One per worker; `read` may block."""
+    """Follower of policy sets, one per worker; `read` may block."""
 
     def __init__(self, settings: Settings, read: ReadPolicies, in_force: ActivePolicies) -> None:
-        """`settings`: the configuration file's."""
+        """`settings` are those of the configuration file."""
         self.known = in_force.number
         self._settings = settings
         self._read = read
         self._in_force = in_force
 
     async def follow(self, _newest: int) -> bool:
-        """Take over what is new; False when it cannot be read, or not be used, for now."""
+        """Load the newest policy set; return False if it cannot be read or used now."""
         try:
             stored = await asyncio.to_thread(self._read)
         except DBAPIError:
-            return False  # the next look tries again
+            return False  # the next poll retries
         if stored is None or stored.number <= self.known:
             return False
         self.known = stored.number

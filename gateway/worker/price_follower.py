@@ -1,7 +1,7 @@
-"""A running worker follows the price book: new versions count for requests that begin after them.
+"""Follower of the price book: new price versions apply to requests that begin after them.
 
-A worker that knows fewer reads what is new and puts a whole new book in the old one's place. What
-is under way keeps the price it was decided with. With the database away the known prices stay.
+A worker reads the new versions and replaces the whole price book. Open requests keep the price of
+their decision. While the database is unavailable, the known prices stay.
 """
 
 import asyncio
@@ -19,7 +19,10 @@ ReadNewer = Callable[[int], Sequence[Price]]
 
 
 class PriceFollower:
-    """One per worker. `newer` reads the versions above a number; it may block."""
+    """Follower of price versions, one per worker.
+
+    `newer` reads the versions above a number; it may block.
+    """
 
     def __init__(self, book: PriceBook, newer: ReadNewer, candidates: CandidateBuilder) -> None:
         self.known = book.newest_version
@@ -28,11 +31,11 @@ class PriceFollower:
         self._candidates = candidates
 
     async def follow(self, newest: int) -> bool:
-        """Take over what is new; False when it cannot be read, or not be used, for now."""
+        """Load new price versions; return False if they cannot be read or used now."""
         try:
             book = await asyncio.to_thread(self._read)
         except DBAPIError:
-            return False  # the next look tries again
+            return False  # the next poll retries
         except PriceError as error:
             _log.warning("new prices cannot be used, the known ones stay: %s", error)
             self.known = newest

@@ -1,7 +1,7 @@
-"""Paths of known APIs that are not served: the reason of each, and what to use in its place.
+"""Paths of known APIs that are not served: the reason for each, and the alternative.
 
-A client reads the reason in the error of its API's form, with status 404. SDKs try a 5xx again,
-and another try cannot help.
+Clients get the reason as an error in their API's format, with status 404. SDKs would retry a 5xx,
+and a retry cannot help.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from gateway.request.dialects.translated_paths import SPOKEN
 
 
 class UnservedPath(NamedTuple):
-    """Addresses that match `pattern`, and the sentences that their clients are told."""
+    """Pattern of unserved paths, and the sentences in their error."""
 
     pattern: re.Pattern[str]
     reason: str
@@ -23,7 +23,7 @@ def _path(pattern: str, reason: str) -> UnservedPath:
     return UnservedPath(re.compile(rf"{pattern}(?:/.*)?"), reason)
 
 
-# The other addresses of `/v1`: bare, of Azure, and of a deployment or an engine by its name.
+# Other forms of `/v1`: no prefix, Azure's, and with a deployment or engine name.
 _ROOTS: Final = "(?:/v1|/openai(?:/v1|/deployments/.+)?|(?:/v1)?/engines/.+)?"
 
 
@@ -185,7 +185,7 @@ UNSERVED: Final = (
 )
 
 
-# Methods of served paths that an API has elsewhere.
+# Methods that the original API has on paths served here.
 UNSERVED_METHODS: Final = {
     "DELETE": _path(
         "/v1/models/.+",
@@ -196,11 +196,11 @@ UNSERVED_METHODS: Final = {
 
 
 _TWICE: Final = re.compile(r"(/v[12])(?:/openai)?(/v[12]/.*)")
-_NEAR: Final = 0.8  # of difflib: a letter or an ending that differs
+_NEAR: Final = 0.8  # difflib ratio: about one letter or ending differs
 
 
 def unknown_path_text(method: str, path: str) -> str:
-    """Return what the client of a path that no known API has can do."""
+    """Return advice for a path that belongs to no known API."""
     words = f"There is no path `{method} {path}` here"
     if twice := _TWICE.fullmatch(path):
         return f"{words}: `{twice[1]}` stands twice, so leave it out of the client's base URL."
@@ -211,13 +211,13 @@ def unknown_path_text(method: str, path: str) -> str:
 
 
 def reason_of_method(method: str, path: str) -> str | None:
-    """Return why a served path does not have a method of its API, None where its API has none."""
+    """Return why a served path lacks a method of its API; None if the API has no such method."""
     unserved = UNSERVED_METHODS.get(method)
     return unserved.reason if unserved and unserved.pattern.fullmatch(path) else None
 
 
 def reason_unserved(path: str) -> str | None:
-    """Return why a path is not served and what is, None for a path that no known API has."""
+    """Return why a path is not served and what to use; None for a path of no known API."""
     for unserved in UNSERVED:
         if unserved.pattern.fullmatch(path):
             return unserved.reason

@@ -1,4 +1,4 @@
-"""Wire clients of a worker: one for each seat of a pool and each provider."""
+"""Wire clients of a worker: one per engine replica and provider."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,13 +16,16 @@ from gateway.fleet.fleet import Fleet
 
 @dataclass(frozen=True, slots=True)
 class HttpClients:
-    """Engines close idle connections within seconds; APIs keep them, and a TLS handshake costs."""
+    """HTTP clients of a worker, one for engines and one for APIs.
+
+    Engines close idle connections within seconds. APIs keep them, and a new TLS handshake is slow.
+    """
 
     engines: HttpClient
     apis: HttpClient
 
     async def aclose(self, fleet: Fleet) -> None:
-        """With the backends that use them."""
+        """Close both clients and the backends that use them."""
         for backend in fleet.backends.values():
             await backend.aclose()
         await self.engines.aclose()
@@ -32,12 +35,15 @@ class HttpClients:
 def make_backends(
     clients: HttpClients, settings: Settings, environ: Mapping[str, str]
 ) -> Callable[[str, PoolSection | ProviderSection, str | None], Backend]:
-    """Return what makes the wire client of a pool's seat or a provider."""
+    """Return a function that makes the wire client of an engine replica or a provider.
+
+    The function raises `ConfigError` for a provider whose address is unknown.
+    """
     keys = provider_keys(settings.providers, environ)
 
     def make(name: str, what: PoolSection | ProviderSection, base_url: str | None) -> Backend:
         if isinstance(what, PoolSection):
-            assert base_url is not None  # every seat has an address
+            assert base_url is not None  # every engine replica has an address
             proof = Credentials(engine_key(what.engine, name, environ))
             return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
         key, reach = keys[name], AddressPolicy(what.networks)

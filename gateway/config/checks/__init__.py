@@ -1,1 +1,1 @@
-"""Checks of a configuration, one file for each subject: pure functions from settings to faults."""
+"""Checks of a configuration, one file per subject: pure functions from settings to faults."""

@@ -1,7 +1,7 @@
-"""Flags of engines that `serve` starts, judged by the vLLM that is installed for them.
+"""Check of the engines' flags against the vLLM that is installed for them.
 
-Which flags exist differs from release to release. Only the installation knows, and the engine's
-start asks it the same question (`backends.engine.flags`).
+Flags differ between releases, and only the installation knows which exist. The start of an engine
+makes the same check (`backends.engine.flags`).
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from gateway.config.schema import EngineSection, PoolSection, Settings
 
 
 class FlagVerdict(NamedTuple):
-    """`wrong`: what is wrong by place; `notes`: a line for each pool that was not judged."""
+    """Faults by place (`wrong`), and a line for each pool that was not checked (`notes`)."""
 
     wrong: dict[Place, str]
     notes: tuple[str, ...]
@@ -27,7 +27,7 @@ class FlagVerdict(NamedTuple):
 def judge_flags(
     settings: Settings, ask: Callable[[Environment], frozenset[str]] = known_flags
 ) -> FlagVerdict:
-    """Judge the flags of every pool. Blocking: the first question to a vLLM takes seconds."""
+    """Check the flags of every pool. Blocking: the first call of a vLLM takes seconds."""
     wrong: dict[Place, str] = {}
     notes: list[str] = []
     for name, pool in settings.pools.items():
@@ -61,10 +61,10 @@ def _known_flags_of(
 
 
 def _flag_sets(engine: EngineSection) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """A person's own flags and those of the profile, by the setting that brings them."""
+    """Yield the configured flags and those of the profile, with the setting they come from."""
     yield "flags", engine.flags
     if engine.profile is not None:
         try:
             yield "profile", tuned.read(Path(engine.profile)).flags
-        except tuned.ProfileError:  # told where the file itself is looked at
+        except tuned.ProfileError:  # reported by the check of the profile
             return

@@ -1,7 +1,7 @@
-"""Which minutes of the week the hours of policies have, and whether some have all of others'.
+"""Minutes of the week that policies' hours cover, and whether some hours cover others.
 
-Minutes are those of a zone's own clock, so hours of one zone add up whatever its changes of clocks.
-What two zones have together is not compared: only hours of one zone cover hours.
+Minutes are local times of a zone, so hours of one zone combine whatever its daylight saving. Hours
+of different zones are not compared.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ WEEK_MINUTES = 7 * DAY_MINUTES
 
 
 def covers_hours(upper: Iterable[TimesSection], lower: Sequence[TimesSection]) -> bool:
-    """Whether the upper hours together hold wherever the lower ones do; no lower ones: always."""
+    """Return whether the upper hours cover all lower ones; true without lower hours."""
     by_zone: dict[str, set[int]] = {}
     for times in upper:
         by_zone.setdefault(times.timezone, set()).update(minutes_of(times))
@@ -26,7 +26,10 @@ def covers_hours(upper: Iterable[TimesSection], lower: Sequence[TimesSection]) -
 
 
 def minutes_of(times: TimesSection) -> set[int]:
-    """Return the minutes of a week, from Monday's midnight; an end not after its start is later."""
+    """Return the minutes of a week, counted from Monday midnight.
+
+    A window whose end is not after its start ends on the next day.
+    """
     starts, ends = minute_of(times.starts), minute_of(times.ends)
     length = ends - starts if ends > starts else ends - starts + DAY_MINUTES
     days = [DAYS.index(day) for day in times.days or DAYS]

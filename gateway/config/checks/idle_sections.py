@@ -1,4 +1,4 @@
-"""Sections whose settings do nothing, because `enabled` is off and was not written."""
+"""Check for sections without effect, because `enabled` is off by default."""
 
 from collections.abc import Iterator
 
@@ -8,12 +8,12 @@ from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import Settings
 
 SWITCH = "enabled"
-# Who may sign in holds for the HTTP API, too.
+# Sign-in settings also apply to the HTTP API.
 _ACTS_ALONE = {("dashboard", "access_file")}
 
 
 def check_idle_sections(settings: Settings) -> Iterator[ConfigFault]:
-    """Warn of each setting beside an `enabled` that is off by default; writing it is a decision."""
+    """Warn of settings in a section that is off by default, without `enabled` in the file."""
     yield from _idle_settings(settings, ())
 
 

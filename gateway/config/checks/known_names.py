@@ -1,7 +1,7 @@
-"""Names of teams, keys, users and the like that no key has: mistyped, or not made yet.
+"""Check for names of teams, keys and users that no key has: mistyped, or not created yet.
 
-A policy for a team that does not exist never acts, and a budget of it never limits. The ledger
-knows the names; while it has none of a kind, nothing is said of that kind.
+A policy or a budget for a team that does not exist never acts. The names come from the ledger; a
+kind without any name in the ledger is not checked.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def check_unknown_names(settings: Settings, known: Known) -> Iterator[ConfigFaul
 
 
 def mentioned_names(settings: Settings) -> Iterator[tuple[Place, str, str]]:
-    """Every place that names somebody, with the kind of name."""
+    """Yield each name of a team, key, user or the like, with its place and kind."""
     for index, rule in enumerate(settings.policies):
         here: Place = ("policies", index, "match")
         for at, team in enumerate(rule.match.teams):
@@ -55,7 +55,7 @@ def mentioned_names(settings: Settings) -> Iterator[tuple[Place, str, str]]:
 
 
 def _of_condition(text: str) -> Iterator[tuple[str, str]]:
-    """Names that a condition compares with; of a tag that it only asks for, the tag's."""
+    """Yield the names that a condition compares with; for a tag's presence, the tag's name."""
     seen = set()
     for fact, value in compared_facts(text):
         if fact == "model" or fact in _NOUNS:

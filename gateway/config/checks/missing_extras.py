@@ -1,6 +1,6 @@
-"""Checks that the packages of an extra are installed where a section of the file needs them.
+"""Check that the packages of an extra are installed if a section needs them.
 
-The wheel alone has none of them: without this check a worker would end at its start, each time.
+Otherwise a worker would end at each start, because the plain wheel does not contain them.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from gateway.config.schema import PoolSection, Settings
 
 
 class PackageExtra(NamedTuple):
-    """An extra of `pyproject.toml`, modules that it brings, and the setting that needs them."""
+    """Extra of `pyproject.toml`, the modules it installs, and the setting that needs them."""
 
     name: str
     modules: tuple[str, ...]
@@ -50,7 +50,7 @@ EXTRAS: Final = (
 
 
 def is_installed(module: str) -> bool:
-    """Return whether a module can be imported; of its name only the packages above it are."""
+    """Return whether a module can be found, without importing it (only its parent packages)."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:

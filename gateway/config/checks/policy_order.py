@@ -1,8 +1,8 @@
-"""Policies that no request reaches, because others above them match all that they match.
+"""Check for policies that no request reaches, because earlier ones match all of theirs.
 
-The first match wins. A rule that is never reached is a warning; it is an error where the rule
-restricts something that the rules above it leave open, such as `residency: internal_only`: the
-author believes that prompts stay inside, and they do not.
+The first match wins. An unreachable rule is a warning. It is an error if the rule restricts what
+the rules above leave open, such as `residency: internal_only`: prompts would leave the network
+although the file says otherwise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ _NOBODY = Policy("")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedRule:
-    """A policy with its place in the file and what it asks of model and team."""
+    """Policy with its position in the file and its match of model and team."""
 
     index: int
     source: PolicyRuleSection
     asks: RoutingRule
 
 
-# By model, `None` for all: the rules that act in place of another.
+# By model (`None`: all): the rules that act in place of another.
 CoveringRules = Mapping[str | None, tuple[OrderedRule, ...]]
 
 
@@ -71,8 +71,8 @@ def _covering_rules(
 ) -> CoveringRules:
     """Return by model the rules that act in place of this one; empty while it can act.
 
-    `None` stands for all of its models. The rules above may cover it together, each of them some
-    of its models and teams, or some of its hours.
+    `None` stands for all of its models. Several rules above may cover it together, each for some
+    models, teams or hours.
     """
     over = [upper for upper in above if _is_condition_covered(upper.source, rule.source)]
     if not over:
@@ -100,7 +100,7 @@ def _first_covering(
 ) -> tuple[OrderedRule, ...]:
     """Return the first rule above that covers a part of the rule at all of its hours.
 
-    Where none does alone, the rules that do together; empty: there are hours that nobody has.
+    If no single rule does, return the rules that do together; empty if hours stay uncovered.
     """
     uppers = [upper for upper in over if is_covering(upper.asks, part)]
     for upper in uppers:
@@ -111,7 +111,7 @@ def _first_covering(
 
 
 def _models(settings: Settings, rule: PolicyRuleSection) -> list[str]:
-    """Return the logical models and the open patterns that the rule can be asked about."""
+    """Return the logical models and open patterns that the rule can apply to."""
     known = [name for name, _ in logical_models(settings)]
     if not rule.match.models:
         passed = [name for name, model in settings.models.items() if model == "passthrough"]
@@ -127,7 +127,7 @@ def _models(settings: Settings, rule: PolicyRuleSection) -> list[str]:
 
 
 def _is_condition_covered(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    """Whether the condition of the upper rule holds wherever that of the lower does."""
+    """Return whether the upper rule's condition holds whenever the lower one's does."""
     if upper.shadow and not lower.shadow:
         return False
     says = _condition(upper.match)
@@ -140,7 +140,7 @@ def _condition(asked: MatchSection) -> str | None:
 
 
 def _match_of(rule: PolicyRuleSection) -> RoutingRule:
-    """Model and team; conditions and hours are compared by `_first_covering`."""
+    """Return the match of model and team; `_first_covering` compares conditions and hours."""
     return RoutingRule("", _NOBODY, rule.match.models, rule.match.teams, shadow=rule.shadow)
 
 
@@ -163,7 +163,7 @@ def _lost_settings(settings: Settings, rule: OrderedRule, covering: CoveringRule
 def _is_kept_by_models(
     settings: Settings, restriction: RuleRestriction, rule: PolicyRuleSection, model: str | None
 ) -> bool:
-    """Whether the models themselves restrict as the rule does, whatever a policy says."""
+    """Return whether the models themselves restrict requests as the rule does."""
     is_kept = restriction.is_kept_by_model
     if is_kept is None:
         return False

@@ -1,8 +1,8 @@
-"""Addresses inside a private network that the gateway is not told it may connect to.
+"""Check for addresses in private networks that `networks` does not allow.
 
-A name that leads to a private address is refused at each connection unless `networks` lists it
-(`backends.address_policy`). A private address in digits is connected to; it is told, because what
-stands there is more often an engine of one's own.
+A name that resolves to a private address is refused at each connection unless `networks` lists it
+(`backends.address_policy`). A numeric private address is allowed; the check notes it, because it is
+more often an own engine.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ INNER = (
 
 
 class NamedHost(NamedTuple):
-    """A host that a setting names, and the networks that it may lie in."""
+    """Host that a setting names, and the networks that it may lie in."""
 
     place: Place
     host: str
@@ -31,7 +31,7 @@ class NamedHost(NamedTuple):
 def check_private_hosts(
     settings: Settings, addresses: Mapping[str, Sequence[str]]
 ) -> Iterator[ConfigFault]:
-    """`addresses`: where names lead, as far as that is known."""
+    """Yield faults of hosts in private networks; `addresses` maps resolved names to addresses."""
     for named in named_hosts(settings):
         found = next(
             (address for text in addresses.get(named.host, ()) if (address := parse_address(text))
@@ -65,7 +65,7 @@ def named_hosts(settings: Settings) -> Iterator[NamedHost]:
 
 
 def is_inner(host: str) -> bool:
-    """Whether a public name server would not know the name: one word, or a private domain."""
+    """Return whether a name is unknown to public name servers: one word, or a private domain."""
     name = host.lower().rstrip(".")
     return name != LOCALHOST and ("." not in name or name.endswith(INNER))
 
@@ -73,7 +73,7 @@ def is_inner(host: str) -> bool:
 def _host(url: str | None) -> str:
     try:
         return urlsplit(url or "").hostname or ""
-    except ValueError:  # told by `addresses`
+    except ValueError:  # reported by another check
         return ""
 
 
@@ -85,7 +85,7 @@ def _is_refused(named: NamedHost, address: Address) -> bool:
 
 
 def _net(address: Address) -> str:
-    """The usual private network that holds the address, else the address alone."""
+    """Return the usual private network that contains the address, else the address alone."""
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fd00::/8"):
         if address in ip_network(text):
             return text

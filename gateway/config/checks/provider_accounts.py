@@ -1,4 +1,4 @@
-"""Settings in which no provider's bill can have the requests of another one (`billed_with`)."""
+"""Checks of `billed_with`, which merges providers into one account."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ KEY = "billed_with"
 
 
 def check_accounts(settings: Settings) -> Iterator[ConfigFault]:
-    """Yield accounts that lead nowhere, and pairs of sections that have one account untold."""
+    """Yield invalid accounts, and pairs of sections that seem to share an account."""
     for name, provider in settings.providers.items():
         if provider.billed_with is None:
             yield from _check_shared_key(settings, name, provider)
@@ -47,7 +47,7 @@ def _check_billed(
 def _check_shared_key(
     settings: Settings, name: str, provider: ProviderSection
 ) -> Iterator[ConfigFault]:
-    """Yield a warning for the key of an earlier provider at the same address: it is one account."""
+    """Warn if an earlier provider has the same address and key, which is one account."""
     if not provider.names_a_key or provider.simulated:
         return
     for other, earlier in settings.providers.items():
@@ -64,7 +64,7 @@ def _check_shared_key(
 
 
 def _account(name: str, provider: ProviderSection) -> tuple[object, ...]:
-    """Return what tells accounts apart: where requests are sent, and with which key."""
+    """Return what identifies an account: the address and the key."""
     key = (provider.api_key_env, provider.api_key_file, provider.api_key_exec)
     prefix = prefix_of(name, provider)
     address = provider.base_url or wire_of_provider(name, provider).addresses.get(prefix)

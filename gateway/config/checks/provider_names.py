@@ -1,6 +1,6 @@
-"""Names of LiteLLM's that cannot be called as they stand in a configuration, and what they need.
+"""Checks of LiteLLM's provider names that need more configuration, or cannot be called.
 
-Whoever starts hears it then, and not from the first request.
+The faults appear at the start, before the first request.
 """
 
 import importlib.util
@@ -14,15 +14,15 @@ from gateway.config.schema import ProviderSection, Settings
 
 
 def prefix_of(name: str, provider: ProviderSection) -> str:
-    """Return what LiteLLM calls a provider."""
+    """Return LiteLLM's name of a provider."""
     return provider.litellm_prefix or name
 
 
 def vendor_of(name: str, provider: ProviderSection) -> str:
-    """Return whose API a provider is; "": nobody says.
+    """Return the vendor whose API a provider is; "" if unknown.
 
-    A prefix tells where it stands alone, or where its customers have addresses of their own, as
-    Azure's do. Another server may speak like a vendor with a public address, and be none.
+    Without an address, the prefix names the vendor. So does a stated prefix of a vendor without
+    public addresses, such as Azure. Any other server may only use a vendor's protocol.
     """
     address = provider.base_url
     if address is None:
@@ -40,12 +40,12 @@ def vendor_of(name: str, provider: ProviderSection) -> str:
 
 
 def wire_of_provider(name: str, provider: ProviderSection) -> ProviderKind:
-    """Return what a configured provider is asked by."""
+    """Return the wire dialect of a configured provider."""
     return wire_of(provider.kind, prefix_of(name, provider))
 
 
 def check_adapter_names(settings: Settings) -> Iterator[ConfigFault]:
-    """Yield names that no request could be sent to."""
+    """Yield provider names to which no request could be sent."""
     for name, provider in settings.providers.items():
         if provider.kind != ADAPTER_KIND:
             continue
@@ -71,7 +71,7 @@ def _check_kinds(name: str, provider: ProviderSection, prefix: str) -> Iterator[
 def check_adapter_needs(
     settings: Settings, environ: Mapping[str, str] | None
 ) -> Iterator[ConfigFault]:
-    """Yield what LiteLLM looks for before it sends anything, and does not find here."""
+    """Yield what LiteLLM needs before it sends a request and does not find here."""
     for name, provider in settings.providers.items():
         prefix = prefix_of(name, provider)
         if provider.kind != ADAPTER_KIND or prefix not in NEEDS or provider.simulated:

@@ -1,7 +1,7 @@
-"""Roles of a pool's engines that cannot work: a side without the other, KV that nobody could move.
+"""Checks of engine roles: a missing side, or KV that cannot be transferred.
 
-What roles need of a pool: engines that hand KV on, addresses that no stranger reaches (KV moves
-unencrypted), flags that say nothing of it otherwise, and a size of KV to forecast transfers with.
+Roles need engines that transfer KV, addresses that only trusted hosts reach (KV is not encrypted),
+no conflicting flags, and a known KV size to forecast transfers.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from gateway.config.schema_roles import EngineRoleSection, RolesSection
 from router.request_kinds import KIND_TRAITS, RequestKind
 
 BUDGET_FLAG = "--max-num-batched-tokens"
-SIMULATED_KV_BYTES = 131_072  # an 8B shape's, where nothing else is stated
+SIMULATED_KV_BYTES = 131_072  # default: that of an 8B model
 
 
 def check_roles(settings: Settings) -> Iterator[ConfigFault]:
@@ -31,7 +31,7 @@ def check_roles(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def kv_bytes_per_token(pool: PoolSection) -> int | None:
-    """KV of one token, as it is stated or the model's arithmetic says; `None`: nobody knows."""
+    """Return the KV bytes per token, as configured or by the model's shape; `None` if unknown."""
     if pool.roles is None or pool.roles.kv_bytes_per_token is not None:
         return None if pool.roles is None else pool.roles.kv_bytes_per_token
     if ENGINE_KINDS[pool.engine.kind].simulated:
@@ -43,7 +43,7 @@ def kv_bytes_per_token(pool: PoolSection) -> int | None:
 
 
 def unknown_kv_sizes(settings: Settings) -> Iterator[tuple[Place, str]]:
-    """Tell of pools of which nobody knows how large a token's KV is. It reads their models."""
+    """Yield the pools whose KV size per token is unknown. Reads their models' files."""
     for name, pool in settings.pools.items():
         if pool.roles is not None and kv_bytes_per_token(pool) is None:
             words = "is needed, in bytes: the model's own files do not tell it"
@@ -59,7 +59,7 @@ def _sides(roles: RolesSection, here: Place) -> Iterator[ConfigFault]:
 
 def _engine(pool: PoolSection, here: Place) -> Iterator[ConfigFault]:
     engine, roles = pool.engine, pool.roles
-    assert roles is not None  # the caller looked
+    assert roles is not None  # checked by the caller
     if not ENGINE_KINDS[engine.kind].moves_kv:
         able = ", ".join(name for name, kind in ENGINE_KINDS.items() if kind.moves_kv)
         words = f"hands no KV from one engine to another: use one of {able}, or leave out `roles`"

@@ -1,4 +1,4 @@
-"""Environment variables with secrets that the configuration names and a start cannot do without."""
+"""Check for unset environment variables with secrets that a start needs."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,14 +9,14 @@ NOT_SET = "is not set in the environment"
 
 
 def check_unset_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[ConfigFault]:
-    """Warn of each: the file may be checked where no secret is, but a start ends at it."""
+    """Warn of each unset variable: the file may be checked without secrets, but a start fails."""
     for place, variable in needed_variables(settings):
         if not environ.get(variable, "").strip():
             yield warning(place, f"`{variable}` {NOT_SET}: `breakeven serve` will not start")
 
 
 def needed_variables(settings: Settings) -> Iterator[tuple[Place, str]]:
-    """Return those of sections that are in use, with the setting that names each."""
+    """Yield the variables of sections in use, with the setting that names each."""
     for place, variable in _named_variables(settings):
         if variable is not None:
             yield place, variable
@@ -44,7 +44,7 @@ def _named_variables(settings: Settings) -> Iterator[tuple[Place, str | None]]:
 
 
 def _told_by(settings: Settings) -> Iterator[tuple[Place, str | None]]:
-    """Variables of who tells others: webhooks and mail."""
+    """Yield the variables of notifications: webhooks and mail."""
     yield ("alerts", "webhook_env"), settings.alerts.webhook_env
     yield ("alerts", "secret_env"), settings.alerts.secret_env
     yield ("events", "webhook_env"), settings.events.webhook_env

@@ -1,1 +1,1 @@
-"""Hosts that use the same engines tell each other what they have in flight."""
+"""Exchange of in-flight load between hosts that use the same engines."""

@@ -1,14 +1,12 @@
-"""The bytes between two hosts: a proof on either side, then numbers. Pure.
+"""Wire format between two hosts: a mutual proof, then load frames. No I/O.
 
-    hears -> dials   MAGIC, its id (16), a challenge (32)
-    dials -> hears   the same of its own, and HMAC-SHA256(secret, "dials" and both hellos)
-    hears -> dials   HMAC-SHA256(secret, "hears" and both hellos)
-    dials -> hears   frames: length (4), number (8), entries (72 each), tag (32)
+    listener -> dialer   MAGIC, its id (16 bytes), a challenge (32)
+    dialer -> listener   MAGIC, id and challenge, and HMAC-SHA256(secret, "dials" and both hellos)
+    listener -> dialer   HMAC-SHA256(secret, "hears" and both hellos)
+    dialer -> listener   frames: length (4), number (8), entries (72 each), tag (32)
 
-Both challenges are new for each connection, so neither a proof nor a frame is of use in another
-one. A frame's tag is by a key of the connection and covers its number, which goes up by one: none
-can be changed, repeated, left out or put in between. A frame is all that its host has in flight,
-not what changed: any of them stands for itself. They are numbers of load and not encrypted.
+Challenges are new per connection, so proofs and frames cannot be reused. A frame's tag covers its
+sequence number and uses a key of the connection. A frame holds the whole load and is not encrypted.
 """
 
 import hmac
@@ -34,7 +32,7 @@ Shares = Mapping[bytes, PeerEngineLoad]
 
 
 class BadFrame(Exception):
-    """A frame that is not from a host of this group, or is malformed."""
+    """Error: a frame that is malformed, or not from a host of this group."""
 
 
 def hello_frame(own_id: bytes, challenge: bytes) -> bytes:
@@ -42,24 +40,27 @@ def hello_frame(own_id: bytes, challenge: bytes) -> bytes:
 
 
 def id_of(greeting: bytes) -> bytes:
-    """Return the host of a greeting, which proves nothing yet. Raises `BadFrame`."""
+    """Return the host id in a hello, which is not yet proven. Raises `BadFrame`."""
     if len(greeting) != HELLO_BYTES or not greeting.startswith(MAGIC):
         raise BadFrame("no hello of this version")
     return greeting[len(MAGIC) : len(MAGIC) + ID_BYTES]
 
 
 class Handshake:
-    """Both hellos of one connection, and what the secret makes of them."""
+    """Proofs and frame key of one connection, derived from the secret and both hellos."""
 
     def __init__(self, secret: Secret, hears: bytes, dials: bytes) -> None:
         self._secret, self._hellos = secret, hears + dials
 
     def proof(self, side: str) -> bytes:
-        """`dials` or `hears`: so that nobody's proof can be sent back to its maker."""
+        """Return the proof of a side, `dials` or `hears`.
+
+        The proofs of the sides differ, so that a proof cannot be sent back to its author.
+        """
         return self._make_digest(side)
 
     def check(self, side: str, proof: bytes) -> None:
-        """Raises `BadFrame`."""
+        """Verify the proof of a side. Raises `BadFrame` if it does not match."""
         if not hmac.compare_digest(self._make_digest(side), proof):
             raise BadFrame("another secret")
 
@@ -72,13 +73,13 @@ class Handshake:
 
 
 class FrameWriter:
-    """The frames of one connection, one after the other."""
+    """Writer of the authenticated frames of one connection."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self._next = key, 0
 
     def frame(self, shares: Shares) -> bytes:
-        """At most `MOST_ENTRIES`, those with the most in flight first."""
+        """Encode at most `MOST_ENTRIES` engines, those with the most sequences first."""
         told = sorted(shares.items(), key=lambda pair: -pair[1].sequences)[:MOST_ENTRIES]
         entries = b"".join([_ENTRY.pack(key, *share) for key, share in told])
         body = _NUMBER.pack(self._next) + entries
@@ -88,7 +89,7 @@ class FrameWriter:
 
 
 class FrameReader:
-    """The other end of `FrameWriter`."""
+    """Reader of the frames that a `FrameWriter` wrote."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self._next = key, 0
@@ -103,7 +104,7 @@ class FrameReader:
         return length
 
     def shares(self, head: bytes, rest: bytes) -> dict[bytes, PeerEngineLoad]:
-        """Raises `BadFrame`; nothing of such a frame counts."""
+        """Verify and decode a frame. Raises `BadFrame`; such a frame has no effect."""
         body, tag = rest[:-TAG_BYTES], rest[-TAG_BYTES:]
         if not hmac.compare_digest(hmac.digest(self._key, head + body, sha256), tag):
             raise BadFrame("a frame that was changed or sent before")

@@ -1,8 +1,7 @@
-"""By what two hosts know that they mean the same engine: its address and its model's name.
+"""Keys by which hosts identify the same engine: its address and its model's name.
 
-Rows and pools are each host's own affair, and hosts may have different ones. An address of the
-loopback is each machine's own, and in a pod each pod's: it means the same engine only to hosts in
-one network namespace.
+Hosts may have different rows and pools. A loopback address is local to a machine or pod, so it
+identifies the same engine only within one network namespace.
 """
 
 import secrets
@@ -16,7 +15,7 @@ _BOOT, _NETWORK = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/n
 
 
 def network_namespace_id() -> bytes:
-    """Return an id of this network namespace; a new one where none is known."""
+    """Return an id of this network namespace; random bytes if it cannot be read."""
     try:
         return f"{_BOOT.read_text().strip()} {_NETWORK.readlink()}".encode()
     except OSError:
@@ -24,7 +23,7 @@ def network_namespace_id() -> bytes:
 
 
 def engine_key(base_url: str, served_name: str, place: bytes) -> bytes:
-    """`SIZE` bytes, equal on all hosts that reach this engine by this address."""
+    """Return `SIZE` bytes, equal on all hosts that reach this engine at this address."""
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,8 +1,8 @@
-"""The end that listens: who belongs here is heard, everybody else costs next to nothing.
+"""Listener that receives the load of other, authenticated hosts.
 
-A host's share counts while it speaks: it goes when the connection ends, when a frame is not what it
-must be, and after `SILENCE_S` without a whole one. Who has not proven anything yet is one of few,
-of whom the longest waiting goes when another one comes.
+A host's load counts until its connection ends, a frame is invalid, or `SILENCE_S` pass without a
+complete frame. At most `STRANGERS` connections may be unauthenticated; a further one replaces the
+oldest of them, so that they cost little.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from gateway.fleet.peers.peer_load import PeerEngineLoad
 
 SILENCE_S = 0.5
 HANDSHAKE_S = 2.0
-STRANGERS = 16  # at a time
-BREATH_S = 0.01  # between two frames of a host: whoever sends more is slowed down by TCP
-COMPLAIN_S = 10.0  # at most one line in so long on those who do not belong here
+STRANGERS = 16  # maximum at a time
+BREATH_S = 0.01  # minimum between two frames of a host; TCP slows down faster senders
+COMPLAIN_S = 10.0  # minimum between log lines on rejected connections
 
 log = logging.getLogger("breakeven.peers")
 
 
 @dataclass(slots=True)
 class PeerConnection:
-    """One host that proved itself; `at_s`: when its last frame came."""
+    """Connection of one authenticated host; `at_s` is when its last frame came."""
 
     transport: asyncio.WriteTransport
     shares: dict[bytes, PeerEngineLoad] = field(default_factory=dict)
@@ -46,24 +46,24 @@ class PeerConnection:
 
 
 class PeerListener:
-    """`hosts` is what counts at this moment, by the hosts' ids."""
+    """Server for the connections of other hosts. `hosts` holds the current ones by host id."""
 
     def __init__(self, own_id: bytes, secret: Secret, clock: Clock) -> None:
         self._own_id, self._secret, self._clock = own_id, secret, clock
         self.hosts: dict[bytes, PeerConnection] = {}
-        self._strangers: dict[asyncio.WriteTransport, None] = {}  # the longest waiting first
+        self._strangers: dict[asyncio.WriteTransport, None] = {}  # oldest first
         self._complained_s: float | None = None
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
-        """Raises `OSError` where it cannot."""
+        """Start to listen. Raises `OSError` if the address cannot be bound."""
         self._server = await asyncio.start_server(self._accept, host, port, limit=LONGEST)
         return self._server
 
     async def close(self) -> None:
-        """Hang up on everybody, and on whoever was accepted in this same moment."""
+        """Close all connections, including those that were accepted just now."""
         self._closed = True
         if self._server is not None:
             self._server.close()
@@ -78,7 +78,7 @@ class PeerListener:
         task = asyncio.create_task(self._meet(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # Not in the task itself: one that is cancelled before its first step runs none of it.
+        # Not in the task itself: a task cancelled before its first step runs no code.
         task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,7 +94,7 @@ class PeerListener:
             self._strangers.pop(transport, None)
             await self._read_connection(their_id, reading, reader, transport)
         except EOFError:
-            pass  # it went by itself, as this host does that finds itself behind a name
+            pass  # the other end left, as a host does that has dialled itself
         except (BadFrame, OSError, TimeoutError) as error:
             self._complain(writer, error)
         finally:
@@ -123,7 +123,7 @@ class PeerListener:
         reader: asyncio.StreamReader,
         transport: asyncio.WriteTransport,
     ) -> None:
-        """One connection a host: a new one ends the one before, whose other end may be gone."""
+        """Read the frames of a host; a new connection of a host replaces its earlier one."""
         before, now = self.hosts.get(their_id), PeerConnection(transport)
         self.hosts[their_id] = now
         if before is not None:

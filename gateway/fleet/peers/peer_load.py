@@ -1,8 +1,8 @@
-"""The in-flight load of one host on one engine, as it is sent to other hosts.
+"""In-flight load of one host on one engine, as sent to other hosts.
 
-Sums alone: no counter of `LoadCell` that feeds a loop, for each host corrects itself by its own
-evidence, and no moment, for each machine's clock begins elsewhere. How long ago the head of the
-queue began is told instead, and becomes a moment of the clock of whoever hears it.
+It contains only sums. Counters of `LoadCell` that feed control loops are left out, because each
+host corrects itself by its own observations. Times are left out, because monotonic clocks differ
+between machines: the age of the queue's head is sent, and the receiver converts it to its clock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,10 @@ LONGEST_AGO_S = 1e6
 
 
 class PeerEngineLoad(NamedTuple):
-    """Units as in `LoadCell`; `tightest_tpot_ms` 0: none is promised."""
+    """Load of one host on one engine, in the units of `LoadCell`.
+
+    `tightest_tpot_ms` is 0 if no TPOT is promised.
+    """
 
     sequences: float = 0.0
     context_tokens: float = 0.0
@@ -22,7 +25,7 @@ class PeerEngineLoad(NamedTuple):
     promised_tokens: float = 0.0
     queued_sequences: float = 0.0
     tightest_tpot_ms: float = 0.0
-    queue_moved_ago_s: float = 0.0  # only of a queue that is not empty
+    queue_moved_ago_s: float = 0.0  # only if the queue is not empty
 
 
 MOST = PeerEngineLoad(1e6, 1e12, 1e12, 1e12, 1e6, 1e7, LONGEST_AGO_S)
@@ -38,12 +41,12 @@ CELLS = (
 
 
 def is_sound(share: PeerEngineLoad) -> bool:
-    """Whether every number is one, not negative and not beyond what a host can have."""
+    """Return whether all values are numbers from 0 to the maximum that a host can have."""
     return all(0.0 <= value <= most for value, most in zip(share, MOST, strict=True))
 
 
 def share_of(loads: Sequence[float], now_s: float) -> PeerEngineLoad:
-    """From this host's own cells of one engine; kept within bounds, for sums of floats drift."""
+    """Return the load in this host's cells, clamped to valid bounds because float sums drift."""
     queued, moved_s = loads[LoadCell.QUEUED_SEQUENCES], loads[LoadCell.QUEUE_MOVED_S]
     ago_s = now_s - moved_s if queued > 0.0 and moved_s else 0.0
     told = (*(loads[cell] for cell in CELLS), ago_s)
@@ -53,7 +56,7 @@ def share_of(loads: Sequence[float], now_s: float) -> PeerEngineLoad:
 
 
 def sum_loads(shares: Iterable[PeerEngineLoad]) -> PeerEngineLoad:
-    """All hosts' together. Of promises the tightest, of queues' ages the youngest counts."""
+    """Return the total of all hosts, with the tightest TPOT and the youngest queue."""
     found = list(shares)
     if not found:
         return NOTHING

@@ -1,8 +1,8 @@
-"""The end that dials: every other host is told, and none is waited for.
+"""Sender of this host's load to all other hosts; it dials them and waits for none.
 
-Names are asked for their addresses again and again, for on a cluster hosts come and go behind one.
-Each address has a connection of its own, begun anew with pauses. What a slow host has not taken
-yet is not added to: a frame that was not sent is made good by the next one, since each says all.
+Host names are resolved repeatedly, because hosts behind a name come and go on a cluster. Each
+address has one connection, reopened after a pause. While a slow host has unread data, no frame is
+added for it: the next frame replaces skipped ones, since each holds the whole load.
 """
 
 import asyncio
@@ -30,25 +30,25 @@ CONNECT_S = 2.0
 RESOLVE_S = 5.0
 PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
 STUCK_S = 2.0
-HEARTBEAT_S = 0.15  # a third of the silence after which a host counts no more
+HEARTBEAT_S = 0.15  # below a third of the listener's `SILENCE_S`
 
 Address = tuple[str, int]
 log = logging.getLogger("breakeven.peers")
 
 
 class PeerSender:
-    """`run` keeps the connections, `send` sends."""
+    """Connections to the other hosts: `run` keeps them open, `send` sends the load."""
 
     def __init__(self, own_id: bytes, secret: Secret, hosts: Sequence[str]) -> None:
         self._own_id, self._secret = own_id, secret
         self._hosts = [split(host) for host in hosts]
-        self._known: dict[Address, list[Address]] = {}  # what each name meant last
+        self._known: dict[Address, list[Address]] = {}  # last resolved addresses by name
         self._links: dict[Address, asyncio.Task[None]] = {}
         self._proving = asyncio.Lock()
-        self._told: dict[bytes, _Link] = {}  # by the id of who hears
+        self._told: dict[bytes, _Link] = {}  # by host id
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Keep the connections open until cancelled."""
         try:
             await asyncio.gather(*(self._resolve(host) for host in self._hosts))
         finally:
@@ -57,7 +57,7 @@ class PeerSender:
             await asyncio.gather(*links, return_exceptions=True)
 
     def send(self, shares: Shares, now_s: float, *, changed: bool) -> None:
-        """To everybody who listens: at once what changed, else now and then that we are here."""
+        """Send the load to all connected hosts: changes at once, otherwise a periodic heartbeat."""
         for link in list(self._told.values()):
             link.send(shares, now_s, changed=changed)
 
@@ -90,14 +90,14 @@ class PeerSender:
             await asyncio.sleep(pause_s)
 
     async def _run_connection(self, address: Address) -> bool:
-        """One connection until it ends; `False` where its other end needs no telling."""
+        """Run one connection until it ends; return `False` if its host is known or is this one."""
         async with asyncio.timeout(CONNECT_S):
             reader, writer = await asyncio.open_connection(*address, limit=HELLO_BYTES)
         try:
             async with asyncio.timeout(CONNECT_S):
                 theirs = await reader.readexactly(HELLO_BYTES)
                 their_id = id_of(theirs)
-                # One at a time: of two proofs to one host the second would end the first.
+                # One at a time: a second connection to the same host would end the first.
                 async with self._proving:
                     if their_id == self._own_id or their_id in self._told:
                         return False
@@ -110,7 +110,7 @@ class PeerSender:
                     )
             log.warning("host %s at %s:%d is told", their_id.hex()[:8], *address)
             try:
-                await reader.read(1)  # it has no more to say: until it is gone
+                await reader.read(1)  # the other end sends nothing more: wait until it closes
             finally:
                 if self._told.get(their_id) is link:
                     del self._told[their_id]
@@ -120,7 +120,7 @@ class PeerSender:
 
 
 class _Link:
-    """One connection whose other end proved itself."""
+    """Connection whose other end is authenticated."""
 
     def __init__(self, transport: asyncio.WriteTransport, writing: FrameWriter) -> None:
         self._transport, self._writing = transport, writing
@@ -137,6 +137,6 @@ class _Link:
 
 
 def split(address: str) -> Address:
-    """`name:9444` or `[fd00::7]:9444`, as the configuration has it."""
+    """Split `name:9444` or `[fd00::7]:9444` into host and port."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
