@@ -1,1 +1,1 @@
-"""Simulations of recorded traffic with the real decision, in virtual time (what-ifs)."""
+"""What-ifs: replays of recorded traffic with the production router, in virtual time."""
