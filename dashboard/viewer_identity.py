@@ -3,8 +3,8 @@
 `-- --access FILE` (or `BREAKEVEN_DASHBOARD_ACCESS`) names the access file
 (`ledger.identity.people`). With `[auth]`, people sign in with Streamlit's `st.login`. With
 `[proxy]`, a proxy names them in a header, accepted only with a secret of the proxy. With `here`,
-any browser on this machine is that person. Without a file the dashboard is open. In both cases only
-this machine is served; an open one elsewhere only with `--open`. A page of another site that
+any browser on this machine is that person. Without a file the dashboard is open. The last two serve
+this machine only; an open dashboard also serves others with `--open`. A page of another site that
 resolves to this machine (DNS rebinding) is refused by its host name.
 """
 

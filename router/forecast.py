@@ -161,8 +161,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
 
     `z` is the largest ratio of a prediction to its limit: sequences, KV, TTFT at the tightest
     class's deadline, TPOT at the tightest resident's. For a request of a looser class, that TTFT is
-    predicted for a next request of equal size: the tightest class must still be in time behind this
-    one.
+    of a next request of equal size, because the tightest class must still be in time behind it.
     """
     choices, output, sequences = work.choices, work.output, engine.sequences
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms

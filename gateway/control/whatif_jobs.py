@@ -1,4 +1,4 @@
-"""What-if jobs of a running host: one at a time, each in its own process.
+"""Jobs that compute a what-if on a running host: one at a time, each in its own process.
 
 A what-if takes a core for seconds to minutes, so no worker computes it. The worker that is asked
 starts `gateway.whatif.job` with low priority, and every worker reads its progress from files in a
@@ -91,7 +91,7 @@ class WhatIfBusy(Exception):
 
 
 class WhatIfRunner:
-    """What-if jobs of one host. `environ` is for the processes, with the ledger's address.
+    """A host's what-if jobs. `environ` is for their processes, with the ledger's address.
 
     The folder of a job is the last argument of `command`.
     """

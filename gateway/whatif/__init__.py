@@ -1,1 +1,1 @@
-"""What-ifs: replays of recorded traffic with the production router, in virtual time."""
+"""Replays of recorded traffic with the production router, in virtual time."""

@@ -1,4 +1,4 @@
-"""What-if process: reads its inputs from standard input and writes results to files.
+"""Process of a what-if: reads inputs from standard input and writes results to files.
 
 It yields to serving processes: lowest priority, and first choice of the kernel's OOM killer. It
 ends with the process that started it, because standard input is then closed.

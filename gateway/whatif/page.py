@@ -1,4 +1,4 @@
-"""What-if document as one HTML file: figures and SVG plots, no scripts, no URLs.
+"""Document of a what-if as one HTML file: figures and SVG plots, no scripts, no URLs.
 
 The plots need the dashboard's libraries, which a gateway alone does not install.
 """

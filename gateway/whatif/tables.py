@@ -1,4 +1,4 @@
-"""What-if document as table rows, for a terminal and for a page."""
+"""Document of a what-if as table rows, for a terminal and for a page."""
 
 from collections.abc import Sequence
 from typing import Any
