@@ -6,7 +6,7 @@
    miss included; without an API, the cheapest comparator plus the penalty of a rejection.
 3. Order: own engines worth their price, by load minus saved prefill (with roles: `router.ways`);
    APIs by expected cost plus penalty; own engines below their price; those kept for prompts; APIs
-   of unknown price. A feasible sticky target goes first, then a target that `preferred` names.
+   of unknown price. A feasible sticky target goes first, then one in `preferred`; ties: by name.
 """
 
 from collections import Counter

@@ -6,7 +6,7 @@ unknown and infinite values are NaN. Step models, capacities and prices are vers
 an API with cached prompt tokens, the tokens and the saving are kept. Preferred and barred targets
 are kept by candidate index. Residents of crowded engines follow a candidate (before the engine that
 reads its prompt, if another one does), three integers each, so that the KV ratio can be recomputed.
-Residents that do not fit are left out.
+Residents that do not fit are left out; the stored ratio then still shows its value.
 """
 
 from collections.abc import Callable, Sequence

@@ -206,7 +206,7 @@ class EngineSupervision:
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
 
     def _waits(self, row: int) -> bool:
-        """Return whether a request is waiting there, or the engine has been silent."""
+        """Return whether a request is there, or the engine was silent since last heard."""
         loads = self._board.own_loads(row)
         return loads[LoadCell.SEQUENCES] > 0 or loads[LoadCell.SILENT_S] > loads[LoadCell.HEARD_S]
 
