@@ -1,1 +1,1 @@
-"""Finance and SRE in the browser; reads the ledger, asks the gateway."""
+"""Dashboard for finance and SRE; reads the ledger, changes go through the gateway."""

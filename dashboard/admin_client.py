@@ -1,9 +1,8 @@
-"""The gateway's admin API, asked as whoever looks: the only file of the dashboard that writes.
+"""Client of the gateway's admin API for one viewer; the dashboard's only writer.
 
-A `AdminClient` is of one viewer. It asks who that is before each request, vouches for the name and
-for
-nothing else (`ledger.identity.vouchers`), and tells the gateway's own words when it refuses: what
-somebody may do is decided there.
+An `AdminClient` looks up its viewer before each request and vouches for the name only
+(`ledger.identity.vouchers`). The gateway decides what the viewer may do, and its error text is
+shown.
 """
 
 import json
@@ -34,7 +33,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 class AdminUnavailable(Exception):
-    """The gateway could not be asked; the text says why. `heard`: it may have done it."""
+    """The gateway could not be reached; the text says why. `heard`: the request may have run."""
 
     def __init__(self, words: str, *, heard: bool = False) -> None:
         super().__init__(words)
@@ -42,7 +41,7 @@ class AdminUnavailable(Exception):
 
 
 class AdminRefused(Exception):
-    """The gateway's own words; `status` and `code` as it told them."""
+    """The gateway refused; the text, `status` and `code` are its own."""
 
     def __init__(self, words: str, status: int, code: str | None) -> None:
         super().__init__(words)
@@ -61,19 +60,22 @@ class AdminClient:
         return self._who()
 
     def get(self, path: str, *, within_s: float = TIMEOUT_S, **query: str | int) -> dict[str, Any]:
-        """Raises `AdminRefused`, `AdminUnavailable`, or `NotAllowed` where nobody looks."""
+        """Send a GET. Raises `AdminRefused`, `AdminUnavailable`, or, without viewer, `NotAllowed`.
+
+        Returns the decoded answer.
+        """
         return self._send_request(
             self._client.build_request("GET", PREFIX + path, params=query, timeout=within_s), b""
         )
 
     def delete(self, path: str, **query: str | int) -> dict[str, Any]:
-        """Send a DELETE. Return the decoded answer."""
+        """Send a DELETE and return the decoded answer."""
         return self._send_request(
             self._client.build_request("DELETE", PREFIX + path, params=query), b""
         )
 
     def post(self, path: str, **given: Any) -> dict[str, Any]:
-        """Send a POST; members that are None are left out. Return the decoded answer."""
+        """Send a POST and return the decoded answer; members that are `None` are omitted."""
         said = {name: value for name, value in given.items() if value is not None}
         body = json.dumps(said).encode()
         headers = {"content-type": "application/json"}
@@ -101,7 +103,7 @@ class AdminClient:
 
 
 def desk(who: Who, environ: Mapping[str, str] = os.environ) -> AdminClient | None:
-    """None: nobody said where the gateway is and how it knows this dashboard."""
+    """Return the admin client, or `None` if gateway address or key file are not set."""
     key_file = environ.get(KEY_FILE_VARIABLE)
     if not environ.get(GATEWAY) or not key_file:
         return None
@@ -109,14 +111,14 @@ def desk(who: Who, environ: Mapping[str, str] = os.environ) -> AdminClient | Non
 
 
 def address(environ: Mapping[str, str] = os.environ) -> str:
-    """The gateway's, without `/v1`; where nobody said, that of a first start."""
+    """Return the gateway's address without `/v1`; by default that of a first start."""
     url = environ.get(GATEWAY) or "http://127.0.0.1:8080"
     return url.rstrip("/").removesuffix("/v1")
 
 
 @st.cache_resource(max_entries=2)
 def _client(url: str) -> httpx.Client:
-    """One for all sessions; nothing on this machine is asked through a proxy."""
+    """Return the HTTP client of all sessions; this machine is reached without a proxy."""
     outside = urlsplit(url).hostname not in LOCAL
     none_kept = httpx.Limits(max_keepalive_connections=0)  # a cache lets go of it without a word
     return httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=outside, limits=none_kept)

@@ -1,8 +1,8 @@
-"""The dashboard: `python -m dashboard.start run dashboard/app.py`; `serve` runs it, too.
+"""The dashboard: `python -m dashboard.start run dashboard/app.py`; also run by `serve`.
 
-Finance and SRE open it to see whether own GPUs pay for themselves. It reads the ledger named by
-`BREAKEVEN_LEDGER_URL` (or `-- --ledger URL`) and writes nothing there: what people
-change is asked of the gateway (`dashboard.admin_client`). Pages refresh by themselves.
+Finance and SRE use it to see whether own GPUs pay for themselves. It reads the ledger named by
+`BREAKEVEN_LEDGER_URL` (or `-- --ledger URL`) and writes nothing there: changes go through the
+gateway (`dashboard.admin_client`). Pages refresh by themselves.
 """
 
 import gc
@@ -18,7 +18,7 @@ ICON = Path(__file__).with_name("icon.svg")  # an icon by name would be fetched 
 
 def main() -> None:
     st.set_page_config(page_title="Breakeven", page_icon=str(ICON), layout="wide")
-    st.set_option("client.toolbarMode", "viewer")  # no button that deploys to somebody's cloud
+    st.set_option("client.toolbarMode", "viewer")  # no button that deploys to a cloud
     theme.style()
     waiting = st.empty()
     first = "dashboard.navigation" not in sys.modules

@@ -1,8 +1,8 @@
-"""Changes from a page: shown to permitted people, confirmed, done by the gateway, reported.
+"""Changes from a page: shown to permitted people, confirmed, sent, and reported.
 
-The gateway decides once more who may. A change is made in two steps: a button asks for it, and
-what it would do is shown with yes and no beneath; `NAME` is the change's, its state and its
-buttons' keys begin with it. What came of it stays until the next change or another page.
+The gateway checks permission again. A change has two steps: a button requests it, and its effect is
+shown with yes and no below. `NAME` is the change's name; its state and its buttons' keys begin with
+it. The outcome stays until the next change or another page.
 """
 
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ DRAWN = {DONE: st.success, WAITS: st.info}
 
 
 def desk_for(view: DashboardView) -> AdminClient | None:
-    """The gateway, for those who may; others are shown what is there and no way to change it."""
+    """Return the admin client for permitted people; `None` for all others."""
     viewer = view.viewer
     if viewer.name is None or viewer.role not in MAY or viewer.teams is not None:
         return None
@@ -31,13 +31,13 @@ def desk_for(view: DashboardView) -> AdminClient | None:
 
 
 def request_confirmation(name: str, about: object = True) -> None:
-    """From now on yes and no are shown."""
+    """Show yes and no from the next run on."""
     _hush(name)
     st.session_state[f"{name}-sure"] = about
 
 
 def pending_change(name: str) -> object | None:
-    """Return what a pending confirmation is about; None without one."""
+    """Return what a pending confirmation is about, or `None`."""
     found: object | None = st.session_state.get(f"{name}-sure")
     return found
 
@@ -48,7 +48,7 @@ def forget_change(name: str) -> None:
 
 
 def is_confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
-    """Whether somebody says yes at this moment; `yes` is the button's label. No forgets it."""
+    """Draw yes and no; return whether yes was pressed now. `yes` is its label; no cancels."""
     _draw(name)
     agreed, left = st.columns(2)
     with left:
@@ -60,7 +60,7 @@ def is_confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
 
 
 def send_change(name: str, desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any]:
-    """The gateway's answer; where there is none the page is drawn anew and says why."""
+    """Send a change and return the answer; on an error, rerun the page with the reason."""
     _hush(name)
     try:
         return desk.post(path, **given)
@@ -73,7 +73,7 @@ def send_change(name: str, desk: AdminClient, path: str, /, **given: Any) -> dic
 
 
 def preview_change(desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any] | None:
-    """Return the gateway's preview of a change, read again at every drawing."""
+    """Return the gateway's preview of a change, read again on every run."""
     try:
         return desk.post(path, **given)
     except (AdminUnavailable, AdminRefused) as error:
@@ -83,20 +83,20 @@ def preview_change(desk: AdminClient, path: str, /, **given: Any) -> dict[str, A
 
 
 def _why(error: AdminUnavailable | AdminRefused) -> tuple[str, str]:
-    """In words, and their icon."""
+    """Return the error text and its icon."""
     if isinstance(error, AdminUnavailable):
         return f"The gateway does not answer. {error}", ":material/cloud_off:"
     return str(error), ":material/block:"
 
 
 def fail(name: str, text: str, icon: str = ":material/edit_note:") -> NoReturn:
-    """Draw the page once more: what was asked stays, and these words are there why it is not."""
+    """Rerun the page with an error text; the requested change stays pending."""
     _outcomes()[name] = text, icon
     st.rerun()
 
 
 def report_done(name: str, words: str) -> NoReturn:
-    """Draw the page once more from the top, of the books as they are now, with these words."""
+    """Rerun the page from the top with fresh reads and this text."""
     forget_change(name)
     _outcomes()[name] = words, DONE
     reads.forget_reads()
@@ -104,13 +104,13 @@ def report_done(name: str, words: str) -> NoReturn:
 
 
 def show_outcome(name: str) -> None:
-    """Show what `report_done` or `fail` was given. It stays when the page refreshes."""
-    if pending_change(name) is None:  # else it stands beside yes and no
+    """Show the text of `report_done` or `fail`; it stays when the page refreshes."""
+    if pending_change(name) is None:  # otherwise it is next to yes and no
         _draw(name)
 
 
 def clear_outcomes() -> None:
-    """Another page is shown: what was said is read."""
+    """Drop all outcome texts, because another page is shown."""
     _outcomes().clear()
 
 
@@ -125,6 +125,6 @@ def _hush(name: str) -> None:
 
 
 def _outcomes() -> dict[str, tuple[str, str]]:
-    """Return the final words of each change, with their icon."""
+    """Return the outcome text of each change, with its icon."""
     kept: dict[str, tuple[str, str]] = st.session_state.setdefault("said-of-changes", {})
     return kept

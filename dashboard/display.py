@@ -1,9 +1,8 @@
-"""The viewer's display choices: the zone of times and the currency of amounts.
+"""Display settings of a viewer: time zone of times and currency of amounts.
 
-The books have UTC and dollars. A page is drawn under one `DisplaySettings`, chosen in the sidebar;
-words,
-charts and tables ask for the one that they are drawn under, as numbers ask a decimal context.
-Exports and reports are made of the books as they are (`BOOKS`).
+The ledger uses UTC and dollars. A page is drawn under one `DisplaySettings`, chosen in the sidebar;
+texts, charts and tables look up the current one, as numbers use a decimal context. Exports and
+reports use those of the ledger (`BOOKS`).
 """
 
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ USD, UTC_NAME = "USD", "UTC"
 
 @dataclass(frozen=True, slots=True)
 class DisplaySettings:
-    """`zone`: IANA name. `money`: what dollars are multiplied by; None: they stay dollars."""
+    """Settings: `zone` is an IANA name; `money` converts dollars, `None` keeps them."""
 
     zone: str = UTC_NAME
     money: Currency | None = None
@@ -40,19 +39,19 @@ class DisplaySettings:
         return at.astimezone(_zone(self.zone))
 
     def drawn_s(self, at: datetime) -> float:
-        """Seconds at which a UTC axis shows this zone's wall time of an instant."""
+        """Return the seconds at which a UTC axis shows this zone's local time."""
         shift = self.local(at).utcoffset()
         return at.timestamp() + (0.0 if shift is None else shift.total_seconds())
 
     def text(self, pusd: Exact, *, sign: bool = False) -> str:
-        """Return an amount as `ledger.money.usd_text` does, with the currency's code."""
+        """Return an amount like `ledger.money.usd_text`, with the currency's code."""
         if self.money is None:
             return usd_text(pusd, sign=sign)
         amount = round(Fraction(pusd) * self.per_usd)
         return usd_text(amount, sign=sign).replace("$", f"{self.code}\u00a0", 1)
 
     def unit_of(self, unit: str) -> str:
-        """`dollars a month` in the money that is read."""
+        """Return a unit as `dollars a month` in the displayed currency."""
         return unit if self.money is None else unit.replace("dollars", self.code)
 
 
@@ -61,7 +60,7 @@ _NOW: ContextVar[DisplaySettings] = ContextVar("reading", default=BOOKS)
 
 
 def now() -> DisplaySettings:
-    """The one that is drawn under; outside pages that of the books."""
+    """Return the current display settings; outside pages those of the ledger."""
     return _NOW.get()
 
 
@@ -75,7 +74,7 @@ def read_as(reading: DisplaySettings) -> Iterator[None]:
 
 
 def known_zone(name: str | None) -> str:
-    """The name if this host knows such a zone, else that of the books."""
+    """Return the name if this host knows the time zone, otherwise UTC."""
     try:
         return UTC_NAME if not name else ZoneInfo(name).key
     except (ZoneInfoNotFoundError, ValueError, OSError):

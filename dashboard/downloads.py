@@ -1,7 +1,7 @@
-"""The books as files: attempts as CSV and Parquet, costs as FOCUS 1.4; made when asked for.
+"""Downloads: attempts as CSV and Parquet, costs as FOCUS 1.4, created on request.
 
-A browser's download is made in memory, so it ends at a number of rows; beyond it the command line
-writes the same file in any size.
+A download is built in memory, so the number of rows is limited; the command line writes the same
+files in any size.
 """
 
 import io
@@ -27,7 +27,7 @@ MOST_ROWS = 200_000
 
 
 def offer(view: DashboardView, survey: Survey) -> None:
-    """Three buttons, or how to get the file where it is too large for a browser."""
+    """Draw three buttons, or how to export data that is too large for a browser."""
     count = sum(cell.attempts for cell in survey.cells)
     if count > MOST_ROWS:
         st.info(
@@ -66,7 +66,7 @@ def offer(view: DashboardView, survey: Survey) -> None:
 
 
 def _later(make: Callable[[DashboardView], bytes], view: DashboardView) -> Any:
-    """Streamlit calls it when the button is pressed."""
+    """Return a callback that Streamlit calls when the button is pressed."""
     return lambda: make(view)
 
 
@@ -84,7 +84,7 @@ def attempts_parquet(view: DashboardView) -> bytes:
 
 
 def focus_csv(view: DashboardView) -> bytes:
-    """Full hours: GPUs are billed by them."""
+    """Return full hours as FOCUS CSV, because GPUs are billed by the hour."""
     scope = _full_hours(view.scope)
     with reads.exported(view) as connection:
         rows = focus_rows(connection, scope, _unheard, period_us=DAY_US)
@@ -99,4 +99,4 @@ def _full_hours(scope: Scope) -> Scope:
 
 
 def _unheard(_: int) -> None:
-    """A page has a spinner, no bar."""
+    """Ignore progress, because a page shows a spinner without a bar."""

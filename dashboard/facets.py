@@ -1,8 +1,8 @@
-"""Values that filters of single requests offer: those that occur with all other choices.
+"""Filter values for single requests: those that occur with all other choices.
 
-Which of them do is known from the sums that the page has read anyway. A combination that nothing
-matches is so neither offered nor looked for: to find nothing, the books read every attempt of a
-target, which are hundreds of thousands.
+They are computed from the sums that the page has read anyway. A combination without matches is
+neither offered nor queried: finding none would read every attempt of a target, hundreds of
+thousands.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ FACETS: dict[str, Callable[[AttemptCell], str | None]] = {
 
 
 def offered_values(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> dict[str, list[str]]:
-    """By facet; what is chosen stays on offer, also where nothing has it any more."""
+    """Return values by facet; a chosen value stays on offer even without matches."""
     found: dict[str, set[str]] = {
         name: {chosen[name]} if name in chosen else set() for name in FACETS
     }
@@ -32,5 +32,5 @@ def offered_values(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> d
 
 
 def is_present(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> bool:
-    """Whether any attempt has all that is chosen."""
+    """Return whether any attempt matches all choices."""
     return any(all(FACETS[name](cell) == value for name, value in chosen.items()) for cell in cells)

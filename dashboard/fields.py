@@ -1,8 +1,8 @@
-"""Fields for numbers that say so when what was typed cannot be.
+"""Number fields that report values out of range.
 
-A bound given to Streamlit's own field is kept by the browser alone: it shows what was typed, sends
-nothing and says nothing, so that the figures beside it are of another number than the one that one
-sees. Here every number arrives, and one beyond its bounds is named and not counted.
+With Streamlit's own bounds, the browser shows the typed value, sends nothing and gives no message,
+so figures belong to another number than the displayed one. Here every number is sent, and one out
+of range is reported and not used.
 """
 
 from typing import Any, TypeVar
@@ -16,14 +16,14 @@ T = TypeVar("T")
 def number(
     place: DeltaGenerator, label: str, bounds: tuple[float, float], value: Any, **how: Any
 ) -> Any:
-    """Return the typed number within `bounds`, else `value`, with the reason.
+    """Return the typed number within `bounds`, else `value` with an error message.
 
-    Whole numbers where `value` is one; None where nothing is typed and nothing was before. `how` is
-    Streamlit's.
+    The result is an integer if `value` is one, and `None` for an empty field without a value. `how`
+    is passed to Streamlit.
     """
     try:
         typed = place.number_input(label, value=value, **how)
-    except OverflowError:  # the address says infinity, which Streamlit makes a whole number
+    except OverflowError:  # infinity in the URL, which Streamlit converts to an integer
         apart = {**how, "key": f"{how['key']}-apart", "bind": None}
         typed = place.number_input(label, value=value, **apart)
     low, high = bounds
@@ -35,10 +35,10 @@ def number(
 
 
 def default_following(key: str, now: T) -> T:
-    """Return a field's initial value: an untouched field follows `now`, a changed one stays.
+    """Return a field's initial value; an untouched field follows `now`, a changed one stays.
 
-    By itself a field keeps what it began with: another pool's scenario had the rate, the GPUs and
-    the mix of the one before.
+    Streamlit fields keep their initial value: after a change of pool, a scenario kept the rate, the
+    GPUs and the mix of the previous pool.
     """
     began = f"{key}-began"
     before = st.session_state.get(began)

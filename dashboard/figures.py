@@ -1,6 +1,6 @@
-"""From a survey to what charts and tables draw: sums by a chosen dimension, shares, labels.
+"""Data of charts and tables from a survey: sums by dimension, shares, labels.
 
-Money stays integer until its last step, where a chart needs a float of dollars.
+Money is an integer until the last step, where a chart needs dollars as a float.
 """
 
 import math
@@ -18,7 +18,7 @@ from ledger.reports.series import SpendSeries, spend
 from ledger.reports.survey import Survey
 
 A_CENT = 0.01
-PRESETS = {display.USD: "dollar", "EUR": "euro", "JPY": "yen"}  # of Streamlit: as each is written
+PRESETS = {display.USD: "dollar", "EUR": "euro", "JPY": "yen"}  # Streamlit formats by currency
 
 
 def dollars(pusd: float) -> float:
@@ -26,7 +26,7 @@ def dollars(pusd: float) -> float:
 
 
 def shown_amount(pusd: float) -> float:
-    """For a table: in the money that is read."""
+    """Return an amount for a table, in the displayed currency."""
     return dollars(pusd) * float(display.now().per_usd)
 
 
@@ -48,14 +48,14 @@ def labels(survey: Survey) -> list[str]:
 
 
 def own_hardware(survey: Survey) -> str:
-    """GPUs, or machines where there is none."""
+    """Return "GPUs", or "machines" if there are none."""
     return formatting.hardware(contract.gpu_type for contract in survey.contracts).many
 
 
 def own_rows(survey: Survey, *parts: tuple[str, int, str]) -> list[tuple[str, str, str]]:
-    """A card's rows of (what, pico-dollars, ink); none for a house that has no own hardware.
+    """Return a card's rows of (what, amount, color); none without own hardware.
 
-    Where it has some and no rate is known, a row asks for the rate: $0 would be a figure.
+    If no rate is known, the row asks for the rate, because $0 would be a figure.
     """
     bills, own = survey.standing.bills, f"Own {own_hardware(survey)}"
     rated = any(bill.is_rated for bill in bills)
@@ -68,7 +68,7 @@ def own_rows(survey: Survey, *parts: tuple[str, int, str]) -> list[tuple[str, st
 
 
 def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
-    """Ops of own hardware as a card's row; what nobody entered is not $0."""
+    """Return a card's row of own hardware's ops cost; a missing entry is not shown as $0."""
     if not survey.standing.bills:
         return []
     ops = survey.standing.fixed.ops_pusd
@@ -79,7 +79,7 @@ def ops_rows(survey: Survey) -> list[tuple[str, str, str]]:
 
 
 def adjustment_rows(survey: Survey) -> list[tuple[str, str, str]]:
-    """Return the card's row of what posted bills differed by, of no team; none without one."""
+    """Return a card's row of posted adjustments, of no team; none if there are no adjustments."""
     if not survey.adjustments:
         return []
     figure = formatting.money(survey.adjusted_pusd, sign=True)
@@ -87,13 +87,13 @@ def adjustment_rows(survey: Survey) -> list[tuple[str, str, str]]:
 
 
 def pools_without_ops(survey: Survey) -> list[str]:
-    """Return the pools with a rate and without ops in the period: nobody entered them."""
+    """Return the pools that have a rate and no ops cost in the period."""
     bills = survey.standing.bills
     return [bill.pool for bill in bills if bill.is_rated and not bill.ops_pusd]
 
 
 def money_over_time(survey: Survey) -> list[dict[str, Any]]:
-    """The series of the chart of costs; their colours are `charts.money_colours`."""
+    """Return the series of the cost chart; their colors are `charts.money_colours`."""
     own = own_hardware(survey)
     return [
         {
@@ -110,7 +110,7 @@ def money_over_time(survey: Survey) -> list[dict[str, Any]]:
 def records_over_time(
     survey: Survey, key: Callable[[BucketSums], str], value: Callable[[BucketSums], float]
 ) -> list[dict[str, Any]]:
-    """One record per bucket and key."""
+    """Return one record per bucket and key."""
     sums: dict[tuple[int, str], float] = defaultdict(float)
     for moment in survey.moments:
         sums[moment.start_us, key(moment)] += value(moment)
@@ -118,7 +118,7 @@ def records_over_time(
 
 
 def spent_over_time(survey: Survey, spent: Iterable[SpendPoint]) -> list[dict[str, Any]]:
-    """One record per bucket and group, in dollars."""
+    """Return one record per bucket and group, in dollars."""
     return _records(
         survey, {(point.start_us, point.name): dollars(point.cost_pusd) for point in spent}
     )
@@ -142,7 +142,7 @@ def slo_share(
 ) -> float | None:
     """Return the share of answers with a known SLO that met it, 0 to 1; `None` without any.
 
-    `refused` requests have no answer; given here, they count as missed.
+    `refused` requests have no answer; if given, they count as missed.
     """
     met, missed = 0, refused
     for cell in cells:
@@ -153,7 +153,7 @@ def slo_share(
 
 
 def refused_rows(cells: Iterable[AttemptCell], refused: int) -> list[tuple[str, str, None]]:
-    """Return the rows of refused requests, which shares of answers leave out; none without any."""
+    """Return rows of refused requests, which shares of answers omit; none without any."""
     if not refused:
         return []
     share = formatting.percent(slo_share(cells, None, refused=refused), digits=1)
@@ -164,10 +164,10 @@ def refused_rows(cells: Iterable[AttemptCell], refused: int) -> list[tuple[str, 
 
 
 def money_format(amounts: Iterable[float | None]) -> str:
-    """A table column's format: cents, or the places that its least amount needs to be seen.
+    """Return a table column's format: cents, or as many places as the least amount needs.
 
-    Other money than dollars, euros and yen is named by its code before each amount. So are small
-    dollars where one is negative: the format would put the minus behind a dollar sign.
+    Currencies other than dollars, euros and yen have their code before each amount. Small dollar
+    amounts do, too, if one is negative: the format would put the minus after the dollar sign.
     """
     code = display.now().code
     amounts = list(amounts)
@@ -182,7 +182,7 @@ def money_format(amounts: Iterable[float | None]) -> str:
 def money_columns(
     table: Sequence[Mapping[str, Any]], names: Iterable[str], *, width: int | None = None
 ) -> dict[str, Any]:
-    """Return columns with one format for all of a table's money; `width` is in pixels."""
+    """Return columns with one format for all amounts of a table; `width` is in pixels."""
     names = tuple(names)
     form = money_format(row[name] for row in table for name in names)
     return {name: st.column_config.NumberColumn(format=form, width=width) for name in names}
@@ -194,7 +194,7 @@ def time_column(form: str = "D MMM HH:mm") -> Any:
 
 
 def own_cost_by_team(survey: Survey) -> dict[str, int]:
-    """Each team's share of the bill: closed hours, and what runs since as it stands."""
+    """Return each team's share of the bill: closed hours, and running hours so far."""
     costs: dict[str, int] = defaultdict(int)
     for cell in survey.team_hours:
         costs[cell.team] += cell.used_pusd

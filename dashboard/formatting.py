@@ -1,7 +1,7 @@
-"""Numbers and reasons in words that a person outside the project understands.
+"""Numbers and reasons as text for people outside the project.
 
-Money keeps three significant digits or the cents, tokens their unit, and every reason code of the
-router has a sentence. Nothing here computes: a figure is only shown.
+Money has three significant digits or cents, tokens a unit, and every reason code of the router a
+sentence. Nothing is computed here.
 """
 
 import re
@@ -20,13 +20,13 @@ from ledger.overrides import API, DISABLED, EVERY, OWN, Override
 from ledger.queries.reads import AttemptComparison
 
 REASONS = {word: text.sentence for word, text in reasons.REASONS.items()} | {
-    # words of the books alone, not of a decision
+    # codes of the ledger only, not of a decision
     "rate": "too many requests at once",
     "over_rate": "over the limit of requests or tokens a minute",
     "fallback": "another target failed first",
 }
-STAGE = 8  # its place in a recorded decision, as `router.packed` writes it
-_MARKS = re.compile(r"[\\`*_{}\[\]()<>#+.!|~:$-]")  # what markdown may read as more than itself
+STAGE = 8  # index in a recorded decision, as written by `router.packed`
+_MARKS = re.compile(r"[\\`*_{}\[\]()<>#+.!|~:$-]")  # characters with a meaning in markdown
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
 
 
@@ -50,7 +50,7 @@ def hardware(types: Iterable[str]) -> Hardware:
 
 
 def hardware_count(kind: str, number: Exact) -> str:
-    """`1 GPU`, `4 GPUs`, `50 % of a machine`: `kind` is a contract's type of hardware."""
+    """Return `1 GPU`, `4 GPUs`, `50 % of a machine`; `kind` is a contract's GPU type."""
     word = hardware([kind])
     if 0 < number < 1:
         return f"{percent(number)} of a {word.single}"
@@ -64,7 +64,7 @@ def reason(code: str | None) -> str:
 
 
 class Money(str):
-    """An amount as it is read; `exact`: what the books have, in dollars, to the last digit."""
+    """A displayed amount; `exact` is the ledger's amount in dollars, to the last digit."""
 
     exact: str
 
@@ -80,9 +80,9 @@ class Money(str):
 
 
 def money(pusd: Exact, *, sign: bool = False) -> Money:
-    """`$1,235`, `$12.35`, `$0.0123`; a minus before the dollar, a plus if asked for.
+    """Return `$1,235`, `$12.35`, `$0.0123`; minus before the dollar, plus on request.
 
-    Where other money is read: `EUR 1,108`.
+    Other display currencies give `EUR 1,108`.
     """
     units, _, fraction = format_usd(round(pusd), 12).partition(".")
     exact = f"{units}.{fraction.rstrip('0').ljust(2, '0')}"
@@ -90,7 +90,7 @@ def money(pusd: Exact, *, sign: bool = False) -> Money:
 
 
 def tokens(count: Exact) -> str:
-    """`1.23M`, `45.6k`, `812`: three significant digits."""
+    """Return a count with three significant digits: `1.23M`, `45.6k`, `812`."""
     for scale, unit in _THOUSANDS:
         if abs(Fraction(count)) >= scale:
             value = float(Fraction(count) / scale)
@@ -100,9 +100,9 @@ def tokens(count: Exact) -> str:
 
 
 def quote(text: str) -> str:
-    """A name within markdown, and nothing but a name: no link, no picture, no formula.
+    """Escape a name for markdown, so that it cannot become a link, picture or formula.
 
-    Names come from addresses and files that somebody else may have made.
+    Names come from URLs and files that other people may have made.
     """
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
@@ -136,7 +136,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def moment(at_us: int, form: str = "%d %b %H:%M") -> str:
-    """In the zone that is read, which is named."""
+    """Return a time in the displayed time zone, with its name."""
     at = local(at_us)
     return f"{at.strftime(form)} {at.tzname()}"
 
@@ -146,12 +146,12 @@ def instant(at_us: int) -> datetime:
 
 
 def local(at_us: int) -> datetime:
-    """In the zone that is read."""
+    """Return a time in the displayed time zone."""
     return display.now().local(instant(at_us))
 
 
 def zoned(what: str) -> str:
-    """A name of times, as `from (UTC)`."""
+    """Return a label with the time zone, as `from (UTC)`."""
     return f"{what} ({display.now().zone})"
 
 
@@ -174,7 +174,7 @@ def ago(then_us: int, now_us: int) -> str:
 
 
 def length(span_us: int) -> str:
-    """`45 s`, `90 s`, `2 h`: in whole units, of which there are two at least."""
+    """Return a duration in whole units, at least two: `45 s`, `90 s`, `2 h`."""
     seconds = span_us // 10**6
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
@@ -183,14 +183,14 @@ def length(span_us: int) -> str:
 
 
 def comparison(found: AttemptComparison) -> str:
-    """Return what it would have cost elsewhere, and how much was assumed as cached there."""
+    """Return the cost at a comparator, and the tokens assumed cached there."""
     if not found.cached_tokens:
         return money(found.cost_pusd)
     return f"{money(found.cost_pusd)}, {count(found.cached_tokens)} tokens of the prompt cached"
 
 
 def stage_rows(blob: bytes | None) -> list[tuple[str, str, None]]:
-    """Which of its model's stages of targets decided, where the model has several."""
+    """Return a row with the stage that decided, if the model has several."""
     packed = msgspec.msgpack.decode(blob) if blob else ()
     if len(packed) <= STAGE:
         return []

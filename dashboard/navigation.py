@@ -1,4 +1,4 @@
-"""The pages and their order, and what stands there when no ledger is named or nobody is let in."""
+"""Pages and their order, and the page shown without a ledger or without access."""
 
 import streamlit as st
 
@@ -58,7 +58,7 @@ PLACES = (
 
 
 def run() -> None:
-    """Draw the page that the address names, if it is for whoever looks."""
+    """Draw the page of the URL if the viewer may see it."""
     trust_charts()
     url = reads.ledger_url()
     if url is None:

@@ -1,3 +1,3 @@
-"""The sidebar's first choices: named here for the frame, and for what takes a choice back."""
+"""Default choices of the sidebar, shared by the frame and by resets of a choice."""
 
 EVERYONE, USUAL = "All teams", "30 d"

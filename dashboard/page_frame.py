@@ -1,8 +1,8 @@
-"""The frame of every page: the sidebar's choices, the refresh, and one place for absence.
+"""Frame of every page: sidebar, automatic refresh, and one place for errors.
 
-A page is a module with `show(view)`. The frame reads the sidebar, runs the page as a fragment that
-repeats, and turns a ledger that is missing or away into a sentence instead of a stack trace. The
-choices stand in the address: they outlive a change of page and a reload, and can be shared.
+A page is a module with `show(view)`. The frame reads the sidebar, runs the page as a repeating
+fragment, and shows a sentence instead of a stack trace if the ledger is missing or unavailable.
+Choices are in the URL: they survive a change of page and a reload, and can be shared.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from ledger.queries.reads import Freshness
 from ledger.writing.lag import WriterLag
 
 REFRESH_S = 5
-CURRENT_US = 15 * 10**6  # a writer that looked this lately is at work
+CURRENT_US = 15 * 10**6  # maximum age of a working writer's last check
 
 
 @dataclass(frozen=True, slots=True)
 class PageSpec:
-    """A page, and where it stands. `fleet`: it is of all teams, whichever is chosen; says so."""
+    """A page and its place. `fleet` is the note of a page that always covers all teams."""
 
     module: ModuleType
     title: str
@@ -53,7 +53,7 @@ def page(place: PageSpec, url: str, who: Who) -> Any:
 
 
 def refused_page(place: PageSpec, viewer: Viewer) -> Any:
-    """Return the page that people without access see at an address; no menu names it."""
+    """Return the hidden page that viewers without access see at its URL."""
 
     def run() -> None:
         st.title(place.title, anchor=False)
@@ -120,13 +120,13 @@ def _show_frame(place: PageSpec, base: DashboardView) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PeriodChoice:
-    """Return the sidebar's words; a calendar's period is made anew each time, so it goes on."""
+    """The chosen period; a calendar period is recomputed each time, so that it advances."""
 
     name: str
     days: tuple[date, ...] = ()
 
     def of(self, base: DashboardView) -> DashboardView:
-        """Return the view of this period as of now; may raise what `reads.AWAY` has."""
+        """Return the view of this period as of now; may raise the errors of `reads.AWAY`."""
         if self.name in reads.PERIODS:
             now_us = reads.rounded_now_us(reads.PERIODS[self.name])
             return replace(base, period=self.name, now_us=now_us)
@@ -137,7 +137,7 @@ class PeriodChoice:
 
 
 def _period(base: DashboardView) -> PeriodChoice:
-    """Ask for the period; what cannot be read or chosen is the usual one."""
+    """Draw the period selection; unreadable or missing choices give the default."""
     name = st.segmented_control(
         "Period", [*reads.PERIODS, *CALENDAR], default=USUAL, required=True, key="period",
         bind="query-params",
@@ -162,7 +162,7 @@ def _period(base: DashboardView) -> PeriodChoice:
 
 
 def _teams(view: DashboardView) -> Sequence[str]:
-    """To choose from; who sees some teams alone is told of no other, whatever an address says."""
+    """Return the selectable teams; a viewer of some teams sees no other, whatever the URL."""
     own = view.viewer.teams
     if own is not None:
         if st.query_params.get("team") not in (None, *own):
@@ -185,7 +185,7 @@ def _as_of(view: DashboardView) -> None:
 
 
 def books_status(fresh: Freshness, lag: WriterLag | None, now_us: int) -> str:
-    """Return how complete the books are; hours without a request are not a delay."""
+    """Return how current the ledger is; hours without a request are not a delay."""
     if lag is None:  # the writer is on another host: only what it left in the books is known
         if fresh.applied_us is None:
             return "no journal applied so far"

@@ -1,7 +1,7 @@
-"""Periods to choose from: the last hours and days, calendar months and quarters, and any days.
+"""Periods: recent hours and days, calendar months and quarters, and any days.
 
-Days, months and quarters are those of the organisation's time zone. A period that is not over ends
-at the reader's clock. A calendar month has its own hours, which a verdict over it counts with.
+Days, months and quarters are in the reporting time zone. An unfinished period ends at the current
+time. A calendar month has its own number of hours, which its verdict uses.
 """
 
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ MONTHS_OF_A_QUARTER = 3
 
 @dataclass(frozen=True, slots=True)
 class DatedPeriod:
-    """A period that does not move with the clock but for its end.
+    """A period with a fixed start.
 
-    `words` is what the sentence "in ..." goes on with. `month_hours` are those of a calendar month,
-    `None` for other periods.
+    `words` completes a sentence that begins with "in". `month_hours` is the length of a calendar
+    month, `None` for other periods.
     """
 
     start_us: int
@@ -36,7 +36,7 @@ class DatedPeriod:
 
     @property
     def before(self) -> "DatedPeriod":
-        """The period of the same length that ends where this one begins."""
+        """Return the period of equal length that ends where this one begins."""
         start_us = self.start_us - self.length_us
         return DatedPeriod(start_us, self.start_us, f"the {length_text(self.length_us)} before")
 
@@ -46,7 +46,7 @@ def dated_period(
 ) -> DatedPeriod | None:
     """Return a calendar period, or the days from the first to the last of `days`.
 
-    None where the name is no calendar's, or where no day was chosen.
+    Returns `None` if the name is not a calendar period, or if no day is chosen.
     """
     today = zone.date_of(now_us)
     if name == DAYS:
@@ -78,7 +78,7 @@ def dated_period(
 
 
 def length_text(length_us: int) -> str:
-    """Return `14 days`, or hours where it is shorter than two days."""
+    """Return `14 days`, or hours for less than two days."""
     days = round(length_us / DAY_US)
     if days > 1:
         return f"{days} days"
@@ -103,7 +103,7 @@ def _days(zone: ReportingZone, now_us: int, days: list[date]) -> DatedPeriod | N
 
 
 def _not_beyond(start_us: int, end_us: int, now_us: int) -> int:
-    """The end, or the clock where it is not reached; a period has an hour at least."""
+    """Return the end, or the current time if earlier; a period lasts at least an hour."""
     return min(end_us, max(now_us, start_us + HOUR_US))
 
 

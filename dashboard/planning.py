@@ -1,9 +1,8 @@
-"""From traffic, a GPU and a person's figures to the ways of a plan; pure.
+"""Ways of a purchase plan, from traffic, a GPU and entered figures; pure.
 
-Traffic is what went to APIs by this ledger, or a provider's usage export. What own pools serve is
-the verdict's: `pool_ways` has it judged at each way's rate, and nothing here prices it. A GPU
-without a rate has no rented or reserved way, one without a price no bought way: nothing is drawn
-at $0.
+Traffic is what this ledger sent to APIs, or a provider's usage export. Traffic of own pools is
+covered by the verdict: `pool_ways` judges it at each way's rate without pricing it here. A GPU
+without a rate has no rented or reserved way, one without a price no bought way: unknown is not $0.
 """
 
 from collections.abc import Sequence
@@ -64,7 +63,7 @@ MORE_RESERVED = "#6FB5AC"
 
 @dataclass(frozen=True, slots=True)
 class PlanTraffic:
-    """`minutes`: tokens of each; `average`: what the API charges a token; `notes` say how known."""
+    """Traffic of a plan: tokens of each minute, the API's price per token, and notes."""
 
     name: str
     minutes: tuple[int, ...]
@@ -84,7 +83,7 @@ class PlanTraffic:
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """The inputs of a plan; shares are fractions, money is pico-USD, `None` is unknown."""
+    """Inputs of a plan; shares are fractions, money is pico-USD, `None` is unknown."""
 
     months: int
     growth: Fraction
@@ -98,12 +97,12 @@ class PlanInputs:
     terms: tuple[Commitment, ...]
     purchase: Purchase | None
     spot_pusd_per_hour: int | None = None
-    spot_lost: Fraction = Fraction(0)  # share of hours that are taken away
-    gpus: int | None = None  # of what is reserved or bought; `None`: the cheapest number
+    spot_lost: Fraction = Fraction(0)  # share of hours in which the engine is reclaimed
+    gpus: int | None = None  # number to reserve or buy; `None`: the cheapest one
 
     @property
     def ops_pusd(self) -> Fraction:
-        """A month's ops as far as they are entered; the page says where they are not."""
+        """Return a month's ops cost; unknown parts count as 0, and the page says so."""
         if self.ops_hours_per_week is None or self.ops_pusd_per_hour is None:
             return Fraction(0)
         cost = ops_cost(
@@ -116,7 +115,7 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class OptionResult:
-    """One way beside staying: `npv_pusd` of its costs, `saved_pusd` of NPV (< 0: dearer)."""
+    """One way compared with staying: NPV of its costs, and saved NPV (< 0: more expensive)."""
 
     option: PurchaseOption
     npv_pusd: int
@@ -126,7 +125,7 @@ class OptionResult:
 
 @dataclass(frozen=True, slots=True)
 class PurchasePlan:
-    """The first of `ways` is staying."""
+    """A plan with its ways; the first one is staying."""
 
     traffic: PlanTraffic
     figures: PlanInputs
@@ -138,7 +137,7 @@ class PurchasePlan:
 
 
 def plan(traffic: PlanTraffic, figures: PlanInputs) -> PurchasePlan:
-    """Every way that the figures allow; without a throughput there is only staying."""
+    """Return every way that the inputs allow; without a throughput only staying."""
     demand = DemandProfile(
         load_curve(traffic.minutes), traffic.hours, traffic.average, figures.growth
     )
@@ -174,7 +173,7 @@ def plan(traffic: PlanTraffic, figures: PlanInputs) -> PurchasePlan:
 
 
 def break_even_of(traffic: PlanTraffic, figures: PlanInputs) -> BreakEven | None:
-    """One rented GPU against the API, per month; `None` without a rate or a throughput."""
+    """Return one rented GPU against the API per month; `None` without rate or throughput."""
     if not figures.pusd_per_hour or not figures.tokens_per_s:
         return None
     engine = _engine(figures, figures.pusd_per_hour)
@@ -194,7 +193,7 @@ def _engine(figures: PlanInputs, pusd_per_hour: int) -> EngineOffer:
 
 @dataclass(frozen=True, slots=True)
 class PoolWay:
-    """A pool's verdict if its GPUs were paid in another way, at this rate per GPU-hour."""
+    """A pool's verdict with its GPUs paid in another way, at this rate per GPU-hour."""
 
     name: str
     pusd_per_hour: Fraction
@@ -202,7 +201,7 @@ class PoolWay:
 
 
 def pool_ways(found: FleetVerdict, pool: str, terms: Sequence[Commitment]) -> list[PoolWay]:
-    """Judge the pool at the rate in force and at each commitment's rate; none without a verdict."""
+    """Judge the pool at its current rate and each commitment's; empty without a verdict."""
     judged = [line.assumptions for line in found.judged if line.pool == pool]
     ways = []
     for assumptions in judged:
@@ -217,12 +216,12 @@ def pool_ways(found: FleetVerdict, pool: str, terms: Sequence[Commitment]) -> li
 
 
 def of_ledger(survey: Survey) -> list[PlanTraffic]:
-    """Return what went to APIs, if anything with a price did."""
+    """Return the traffic that APIs answered; empty without priced traffic."""
     return _of_apis(survey)
 
 
 def _of_apis(survey: Survey) -> list[PlanTraffic]:
-    """Return the traffic that APIs answered, at the charged amounts, by the chart's buckets."""
+    """Return the traffic that APIs answered at the charged amounts, by chart buckets."""
     start = survey.scope.start_us
     first = min((moment.start_us for moment in survey.moments), default=start)
     start = max(start - start % MINUTE_US, first - first % MINUTE_US)
@@ -232,7 +231,7 @@ def _of_apis(survey: Survey) -> list[PlanTraffic]:
     for moment in survey.moments:
         if moment.backend != "api" or not moment.tokens:
             continue
-        # A bucket that has just begun lies in a minute that is not over.
+        # A bucket that has just begun is in an unfinished minute.
         place = min(count - 1, max(0, (moment.start_us - start) // MINUTE_US))
         width = max(1, min(survey.bucket_us // MINUTE_US, count - place))
         each, rest = divmod(moment.tokens, width)
@@ -249,7 +248,7 @@ def _of_apis(survey: Survey) -> list[PlanTraffic]:
 
 
 def of_file(file: UsageFile, cost: PricedUsage) -> PlanTraffic | None:
-    """An export at the price book; `None` where nothing in it has a price."""
+    """Return the traffic of an export at book prices; `None` if nothing in it has a price."""
     names = frozenset(cost.pusd)
     minutes = file.minutes(BASIS, names)
     tokens = sum(minutes)
@@ -277,7 +276,7 @@ def _coarse(width_us: int) -> tuple[str, ...]:
 
 
 def cumulative_records(found: PurchasePlan) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Points of the chart and the colour of each way."""
+    """Return the chart's points and the color of each way."""
     records: list[dict[str, Any]] = []
     colours: dict[str, str] = {}
     for way in found.ways:
@@ -294,13 +293,13 @@ def cumulative_records(found: PurchasePlan) -> tuple[list[dict[str, Any]], dict[
 
 
 def number_of(gpus: Sequence[int]) -> str:
-    """`2`, or `0 to 3` where the number follows the traffic."""
+    """Return `2`, or `0 to 3` if the number follows the traffic."""
     low, high = min(gpus), max(gpus)
     return str(low) if low == high else f"{low} to {high}"
 
 
 def verdict(found: PurchasePlan, gpu: str) -> tuple[str, str, bool]:
-    """The answer in a sentence, what stands beside it, and whether leaving the API is cheaper."""
+    """Return the answer, a second sentence, and whether leaving the API is cheaper."""
     best = found.best
     months = formatting.plural(found.figures.months, "month")
     entered = found.figures.ops_hours_per_week is not None

@@ -1,6 +1,6 @@
-"""A plan as one printable HTML page: the answer, the chart, every way, every input, the formulas.
+"""Plan as one printable HTML page: answer, chart, every way, inputs, formulas.
 
-It needs nothing but itself: no script, no address, the chart drawn as SVG. Every text is escaped.
+The page is self-contained: no script, no URL, the chart as SVG. Every text is escaped.
 """
 
 import math
@@ -36,7 +36,7 @@ FORMULAS: tuple[Row, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PlanFrame:
-    """Holds what stands around a printed plan: when it was made, the page's labels, the verdict."""
+    """Frame of a printed plan: creation time, labels of the page, fleet verdict."""
 
     made: str
     labels: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class PlanFrame:
 
 
 def report(found: PurchasePlan, gpu: str, inputs: Sequence[Row], frame: PlanFrame) -> str:
-    """The whole page. `inputs` are (name, value with its source)."""
+    """Return the whole page. `inputs` are (name, value with its source) pairs."""
     text, more, _ = verdict(found, gpu)
     made, judged = frame.made, frame.verdict
     first = "" if judged is None else verdict_section(judged)
@@ -83,7 +83,7 @@ def _ways(found: PurchasePlan, gpu: str) -> str:
 
 
 def _never_paid_back(way: OptionResult, found: PurchasePlan) -> bool:
-    """Whether there is no month to name: a way without any GPU has nothing to pay back."""
+    """Return whether there is no payback month; a way without GPUs has nothing to pay back."""
     return way.payback is None or way is found.ways[0] or not max(way.option.gpus)
 
 
@@ -95,7 +95,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _tick(usd: float, top: float) -> str:
-    """`$250k` on a long axis, `$2.50` on a short one."""
+    """Return an axis label: `$250k` on a long axis, `$2.50` on a short one."""
     return (
         f"${formatting.tokens(round(usd))}"
         if top >= SHORT_USD
@@ -104,7 +104,7 @@ def _tick(usd: float, top: float) -> str:
 
 
 def round_top(usd: float) -> float:
-    """The axis' end: the least of 1, 2, 4, 6, 8 times a power of ten that holds it all."""
+    """Return the axis end: the least of 1, 2, 4, 6, 8 times a power of ten that fits."""
     if usd <= 0:
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(usd))

@@ -1,6 +1,6 @@
-"""A scenario: the verdict's own sheet and traffic with what a person changed; pure.
+"""Scenario: the verdict's assumption sheet and traffic with entered changes; pure.
 
-`changed` makes the sheet and the curves of a scenario, and the ledger's `judge` says the rest.
+`changed` builds the sheet and the curves of a scenario; the ledger's `judge` does the rest.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ ENTERED = AssumptionSource.ENTERED
 
 @dataclass(frozen=True, slots=True)
 class ScenarioChange:
-    """Holds what a person changed of one pool; `None` and 1 leave the sheet's value.
+    """Changes of one pool; `None` and 1 keep the sheet's value.
 
-    `movable` names models that are declared movable, at this price per token.
+    `movable` maps models that are declared movable to their price per token.
     """
 
     pusd_per_hour: Exact | None = None
@@ -37,7 +37,7 @@ class ScenarioChange:
 
     @property
     def names(self) -> list[str]:
-        """Names of what differs from the sheet."""
+        """Return the names of the changed values."""
         given = {
             "GPU rate": self.pusd_per_hour is not None,
             "ops": self.ops_pusd_per_week is not None,
@@ -87,7 +87,7 @@ def _model(model: ModelAssumption, change: ScenarioChange) -> ModelAssumption:
 
 
 def _declared_price(model: str, change: ScenarioChange) -> Exact | None:
-    """Return the price that a model was declared movable at, also by its name with a reason."""
+    """Return the price of a model that was declared movable, with or without a reason."""
     for name, price in (change.movable or {}).items():
         if name == model or name.startswith(f"{model} ("):
             return price
@@ -95,7 +95,7 @@ def _declared_price(model: str, change: ScenarioChange) -> Exact | None:
 
 
 def _curve(curve: ValueCurve, change: ScenarioChange) -> ValueCurve:
-    """Volume scales every window; tokens stay whole, so a window is scaled up to its next one."""
+    """Scale every window by the volume; tokens are rounded up to whole numbers."""
     factor, price = change.volume_factor, change.price_factor
     capacity = curve.capacity
     return ValueCurve(

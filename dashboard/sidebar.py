@@ -1,8 +1,7 @@
-"""In the sidebar: the zone in which times are read, and the money in which amounts are.
+"""Display settings in the sidebar: time zone of times and currency of amounts.
 
-Both stand in the address. Nobody has to choose: times begin in the browser's zone, which an address
-without one leaves to each reader; money is dollars, and other money is offered once somebody has
-entered what a dollar is in it.
+Both are in the URL and optional: times are in the browser's zone unless chosen; amounts are in
+dollars, and another currency is offered once its rate is entered.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from ledger.manual_entries import latest_us
 
 
 def display_settings(view: DashboardView) -> DisplaySettings:
-    """Return the display settings of the sidebar."""
+    """Draw the display settings and return them."""
     left, right = st.columns([1.6, 1])
     with left:
         zone = st.selectbox(
@@ -40,13 +39,13 @@ def display_settings(view: DashboardView) -> DisplaySettings:
 
 
 def quoted_currencies(view: DashboardView) -> list[Currency]:
-    """The currencies whose rate somebody entered."""
+    """Return the currencies with an entered rate."""
     found = entries.quotes(view)
     return currencies(found, latest_us(found, view.now_us))
 
 
 def display_notes(view: DashboardView) -> list[str]:
-    """Return notes on every display setting that differs from the books."""
+    """Return a note on every display setting that differs from the ledger's."""
     how = display.now()
     lines = []
     theirs = days.reporting_zone(view).name
@@ -63,7 +62,7 @@ _DOLLARS = "The books, exports, reports and whatever is entered stay in dollars.
 
 
 def of_rate(currency: Currency, today: date) -> str:
-    """The rate with its day and source; an old one says so."""
+    """Return the rate with its day and source; an old one is marked."""
     told = (
         f"{float(currency.per_usd):g} a dollar on {currency.day:%d %b %Y}, says {currency.source}"
     )
@@ -73,14 +72,14 @@ def of_rate(currency: Currency, today: date) -> str:
 
 
 def _zones(browser: str | None) -> Sequence[str]:
-    """The browser's first, then the books', then all that this host knows."""
+    """Return the browser's time zone first, then UTC, then all others of this host."""
     first = list(dict.fromkeys([display.known_zone(browser), UTC_NAME]))
     return [*first, *(place for place in _places() if place not in first)]
 
 
 @cache
 def _places() -> tuple[str, ...]:
-    """Hundreds of files are looked at for them: once is enough."""
+    """Return the host's time zones, cached because listing them reads hundreds of files."""
     named = sorted(
         available_timezone
         for available_timezone in available_timezones()

@@ -1,4 +1,4 @@
-"""The pages before sign-in: the sign-in itself, reasons for a refusal, the person's name."""
+"""Sign-in pages: the sign-in itself, reasons for a refusal, the viewer's name."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ OPEN = "Open: nobody is asked who they are, and whoever reaches this address see
 
 
 def sign_in() -> None:
-    """A button for each provider that `[auth]` names."""
+    """Draw a button for each provider that `[auth]` names."""
     st.subheader("Sign in", anchor=False)
     st.write("Spending is shown to people of the house. Sign in with your account there.")
     for name in providers():
@@ -29,7 +29,7 @@ def sign_in() -> None:
 
 @contextmanager
 def guard_page() -> Iterator[None]:
-    """Show a message in place of what the viewer may not see."""
+    """Show a message instead of content that the viewer may not see."""
     try:
         yield
     except SignInNeeded:
@@ -39,7 +39,7 @@ def guard_page() -> Iterator[None]:
 
 
 def providers() -> list[str | None]:
-    """Streamlit's names of them; None: the only one, which has none."""
+    """Return Streamlit's provider names; `None` for a single unnamed provider."""
     file = access_file(sys.argv[1:], os.environ)
     try:
         auth = None if file is None else file.read().auth
@@ -56,7 +56,7 @@ def refuse(text: str) -> None:
 
 
 def show_viewer(viewer: Viewer) -> None:
-    """In the sidebar."""
+    """Draw the viewer's name and role in the sidebar."""
     if viewer.name is None:
         st.caption(OPEN)
         return

@@ -1,7 +1,7 @@
-"""Streamlit with all imports of the pages before it answers: `python -m dashboard.start run ...`.
+"""Streamlit with all imports done before it listens: `python -m dashboard.start run ...`.
 
-Imports are three quarters of what a first view after a start takes. Streamlit says that it is
-healthy as soon as it listens, so whoever waits for that waits for them, and not the first viewer.
+Imports take three quarters of the first view after a start. Streamlit reports healthy as soon as it
+listens, so the process that waits for it also waits for the imports, and the first viewer does not.
 """
 
 import gc
@@ -10,7 +10,7 @@ from importlib import import_module
 
 from streamlit.web.cli import main as streamlit
 
-# What Streamlit and SQLAlchemy import when it is first of use.
+# Modules that Streamlit and SQLAlchemy import on first use.
 LATER = (
     "altair",
     "pandas",
@@ -25,7 +25,7 @@ LATER = (
 
 
 def import_ahead() -> None:
-    """All imports, none of which is garbage: each run of a page would look for some in them."""
+    """Import everything, then exempt it from the garbage collection of each page run."""
     for name in LATER:
         import_module(name)
     gc.freeze()

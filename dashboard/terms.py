@@ -1,4 +1,4 @@
-"""The meaning and formula of every figure, by a name that links use."""
+"""Meaning and formula of every figure, by the name that links use."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,9 @@ from ledger.attempt_flags import FLAGS
 
 
 class Term(NamedTuple):
-    """`formula`: as a person would write it; empty where there is none.
+    """A term. `formula` is written for people; empty if there is none.
 
-    `rows`: the address of the rows behind such figures; empty where they stand beside them.
+    `rows` is the URL of the rows behind such figures; empty if they are next to the figures.
     """
 
     title: str

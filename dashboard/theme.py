@@ -1,7 +1,7 @@
-"""The look: one palette, light and dark, and the few blocks that Streamlit does not have.
+"""Appearance: one palette, light and dark, and the blocks that Streamlit lacks.
 
-A colour means one thing on every page: green-blue is own, amber is an API, violet the substitute
-comparator, blue the same weights elsewhere. Every text that comes from the books is escaped.
+A color has one meaning on every page: green-blue is own, amber is an API, violet the substitute
+comparator, blue the same weights elsewhere. Every text from the ledger is escaped.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from dashboard.formatting import Money
 from dashboard.terms import TERMS
 
 OWN, DOWN, API = "#0F766E", "#C8553D", "#E0912F"
-OPS = "#745820"  # people who run own hardware
-ADJUSTED = "#8A6FB0"  # what posted bills differed by
+OPS = "#745820"  # cost of people who run own hardware
+ADJUSTED = "#8A6FB0"  # adjustments of posted bills
 SUBSTITUTE, SAME_WEIGHTS, INK, MUTED = "#7A5AF8", "#2E75D6", "#1B2421", "#5C6964"
-CHOSEN = ("period", "days", "team", "zone", "money", "live")  # in the address, of all pages
+CHOSEN = ("period", "days", "team", "zone", "money", "live")  # URL parameters common to all pages
 FAR = 4.0  # times the larger of volume and break-even
 BESIDE_EDGE = 60.0  # per cent of a gauge
 GAIN, LOSS = "#067647", "#B42318"
@@ -88,8 +88,8 @@ class InkColors:
     line: str
     gain: str
     loss: str
-    idle: str  # pale beside what is used, and no lamp on dark paper
-    dots: float  # how solid many dots are: on dark paper half a colour is hardly one
+    idle: str  # pale next to used time, and not glaring on a dark background
+    dots: float  # opacity of dots: half opacity is hardly visible on a dark background
 
 
 LIGHT = InkColors(
@@ -121,7 +121,7 @@ def style() -> None:
 
 
 def label(*texts: str) -> None:
-    """Loud lines: what is shown is not real traffic, or not what policies say."""
+    """Draw warning lines: traffic is simulated, or operators override policies."""
     for text in texts:
         st.html(f'<div class="be-label">{escape(text)}</div>')
 
@@ -135,7 +135,7 @@ def answer(question: str, text: str, more: str, colour: str) -> None:
 
 
 def card(title: str, *parts: str, about: str = "") -> None:
-    """`parts` are HTML made by the functions below; `about`: the term that defines its figures."""
+    """Draw a card; `parts` are HTML of the functions below, `about` the term of its figures."""
     with st.container(border=True, height="stretch"):
         head = f"<h4>{_title_with_link(escape(title), about)}</h4>"
         st.html(f'<div class="be-card">{head}{"".join(parts)}</div>')
@@ -153,9 +153,9 @@ class TrustedChart:
 
 
 def chart(drawn: Any, *, about: str, **how: Any) -> None:
-    """A chart and where it leads: to the term that defines it and to the rows behind it.
+    """Draw a chart with links to its term and to the rows behind it.
 
-    `how` is Streamlit's: a key, and what is called when something is selected.
+    `how` is passed to Streamlit: a key, and a callback for selections.
     """
     trusted: Any = TrustedChart(drawn)
     st.altair_chart(trusted, width="stretch", **how)
@@ -164,9 +164,9 @@ def chart(drawn: Any, *, about: str, **how: Any) -> None:
 
 
 def table(rows: Any, *, about: str, **how: Any) -> Any:
-    """A table, what is not known left empty, and where its columns are defined.
+    """Draw a table with empty cells for unknown values, and a link to its term.
 
-    `how` is Streamlit's; what it answers of a selection is returned.
+    `how` is passed to Streamlit, and its selection is returned.
     """
     found = st.dataframe(rows, hide_index=True, width="stretch", placeholder="", **how)
     meaning = _leads("terms", about, TERMS[about].title, "What these columns mean")
@@ -175,7 +175,7 @@ def table(rows: Any, *, about: str, **how: Any) -> Any:
 
 
 def _title_with_link(title: str, about: str) -> str:
-    """A title that leads to what its figures mean, and to the rows behind them."""
+    """Return a title with links to its term and to the rows behind the figures."""
     if not about:
         return title
     return _leads("terms", about, f"What this means: {TERMS[about].title}", title) + _to_rows(about)
@@ -190,13 +190,13 @@ def _to_rows(about: str) -> str:
 
 
 def _leads(page: str, anchor: str, told: str, text: str) -> str:
-    """To a page, with what was chosen on this one."""
+    """Return a link to a page that keeps the choices of this one."""
     address = escape(f"{to_page(page)}{'#' if anchor else ''}{anchor}")
     return f'<a class="be-about" href="{address}" target="_self" title="{escape(told)}">{text}</a>'
 
 
 def to_page(page: str, **more: str | None) -> str:
-    """Its address with what was chosen on this one, but for `more`; None leaves a choice out."""
+    """Return a page's URL with the current choices, changed by `more`; `None` omits one."""
     chosen = {name: value for name, value in st.query_params.items() if name in CHOSEN}
     asked = {name: value for name, value in {**chosen, **more}.items() if value is not None}
     return f"{page}?{urlencode(asked)}" if asked else page
@@ -207,12 +207,12 @@ def big(text: str, *, tone: str = "", size: str = "big") -> str:
 
 
 def small(*lines: str) -> str:
-    """Lines of plain text, `**` around words makes them stand out."""
+    """Return lines of plain text; words between `**` are bold."""
     return f'<div class="be-small">{"<br>".join(_bold(line) for line in lines)}</div>'
 
 
 def rows(*pairs: tuple[str, str, str | None]) -> str:
-    """(name, figure, colour of its key)."""
+    """Return a table of (name, figure, color of its key)."""
     cells = "".join(
         f"<tr><td>{_key(colour)}{escape(name)}</td><td{_exact(figure)}>{escape(figure)}</td></tr>"
         for name, figure, colour in pairs
@@ -226,7 +226,7 @@ def _exact(text: str) -> str:
 
 
 def shares(*parts: tuple[float, str]) -> str:
-    """One bar cut in proportion."""
+    """Return one bar divided in proportion."""
     total = sum(part for part, _ in parts) or 1.0
     spans = "".join(
         f'<span style="width:{100 * part / total:.2f}%;background:{colour}"></span>'
@@ -242,16 +242,16 @@ def gauge(
     texts: tuple[str, str, str],
     colour: str,
 ) -> str:
-    """Volume as a bar, break-even as a mark, capacity as the end of the track.
+    """Return volume as a bar, break-even as a mark, capacity as the end of the track.
 
-    A capacity far beyond both would squeeze them to nothing: it is then only named at the edge.
+    A capacity far beyond both would make them invisible: it is then only named at the edge.
     """
     near = max(volume, needed or 0.0, 1e-9)
     far = capacity is not None and capacity > FAR * near
     end = 1.5 * near if far else 1.06 * max(near, capacity or 0.0)
     here, at, limit = (100 * (x or 0.0) / end for x in (volume, needed, capacity))
     parts = [f'<div class="be-fill" style="width:{here:.2f}%;background:{colour}"></div>']
-    # Beside a name at the edge it goes no further to the right than a phone has room for both.
+    # With a name at the edge, the tag stays far enough left for a phone.
     parts.append(_tag("down", min(here, BESIDE_EDGE) if far else here, texts[0]))
     if far:
         parts.append(_tag("down", 100.0, f"{texts[2]} >"))

@@ -1,8 +1,8 @@
-"""Costs of a token: own engines and APIs, on both token bases side by side; pure.
+"""Cost per token of own engines and APIs, on both token bases; pure.
 
-The allocation basis (the whole bill over what was served) is the one to hold against an API. The
-usage basis counts busy time alone: it tunes engines and is never compared. A figure per output
-token is never set against one per token of any kind.
+The allocation basis (the whole bill over served tokens) is the one to compare with an API. The
+usage basis counts busy time only: it is for tuning engines, not for comparisons. A figure per
+output token is never compared with one per token of any kind.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from ledger.reports.survey import Survey
 
 @dataclass(frozen=True, slots=True)
 class UnitCost:
-    """pico-USD per token on each basis; `None` where nothing was served or no rate is known."""
+    """Pico-USD per token on each basis; `None` if nothing was served or no rate is known."""
 
     name: str
     per_token: dict[TokenBasis, Fraction | None]
 
 
 def unit_costs(survey: Survey) -> list[UnitCost]:
-    """Chats and completions; own ones inside their SLO."""
+    """Return unit costs of chats and completions; own ones inside their SLO."""
     own = [cell for cell in survey.cells if cell.avoids and cell.kind in CONVERSATION]
     api = [cell for cell in survey.cells if cell.backend == "api" and cell.is_answered
            and cell.kind in CONVERSATION]  # fmt: skip

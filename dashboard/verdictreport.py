@@ -1,6 +1,6 @@
-"""The verdict as printable HTML: its sentence, every option, and the sheet that it rests on.
+"""Verdict as printable HTML: its sentence, every option, and the assumption sheet.
 
-It needs nothing but itself, every text is escaped, and the page's labels travel with it.
+The page is self-contained, every text is escaped, and the labels of the page are included.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ text-align:left;vertical-align:top}td.n,th.n{text-align:right;font-variant-numer
 
 
 def verdict_page(verdict: FleetVerdict, labels: Iterable[str], made: str) -> str:
-    """Return the verdict alone as a whole page."""
+    """Return a whole page with the verdict only."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -33,7 +33,7 @@ def verdict_page(verdict: FleetVerdict, labels: Iterable[str], made: str) -> str
 
 
 def label_lines(labels: Iterable[str]) -> str:
-    """Return what must be said loudly, as the page says it."""
+    """Return the page's warning labels as HTML."""
     return "".join(f'<p class="l">{escape(label)}</p>' for label in labels)
 
 

@@ -1,7 +1,7 @@
-"""The viewer and their rights, checked before every read and never remembered.
+"""The viewer and their rights, checked before every read and never cached.
 
-A `Who` says whose eyes a read is for at that very moment; it raises `NotAllowed` once that person
-may see nothing any more. What a read shows says how far it reaches (`ViewerScope`).
+A `Who` returns the current viewer of a read; it raises `NotAllowed` once that person may see
+nothing any more. Each read declares its reach (`ViewerScope`).
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class NotAllowed(Exception):
 
 
 class ViewerScope(Enum):
-    """The reach of a read."""
+    """Reach of a read."""
 
     NAMES = "what hardware is called, and prices"  # of no team
     TEAM = "rows of the team that is asked for"
@@ -27,7 +27,7 @@ class ViewerScope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """`name`: None for whoever sits at this machine. `teams`: None sees all."""
+    """A viewer. `name` is `None` for an open dashboard; `teams` is `None` if all are visible."""
 
     name: str | None
     role: DashboardRole
@@ -53,5 +53,5 @@ def viewer_of(person: Person) -> Viewer:
 
 
 def refuse_unnamed() -> NoReturn:
-    """Refuse a view that was made without its viewer."""
+    """Refuse a view that was created without its viewer."""
     raise NotAllowed("Nobody said for whom this is read.")

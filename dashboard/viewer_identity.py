@@ -1,12 +1,11 @@
-"""Ways in: a sign-in of the house (OIDC), a proxy that is trusted, or this machine alone.
+"""Ways to identify the viewer: OIDC sign-in, a trusted proxy, or this machine only.
 
-`-- --access FILE` (or `BREAKEVEN_DASHBOARD_ACCESS`) names the file of people, as
-`ledger.identity.people` reads it. With `[auth]` in it people sign in by Streamlit's own
-`st.login`; with `[proxy]` a proxy says who they are in a header, believed only beside a secret
-that the proxy alone knows. With `here` in it whoever opens a dashboard of this machine is that
-person. Without a file the dashboard is open. Both then answer on this machine alone; an open one
-elsewhere, too, if `--open` says that the address is nobody else's. A page of another site whose
-name leads to this machine (DNS rebinding) is not this machine's browser: it names another host.
+`-- --access FILE` (or `BREAKEVEN_DASHBOARD_ACCESS`) names the access file
+(`ledger.identity.people`). With `[auth]`, people sign in with Streamlit's `st.login`. With
+`[proxy]`, a proxy names them in a header, accepted only with a secret of the proxy. With `here`,
+any browser on this machine is that person. Without a file the dashboard is open. The last two serve
+this machine only; an open dashboard also serves others with `--open`. A page of another site that
+resolves to this machine (DNS rebinding) is refused by its host name.
 """
 
 import hmac
@@ -38,11 +37,11 @@ AT_THIS_MACHINE = Viewer(None, DashboardRole.ADMIN)
 
 
 class SignInNeeded(Exception):
-    """Nobody has signed in, or it was too long ago."""
+    """The viewer has not signed in, or signed in too long ago."""
 
 
 def access_file(arguments: Sequence[str], environ: Mapping[str, str]) -> AccessFile | None:
-    """Named on the command line, else in the environment."""
+    """Return the file named on the command line, else in the environment."""
     named = environ.get(FILE_VARIABLE) or None
     if "--access" in arguments[:-1]:
         named = arguments[list(arguments).index("--access") + 1]
@@ -55,7 +54,7 @@ def _file(path: str) -> AccessFile:
 
 
 def identify_viewer() -> Who:
-    """Return the session's person. Raises `SignInNeeded`, or `NotAllowed` with a text for them."""
+    """Return the session's viewer. Raises `SignInNeeded`, or `NotAllowed` with a text."""
     file = access_file(sys.argv[1:], os.environ)
     if file is None:
         return _open()
@@ -74,7 +73,7 @@ def identify_viewer() -> Who:
 def who_is(
     file: AccessFile, name: str, since_s: float | None, now_s: float | None = None
 ) -> Viewer:
-    """Return the file's entry of a person as of now. `since_s`: when they signed in."""
+    """Return a person's current entry in the file; `since_s` is when they signed in."""
     access = _read(file)
     person = access.find(name)
     if person is None:
@@ -87,7 +86,7 @@ def who_is(
 
 
 def signed_in_name(user: Mapping[str, Any], access: AccessDocument) -> tuple[str, float]:
-    """The name that the house's sign-in vouches for, and since when."""
+    """Return the name that the identity provider vouches for, and since when."""
     if not user.get("is_logged_in"):
         raise SignInNeeded
     try:
@@ -111,13 +110,13 @@ def _name_of_this_machine(name: str) -> str:
 
 
 def _names_this_machine() -> bool:
-    """Whether the browser was asked for this machine by name; none is what no browser sends."""
+    """Return whether the `Host` header names this machine; browsers always send one."""
     host = st.context.headers.get("Host")
     return host is None or _THIS_MACHINE.fullmatch(host) is not None
 
 
 def _is_forwarded() -> bool:
-    """Whether a proxy passed the browser's word on: no page can make its browser say so."""
+    """Return whether a proxy forwarded the request; a page cannot set these headers."""
     return any(name in st.context.headers for name in FORWARDED)
 
 
@@ -136,7 +135,7 @@ def _proxied_name(file: AccessFile, access: AccessDocument) -> str:
 
 
 def proxied_name(given: Sequence[str], users: Sequence[str], secret: bytes) -> str:
-    """The name in the header; without the secret it is anybody's word, and is not heard."""
+    """Return the name in the header. Raises `NotAllowed` without the proxy's secret."""
     known = len(given) == 1 and hmac.compare_digest(given[0].encode("latin-1", "replace"), secret)
     if not known:
         raise NotAllowed("This dashboard answers through its proxy alone.")

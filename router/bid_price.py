@@ -1,12 +1,11 @@
-"""The bid price: what a second of an own engine is worth by the last half minute's demand.
+"""Bid price: the value of one engine-second of a pool, from the last 30 s of demand.
 
 Every request that could have run in a pool counts, admitted or not, with the engine-seconds `r`
-that it would take there and its value per engine-second `D = v/r`. `market_of` has the rule.
-
-Demand is counted in bins of equal ratio, so memory is bounded whatever arrives, and processes add
-up: each adds `r` and 1 to its own bins, and who publishes the price reads everybody's sums once a
-tick. The window is the difference of two readings. A worker that died takes its sums along; its
-demand is then missing for a window at most, which makes the price too low, never too high.
+that it would take there and its value per engine-second `D = v/r`. `market_of` computes the price.
+Demand is counted in bins of equal ratio, so memory is bounded. Each process adds `r` and 1 to its
+own bins; the publisher of the price reads the sums of all processes once a tick. The window is the
+difference of two readings. If a worker dies, its demand is missing for at most one window, which
+makes the price too low, never too high.
 """
 
 from collections import deque
@@ -25,18 +24,18 @@ BINS_PER_OCTAVE = 16
 LEAST_OCTAVE = 18  # 2**18 pico-USD per engine-second: $0.001 an hour
 OCTAVES = 32
 BINS = BINS_PER_OCTAVE * OCTAVES
-# Engine-seconds by bin, requests by bin, requests by deadline, and of the first what found no room.
+# Engine-seconds by bin, requests by bin, requests by deadline, engine-seconds not placed.
 CELLS = 2 * BINS + DEADLINES + 1
 UNPLACED = CELLS - 1
-WIDE_SPREAD = 3.5  # D90/D10 from which the time that found no room is not reckoned with
+WIDE_SPREAD = 3.5  # D90/D10 from which unplaced demand reduces the time that counts
 
 _TOP, _HIGH, _LOW = 0.98, 0.90, 0.10
 
 
 class BidPrice(NamedTuple):
-    """Densities in pico-USD per engine-second, and D90/D10 of the window's arrivals.
+    """Bid price and top density (D98) in pico-USD per engine-second, and D90/D10 of a window.
 
-    `tightest_ttft_ms`: as `router.deadlines` has it.
+    `tightest_ttft_ms` is defined in `router.deadlines`.
     """
 
     bid_price: float = 0.0
@@ -49,10 +48,10 @@ UNKNOWN_MARKET = BidPrice()
 
 
 class DemandSample(NamedTuple):
-    """The demand of one request on a pool: its engine time, the value of a second, its deadline.
+    """Demand of one request on a pool: its engine time, the value of a second, its deadline.
 
-    `ttft_ms` is `None` without one that an engine there could keep. `unplaced`: no engine there
-    could have kept its promises at that moment.
+    `ttft_ms` is `None` if the request has no deadline that an engine of the pool could keep.
+    `unplaced` is true if no engine of the pool could have kept its promises at that moment.
     """
 
     pool: str
@@ -63,7 +62,7 @@ class DemandSample(NamedTuple):
 
 
 def demand_of(decision: Decision, request: RoutingRequest, policy: Policy) -> list[DemandSample]:
-    """The demand for each pool that could have served it, at that of its engines ranked first."""
+    """Return the demand for each pool that could serve the request, at its best-ranked engine."""
     found: dict[str, DemandSample] = {}
     promised, prompt = policy.slo.ttft_ms, request.prompt_tokens
     for verdict in decision.verdicts:
@@ -78,7 +77,7 @@ def demand_of(decision: Decision, request: RoutingRequest, policy: Policy) -> li
 
 
 def bin_of(density: float) -> int:
-    """Return the bin of a density; what lies outside of the bins counts in the outermost."""
+    """Return the bin of a density; a density outside all bins counts in the outermost one."""
     if not density > 0.0:
         return 0
     if density == inf:
@@ -88,7 +87,7 @@ def bin_of(density: float) -> int:
 
 
 def density_at(place: float) -> float:
-    """Return the density at a place on the scale of the bins; whole numbers are lower edges."""
+    """Return the density at a position on the bin scale; whole numbers are lower bin edges."""
     return float(2.0 ** (LEAST_OCTAVE + place / BINS_PER_OCTAVE))
 
 
@@ -99,29 +98,28 @@ def market_of(
     engine_seconds: float,
     unplaced_s: float = 0.0,
 ) -> BidPrice:
-    """Return the market of a window: demand by bin, against the time that its engines had.
+    """Return the bid price of a window: demand by bin, against the time that its engines had.
 
-    `unplaced_s`: of the demand, what found no room when it came.
+    `unplaced_s` are the engine-seconds of demand that no engine could place on arrival.
 
-    Had all of the window been known beforehand, the best use of the engines' time would be the
-    densest first, until the time is spent (a fractional knapsack). The density at which it is
-    spent is the price of a second:
+    With the whole window known in advance, the best use of the engines' time is the densest demand
+    first, until the time is spent (a fractional knapsack). The price of a second is the density at
+    which the time is spent:
 
         lambda = 0                          while the sum of r <= FILL * engine_seconds
         lambda = the D at which the sum of r, from the densest down, reaches that
 
-    `FILL` leaves a tenth for what the window could not know. The price is what the last second is
-    worth when an engine is full; how much of it is asked while there is room is for
-    `price_curve.bend_price` to say, from the load and from two more figures of the same window:
-    D98, and D90/D10 by number of requests, which is wide where several comparators share the
-    engines.
-    Where the densities lie wide apart (`WIDE_SPREAD`), only as much time is reckoned with as
-    demand found room for: promises of a first token leave less of it than the engines have, and
-    whoever comes while they are full is not who is worth least. On one price it would turn away
-    what fits later.
-    Within a bin demand counts as spread evenly over the logarithm, so that the price does not jump
-    from edge to edge. In the reference simulation (2026-11-20) windows of 5 to 600 s and fills of
-    0.6 to 1.3 lay within 4 %; updates every 10 s cost 1 %, every 60 s up to 9 %.
+    `FILL` leaves a tenth for what the window could not know. This price holds when an engine is
+    full. `price_curve.bend_price` lowers it below full load, from the load, D98, and D90/D10 by
+    number of requests. D90/D10 is wide where several comparators share the engines.
+
+    Where D90/D10 is at least `WIDE_SPREAD`, only the time counts for which demand found an engine:
+    TTFT promises leave less time than the engines have, and requests that arrive while the engines
+    are full are not those of least value. A single price would turn away requests that fit later.
+
+    Within a bin, demand counts as spread evenly over the logarithm, so that the price does not jump
+    between edges. In the reference simulation (2026-11-20) windows of 5 to 600 s and fills of 0.6
+    to 1.3 lay within 4 %; updates every 10 s cost 1 %, every 60 s up to 9 %.
     """
     total = sum(counts)
     if total <= 0.0:
@@ -137,7 +135,7 @@ def market_of(
 
 
 class DemandSums:
-    """One process's sums; what it adds is seen at the next reading."""
+    """Demand sums of one process; additions are visible at the next reading."""
 
     __slots__ = ("_sums", "cells")
 
@@ -156,31 +154,34 @@ class DemandSums:
             self.cells[UNPLACED] += asked.engine_seconds
 
     def sums(self) -> tuple[float, ...]:
-        """Return the same object while nothing is added, which `DemandWindow` knows by that."""
+        """Return the sums; the same object while nothing is added, for `DemandWindow`."""
         if self._sums is None:
             self._sums = tuple(self.cells)
         return self._sums
 
 
 class DemandWindow:
-    """The last `WINDOW_S` of one pool's demand, from readings of ever growing sums."""
+    """The last `WINDOW_S` of one pool's demand, from readings of sums that only grow."""
 
     def __init__(self) -> None:
         self._readings: deque[tuple[float, Sequence[float]]] = deque()
 
     def read(self, sums: Sequence[float], now_s: float, *, engines: int) -> BidPrice:
-        """`sums`: `CELLS` of them, over all workers; `engines`: that serve at this moment."""
+        """Return the bid price of the window that ends with this reading.
+
+        `sums` has `CELLS` values, added over all workers. `engines` counts those that serve now.
+        """
         readings = self._readings
         readings.append((now_s, sums))
         while len(readings) > 2 and readings[1][0] <= now_s - WINDOW_S:
             readings.popleft()
         since_s, before = readings[0]
-        if len(readings) > 1 and readings[1][1] is before:  # nobody asked, nor had to be read
+        if len(readings) > 1 and readings[1][1] is before:  # no demand, so no reading was needed
             since_s = max(since_s, min(readings[1][0], now_s - WINDOW_S))
         if now_s <= since_s or engines <= 0 or before is sums:
             return UNKNOWN_MARKET
         demand = [*map(sub, sums, before)]
-        if min(demand) < 0.0:  # a worker died, and took its sums along
+        if min(demand) < 0.0:  # a worker died, so its sums are gone
             demand = [max(0.0, grown) for grown in demand]
         seconds, counts, deadlines = (
             demand[:BINS], demand[BINS : 2 * BINS], demand[2 * BINS : UNPLACED],
@@ -193,7 +194,7 @@ class DemandWindow:
 
 
 def _price(seconds: Sequence[float], room_s: float) -> float:
-    """Return the density at which the densest first take all the room; 0 if there is enough."""
+    """Return the density at which the densest demand uses all of `room_s`; 0 if all fits."""
     if sum(seconds) <= room_s:
         return 0.0
     for place in range(len(seconds) - 1, -1, -1):
@@ -205,7 +206,7 @@ def _price(seconds: Sequence[float], room_s: float) -> float:
 
 
 def _quantile(asked: Sequence[tuple[int, float]], rank: float) -> float:
-    """Return the place on the scale below which `rank` of the requests lie."""
+    """Return the position on the scale below which `rank` of the requests lie."""
     for place, here in asked:
         if here >= rank:
             return place + rank / here

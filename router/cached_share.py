@@ -1,11 +1,10 @@
-"""Learns how much of what a provider's prompt cache may hold it is charged for as cached.
+"""Share of an expected cached prefix that a provider really charges as cached, by target.
 
-A share by target: tokens read from the cache, for each token of a prefix that is known to have been
-sent there within the provider's time. Nothing is counted on before an answer showed it, but where
-the provider promises it. No bound is made of it: it moves expected dollars, and so the choice.
-
-State is one row of `router.estimate_rows` for each target, as of `router.target_output`. `now_s` is
-wall clock.
+The share is tokens read from the cache per token of a prefix that was sent there within the
+provider's cache lifetime. It is 0 until an answer shows otherwise, except where the provider
+promises caching. It changes the expected cost, and so the choice, and no bound or hold. State is
+one row of `router.estimate_rows` for each target, as in `router.target_output`. `now_s` is wall
+clock time in seconds.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,15 +15,15 @@ from router.estimator_rules import AGING_S, CACHED_HALF_LIFE_S, share_left
 from router.target_output import SLOTS, target_key
 
 PRIOR_WEIGHT = 0.1  # of an answer
-LIMIT = 1.125  # a beginning is known to its last mark, and a cache has up to one piece more
-KEPT = 0.95  # of what was seen, at each answer: 20 of them count
+LIMIT = 1.125  # a prefix is known to its last block hash; a cache may hold up to one block more
+KEPT = 0.95  # factor on earlier answers at each new one: about 20 answers count
 
 SHARE_CELLS: Final = 6
 _, _, _READ, _COUNT, _SEEN, _AGED = range(SHARE_CELLS)
 
 
 class ShareRow(NamedTuple):
-    """One target with the share that was seen there, and of how many answers it is."""
+    """Cached share of one target, with the number of answers that it was observed in."""
 
     slot: int
     share: float
@@ -33,23 +32,23 @@ class ShareRow(NamedTuple):
 
 
 class CachedShare:
-    """Shares by target. A worker reads at once what another one of its host observed."""
+    """Cached shares by target. All workers of a host read each new observation at once."""
 
     def __init__(
         self,
         cells: "memoryview[float] | None" = None,
         placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
-        """`cells` and `placed` as `EstimateRows` has them."""
+        """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // SHARE_CELLS - 1
         self._rows = EstimateRows(SHARE_CELLS, slots, _SEEN, cells, placed)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._rows.close()
 
     def observe(self, target: str, readable: int, cached: int, now_s: float) -> None:
-        """Take an answer whose prompt had so many tokens to read, and was charged so many."""
+        """Record an answer with `readable` prompt tokens, `cached` of them charged as cached."""
         if readable <= 0:
             return
         view = self._rows.claim(target_key(target), (0.0, 0.0, now_s, now_s), now_s)
@@ -62,7 +61,7 @@ class CachedShare:
         view[_AGED], view[_SEEN] = row[_AGED], now_s
 
     def share(self, target: str, *, promised: bool) -> float:
-        """Return the share to count on; `promised`: where nothing was seen, all."""
+        """Return the share to expect. Before any observation it is 1 if `promised`, else 0."""
         prior = 1.0 if promised else 0.0
         view = self._rows.look(target_key(target))
         if view is None:
@@ -71,22 +70,22 @@ class CachedShare:
         return (PRIOR_WEIGHT * prior + read) / (PRIOR_WEIGHT + count)
 
     def age(self, now_s: float) -> None:
-        """Let every target forget what is old, and drop those that nobody asked for."""
+        """Fade old observations of every target, and drop targets that are not used."""
         self._rows.age(now_s, _AGED, _age)
 
     def forget(self, target: str | None) -> int:
-        """Drop what is known of a target (None: of all); returns of how many."""
+        """Drop the rows of a target (`None`: of all targets) and return how many were dropped."""
         return self._rows.forget(target, None)
 
     def rows(self) -> Iterator[ShareRow]:
-        """Return what is known of every target, in no order."""
+        """Yield the share of every target, in no order."""
         for slot, row in self._rows.rows():
             read, count = _within(row)
             yield ShareRow(slot, read / count if count > 0.0 else 0.0, count, row[_SEEN])
 
 
 def _within(row: list[float]) -> tuple[float, float]:
-    """Return what was seen, within the limits whatever the cells hold."""
+    """Return the two sums, clamped to valid limits whatever the shared cells hold."""
     count = row[_COUNT] if 0.0 < row[_COUNT] <= 1.0 / (1.0 - KEPT) + 1.0 else 0.0
     read = max(0.0, row[_READ])
     return min(read, LIMIT * count), count

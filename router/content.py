@@ -1,7 +1,7 @@
-"""Decides what a policy does with kinds of content that a request has.
+"""Content terms of a policy: what to do with each kind of content found in a request.
 
-Several actions may hold for one kind: a rule says one, and rules whose condition cannot be told add
-theirs. They are kept as sorted pairs, so that policies compare and are written as plain values.
+Several actions may apply to one kind: a rule has one, and rules whose condition cannot be decided
+add theirs. Terms are sorted pairs, so that policies compare and serialize as plain values.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,14 +14,14 @@ NOT_INSPECTED: ContentTerms = ()
 
 
 class ContentAction(StrEnum):
-    RECORD = "record"  # told, and nothing else
+    RECORD = "record"  # recorded; the request is not changed
     MASK = "mask"  # a placeholder is sent in its place
     KEEP_INSIDE = "keep_inside"  # the request goes to own engines alone
     REFUSE = "refuse"
 
 
 def content_terms(actions: Mapping[str, str]) -> ContentTerms:
-    """Return the terms of a rule. What cannot be read stays inside unless the rule says other."""
+    """Return the terms of a rule. Unreadable content stays inside unless the rule decides."""
     if not actions:
         return NOT_INSPECTED
     stated = {UNKNOWN: ContentAction.KEEP_INSIDE.value, **actions}
@@ -29,19 +29,19 @@ def content_terms(actions: Mapping[str, str]) -> ContentTerms:
 
 
 def join_terms(terms: Iterable[ContentTerms]) -> ContentTerms:
-    """Return all that several rules say: each of their actions holds."""
+    """Return the union of the terms of several rules: each of their actions applies."""
     return tuple(sorted({pair for pairs in terms for pair in pairs}))
 
 
 def kinds_under(terms: ContentTerms, action: ContentAction, found: Collection[str]) -> list[str]:
-    """Return which of the found kinds have this action."""
+    """Return the found kinds that have this action."""
     return [kind for kind, word in terms if word == action and kind in found]
 
 
 def is_as_strict(upper: ContentTerms, lower: ContentTerms, *, inside: bool) -> bool:
-    """Return whether all that `lower` protects is protected by `upper`.
+    """Return whether `upper` protects everything that `lower` protects.
 
-    `inside`: whether what falls under the upper one stays inside in any case.
+    `inside` is whether requests that `upper` applies to stay on own engines in any case.
     """
     has = set(upper)
     for kind, action in lower:

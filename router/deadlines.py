@@ -1,14 +1,12 @@
-"""The tightest promises that a pool's engines live under: what their load is measured by.
+"""The tightest promises of a pool's requests; the load of its engines is measured by them.
 
-Where classes of requests share engines, an engine that just keeps the loosest promise has no room
-left for the tightest: whoever comes with 200 ms finds a queue that was good enough for 500. So the
-load of an engine is its prediction against the deadline of the tightest class among the arrivals,
-admitted or not, and its time is dear early enough (reference simulation, 2026-11-20: at twice an
-engine's capacity 0.77 of such a class kept its promise without this, 0.85 with it).
-
-A class counts by its share of the market's window, so that one odd request bends nothing, and only
-by promises that an empty engine could keep: others are the API's to keep, whatever the load.
-Arrivals are counted in bins of equal ratio; a bin stands for its upper edge.
+Where classes of requests share engines, an engine that just keeps the loosest promise cannot keep
+the tightest: a request with 200 ms finds a queue that is acceptable for 500 ms. So the load of an
+engine is its prediction against the tightest deadline among the arrivals, admitted or not. In the
+reference simulation (2026-11-20), at twice an engine's capacity, 0.77 of the tight class kept its
+promise without this rule and 0.85 with it. A class counts only from `LEAST_SHARE` of the arrivals,
+and only with promises that an empty engine could keep. Arrivals are counted in bins of equal ratio;
+a bin stands for its upper edge.
 """
 
 from collections.abc import Sequence
@@ -25,7 +23,7 @@ DEADLINES = BINS_PER_OCTAVE * OCTAVES
 def keepable_ms(
     ttft_ms: float | None, prompt_tokens: int, engine: EngineState | None
 ) -> float | None:
-    """The promised TTFT where this engine, empty, would keep it; `None` where it would not."""
+    """Return the promised TTFT if this engine, when empty, would keep it; otherwise `None`."""
     if ttft_ms is None or engine is None or engine.step is None:
         return None
     step = engine.step
@@ -34,14 +32,14 @@ def keepable_ms(
 
 
 def bearable_ms(tpot_ms: float | None, step: StepModel | None) -> float | None:
-    """The promised TPOT where one sequence alone would keep it; `None` where it would not."""
+    """Return the promised TPOT if one sequence alone would keep it; otherwise `None`."""
     if tpot_ms is None or step is None:
         return None
     return tpot_ms if 1000.0 * (step.a_s + step.b_s) <= tpot_ms else None
 
 
 def deadline_bin(ttft_ms: float) -> int:
-    """Return the bin of a deadline; one outside of all bins counts in the nearest."""
+    """Return the bin of a deadline; a deadline outside all bins counts in the nearest one."""
     if not ttft_ms > 1.0:
         return 0
     if ttft_ms == inf:
@@ -50,7 +48,7 @@ def deadline_bin(ttft_ms: float) -> int:
 
 
 def tightest_ms(counts: Sequence[float], arrivals: float) -> float | None:
-    """The deadline as tight as `LEAST_SHARE` of the arrivals have it; `None`: fewer have any."""
+    """Return the TTFT that `LEAST_SHARE` of arrivals have or undercut; `None` if fewer do."""
     left = LEAST_SHARE * arrivals
     if not sum(counts) > 0.0:
         return None

@@ -1,16 +1,12 @@
-"""One decision: filters, then the objective, then an order. Pure, and the same for any input order.
+"""Routing decision: filters, then the objective, then an order. Pure, order-independent.
 
-1. Filters remove what cannot serve; each removal keeps its reason and numbers.
-2. An own engine's time has a price per pool, bent by the load of the pool's least loaded feasible
-   engine; where a tighter class asks for the pool, too, the last of it is kept for that one. It
-   is taken when the request's value per engine-second reaches that price. The value is
-   what the best feasible API would cost, likely miss included; where no API is admissible, the
-   cheapest comparator plus the penalty of a rejection.
-3. Order: own engines worth their price (within a pool least load first, less what a prefix cache
-   saves there; in one with roles the way that takes the least value of engine time, `router.ways`),
-   APIs by expected dollars plus penalty, own engines below their price or kept for prompts, APIs of
-   unknown price. So whoever has no API is never starved by a price. A feasible sticky target goes
-   first, then whom the request's share of the policy prefers. Ties fall to the name.
+1. Filters remove candidates that cannot serve; each removal keeps its reason and numbers.
+2. An own engine is chosen if the request's value per engine-second reaches the pool's bid price,
+   bent by its least load (`_rank`). The value is the cost of the best feasible API, likely SLO
+   miss included; without an API, the cheapest comparator plus the penalty of a rejection.
+3. Order: own engines worth their price, by load minus saved prefill (with roles: `router.ways`);
+   APIs by expected cost plus penalty; own engines below their price; those kept for prompts; APIs
+   of unknown price. A feasible sticky target goes first, then one in `preferred`; ties: by name.
 """
 
 from collections import Counter
@@ -41,7 +37,7 @@ _BY_TIME = (Reason.TTFT, Reason.TPOT)
 DISREGARDED = frozenset(reason for reason, traits in REASONS.items() if traits.best_effort)
 
 Row = tuple[float, str, Candidate, Forecast]  # place or objective, name
-# density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)
+# density, objective, and why it loses to the chosen one (`None`: depends on the chosen)
 Ranked = tuple[Candidate, Forecast, float | None, float | None, Reason | None]
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
@@ -54,7 +50,7 @@ _UNPRICED, _SPARE = Reason.UNPRICED, Reason.SPARE
 def decide(  # noqa: C901, PLR0912  (made for every request: a call costs more than a branch)
     request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
 ) -> Decision:
-    """Return where this request goes under this policy, and why not elsewhere."""
+    """Return the order of targets for this request under this policy, with a reason for each."""
     work = work_of(request, policy)
     penalty = policy.penalty_pusd
     own: list[Row] = []
@@ -157,14 +153,14 @@ def _rank(
 
 
 def _is_looser(ttft_ms: float | None, candidate: Candidate) -> bool:
-    """Whether others need the last of this engine's time more, for an earlier first token."""
+    """Return whether a class with a tighter TTFT uses this pool and needs its last capacity."""
     engine = candidate.engine
     tightest = None if engine is None else engine.tightest_ttft_ms
     return tightest is not None and (ttft_ms is None or tightest < ttft_ms)
 
 
 def _min_load(own: list[Row], place: float, first: Candidate, forecast: Forecast) -> float:
-    """Return the least load of the first engine's pool, or its own where no prefill was saved."""
+    """Return the least load of the engine's pool; its own load where no prefill is saved."""
     load = forecast.load or 0.0
     if place == load:
         return load
@@ -172,9 +168,10 @@ def _min_load(own: list[Row], place: float, first: Candidate, forecast: Forecast
 
 
 def _elsewhere(apis: list[Row], request: RoutingRequest) -> tuple[float | None, float]:
-    """Return the cost of the best API with its likely miss (`None`: unknown), and that miss.
+    """Return the cost of the best API (`None`: unknown) and its probability of an SLO miss.
 
-    Where a later stage has one, no request is rejected; whether it misses there is not known.
+    If a later stage has candidates, the request is not rejected, and its miss probability there is
+    unknown.
     """
     if not apis:
         return None, 0.0 if request.spills else 1.0
@@ -187,7 +184,7 @@ def _overfull(
     elsewhere: tuple[float | None, float],
     penalty: int,
 ) -> list[Verdict]:
-    """Return the verdicts on rejected forecasts, for own engines with the value of their time."""
+    """Return the verdicts on rejected forecasts; own engines carry the value of their time."""
     value, missed = elsewhere
     verdicts = []
     for candidate, forecast, rejection in found:
@@ -208,7 +205,7 @@ def _by_pool(accepted: list[Ranked]) -> None:
 
 
 def _verdicts(ranked: list[Ranked], request: RoutingRequest) -> tuple[Verdict, ...]:
-    """Return the chosen first, the others in their rank; each loser with what it lost by."""
+    """Return the chosen candidate first, then the others by rank with the reason each lost."""
     place, reason = 0, _CHEAPEST if len(ranked) > 1 else _ONLY
     if request.sticky_target is not None or request.preferred is not None:
         place, reason = _preferred_place(ranked, request, reason)
@@ -233,7 +230,7 @@ def _verdicts(ranked: list[Ranked], request: RoutingRequest) -> tuple[Verdict, .
 def _preferred_place(
     ranked: list[Ranked], request: RoutingRequest, reason: Reason
 ) -> tuple[int, Reason]:
-    """Return the place that goes first and the reason; 0 if no preferred one is feasible."""
+    """Return the index of the candidate that goes first and why; 0 without a preferred one."""
     for index, row in enumerate(ranked):
         if row[0].name == request.sticky_target:
             return index, _STICKY
@@ -285,24 +282,24 @@ def _infeasible(request: RoutingRequest, policy: Policy, rejected: list[Verdict]
 
 
 def _may_be_served(request: RoutingRequest, policy: Policy, rejected: list[Verdict]) -> bool:
-    """Return whether waiting can help: what an empty engine cannot keep, none will."""
+    """Return whether waiting can help: no if even an empty engine would break a promise."""
     work = None
     for verdict in rejected:
         if verdict.reason in PERMANENT:
             continue
         candidate, engine = verdict.candidate, verdict.candidate.engine
-        if engine is None or verdict.load is None:  # no forecast speaks against it
+        if engine is None or verdict.load is None:  # no forecast rejects it
             return True
         work = work or work_of(request, policy)
         alone = replace(candidate, engine=emptied(engine))
         assert alone.engine is not None, "it was just given one"
         if forecast_rejection(policy, alone, forecast_engine(work, alone, alone.engine)) is None:
             return True
-    return work is None  # nothing passes here: whoever asks knows by the reason
+    return work is None  # all reasons are permanent; the caller reads them
 
 
 def main_reason(rejected: list[Verdict]) -> Reason:
-    """Return the commonest reason of those that may soon serve, else a budget, else any."""
+    """Return the most common reason that may pass soon, else a budget, else the most common."""
     counts = Counter(verdict.reason for verdict in rejected)
     passing = counts.keys() - PERMANENT - {Reason.BUDGET}
     if not passing and Reason.BUDGET in counts:
@@ -312,7 +309,7 @@ def main_reason(rejected: list[Verdict]) -> Reason:
 
 
 def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> bool:
-    """Return whether every rejection is one that a best effort disregards."""
+    """Return whether every rejection of this candidate is one that best effort disregards."""
     if verdict.reason not in DISREGARDED:
         return False
     answers = (check(request, policy, verdict.candidate) for check in FILTERS)
@@ -320,10 +317,10 @@ def _tolerable(request: RoutingRequest, policy: Policy, verdict: Verdict) -> boo
 
 
 def _badness(slo: Slo, verdict: Verdict) -> tuple[bool, bool, bool, float, str]:
-    """Return the sort key of a best effort: own engines, then APIs that answer, by dollars.
+    """Return the sort key of a best effort: own engines, then APIs that answer, by cost.
 
-    Margins refuse early, so where the forecast alone still keeps every promise the engine with the
-    most left goes first, else the earliest first token. What reads for others answers last.
+    If a forecast keeps every promise without margins, the engine with the most left goes first,
+    otherwise the one with the earliest first token. Engines kept for prompts come last.
     """
     candidate = verdict.candidate
     if candidate.engine is not None:
@@ -338,9 +335,9 @@ def _badness(slo: Slo, verdict: Verdict) -> tuple[bool, bool, bool, float, str]:
 
 
 def _used(slo: Slo, verdict: Verdict, engine: EngineState) -> float:
-    """Return the largest share of a promise that a forecast uses, without margins; inf: unknown.
+    """Return the largest share of a promise that a forecast uses, without margins.
 
-    What only a margin refuses is refused for its times: room in the cache has no margin.
+    Infinite if unknown. Only rejections for TTFT or TPOT have a margin: KV headroom has none.
     """
     if verdict.ttft_ms is None or verdict.kv_ratio is None or verdict.reason not in _BY_TIME:
         return inf

@@ -1,10 +1,10 @@
-"""Rows of learned figures by two names, in memory that processes may share.
+"""Rows of learned estimates, keyed by two names, in memory that processes may share.
 
-A row is some float64 cells; the first two are numbers made of its names, and 0 in the first is a
-free place. A key has a few places that it may be at, and whoever makes up keys displaces its own
-before those of others. Any process writes any row: two that write at once lose one observation of
-the two, which an estimate tolerates. Before the rows stands one of marks: it is another number
-whenever a row was placed, so that a process knows at a glance whether to look for its keys again.
+A row is a number of float64 cells. The first two are hashes of its names; 0 in the first marks a
+free row. A key has `WINDOW` possible places, and an owner that invents keys displaces its own rows
+before those of others. Any process writes any row: of two concurrent writes one observation is
+lost, which an estimate tolerates. A row of marks stands before the others. Its number changes
+whenever a row is placed, so that a process knows whether to search for its keys again.
 """
 
 from array import array
@@ -15,17 +15,17 @@ from typing import Final
 
 from router.estimator_rules import AGING_S, UNUSED_S
 
-# What it is of, and whose it is: a model and a team, a target and a provider.
+# A name and its owner: a model and a team, or a target and a provider.
 RowKey = tuple[str, str]
 
 WINDOW = 8  # places that a key may have
 OWNER, NAME, FIRST = range(3)  # the cells of the names, and the first of the estimator's own
 _CHANGED: Final = 0  # in the row of marks
-_MARK_BITS: Final = 52  # a cell holds so many exactly
+_MARK_BITS: Final = 52  # a float64 holds integers up to 2**53 exactly
 
 
 class EstimateRows:
-    """Finds, places and clears rows; what their cells mean is the estimator's affair."""
+    """Table that finds, places and clears rows. Each estimator defines its cells."""
 
     __slots__ = ("_cells", "_placed", "_places", "_seen", "_width", "slots")
 
@@ -37,9 +37,10 @@ class EstimateRows:
         cells: "memoryview[float] | None" = None,
         placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
-        """`cells`: `cells_of(width, slots)` of them, zero at first; `seen`: the cell of the time.
+        """Use `cells` (zeroed at first, `cells_of(width, slots)` of them), or private memory.
 
-        `placed` is told of a key's new place.
+        `seen` is the index of the cell with the time of the last observation. `placed` is called
+        with the slot and the key of each new row.
         """
         if cells is None:
             cells = memoryview(array("d", bytes(8 * cells_of(width, slots))))
@@ -48,12 +49,12 @@ class EstimateRows:
         self._places: dict[RowKey, _Place] = {}
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._places.clear()
         self._cells.release()
 
     def look(self, key: RowKey) -> "memoryview[float] | None":
-        """Return the cells of the key's row; None where it has none."""
+        """Return the cells of the key's row, or `None` if it has none."""
         place = self._places.get(key)
         if place is None:
             if len(self._places) >= self.slots:
@@ -65,13 +66,14 @@ class EstimateRows:
                 return view
             place.view = None  # another process cleared it, or gave it to another key
         elif place.changed == self._cells[_CHANGED]:
-            return None  # nothing was placed since it was looked for
+            return None  # no row was placed since the last search
         return self._find(place)
 
     def claim(self, key: RowKey, prior: Sequence[float], now_s: float) -> "memoryview[float]":
-        """Return the key's row, placed with these cells after the names where it has none.
+        """Return the key's row. A key without one gets a row with `prior` after the names.
 
-        It takes a free place, else its owner's oldest, else the oldest.
+        A new row takes a free place, else the place of its owner's oldest row, else of the oldest
+        row.
         """
         if (view := self.look(key)) is not None:
             return view
@@ -88,7 +90,7 @@ class EstimateRows:
         if self._placed is not None:
             self._placed(slot, key)
         view[NAME] = place.name
-        view[OWNER] = place.owner  # last: only now it counts
+        view[OWNER] = place.owner  # written last: the row is valid from here on
         self.touch()
         return view
 
@@ -98,11 +100,11 @@ class EstimateRows:
         return self._cells[_CHANGED]
 
     def touch(self) -> None:
-        """Let every process look again at what it knows of the rows."""
+        """Change the mark, so that every process searches for its keys again."""
         self._cells[_CHANGED] = float(randbits(_MARK_BITS) + 1)
 
     def rows(self) -> Iterator[tuple[int, list[float]]]:
-        """Yield every row that is taken, with its slot, as it is now."""
+        """Yield the slot and a copy of the cells of every row in use."""
         width = self._width
         every: list[float] = self._cells.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
         for slot in range(self.slots):
@@ -111,15 +113,15 @@ class EstimateRows:
                 yield slot, every[start : start + width]
 
     def write(self, slot: int, row: Sequence[float], first: int = FIRST) -> None:
-        """Write a row's cells from the first one on."""
+        """Write a row's cells, starting at index `first`."""
         view = self._view(slot)
         for cell in range(first, self._width):
             view[cell] = row[cell]
 
     def age(self, now_s: float, aged: int, fade: Callable[[list[float], float], None]) -> None:
-        """Let `fade` change each row that has an age, and drop those that nobody asked for.
+        """Apply `fade` to each row that is due, and drop rows that were not used for `UNUSED_S`.
 
-        `aged`: the cell of the time until which a row has faded.
+        `aged` is the index of the cell with the time until which a row has faded.
         """
         for slot, row in self.rows():
             if now_s - row[self._seen] >= UNUSED_S:
@@ -134,7 +136,7 @@ class EstimateRows:
             view[cell] = 0.0
 
     def forget(self, name: str | None, owner: str | None) -> int:
-        """Drop the rows of a name, of an owner, or of both (None: of all); returns how many."""
+        """Drop the rows that match `name` and `owner` (`None` matches all) and return how many."""
         of_name, of_owner = (None if text is None else number_of(text) for text in (name, owner))
         found = [
             slot
@@ -146,7 +148,7 @@ class EstimateRows:
         return len(found)
 
     def _find(self, place: "_Place") -> "memoryview[float] | None":
-        """Return the row that has these names, whoever placed it."""
+        """Return the row that has these names, whichever process placed it."""
         changed = self._cells[_CHANGED]
         for slot in self._window(place):
             view = self._view(slot)
@@ -166,7 +168,7 @@ class EstimateRows:
 
 
 class _Place:
-    """The place of a key's row, as this process knows it; `changed`: the mark when it had none."""
+    """Place of a key's row, as this process knows it; `changed` is the mark when it had none."""
 
     __slots__ = ("changed", "name", "owner", "view")
 
@@ -176,11 +178,11 @@ class _Place:
 
 
 def cells_of(width: int, slots: int) -> int:
-    """Return how many cells so many rows take, with the marks."""
+    """Return the number of cells for `slots` rows, including the row of marks."""
     return width * (slots + 1)
 
 
 def number_of(name: str) -> float:
-    """Return the number of a name: one of 48 bits, which a cell holds exactly, and never 0."""
+    """Return a 48-bit hash of a name, never 0, which a float64 cell holds exactly."""
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()
     return float(int.from_bytes(digest, "big") | 1)

@@ -1,8 +1,8 @@
-"""Keeps what is learned from finished requests: output lengths, API latency.
+"""Estimates learned from finished requests: output lengths and API latency.
 
-Each estimate starts from a prior, leans on the wider cell while its own has seen little, and is
-bounded in memory. State is exported as plain tuples: restored after a restart, or folded together
-from several processes (fold only what was not folded before, or it counts twice).
+Each estimate starts from a prior, is blended with a wider cell while its own has few observations,
+and is bounded in memory. State is exported as plain tuples, to restore it after a restart or to
+merge several processes. Merge each state once: merging it again counts it twice.
 """
 
 from math import exp, inf, log, log2, sqrt
@@ -18,9 +18,9 @@ LengthState = tuple[
 LatencyState = tuple[tuple[CellKey, tuple[float, float, float], tuple[float, float, float]], ...]
 
 PRIOR_OUTPUT_TOKENS = 150.0  # mean before any observation: reference simulation, 2026-11-20
-OUTPUTS_IN_BUCKET = 30  # from which a prompt-size bucket's own p95 is believed
-BRIEF_LEAST = 0.2  # of a bucket's answers, from which its next one is to be taken for one
-BRIEF_OVERALL = 0.02  # of a key's answers, below which no prompt size tells anything
+OUTPUTS_IN_BUCKET = 30  # from which a prompt-size bucket's own p95 is used
+BRIEF_LEAST = 0.2  # share of brief answers in a bucket from which the next one is expected brief
+BRIEF_OVERALL = 0.02  # share of a key's answers below which prompt sizes are not compared
 FADE_LENGTHS = 2000.0
 FADE_LATENCIES = 200.0
 FORGOTTEN = 0.5  # observations: a cell with less is dropped, and its key begins anew
@@ -33,7 +33,7 @@ _UNLIMITED = 0.5 * min(1.0, _PART_STEP - 1.0)  # times the weight: below, no lim
 
 
 class OutputLengths:
-    """Output tokens by key, usually (team, model), and prompt size in 1.5 * log2 buckets."""
+    """Output tokens by key, usually (team, model), and by prompt size in 1.5 * log2 buckets."""
 
     def __init__(self, *, max_cells: int = 4096) -> None:
         self._cells: RecencyCache[tuple[CellKey, int], _Lengths] = RecencyCache(max_cells, _Lengths)
@@ -42,10 +42,10 @@ class OutputLengths:
     def observe(
         self, key: CellKey, prompt_tokens: int, output_tokens: float, *, cut: bool = False
     ) -> None:
-        """`cut`: a limit ended the answer, so it would have been longer.
+        """Record the length of one answer. `cut`: a limit ended the answer, so it would be longer.
 
-        Mean and mean square take as much of it as moves each by at most `LENGTH_STEP`; the p95 goes
-        by ranks, in which one answer is one answer.
+        Mean and mean square are moved by a factor of at most `LENGTH_STEP` each. The p95 is a rank,
+        in which one answer always counts as one.
         """
         narrow = self._cells.touch((key, prompt_bucket(prompt_tokens)))
         whole = self._cells.touch((key, _WHOLE))
@@ -58,9 +58,9 @@ class OutputLengths:
             part.histogram.add(output_tokens, cut=cut)
 
     def age(self, now_s: float) -> None:
-        """Let every key forget what is old; `now_s` is the time of what is learned next.
+        """Fade old observations of every key; `now_s` is the time of the next observation.
 
-        What is left of a key leans on its wider one, and that on the prior.
+        Faded cells are blended with wider ones, and those with the prior.
         """
         since_s = 0.0 if self._aged_s is None else now_s - self._aged_s
         if self._aged_s is not None and -AGING_S < since_s < AGING_S:
@@ -75,25 +75,29 @@ class OutputLengths:
         self._cells.drop(faded.__contains__)
 
     def forget(self, model: str | None, team: str | None) -> int:
-        """Drop the cells of a model, of a team, or of both (None: of all); returns how many."""
+        """Drop the cells that match `model` and `team` (`None` matches all) and return how many."""
         return self._cells.drop(
             lambda cell: model in (None, cell[0][0]) and team in (None, cell[0][-1])
         )
 
     def known(self) -> tuple[int, float]:
-        """(keys, mean length over all observations that count)."""
+        """Return the number of keys and the mean length over all observations that count."""
         cells = [cell.moments for (_, bucket), cell in self._cells.items() if bucket == _WHOLE]
         weight = sum(cell.weight for cell in cells)
         mean = sum(cell.weight * cell.mean for cell in cells) / weight if weight else 0.0
         return len(cells), mean
 
     def mean(self, key: CellKey) -> float | None:
-        """Return the mean over all sizes of prompts, without a prior; None before the first."""
+        """Return the mean over all prompt sizes, without a prior; `None` without observations."""
         whole = self._cells.get((key, _WHOLE))
         return None if whole is None else whole.moments.mean
 
     def moments(self, key: CellKey, prompt_tokens: int) -> OutputMoments:
-        """Return the moments, which lean on the key's; p95 is the longer one until known."""
+        """Return the moments of a prompt size, blended with those of its key.
+
+        Until the prompt size has `OUTPUTS_IN_BUCKET` answers, p95 is the larger of its own and the
+        key's.
+        """
         whole, all_lengths = (self._cells.get((key, _WHOLE)) or _UNSEEN).parts
         cell, lengths = (self._cells.get((key, prompt_bucket(prompt_tokens))) or _UNSEEN).parts
         mean, square = _leaned(cell, *_leaned(whole, *_PRIOR))
@@ -118,7 +122,7 @@ class OutputLengths:
 
 
 class LatencyTracker:
-    """TTFT and TPOT of external targets, each a lognormal distribution."""
+    """TTFT and TPOT of external targets, each as a lognormal distribution."""
 
     def __init__(self, *, max_keys: int = 1024) -> None:
         self._cells: RecencyCache[CellKey, _Latencies] = RecencyCache(max_keys, _Latencies)
@@ -130,7 +134,7 @@ class LatencyTracker:
                 moments.add(log(latency), log(latency) ** 2)
 
     def ttft(self, key: CellKey) -> tuple[float | None, float]:
-        """(median in ms, sigma) as `ApiState` has them; no median before an observation."""
+        """Return median (ms) and sigma as in `ApiState`; no median without observations."""
         cell = self._cells.get(key)
         return _lognormal(None if cell is None else cell.ttft, ApiState().ttft_sigma)
 
@@ -159,7 +163,7 @@ def prompt_bucket(prompt_tokens: int) -> int:
 
 
 def _brief_odds(bucket: LogHistogram, whole: LogHistogram) -> float:
-    """Return the bucket's share of brief answers to the key's, at most 1 where it is small."""
+    """Return the bucket's share of brief answers over the key's; at most 1 if it is small."""
     share, overall = bucket.brief_share(), whole.brief_share()
     if overall < BRIEF_OVERALL:
         return 1.0
@@ -168,12 +172,12 @@ def _brief_odds(bucket: LogHistogram, whole: LogHistogram) -> float:
 
 
 def _leaned(cell: RunningMoments, mean: float, square: float) -> tuple[float, float]:
-    """Return mean and mean square of a cell that leans on wider ones."""
+    """Return mean and mean square of a cell, blended with those of a wider cell."""
     return cell.lean(cell.mean, mean), cell.lean(cell.square, square)
 
 
 def _most_told(cell: RunningMoments, mean: float, square: float) -> float:
-    """Return the longest answer that moves a cell's leaned mean and mean square by `_PART_STEP`."""
+    """Return the longest answer that moves a cell's blended moments by at most `_PART_STEP`."""
     mean, square = _leaned(cell, mean, square)
     room = (_PART_STEP - 1.0) * (cell.weight + SHRINK) + _PART_STEP
     return min(mean * room, sqrt(square * room))

@@ -1,6 +1,6 @@
-"""States what each estimator learns from, and how far one observation moves it.
+"""Rules of each estimator: the observations it accepts, and how far one of them moves it.
 
-A client and a provider that work together decide what an observation says. So each estimator names
+A client and a provider that cooperate control what an observation contains. So each estimator names
 the observations that it accepts, limits the step of one, forgets with time, and is bounded in size.
 """
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class Estimator(StrEnum):
-    """An estimate that is learned from finished requests; the word stands in metrics."""
+    """An estimate learned from finished requests; the value is a label in metrics."""
 
     BYTES_PER_TOKEN = "bytes_per_token"  # noqa: S105  (no password)
     OUTPUT_TOKENS = "output_tokens"
@@ -21,12 +21,12 @@ class Estimator(StrEnum):
 
 
 class Objection(StrEnum):
-    """Why an observation teaches nothing; the word stands in metrics."""
+    """The reason why an observation is not used; the value is a label in metrics."""
 
-    UNREPORTED = "unreported"  # no finished answer with usage that counts the whole of it
+    UNREPORTED = "unreported"  # the answer did not finish, or its usage is incomplete
     DISPUTED = "disputed"
-    KIND = "kind"  # sound, and what is charged by searches: no tokens of a text were counted
-    MEDIA = "media"  # pictures, sound and files have tokens that bytes do not tell
+    KIND = "kind"  # sound, and kinds charged by searches: no text tokens were counted
+    MEDIA = "media"  # tokens of pictures, sound and files cannot be derived from bytes
     TOOLS = "tools"  # what a hosted tool fetches is read by the model, too
     MEMBERS = "members"  # a member of the request that may make the target read more
     TOO_MANY = "too_many"  # more tokens than the bytes and a template can be
@@ -34,14 +34,14 @@ class Objection(StrEnum):
 
 
 class EstimatorRule(NamedTuple):
-    """One line of the table, in words for people and in figures for tests.
+    """Rule of one estimator: texts for the documentation, figures for the code and tests.
 
-    `step`: one observation moves the estimate by at most this factor, up or down; None where it
-    is a bound, which has to cover at once what was seen, up to its limit. `half_life_s`: after so
-    long an observation weighs half (`share_left`). `returns`: so many honest observations bring
-    the estimate to within 5 % of theirs, whatever was learned before; None where time alone does.
-    `scopes`: whose estimates an observation can move. `shown` and `reset`: the words of the
-    command line after `breakeven estimates`.
+    `step` is the maximum factor, up or down, by which one observation moves the estimate. It is
+    `None` for a bound, which covers every observation at once, up to its limit. `half_life_s` is
+    the age at which an observation weighs half (`share_left`). `returns` is the number of honest
+    observations that bring the estimate within 5 % of the true value from any state; `None` where
+    only time does. `scopes` says whose estimates an observation can move. `shown` and `reset` are
+    the arguments of `breakeven estimates`.
     """
 
     learns_from: str
@@ -60,7 +60,7 @@ CONTEXT_MARGIN: Final = 1.1  # over a prompt's estimate, until its own error is 
 HOUR_S: Final = 3600.0
 DAY_S: Final = 86_400.0
 AGING_S: Final = HOUR_S  # ages are applied in steps of at least this
-UNUSED_S: Final = 30 * DAY_S  # what nobody asked for is dropped
+UNUSED_S: Final = 30 * DAY_S  # estimates unused for this long are dropped
 
 ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
     Estimator.BYTES_PER_TOKEN: EstimatorRule(
@@ -167,7 +167,7 @@ def _step_of(estimator: Estimator) -> float:
     return step
 
 
-# What the estimators calculate with: the table's figures, so that the guide's are the code's.
+# The estimators use the table's figures, so that documentation and code agree.
 RATIO_STEP: Final = _step_of(Estimator.BYTES_PER_TOKEN)
 RATIO_HALF_LIFE_S: Final = ESTIMATORS[Estimator.BYTES_PER_TOKEN].half_life_s
 LENGTH_STEP: Final = _step_of(Estimator.OUTPUT_TOKENS)
@@ -182,5 +182,5 @@ UNSEEN_STEP: Final = _step_of(Estimator.UNSEEN_OUTPUT)
 
 
 def share_left(age_s: float, half_life_s: float) -> float:
-    """Return what share of an observation's weight is left at this age, in seconds; 1 before."""
+    """Return the weight left of an observation of this age in seconds; 1 for a negative age."""
     return 1.0 if age_s <= 0.0 else float(0.5 ** (age_s / half_life_s))

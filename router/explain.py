@@ -1,6 +1,6 @@
-"""A decision in the forms that people and other programs read: header value, dict and table.
+"""Decisions as a header value, a dict and a table, for people and other programs.
 
-`pack` and `unpack` are the ledger's form of the same thing.
+`pack` and `unpack` convert a decision to and from the form stored in the ledger.
 """
 
 from math import isfinite
@@ -19,7 +19,7 @@ TITLES = (
     "candidate", "answer", "ttft ms", "tpot ms", "kv", "z", "miss",
     "engine ms", "usd/engine-h", "objective uUSD", "most uUSD",
 )  # fmt: skip
-_OTHERWISE = {  # what a policy does where no target is feasible
+_OTHERWISE = {  # what a policy does if no target is feasible
     InfeasibleAction.REJECT: "the policy rejects it (`otherwise: reject`)",
     InfeasibleAction.QUEUE: "the policy lets it wait for room (`otherwise: queue`)",
     InfeasibleAction.BEST_EFFORT: "the policy would try one (`otherwise: best_effort`), and no "
@@ -28,7 +28,7 @@ _OTHERWISE = {  # what a policy does where no target is feasible
 
 
 def short(decision: Decision) -> str:
-    """Return the response header's text: kind of target, reason, and the numbers that decided."""
+    """Return the response header value: kind of target, reason, and the numbers that decided."""
     chosen = decision.first_choice
     if chosen is None:
         return f"none:{decision.reason} otherwise={decision.otherwise}"
@@ -48,7 +48,7 @@ def short(decision: Decision) -> str:
 
 
 def _caches(decision: Decision, chosen: Verdict) -> list[str]:
-    """Tell what of the prompt is in the chosen API's cache, or the dearest one that is left."""
+    """Return the tokens cached at the chosen API, else those at the API that saves the most."""
     if chosen.candidate.cached_tokens:
         return [f"cached={chosen.candidate.cached_tokens}"]
     warm = [row[0] for row in decision.verdicts if row[0].cache_saves_pusd and row.feasible]
@@ -60,7 +60,7 @@ def _caches(decision: Decision, chosen: Verdict) -> list[str]:
 
 
 def as_dict(decision: Decision) -> dict[str, Any]:
-    """Return a value for JSON: every candidate with reason and numbers; not finite is `None`."""
+    """Return a JSON value with reason and numbers of every candidate; infinity is `None`."""
     chosen = decision.first_choice
     return {
         "policy": decision.policy,
@@ -90,10 +90,10 @@ def as_dict(decision: Decision) -> dict[str, Any]:
 
 
 def as_lines(decision: Decision, *, has_later_stage: bool = False) -> list[str]:
-    """Return a table: a line for each candidate in the decision's order, the chosen one marked.
+    """Return a table: one line for each candidate in order, the chosen one marked with `*`.
 
-    `has_later_stage`: targets of a later stage are considered next, so that the policy's
-    `otherwise` does not act on this decision and is left out.
+    `has_later_stage` says that targets of a later stage are considered next. The policy's
+    `otherwise` then does not act on this decision and is left out.
     """
     rows = [TITLES, *(_row(verdict) for verdict in decision.verdicts)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
@@ -123,7 +123,7 @@ def _detail(verdict: Verdict) -> str:
 
 
 def _kv(verdict: Verdict) -> dict[str, Any]:
-    """Return the KV figure of a verdict and what it consists of, beside the capacity."""
+    """Return the KV ratio's components: free, used and promised tokens, and resident prefixes."""
     engine = verdict.candidate.engine
     assert engine is not None
     return {

@@ -1,9 +1,9 @@
-"""The order of waiting tenants: shares by weight, and within a tenant the least slack first.
+"""Order of waiting tenants: weighted shares, and least slack first within a tenant.
 
-Start-time fair queuing. Each tenant has a clock that moves on by tokens over weight with whatever
-it is served, and the tenant whose clock is furthest behind is next. Whoever was silent takes part
-from the present on: it gathers no claim while it asks for nothing, and owes nothing either. When
-nobody waits, everything is forgotten, so memory is bounded by who waits.
+The algorithm is start-time fair queuing. Each tenant has a clock that advances by tokens over
+weight with each served request; the tenant whose clock is furthest behind is next. A tenant that
+returns after a pause starts at the present clock: it gains no credit while idle and has no debt.
+When the queue is empty, all tenants are forgotten, so memory is bounded by the queue length.
 """
 
 from bisect import insort
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class QueuedRequest(Generic[T]):
-    """`tokens` are what it will take of an engine; `due_s` less `needs_s` is its latest start."""
+    """A waiting request. `tokens` is its demand; `due_s` minus `needs_s` is its latest start."""
 
     tenant: str
     tokens: float
@@ -27,7 +27,7 @@ class QueuedRequest(Generic[T]):
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Least slack first; who came first among equals."""
+        """Return the sort key: least slack first, then order of arrival."""
         return self.due_s - self.needs_s, self.number
 
 
@@ -39,7 +39,7 @@ class _Tenant(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """`most`: places; `weights`: by tenant, 1 for those not named."""
+    """Weighted fair queue of at most `most` requests; `weights` by tenant, 1 where not named."""
 
     def __init__(self, most: int, weights: dict[str, float]) -> None:
         self._most = most
@@ -53,7 +53,7 @@ class FairQueue(Generic[T]):
         return self._length
 
     def add(self, waiter: QueuedRequest[T]) -> bool:
-        """Add a waiter. Return False if all places are taken."""
+        """Add a waiter. Return false if the queue is full."""
         if self._length >= self._most:
             return False
         tenant = self._tenants.get(waiter.tenant)
@@ -68,7 +68,7 @@ class FairQueue(Generic[T]):
         return True
 
     def remove(self, waiter: QueuedRequest[T]) -> None:
-        """Remove a waiter that was not served; do nothing if it is not here."""
+        """Remove a waiter that was not served; do nothing if it is not in the queue."""
         tenant = self._tenants.get(waiter.tenant)
         if tenant is None or waiter not in tenant.waiting:
             return
@@ -77,14 +77,14 @@ class FairQueue(Generic[T]):
         self._forget()
 
     def serve(self, waiter: QueuedRequest[T]) -> None:
-        """Record that a waiter is served: its tenant's clock moves on."""
+        """Remove a waiter that is served and advance its tenant's clock."""
         tenant = self._tenants[waiter.tenant]
         self._clock = max(self._clock, tenant.clock)
         tenant.clock += waiter.tokens / tenant.weight
         self.remove(waiter)
 
     def heads(self) -> list[QueuedRequest[T]]:
-        """Return each tenant's first, the tenant that is furthest behind first."""
+        """Return the first waiter of each tenant, starting with the tenant furthest behind."""
         backlogged = [tenant for tenant in self._tenants.values() if tenant.waiting]
         backlogged.sort(key=lambda tenant: (tenant.clock, tenant.waiting[0].rank))
         return [tenant.waiting[0] for tenant in backlogged]
@@ -93,7 +93,7 @@ class FairQueue(Generic[T]):
         return [waiter for tenant in self._tenants.values() for waiter in tenant.waiting]
 
     def ahead(self, waiter: QueuedRequest[T]) -> float:
-        """Return tokens that will be served before it at most, were nobody else to come."""
+        """Return the maximum tokens served before this waiter if no further request arrives."""
         tenant = self._tenants[waiter.tenant]
         own = sum(request.tokens for request in tenant.waiting if request.rank < waiter.rank)
         others = 0.0

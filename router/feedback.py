@@ -1,13 +1,10 @@
-"""The loops that keep a forecast honest: what an engine did, against what was said of it.
+"""Feedback loops that correct forecasts by the measured behaviour of each engine.
 
-Routing by a wrong step model is fatal without them (a model 30 % too fast keeps 4 % of its
-promises) and nearly free with them. Each engine has `FeedbackLoops`, folded from sums that only
-grow.
-
-Only admitted requests teach anything, and best efforts that kept their promise all the same. A
-mistaken "infeasible" would therefore hardly be corrected: the factors have a floor, and without any
-answer for a while they drift back to where they began: an engine that was slow, and so got nothing
-for `SLOW_FORGET_S`, is tried again.
+They make routing robust against a wrong step model: without them a model 30 % too fast keeps 4 % of
+its promises. Each engine has `FeedbackLoops`, folded from sums that only grow. Only admitted
+requests are observed, and best efforts that kept their promise, so a mistaken "infeasible" would
+rarely be corrected. Therefore the factors have a floor, and without answers they drift back to
+their start: an engine that was slow and got no request for `SLOW_FORGET_S` is tried again.
 """
 
 from collections import deque
@@ -24,19 +21,19 @@ FEEDBACK_RANGE = (0.5, 4.0)
 FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of prefill and decoding
 PREFILL_S = 5.0
 SPARE_FIRST, SPARE_RANGE = 1.0, (-2.0, 2.0)  # misses
-SPARE_BRIEF_RANGE = (-5.0, 2.0)  # bursts break many at once, and what holds them back costs less
-BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
+SPARE_BRIEF_RANGE = (-5.0, 2.0)  # bursts break many at once, and holding them back costs less
+BRIEF_TOKENS = 8  # up to this answer length single steps determine the time per token
 RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
-MOST_WARMER = log(20.0)  # what a long run of kept promises makes of the gain, up to
-WARM_TO = 0.9  # beyond it a burst makes many misses at once, so the rest of the way is steady
+MOST_WARMER = log(20.0)  # log of the maximum gain after a long run of kept promises
+WARM_TO = 0.9  # above it a burst causes many misses at once, so the gain is constant
 FORGET_S = 60.0
 SLOW_FORGET_S = 10.0
 TRUST_FROM_TOKENS = 1000.0
-TRUST_TOKENS = 100_000.0  # expected ones, until what was before them hardly counts
+TRUST_TOKENS = 100_000.0  # expected tokens after which earlier ones weigh 1/e
 
 
 class FeedbackSums(NamedTuple):
-    """Sums over all workers of what they observed of one engine; all but the pulls only grow."""
+    """Sums of the observations of one engine over all workers; all but the pulls only grow."""
 
     observed_s: float = 0.0
     predicted_s: float = 0.0
@@ -44,35 +41,35 @@ class FeedbackSums(NamedTuple):
     ttft_pull: float = 0.0
     tpot_pull: float = 0.0
     judged: float = 0.0  # answers with a promise that ended
-    missed: float = 0.0  # of them, what kept it not
+    missed: float = 0.0  # answers that missed their promise
     brief_pull: float = 0.0
 
 
 def pull(*, kept: bool, attainment: float) -> float:
-    """Return how one answer moves a safety factor, before the gain; 0 on average at the target."""
+    """Return how one answer moves a safety factor, before the gain; on average 0 at target."""
     spared = SPARE * (1.0 - attainment)
     return spared if kept else spared - 1.0
 
 
 def is_evidence(*, kept: bool, best_effort: bool) -> bool:
-    """Return whether an answer says something of the margin that promises are tested against.
+    """Return whether an answer is evidence about the margin of promises.
 
-    A best effort was forecast to break its promise. That it did is no news: counted as a miss, it
-    would keep the margin so wide that nothing is admitted again. That it kept it is.
+    A best effort was forecast to miss its promise. Counting that miss would keep the margin so wide
+    that nothing is admitted again. A best effort that kept its promise does count.
     """
     return kept or not best_effort
 
 
 def brief_pull(*, kept: bool, attainment: float, steps: float) -> float:
-    """Return how an answer of so many tokens after its first one moves `spare_brief_misses`."""
+    """Return how an answer of `steps` tokens after its first one moves `spare_brief_misses`."""
     return pull(kept=kept, attainment=attainment) if kept or steps < BRIEF_TOKENS else 0.0
 
 
 class PrefixHitTrust:
-    """The share of tokens expected in an engine's prefix cache that were found there lately.
+    """Share of the tokens expected in an engine's prefix cache that were recently found there.
 
-    What it found beyond (of foreign prompts, or of pieces smaller than are looked at) makes no
-    share larger than 1. Until `TRUST_FROM_TOKENS` were expected, none is believed.
+    Tokens found beyond the expected ones (foreign prompts, smaller blocks) do not raise the share
+    above 1. The share is 0 until `TRUST_FROM_TOKENS` were expected.
     """
 
     __slots__ = ("_before", "_expected", "_found")
@@ -88,7 +85,7 @@ class PrefixHitTrust:
         return min(1.0, self._found / self._expected)
 
     def fold(self, expected_total: float, found_total: float) -> None:
-        """Fold the newest sums; each only grows, except at the death of a worker or an engine."""
+        """Add the newest sums. Each sum only grows, except when a worker or an engine dies."""
         if self._before is not None:
             expected = max(0.0, expected_total - self._before[0])
             kept = exp(-expected / TRUST_TOKENS)
@@ -98,14 +95,13 @@ class PrefixHitTrust:
 
 
 class SafetyFactor:
-    """The share of a promise that admission may use, learned from how answers kept it.
+    """Share of a promise that admission may use, learned from how answers kept it.
 
-    Every answer that kept its promise raises it a little and every miss lowers it a lot, so that
-    it rests where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99.
-    Where it begins is a guess, so until a miss contradicts it a run of kept promises counts as the
-    evidence that it is: `exp(expected misses)` to one that there are fewer than allowed, and the
-    gain grows by as much, up to `WARM_TO`. Each miss asks for a run that is longer by one expected
-    miss, so nothing moves the place of rest.
+    Every kept promise raises the factor a little and every miss lowers it a lot, so that it settles
+    where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99. The start is a
+    guess. Until a miss contradicts it, a run of kept promises raises the gain by `exp(expected
+    misses)`, the odds that misses are fewer than allowed, up to `WARM_TO`. Each miss requires a run
+    longer by one expected miss, so the settling point does not move.
     """
 
     __slots__ = ("_begin", "_misses", "_most", "_run", "value")
@@ -116,7 +112,7 @@ class SafetyFactor:
         self._run = self._misses = 0.0  # in expected misses; seen ones
 
     def track(self, pulled: float) -> None:
-        """Move by what answers pulled since the last time."""
+        """Move the factor by the pull of the answers since the last call."""
         if pulled < 0.0:
             self._run, self._misses = 0.0, self._misses + max(1.0, -pulled)
             self._move(SAFETY_GAIN * pulled)
@@ -130,7 +126,7 @@ class SafetyFactor:
         self.value = _within(BROKEN_CUT * self.value, SAFETY_RANGE)
 
     def forget(self, gain: float) -> None:
-        """Drift back to where it began; what was seen is as old."""
+        """Drift back towards the start; the evidence fades at the same rate."""
         self.value += gain * (self._begin - self.value)
         self._run *= 1.0 - gain
         self._misses *= 1.0 - gain
@@ -139,26 +135,29 @@ class SafetyFactor:
         self.value = _within(self.value + by, SAFETY_RANGE)
 
     def _warmth(self, run: float) -> float:
-        """Return all that a run raised it by so far, before the gain; its slope is at least 1."""
+        """Return the total increase of a run so far, before the gain; its slope is at least 1."""
         early = min(run, self._misses)
         warmer = min(run - early, self._most)
         return early + exp(warmer) - 1.0 + (run - early - warmer) * exp(warmer)
 
 
 class FeedbackLoops:
-    """One engine's factors; `fold` takes the newest sums, every half second or so.
+    """Factors of one engine; `fold` takes the newest sums, about every half second.
 
-    * `step_feedback`, observed over predicted step time, scales every predicted second. Both are
-      averaged before they are divided: a long step is often felt in one fold and its prompt
-      counted in the next, and the mean of such ratios is above the ratio of the means.
-    * `safety_ttft` and `safety_tpot`, each a `SafetyFactor`, scale the promises that admission is
-      tested against. `pull` is one answer's part; answers with different promises add up.
-    * The breaker: when fewer than `BROKEN_SHARE` of the last `RECENT` answers kept their promise,
-      both factors fall at once by a fifth.
-    * `prefill_rate`, tokens per second admitted lately, which slow decoding.
-    * `spare_misses`, first tokens that may be late: what kept ones have earned, less the late ones.
-      `spare_brief_misses`, likewise times per token: all that were kept earn, answers of up to
-      `BRIEF_TOKENS` take, whose promise a single step breaks.
+    * `step_feedback` is observed over predicted step time and scales every predicted second. Both
+      are
+      averaged before the division: a long step is often observed in one fold and its prompt counted
+      in the next, and the mean of such ratios is above the ratio of the means.
+    * `safety_ttft` and `safety_tpot`, each a `SafetyFactor`, scale the promises that admission
+      tests.
+      `pull` is the part of one answer; answers with different promises add up.
+    * Breaker: if fewer than `BROKEN_SHARE` of the last `RECENT` answers kept their promise, both
+      factors fall at once by a fifth.
+    * `prefill_rate` is recently admitted prompt tokens per second, which slow decoding.
+    * `spare_misses` is the number of first tokens that may be late: earned by kept ones, spent by
+      late
+      ones. `spare_brief_misses` is the number of TPOT promises that answers of up to `BRIEF_TOKENS`
+      tokens may miss; a single step can break such a promise.
     """
 
     __slots__ = (
@@ -202,10 +201,10 @@ class FeedbackLoops:
         if before is None or elapsed_s <= 0.0:
             self._judged_s = self._observed_s = now_s
             return
-        # The death of a worker takes its sums away: what fell says nothing.
+        # If a worker dies, its sums are gone: a decrease is no observation.
         observed = sums.observed_s - before.observed_s
         predicted = sums.predicted_s - before.predicted_s
-        if elapsed_s > SLOW_FORGET_S:  # nobody looked: that is no lull
+        if elapsed_s > SLOW_FORGET_S:  # folds were missed: this is not a pause in traffic
             self._observed_s = now_s
         if observed > 0.0 and predicted > 0.0:
             self._observed_s = now_s
@@ -218,7 +217,7 @@ class FeedbackLoops:
             gain = 1.0 - exp(-elapsed_s / SLOW_FORGET_S)
             self.step_feedback += gain * min(0.0, 1.0 - self.step_feedback)
         rate = max(0.0, sums.admitted_tokens - before.admitted_tokens) / elapsed_s
-        self._age_s += elapsed_s  # the first seconds count in full, or a start is a blind one
+        self._age_s += elapsed_s  # the first seconds count in full, so a start sees its load
         gain = min(1.0, elapsed_s / min(self._age_s, PREFILL_S))
         self.prefill_rate += gain * (rate - self.prefill_rate)
         judged, missed = sums.judged - before.judged, sums.missed - before.missed
@@ -230,9 +229,9 @@ class FeedbackLoops:
             self._forget(elapsed_s)
 
     def skip_folds(self, folds: int, period_s: float) -> None:
-        """Apply `folds` more folds of the last sums, each a period after the one before.
+        """Apply `folds` more folds of the last sums, one each `period_s` seconds.
 
-        The period is at most `SLOW_FORGET_S`: nobody looks away for longer.
+        The period is at most `SLOW_FORGET_S`, the longest interval between two folds.
         """
         slow_s = _late_s(self._observed_s + SLOW_FORGET_S - self._at_s, folds, period_s)
         unjudged_s = _late_s(self._judged_s + FORGET_S - self._at_s, folds, period_s)
@@ -263,7 +262,7 @@ class FeedbackLoops:
             count -= recent.popleft()[0]
         if count < RECENT or sum(value for _, value in recent) <= (1.0 - BROKEN_SHARE) * count:
             return
-        recent.clear()  # the cut has to show before it can be made again
+        recent.clear()  # the next cut needs `RECENT` new answers
         self._ttft.cut()
         self._tpot.cut()
 
@@ -274,7 +273,7 @@ class FeedbackLoops:
 
 
 def _late_s(from_s: float, folds: int, period_s: float) -> float:
-    """Return the periods of those folds that are later than so many seconds from now, added up."""
+    """Return the total seconds of those folds that are later than `from_s` seconds from now."""
     return period_s * (folds - min(folds, max(0, floor(from_s / period_s))))
 
 
@@ -291,9 +290,9 @@ def predicted_s(
     prefilled: float,
     attended: float = 0.0,
 ) -> float:
-    """Return the predicted seconds of these steps at mean loads, with this much prefill in them.
+    """Return the predicted seconds of these steps at mean loads, including the given prefill.
 
-    `attended`: pairs of a prompt's token and an earlier one, of what was read meanwhile.
+    `attended` counts pairs of a prompt token and an earlier token read in these steps.
     """
     decode_s = model.a_s + model.b_s * sequences + model.c_s * context
     read_s = model.d_s * max(0.0, prefilled) + model.q_s * max(0.0, attended)

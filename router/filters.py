@@ -1,13 +1,11 @@
-"""Why a candidate cannot serve: one function per filter, each answering with a reason or `None`.
+"""Filters: reasons why a candidate cannot serve, one function each, `None` if it can.
 
-`FILTERS` look at what is declared and measured, `FORECAST_FILTERS` at what is predicted were the
-request admitted; both are tried in their order and the first reason counts. A missing or absurd
-metric (also NaN, hence the comparisons written so that NaN fails) is never good news.
-What no wait changes (`PERMANENT`) is judged first, then money, then what passes by itself: a target
-that may never take a request is not called down.
-
-To add a filter: write the function, add its reason to `router/reasons.py`, put it into its tuple
-and into the condition that sees who passes all (a test holds the two together).
+`FILTERS` test what is declared and measured. `FORECAST_FILTERS` test what is predicted if the
+request is admitted. Both run in order and the first reason counts. A missing or absurd metric
+rejects; NaN does too, so comparisons are written to fail on NaN. Reasons that waiting cannot change
+(`PERMANENT`) come first, then money, then temporary ones: a target that may never take the request
+is not reported as down. To add a filter: write the function, add its reason to `router/reasons.py`,
+add it to its tuple and to the fast-path condition (a test compares the two).
 """
 
 from collections.abc import Callable
@@ -72,10 +70,11 @@ def _seconds(seconds: float) -> str:
 
 
 def context(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Rejection | None:
-    """Reject where the estimate, with room for its error and all of `max_tokens`, does not fit.
+    """Reject if the estimated prompt, with its error margin, plus `max_tokens` does not fit.
 
-    The bound is a worst case for money and would keep every longer prompt away. A prompt that is
-    too long after all is refused by the engine before any work, and the next candidate gets it.
+    The prompt's bound is a worst case for money and would reject many prompts that fit. A prompt
+    that is too long after all is refused by the engine before any work, and the next candidate gets
+    it.
     """
     output = 1 if request.max_tokens is None else request.max_tokens
     if request.prompt_tokens_bound + output <= candidate.context_tokens:
@@ -115,7 +114,7 @@ def salt(request: RoutingRequest, _policy: Policy, candidate: Candidate) -> Reje
 
 
 def priced(_request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rejection | None:
-    """Reject a target without a price where a limit on money holds; elsewhere it comes last."""
+    """Reject a target of unknown price if a limit on money applies; else it is ordered last."""
     if candidate.bound_pusd is not None and candidate.expected_pusd is not None:
         return None
     if candidate.budget_room_pusd is None and policy.max_cost_pusd is None:
@@ -158,7 +157,7 @@ def rate_limit(request: RoutingRequest, _policy: Policy, candidate: Candidate) -
 
 
 def counted_tokens(request: RoutingRequest) -> int:
-    """Return the tokens that providers count against a limit: the prompt and the longest answer."""
+    """Return the tokens that providers count against a limit: prompt plus longest answer."""
     if not KIND_TRAITS[request.kind].decoded:
         return request.prompt_tokens
     output = request.output.mean if request.max_tokens is None else request.max_tokens
@@ -166,7 +165,7 @@ def counted_tokens(request: RoutingRequest) -> int:
 
 
 def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """Reject where the KV cache that stays free after admission is below the policy's floor."""
+    """Reject if the KV cache left free after admission is below the policy's floor."""
     floor, engine = policy.kv_headroom_floor, candidate.engine
     if floor is None or engine is None or engine.kv_capacity_tokens <= 0:
         return None
@@ -181,7 +180,7 @@ def kv_headroom(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rej
 
 
 def ttft(policy: Policy, candidate: Candidate, forecast: Forecast) -> Rejection | None:
-    """Reject own engines beyond the safe TTFT; APIs only under a strict policy."""
+    """Reject own engines beyond the safe TTFT, and APIs under a strict policy."""
     limit = forecast.ttft_limit_ms
     if limit is None or forecast.ttft_ms is None:
         return None
@@ -218,10 +217,11 @@ FORECAST_FILTERS: tuple[ForecastFilter, ...] = (kv_headroom, ttft, tpot)
 def first_rejection(
     request: RoutingRequest, policy: Policy, candidate: Candidate
 ) -> Rejection | None:
-    """Return the first answer of `FILTERS`.
+    """Return the first rejection of `FILTERS`, or `None`.
 
-    Most candidates pass them all, and a call costs more than what most filters look at: the
-    condition says of many that no filter can reject them, and never so where one would.
+    Most candidates pass every filter, and a call costs more than the test in most filters. The
+    condition detects many candidates that no filter rejects; it never skips one that a filter
+    rejects.
     """
     cap, room, bound = policy.max_cost_pusd, candidate.budget_room_pusd, candidate.bound_pusd
     if (
@@ -237,7 +237,7 @@ def first_rejection(
     ):
         engine, api = candidate.engine, candidate.api
         if engine is not None:
-            if candidate.internal and api is None:  # nothing but its health is left to ask for
+            if candidate.internal and api is None:  # only its health is left to check
                 return None if engine.ready else health(request, policy, candidate)
         elif (
             api is not None
@@ -257,7 +257,7 @@ def first_rejection(
 def forecast_rejection(
     policy: Policy, candidate: Candidate, forecast: Forecast
 ) -> Rejection | None:
-    """Return the first answer of `FORECAST_FILTERS`, with a condition as in `first_rejection`."""
+    """Return the first rejection of `FORECAST_FILTERS`; fast path as in `first_rejection`."""
     engine, floor = candidate.engine, policy.kv_headroom_floor
     if engine is None:
         if not policy.slo.strict:
@@ -280,9 +280,9 @@ def forecast_rejection(
 def _likely_miss(
     policy: Policy, forecast: Forecast, reason: Reason, share: float
 ) -> Rejection | None:
-    """Reject where TTFT and TPOT together miss oftener than the attainment allows.
+    """Reject if TTFT and TPOT together miss more often than the attainment allows.
 
-    `share` is the part of the misses that `reason` explains; the greater part names it.
+    `share` is the miss probability that `reason` explains; the larger part names the rejection.
     """
     missed = forecast.miss_probability
     if missed is None or missed <= 1.0 - policy.slo.attainment:
@@ -291,7 +291,7 @@ def _likely_miss(
 
 
 def _is_promised(policy: Policy, engine: EngineState) -> bool:
-    """Return whether a latency depends on this admission: the request's, or a resident's."""
+    """Return whether a latency promise is affected: the request's, or a resident's."""
     slo = policy.slo
     return not (
         slo.ttft_ms is None

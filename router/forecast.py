@@ -1,10 +1,10 @@
-"""The forecast of a request on an own engine: seconds, KV, load and engine time if admitted.
+"""Forecast of a request on an own engine: latency, KV, load and engine time if admitted.
 
-The fitted step model `step = a + b*n + c*context + d*prefill`, scaled by the observed-over-
-predicted feedback factor, gives TTFT and TPOT. KV and compute collapse into one scarce resource,
-engine-seconds `r`, because a context token that holds KV keeps a share `a/K` of every step.
-Source of the formulas: reference simulation on real traces, 2026-11-20. What is uncertain leans
-pessimistic: an optimistic model collapses, a pessimistic one loses a little.
+The fitted step model `step = a + b*n + c*context + d*prefill`, scaled by the feedback factor
+(observed over predicted), gives TTFT and TPOT. KV and compute are combined into one resource,
+engine-seconds `r`, because a context token that holds KV keeps a share `a/K` of every step. Source
+of the formulas: reference simulation on real traces, 2026-11-20. Uncertain values are pessimistic:
+an optimistic model collapses, a pessimistic one loses a little.
 """
 
 from dataclasses import replace
@@ -24,12 +24,12 @@ from router.types import (
 )
 from router.value import value
 
-OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
-BUSY_READING = 0.25  # of an engine's time: where it reads more, a late prompt makes others late
-STEPS_BREAK = 0.65  # margin of steps so low that a lower mean does not help: single steps count
+OWN_MARGIN = 1 / 3  # share of the TTFT margin that reading a long prompt needs
+BUSY_READING = 0.25  # share of engine time: above it, a late prompt delays others
+STEPS_BREAK = 0.65  # step margin below which a lower mean does not help: steps count
 ONE_STEP_AHEAD = 0.55  # margin of steps at which tokens of one full step may wait ahead of a prompt
-AHEAD_HALVES = 0.05  # by which it is lower where half of them may
-LIKELY_BRIEF, HARDLY_BRIEF = 1.5, 0.8  # odds of a brief answer: it may be one; it is none
+AHEAD_HALVES = 0.05  # decrease of the margin that halves these tokens
+LIKELY_BRIEF, HARDLY_BRIEF = 1.5, 0.8  # odds of a brief answer: probable; improbable
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
@@ -37,12 +37,12 @@ _new = tuple.__new__  # a named tuple built without its keyword layer: half the 
 
 @value(frozen=True, slots=True)
 class RequestWork:
-    """The request's demand in numbers, over all its choices; the same for every candidate.
+    """Demand of a request in numbers, over all its choices; the same for every candidate.
 
-    `promise` is the context of one choice at its longest (`None`: up to the context limit),
-    `growth` its context half-way through, `held` the sum of context tokens over its decode steps.
-    `kv_scale` turns a KV ratio into a share of what the policy's floor leaves. `brief`: its answer
-    is known to be of a few tokens. `brief_odds` as learned (`OutputMoments`).
+    `promise` is the maximum context of one choice (`None`: up to the context limit), `growth` the
+    context half-way through, `held` the sum of context tokens over the decode steps. `kv_scale`
+    turns a KV ratio into a share of what the policy's floor leaves. `brief` is true if the answer
+    is known to have few tokens. `brief_odds` is learned (`OutputMoments`).
     """
 
     prompt: int
@@ -60,11 +60,11 @@ class RequestWork:
 
 
 class Forecast(NamedTuple):
-    """Numbers of one candidate, in the order a verdict has them (`None`: cannot be predicted).
+    """Predicted numbers of one candidate, in the order of a verdict (`None`: no prediction).
 
-    KV counts are tokens: `kv_promise` of this request, `kv_free` after its admission with all
-    promises kept. The limits are what feasibility is tested against: for own engines the SLO times
-    the safety factor, for APIs the SLO itself.
+    KV counts are tokens: `kv_promise` of this request, `kv_free` after its admission if all
+    promises are kept. The limits are those that feasibility is tested against: for own engines the
+    SLO times the safety factor, for APIs the SLO itself.
     """
 
     ttft_ms: float | None
@@ -80,19 +80,19 @@ class Forecast(NamedTuple):
     tpot_limit_ms: float | None
 
 
-TOLD = 9  # of these a verdict tells, all but the limits
+TOLD = 9  # fields that a verdict carries: all but the limits
 UNKNOWN = Forecast(None, None, None, None, None, None, 0, 0.0, None, None, None)
 
 
 def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
-    """Return a request's work; expected output is within the client's limit, 0 for embeddings."""
+    """Return a request's work. Expected output is capped by `max_tokens`, 0 for embeddings."""
     prompt, choices, slo = request.prompt_tokens, request.n, policy.slo
     floor = policy.kv_headroom_floor
     scale = 1.0 if floor is None else 1.0 / (1.0 - floor) if floor < 1.0 else inf
     ttft = slo.ttft_ms
     if not KIND_TRAITS[request.kind].decoded:
         longest, context = prompt, float(choices * prompt)
-        if request.extent is not None:  # each input leaves the cache before the last one enters it
+        if request.extent is not None:  # inputs are read one by one: each frees its cache
             longest, scale = 0, 0.0
         return RequestWork(prompt, choices, longest, 0.0, context, 0.0, False, ttft, None, scale)
     moments, most = request.output, request.max_tokens
@@ -117,10 +117,10 @@ def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
 
 
 def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineState) -> int:
-    """Return the KV tokens that a request may hold, in whole blocks per choice.
+    """Return the maximum KV tokens of a request, in whole blocks per choice.
 
-    Of a prompt in the prefix cache nothing is taken off: who held it may have ended, and then its
-    blocks are free until this request holds them again.
+    Prompt tokens in the prefix cache are not subtracted: the request that held them may have ended,
+    and then their blocks are free until this request holds them again.
     """
     longest, block = work.promise, engine.kv_block_tokens
     if longest is None:
@@ -130,7 +130,7 @@ def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineSta
 
 
 def max_kv_tokens(work: RequestWork, candidate: Candidate) -> int:
-    """Return the context of one choice at its longest."""
+    """Return the maximum context of one choice, in tokens."""
     if work.promise is None:
         return max(work.prompt, candidate.context_tokens)
     return work.promise
@@ -139,10 +139,10 @@ def max_kv_tokens(work: RequestWork, candidate: Candidate) -> int:
 def kv_free_tokens(
     work: RequestWork, candidate: Candidate, engine: EngineState, promise: int
 ) -> float:
-    """Return the least KV that stays free after admission, with all promises kept.
+    """Return the least KV that stays free after admission if all promises are kept, in tokens.
 
-    Sequences grow by a token a step and end one after the other, so they never hold all their
-    promises at once: of the residents that are followed, the highest sum over time counts.
+    Sequences grow by a token a step and end at different times, so they never hold all their
+    promises at once. For known residents the highest sum over time counts.
     """
     taken = engine.kv_taken_tokens
     if not engine.residents or work.choices > 1:
@@ -159,9 +159,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
 ) -> Forecast:
     """Return the forecast: TTFT, TPOT, KV, load `z` and engine-seconds `r`.
 
-    `z` is the worst ratio of a prediction to its limit: sequences, KV, TTFT at the tightest class's
-    deadline, TPOT at the tightest resident's. For a request of a looser class that TTFT is that of
-    one like it that came next: whether the tightest were still in time behind it.
+    `z` is the largest ratio of a prediction to its limit: sequences, KV, TTFT at the tightest
+    class's deadline, TPOT at the tightest resident's. For a request of a looser class, that TTFT is
+    of a next request of equal size, because the tightest class must still be in time behind it.
     """
     choices, output, sequences = work.choices, work.output, engine.sequences
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
@@ -229,10 +229,10 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
 def _attending_s(
     step: StepModel, engine: EngineState, tokens: float, choices: int
 ) -> tuple[float, float]:
-    """Return how long reading these prompts takes with attention, and that of the queued ones.
+    """Return the seconds to read these prompts with attention, and those of the queued ones.
 
-    Of a queue its tokens and their mean weighted by size are known, whose product is the sum of
-    squares. What was read of the first prompt lies at its beginning, where it costs least.
+    For the queue, the tokens and their mean weighted by size are known; the product is the sum of
+    squares. The part already read of the first prompt is its beginning, which costs least.
     """
     own = choices * tokens * (engine.prefix_hit_tokens + 0.5 * tokens)
     queued, read = engine.queued_prefill_tokens, engine.read_tokens
@@ -243,7 +243,7 @@ def _attending_s(
 def _by_steps_ms(
     work: RequestWork, engine: EngineState, queued: float, tpot: float, limit: float
 ) -> tuple[float, float]:
-    """Return TPOT and its limit, ms: of single steps, where these and no mean decide."""
+    """Return TPOT and its limit, ms; of single steps where they decide instead of the mean."""
     if engine.prefill_budget_tokens <= engine.sequences:
         return tpot, limit
     if tpot > limit:
@@ -258,7 +258,7 @@ def _by_steps_ms(
 def _surely_ms(
     work: RequestWork, engine: EngineState, tpot: float, limit: float
 ) -> tuple[float, float]:
-    """Return TPOT and its limit, ms: of the longest step, without a margin, where that keeps it."""
+    """Return TPOT and its limit, ms; of the longest step, without margin, if that is kept."""
     longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
     promised = limit / max(engine.safety_tpot, SAFETY_TPOT)
     return (longest, promised) if longest <= promised and longest < tpot else (tpot, limit)
@@ -267,10 +267,10 @@ def _surely_ms(
 def _never_long_ms(
     work: RequestWork, engine: EngineState, tpot: float, limit: float
 ) -> tuple[float, float]:
-    """Return TPOT and its limit, ms: of a full step, where that is longer than promised.
+    """Return TPOT and its limit, ms; of a full step if that is longer than promised.
 
-    The answer is likely to be of a few tokens, and who comes behind it is not known. Prompts that
-    hardly have such answers need not wait for each other then, and these are worth more.
+    The answer is likely to have few tokens, and later prompts are unknown. Requests that rarely
+    have such answers need not wait for each other then, and are worth more.
     """
     longest = _longest_step_ms(work, engine, engine.prefill_budget_tokens)
     promised = limit / engine.safety_tpot
@@ -280,12 +280,12 @@ def _never_long_ms(
 def _behind_others_ms(
     work: RequestWork, engine: EngineState, queued: float, tpot: float, limit: float
 ) -> tuple[float, float]:
-    """Return TPOT and its limit, ms: of the step that reads this prompt, where that is too long.
+    """Return TPOT and its limit, ms; of the step that reads this prompt if that is too long.
 
-    Answers of a few tokens begin among the prompts ahead, and one long step breaks their promise,
-    which no mean tells. So where such answers broke more promises than the SLO leaves, the lower
-    the margin of steps fell, the fewer tokens may wait ahead of a prompt that makes a step longer
-    than promised. Behind nothing it breaks next to none.
+    Answers of few tokens begin among the prompts ahead, and one long step breaks their promise,
+    which a mean does not show. So after such answers broke more promises than the SLO allows, fewer
+    tokens may wait ahead of a prompt that makes a step longer than promised: the lower the step
+    margin, the fewer. With nothing ahead such a prompt breaks almost no promise.
     """
     budget, safety = engine.prefill_budget_tokens, engine.safety_tpot
     if engine.queued_prefill_tokens <= budget * 2.0 ** ((safety - ONE_STEP_AHEAD) / AHEAD_HALVES):
@@ -295,9 +295,9 @@ def _behind_others_ms(
 
 
 def _longest_step_ms(work: RequestWork, engine: EngineState, prompts: float) -> float:
-    """Return how long a step beside this request can be at most, with so many tokens to read.
+    """Return the maximum time of a step with this request and `prompts` tokens to read, ms.
 
-    However fast prompts came lately, an engine reads no more of them in a step than its budget.
+    An engine reads at most its prefill budget in a step, whatever the recent arrival rate.
     """
     step, held = engine.step, engine.context_tokens + engine.queued_hit_tokens
     if step is None:
@@ -309,13 +309,13 @@ def _longest_step_ms(work: RequestWork, engine: EngineState, prompts: float) -> 
 
 
 def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float:
-    """By how much later than with the whole margin a long prompt's first token may be forecast.
+    """Return how many ms later than the full margin a long prompt's first token may be.
 
-    The margin is for what others do. Where reading the prompt itself takes two thirds of the
-    promise, that part is known as well as the engine's pace, and a third of the margin is enough
-    for it; up to half of the promise nothing is taken off. While the engine has a miss to spare and
-    reads little, a prompt that reads for half of the promise needs no margin: none saves more by
-    it, and few wait behind it.
+    The margin covers other requests. If reading the prompt itself takes two thirds of the promise,
+    that part is known as well as the engine's pace, and a third of the margin is enough for it; up
+    to half of the promise the margin is not reduced. While the engine has a miss to spare and reads
+    little, a prompt that reads for half of the promise needs no margin: no other prompt gains more
+    by it, and few requests wait behind it.
     """
     sure, safety = 1000.0 * reading_s, engine.safety_ttft
     if 2.0 * sure < promised_ms:
@@ -327,17 +327,17 @@ def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float
 
 
 def _reading_share(engine: EngineState) -> float:
-    """Return how much of its time an engine reads prompts, by what was admitted lately."""
+    """Return the share of its time that an engine reads prompts, from recent admissions."""
     return 0.0 if engine.step is None else engine.prefill_rate_tokens_per_s * engine.step.d_s
 
 
 def _beside_others_ms(
     work: RequestWork, engine: EngineState, end: float, ttft: float, tpot: float
 ) -> float:
-    """TPOT of an answer of a few tokens, where whoever comes behind it reads beside them.
+    """Return the TPOT of a brief answer if prompts behind it are read in its steps, ms.
 
-    Prompts come in bursts, so behind it is what is queued now and what comes until its first
-    token. This is the worst, so the promise itself is what it is held against.
+    Prompts come in bursts, so the tokens behind it are those queued now and those that arrive until
+    its first token. This is the worst case, so it is compared with the promise without a margin.
     """
     step, promised = engine.step, work.tpot_ms
     room = engine.prefill_budget_tokens - engine.sequences
@@ -349,7 +349,7 @@ def _beside_others_ms(
 
 
 def emptied(engine: EngineState) -> EngineState:
-    """Return the engine as it would be with nothing to do, at its best and without a margin."""
+    """Return the engine as it would be when idle, at its best and without a margin."""
     return replace(
         engine, running=0, waiting=0, context_tokens=0.0, queued_prefill_tokens=0.0,
         queued_hit_tokens=0.0, kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(),
@@ -369,7 +369,7 @@ def engine_seconds(
 ) -> float:
     """Return `r` in seconds for known usage, before feedback: the engine time of the request.
 
-    The same formula as in `forecast_engine`, where a call would cost more than the arithmetic.
+    `forecast_engine` inlines the same formula, because a call costs more than the arithmetic.
     """
     hold = step.c_s
     if kv_capacity_tokens > 0:

@@ -1,8 +1,8 @@
-"""Hours of the week by a place's own clock: when a rule of the policy file counts.
+"""Weekly hours in a local time zone, during which a rule of the policy file is active.
 
 A window belongs to the days on which it begins: `fri 22:00 to 06:00` ends on Saturday morning. The
-local clock alone says; an hour that a change of the clocks skips is not there, and one that comes
-twice counts twice.
+local clock decides: an hour that a clock change skips does not occur, and a repeated hour counts
+twice.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,10 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class WeeklyHours:
-    """From `starts` to before `ends`, minutes after midnight; `ends <= starts` is the next day.
+    """A window from `starts` to before `ends`, in minutes after midnight.
 
-    `days` as `datetime.weekday` counts them; none are all.
+    With `ends <= starts` the window ends on the next day. `days` are numbered as by
+    `datetime.weekday`; empty means all.
     """
 
     starts: int
@@ -27,7 +28,7 @@ class WeeklyHours:
     days: frozenset[int] = frozenset()
 
     def is_active(self, wall_us: int) -> bool:
-        """Return whether the local clock stands inside; microseconds since the epoch."""
+        """Return whether the local time of `wall_us` (since the epoch) is in the window."""
         local = datetime.fromtimestamp(wall_us // 1_000_000, UTC).astimezone(self.zone)
         minute = 60 * local.hour + local.minute
         if self.starts < self.ends:
@@ -41,7 +42,7 @@ class WeeklyHours:
 
 
 class RuleCalendar:
-    """Several windows of one rule, looked at once a minute: offsets of zones are whole minutes."""
+    """Several windows of one rule, evaluated once a minute: zone offsets are whole minutes."""
 
     __slots__ = ("_holds", "_hours", "_minute")
 
@@ -51,7 +52,7 @@ class RuleCalendar:
         self._holds = False
 
     def is_active(self, wall_us: int) -> bool:
-        """Return whether any of them does; without windows always."""
+        """Return whether any window is active; always true without windows."""
         minute = wall_us // 60_000_000
         if minute != self._minute:
             self._holds = not self._hours or any(hour.is_active(wall_us) for hour in self._hours)
@@ -60,7 +61,7 @@ class RuleCalendar:
 
 
 def minute_of(text: str) -> int:
-    """Return the minutes after midnight of `22:30`, up to `24:00`. Raises `ValueError`."""
+    """Return minutes after midnight of `22:30`, at most `24:00`. Raises `ValueError`."""
     hours, colon, minutes = text.partition(":")
     if not (colon and len(hours) == len(minutes) == 2 and (hours + minutes).isdecimal()):
         raise ValueError(text)

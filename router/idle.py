@@ -1,10 +1,9 @@
-"""Whether an own engine has time to give away: a line of a batch must never be noticed.
+"""Idle capacity of own engines for batch lines, which must not delay live requests.
 
-`spare_decision` narrows a decision: own engines stay only while they are so idle that live
-requests would
-still keep their promises with the line in the batch; APIs stay once the line may spill, or when no
-own engine could ever take it. `reason_to_preempt` says when lines that run there have to make room.
-Half of every limit is left to live traffic: what arrives while a line runs finds the other half.
+`spare_decision` narrows a decision. Own engines stay only while they are idle enough that live
+requests keep their promises with the line in the batch. APIs stay once the line may spill, or if no
+own engine could ever take it. `reason_to_preempt` says when running lines must end. Half of every
+limit is left to live traffic, which may arrive while a line runs.
 """
 
 from collections.abc import Mapping
@@ -13,21 +12,21 @@ from typing import NamedTuple
 from router.reasons import PERMANENT, Reason
 from router.types import Decision, EngineState, InfeasibleAction, Verdict
 
-SHARE = 0.5  # of each limit that lines of batches may fill
-STRAINED = 0.85  # of a limit at which lines that run make room
+SHARE = 0.5  # share of each limit that batch lines may use
+STRAINED = 0.85  # share of a limit at which running lines are preempted
 
 
 class TightestSlo(NamedTuple):
-    """The tightest that live requests of a pool are promised, in ms."""
+    """The tightest TTFT and TPOT that live requests of a pool are promised, in ms."""
 
-    ttft_ms: float = 1000.0  # where no policy says anything, people still wait for answers
+    ttft_ms: float = 1000.0  # default without a policy, because people wait for answers
     tpot_ms: float = 60.0
 
 
 def spare_decision(
     decision: Decision, promises: Mapping[str, TightestSlo], *, spill: bool
 ) -> Decision:
-    """Return the decision with idle engines first, without those that must wait.
+    """Return the decision with idle engines first, without the targets that must wait.
 
     `promises` is by pool.
     """
@@ -76,7 +75,7 @@ def reason_against(verdict: Verdict, promised: TightestSlo) -> str | None:
         return f"{running} of {most} sequences are taken"
     if capacity > 0 and verdict.kv_free_tokens < SHARE * capacity:
         return f"would leave {verdict.kv_free_tokens:.0f} of {capacity} KV tokens"
-    if engine.step is None:  # nothing can be predicted: only where nothing runs
+    if engine.step is None:  # no prediction: allowed only on an empty engine
         return f"{running} sequences run" if running else None
     if (verdict.ttft_ms or 0.0) > SHARE * promised.ttft_ms:
         return f"the next first token after {verdict.ttft_ms:.0f} ms"
@@ -86,7 +85,7 @@ def reason_against(verdict: Verdict, promised: TightestSlo) -> str | None:
 
 
 def reason_to_preempt(engine: EngineState, promised: TightestSlo) -> str | None:
-    """Return why lines on an engine must end early; `None` if they may go on."""
+    """Return why lines on an engine must end early; `None` if they may continue."""
     running, most = engine.running + engine.waiting, engine.max_num_seqs
     if most > 0 and running > STRAINED * most:
         return f"{running} of {most} sequences are taken"
@@ -108,7 +107,7 @@ def reason_to_preempt(engine: EngineState, promised: TightestSlo) -> str | None:
 
 
 def _explain_order(order: list[Verdict]) -> tuple[Verdict, ...]:
-    """Return the order with its reasons: the first is the cheapest of several, or the only one."""
+    """Return the order with its reasons: the first is the cheapest, or the only one."""
     if not order:
         return ()
     word = Reason.CHEAPEST if len(order) > 1 else Reason.ONLY

@@ -1,4 +1,4 @@
-"""The most KV that sequences of known ends hold at once: each grows by a token a step and ends."""
+"""Maximum KV that sequences of known ends hold at once; each grows by a token a step."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,11 @@ EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bound
 
 
 def kv_peak_tokens(residents: Sequence[tuple[float, float, float]], block: int) -> float:
-    """Return the most tokens that (held, final, slack) sequences hold at once, in whole blocks.
+    """Return the most tokens that (held, final, slack) sequences hold at once.
 
-    The sum only falls where a sequence ends, so the peak lies at one of the ends. Where a sequence
-    is not known exactly, it holds the more and ends the later of what is possible.
+    Tokens are in whole blocks. The sum falls only where a sequence ends, so the peak is at one of
+    the ends. Where a sequence is not known exactly, its largest possible size and latest end are
+    used.
     """
     ends = sorted((max(0.0, final - held), held + slack, final) for held, final, slack in residents)
     most = 0.0

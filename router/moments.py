@@ -1,7 +1,8 @@
-"""Running statistics in bounded memory: moments that fade, a histogram, the most recent cells.
+"""Running statistics in bounded memory: fading moments, a histogram, recent cells.
 
-A cell with few observations leans on a wider one by `n / (n + 20)`; a full cell halves the weight
-of its past, so that a shift shows. Everything adds up, so processes can be folded together.
+A cell with `n` observations is blended with a wider one by `n / (n + 20)`. A full cell halves the
+weight of its past, so that a shift becomes visible. All sums are additive, so processes can be
+merged.
 """
 
 from collections import OrderedDict
@@ -23,7 +24,7 @@ _Cell = TypeVar("_Cell")
 
 
 class RunningMoments:
-    """Running mean and mean square; at `fade` observations the past begins to count half."""
+    """Running mean and mean square; each `fade` observations halve the weight of the past."""
 
     __slots__ = ("fade", "mean", "square", "weight")
 
@@ -40,11 +41,11 @@ class RunningMoments:
         self.square += (square - self.square) * weight / self.weight
 
     def age(self, share: float) -> None:
-        """Let all that was seen weigh this share of what it did."""
+        """Multiply the weight of all observations by `share`."""
         self.weight *= share
 
     def lean(self, own: float, wider: float) -> float:
-        """Return a mean of `own` and `wider`, weighted by how much this cell has seen."""
+        """Return the mean of `own` and `wider`, weighted by the observations of this cell."""
         share = self.weight / (self.weight + SHRINK)
         return share * own + (1.0 - share) * wider
 
@@ -55,8 +56,8 @@ class RunningMoments:
 class LogHistogram:
     """Counts in logarithmic bins; the 95th percentile errs to the long side.
 
-    What was cut off at some length would have been longer: it counts among the lengths up to there
-    and says nothing of those beyond (the product-limit estimate of Kaplan and Meier, 1958).
+    A value cut off at some length would have been longer: it counts among the lengths up to there
+    and gives no information beyond (the product-limit estimate of Kaplan and Meier, 1958).
     """
 
     __slots__ = (
@@ -67,7 +68,7 @@ class LogHistogram:
         self.fade, self.weight = fade, 0.0
         self.bins: dict[int, float] = {}
         self.cuts: dict[int, float] = {}  # of `bins`, what was cut off there
-        # Each is worked out anew at its own reading, so that one does not set the other's time.
+        # Each is recomputed when it is read, so that reading one does not delay the other.
         self._p95 = self._grown = self._brief = self._brief_grown = 0.0
 
     def add(self, number: float, *, cut: bool = False) -> None:
@@ -75,7 +76,7 @@ class LogHistogram:
         self.add_bin(place, 1.0, 1.0 if cut else 0.0)
 
     def add_bin(self, index: int, weight: float, cut: float = 0.0) -> None:
-        """`cut` of the `weight` was cut off."""
+        """Add `weight` to a bin; `cut` of it was cut off at that length."""
         if self.weight >= self.fade:
             self.bins = {i: 0.5 * w for i, w in self.bins.items() if w >= NEGLIGIBLE}
             self.cuts = {i: 0.5 * w for i, w in self.cuts.items() if i in self.bins}
@@ -88,7 +89,7 @@ class LogHistogram:
         self._brief_grown += weight
 
     def age(self, share: float) -> None:
-        """Let all that was seen weigh this share of what it did; no quantile changes by it."""
+        """Multiply the weight of all observations by `share`; quantiles do not change."""
         self.bins = {i: share * weight for i, weight in self.bins.items()}
         self.cuts = {i: share * weight for i, weight in self.cuts.items()}
         self.weight *= share
@@ -99,9 +100,9 @@ class LogHistogram:
         return tuple((i, self.bins[i], self.cuts.get(i, 0.0)) for i in sorted(self.bins))
 
     def p95(self) -> float:
-        """Return the upper edge of the bin that holds it; 0 when nothing was seen.
+        """Return the upper edge of the bin with the 95th percentile; 0 without observations.
 
-        Infinite when too much was cut off before so many ended: how long they get is not known.
+        The result is infinite if too many values were cut off: their full lengths are unknown.
         """
         if self._grown and self._grown >= REFRESH * self.weight:
             self._grown = 0.0
@@ -109,7 +110,7 @@ class LogHistogram:
         return self._p95
 
     def brief_share(self) -> float:
-        """Return the share of answers of 2 to `BRIEF_TOKENS` tokens; 0 when nothing was seen."""
+        """Return the share of answers of 2 to `BRIEF_TOKENS` tokens; 0 without observations."""
         if self._brief_grown and self._brief_grown >= REFRESH * self.weight:
             self._brief_grown = 0.0
             brief = sum(self.bins.get(index, 0.0) for index in _BRIEF_BINS)
@@ -129,7 +130,7 @@ class LogHistogram:
 
 
 class RecencyCache(Generic[_Key, _Cell]):
-    """At most `limit` cells: the one not touched for the longest time goes first."""
+    """A cache of at most `limit` cells; the least recently used cell is dropped first."""
 
     def __init__(self, limit: int, make: Callable[[], _Cell]) -> None:
         self.limit = limit
@@ -153,7 +154,7 @@ class RecencyCache(Generic[_Key, _Cell]):
         return cell
 
     def drop(self, matches: Callable[[_Key], bool]) -> int:
-        """Forget the cells whose keys match; returns how many there were."""
+        """Drop the cells whose keys match and return how many were dropped."""
         found = [key for key in self._cells if matches(key)]
         for key in found:
             del self._cells[key]

@@ -1,9 +1,8 @@
-"""The value of a candidate: dollars, the price of a likely miss, value per engine-second.
+"""Objective of a candidate: expected cost, price of a miss, value per engine-second.
 
-Everything is minimised in one unit, pico-USD: an API costs its expected price plus the policy's
-penalty times the probability that it misses the SLO (lognormal latency, learned). An own engine's
-dollars are sunk; what its time is worth is in `price_curve`. The forecasts it rests on are in
-`forecast`, whose names are offered here too.
+Everything is minimised in pico-USD: an API costs its expected price plus the policy's penalty times
+the probability that it misses the SLO (learned lognormal latency). The cost of an own engine is
+sunk; `price_curve` has the value of its time. Names of `forecast` are re-exported here.
 """
 
 from math import erfc, inf, log, sqrt
@@ -36,8 +35,8 @@ __all__ = [
 # 2026-11-20 (lognormal medians; the spread is `ApiState`'s).
 PRIOR_TTFT_MS = 450.0
 PRIOR_TPOT_MS = 15.0
-UNLIMITED_TTFT_MS = 1000.0  # where a policy promises none, a second of waiting is a whole load
-SAVED_LOAD_MS = 500.0  # of reading that a prefix cache saves: a whole load, however long a promise
+UNLIMITED_TTFT_MS = 1000.0  # without a promise, a wait of 1 s is a load of 1
+SAVED_LOAD_MS = 500.0  # saved prefill that counts as a load of 1, however long the promise
 
 _SQRT2 = sqrt(2.0)
 _new = tuple.__new__  # as in `forecast`
@@ -45,7 +44,7 @@ _UNSEEN = ApiState()
 
 
 def forecast_api(work: RequestWork, candidate: Candidate) -> Forecast:
-    """Return an API's latency medians and miss probability; the prior before any observation."""
+    """Return an API's latency medians and miss probability; priors before any observation."""
     api = candidate.api or _UNSEEN
     ttft, tpot = api.ttft_median_ms, api.tpot_median_ms
     if ttft is None:
@@ -73,7 +72,7 @@ def miss_probability(median_ms: float, sigma: float, limit_ms: float) -> float:
 
 
 def api_objective(candidate: Candidate, penalty_pusd: int, forecast: Forecast) -> float:
-    """Expected dollars plus the price of a likely miss; infinite when the dollars are unknown."""
+    """Return expected cost plus the price of a likely miss, pUSD; inf if the cost is unknown."""
     expected = candidate.expected_pusd
     if expected is None:
         return inf
@@ -81,11 +80,11 @@ def api_objective(candidate: Candidate, penalty_pusd: int, forecast: Forecast) -
 
 
 def prefill_saved(engine: EngineState, slo: Slo) -> float:
-    """Return the load that the prefix cache saves of a prompt.
+    """Return the load that the prefix cache of an engine saves for a prompt.
 
-    So an engine that has the prompt's beginning may be fuller than another by as much as reading
-    it there would take of the promised first token, or of `SAVED_LOAD_MS`: the engine's time is
-    worth no less where a promise is long.
+    An engine that has the prompt's prefix may be fuller than another one by the prefill time saved,
+    as a share of the promised TTFT or of `SAVED_LOAD_MS`, whichever is shorter: engine time is not
+    worth less where a promise is long.
     """
     step = engine.step
     if step is None:
@@ -95,7 +94,7 @@ def prefill_saved(engine: EngineState, slo: Slo) -> float:
 
 
 def density(value_pusd: float, engine_seconds: float | None) -> float | None:
-    """Value per engine-second `D = v/r`; `None` when the engine's time cannot be predicted."""
+    """Return the value per engine-second `D = v/r`; `None` if the engine time is unknown."""
     if engine_seconds is None:
         return None
     return value_pusd / engine_seconds if engine_seconds > 0.0 else inf

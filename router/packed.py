@@ -1,18 +1,12 @@
-"""A decision's short record for a ledger row: 8 candidates in 800 bytes.
+"""Compact record of a decision for a ledger row: 8 candidates in 800 bytes.
 
-Plain tuples of words, integers and bytes (the gateway writes them as msgpack). A candidate's
-figures are little-endian 32-bit floats, written by one call: seven digits of each, in the units of
-`NUMBERS` and of the engine's state; what is not known, or not finite, is NaN. Step models,
-capacities and prices are not in it: they are versioned elsewhere. `unpack` gives the names back.
-
-Of an API that is expected to have some of the prompt in its cache, that and what it saves is kept.
-
-Whom a share of the policy prefers, and whom it bars, is kept by the candidates' places; nothing is
-where nobody is.
-
-The residents of crowded engines come last in a candidate (but for who reads its prompt, where
-another engine does), three integers each, so that its KV
-figure can be computed again. Where they do not fit, the figure itself still says what it was.
+The record is plain tuples of strings, integers and bytes; the gateway writes them as msgpack.
+Figures of a candidate are little-endian 32-bit floats (seven digits) in the units of `NUMBERS`;
+unknown and infinite values are NaN. Step models, capacities and prices are versioned elsewhere. For
+an API with cached prompt tokens, the tokens and the saving are kept. Preferred and barred targets
+are kept by candidate index. Residents of crowded engines follow a candidate (before the engine that
+reads its prompt, if another one does), three integers each, so that the KV ratio can be recomputed.
+Residents that do not fit are left out; the stored ratio then still shows its value.
 """
 
 from collections.abc import Callable, Sequence
@@ -89,10 +83,10 @@ def pack_bounded(
     asked: tuple[RoutingRequest, Policy, Decision],
     stage: StageNote | None = None,
 ) -> bytes:
-    """Return the encoded record, or nothing if it has more than `limit` bytes.
+    """Return the encoded record, or `b""` if it has more than `limit_bytes`.
 
-    If need be without what earlier stages said, then without residents: in that order what is
-    packed again from what was kept is the same.
+    A record that is too long is first packed without earlier stages, then without residents. In
+    this order, packing again what was unpacked gives the same record.
     """
     whole = encode(pack(*asked, stage=stage))
     if len(whole) > limit_bytes and stage is not None and stage.earlier:
@@ -139,14 +133,14 @@ def pack(
 
 
 def _pack_stage(stage: StageNote) -> tuple[Any, ...]:
-    """Return its number, of how many, after what, and who was out before it, each with why."""
+    """Return the stage's number, count and causes, and earlier rejections with reasons."""
     earlier = stage.earlier[:PACK_CANDIDATES]
     told = [word for name, reason in earlier for word in (name, _PLACES[reason])]
     return stage.number, stage.stages, stage.after, told
 
 
 def stage_of(packed: Sequence[Any]) -> StageNote | None:
-    """Return what `pack` kept of the stage; None for a model that has one."""
+    """Return the stage that `pack` stored, or `None` for a model with one stage."""
     if len(packed) <= _STAGE:
         return None
     number, count, after, told = packed[_STAGE]
@@ -156,7 +150,7 @@ def stage_of(packed: Sequence[Any]) -> StageNote | None:
 
 
 def _shares(request: RoutingRequest, verdicts: Sequence[Verdict]) -> tuple[Any, ...]:
-    """Place of the preference's reason, places of whom, and for each barred two: its own, why."""
+    """Return the reason's code, preferred indexes, and index and reason of each barred target."""
     preferred, barred = request.preferred, request.barred or {}
     names = [verdict.candidate.name for verdict in verdicts[:PACK_CANDIDATES]]
     whom = () if preferred is None else preferred.names
@@ -183,9 +177,9 @@ def _terms(request: RoutingRequest, policy: Policy) -> bytes:
 
 
 def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
-    """(name, place of its reason, feasible, figures), then its cap and residents, if it has any.
+    """Return name, reason code, feasibility and figures, then cap and residents if present.
 
-    The length of the figures tells their form.
+    The length of the figures identifies their format.
     """
     (
         candidate, feasible, reason, _, dense, dollars, ttft, tpot, kv_ratio, load, missed, seconds,
@@ -229,12 +223,12 @@ def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
 
 
 def _pack_prefill(prefill: PrefillForecast) -> tuple[str, bytes]:
-    """Return who reads the prompt, and its figures."""
+    """Return the name of the engine that reads the prompt, and its figures."""
     return prefill.name, _pack_figures(_PREFILL_FORM, prefill[1:])
 
 
 def _known_of(verdict: Verdict) -> bytes:
-    """Return the figures of a candidate that was not forecast, or not in full."""
+    """Return the figures of a candidate without a complete forecast."""
     engine = verdict.candidate.engine
     if engine is None:
         if verdict.miss_probability is None:
@@ -300,9 +294,9 @@ def _unpack_stage(stage: StageNote | None) -> dict[str, Any]:
 
 
 def unpack_request(packed: Sequence[Any]) -> dict[str, Any]:
-    """Return what `pack` kept of the request alone, with its names; features as their bits.
+    """Return the request part of a packed record by name; features stay a bit mask.
 
-    Raises `ValueError`.
+    Raises `ValueError` for another format version.
     """
     if not packed or packed[0] != PACK_VERSION:
         raise ValueError("a decision packed as another version cannot be read")
@@ -310,7 +304,7 @@ def unpack_request(packed: Sequence[Any]) -> dict[str, Any]:
 
 
 def _unpack_shares(shares: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-    """`preferred` as [names, reason] and `barred` as name to reason, each where there is any."""
+    """Return `preferred` as [names, reason] and `barred` as name to reason, each if present."""
     word, whom, barred = shares
     found: dict[str, Any] = {}
     if word is not None:
@@ -358,7 +352,7 @@ def _unpack_prefill(packed: Sequence[Any]) -> dict[str, Any]:
 
 
 def _read(form: Struct, names: Sequence[str], figures: bytes) -> dict[str, float | None]:
-    """Seven digits of each, which is what 32 bits hold; whole numbers as integers."""
+    """Return the figures by name: seven digits, as 32 bits hold; whole numbers as integers."""
     read: dict[str, float | None] = {}
     for name, number in zip(names, form.unpack(figures), strict=True):
         if not isfinite(number):

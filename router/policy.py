@@ -1,8 +1,8 @@
-"""Which policy a request falls under: the first rule that matches, or the default.
+"""Policy of a request: the first rule that matches, or the default.
 
-A rule narrows by logical model and by team; an empty list matches all. Model names that end in
-`*` match by their beginning, so that pass-through providers can have a policy. What else a rule may
-ask (hours, a condition on the request) is asked of each request, by who can: `match_rule`.
+A rule narrows by logical model and by team; an empty list matches all. Model names that end in `*`
+match by prefix, so that pass-through providers can have a policy. Other conditions (hours, a
+condition on the request) are evaluated for each request by a callback: `match_rule`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,10 +15,10 @@ from router.types import Policy, Residency
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingRule:
-    """One entry of the policy file, ready to match; no two are the same, whatever they are called.
+    """One entry of the policy file, ready to match; rules compare by identity.
 
-    `is_conditional`: more is to be asked of each request. `shadow`: it is decided by and recorded,
-    and never acts.
+    `is_conditional` is true if a condition must be evaluated for each request. A `shadow` rule is
+    decided and recorded, and never acts.
     """
 
     name: str
@@ -44,9 +44,9 @@ def is_match(rule: RoutingRule, facts: MatchInput) -> bool:
 
 
 def is_covering(upper: RoutingRule, lower: RoutingRule) -> bool:
-    """Return whether all that falls under `lower` ends at `upper`, standing above it.
+    """Return whether `upper`, above `lower`, takes every request that `lower` matches.
 
-    What is asked of each request may say no, and below a shadow other rules act on.
+    A conditional `upper` may not match, and rules below a shadow still act, so both return false.
     """
     if upper.is_conditional or (upper.shadow and not lower.shadow):
         return False
@@ -54,16 +54,17 @@ def is_covering(upper: RoutingRule, lower: RoutingRule) -> bool:
         return False
     if not upper.models:
         return True
-    # A pattern that begins as another does is within it, as a name would be.
+    # A pattern that starts with another pattern's prefix is covered by it, as a name is.
     return bool(lower.models) and all(
         any(_names(pattern, name) for pattern in upper.models) for name in lower.models
     )
 
 
 def rules_for(rules: Sequence[RoutingRule], facts: MatchInput) -> tuple[RoutingRule, ...]:
-    """Return the rules that requests of this model and team can match; the last always matches.
+    """Return the rules that requests of this model and team can match; one always matches.
 
-    What remains to be asked of each request is `when` and `calendar`; a shadow never ends it.
+    Only `when` and `calendar` remain to be evaluated for each request. A shadow rule never ends the
+    list.
     """
     found: list[RoutingRule] = []
     for rule in rules:
@@ -75,7 +76,7 @@ def rules_for(rules: Sequence[RoutingRule], facts: MatchInput) -> tuple[RoutingR
 
 
 class RuleMatch(NamedTuple):
-    """The rule that acts, the first shadow above it, and others whose condition cannot be told."""
+    """The rule that acts, the first shadow above it, and rules with an undecided condition."""
 
     rule: RoutingRule
     shadow: RoutingRule | None = None
@@ -85,12 +86,10 @@ class RuleMatch(NamedTuple):
 def match_rule(
     rules: Sequence[RoutingRule], ask: Callable[[RoutingRule], bool | None]
 ) -> RuleMatch:
-    """`ask` says whether a conditional rule holds, `None` that it could not be told.
+    """Return the first rule that applies. `ask` evaluates a condition, `None` if undecided.
 
-    Such a rule is passed over, but what it would have closed has to stay closed: `tighten_policy`
-    has that.
-    A shadow closes nothing: it never acts, told or not. The last rule of `rules` acts where no
-    other does.
+    An undecided rule is skipped, and `tighten_policy` then applies its restrictions. A shadow rule
+    restricts nothing, decided or not. The last rule of `rules` acts if no other does.
     """
     shadow: RoutingRule | None = None
     unknown: list[RoutingRule] = []
@@ -106,7 +105,7 @@ def match_rule(
 
 
 def tighten_policy(policy: Policy, unknown: Sequence[RoutingRule]) -> Policy:
-    """Return the policy as strict as the strictest of these rules, in each of `TIGHTENINGS`."""
+    """Return the policy made as strict as the strictest of these rules, by `TIGHTENINGS`."""
     policies = (policy, *(rule.policy for rule in unknown))
     return replace(
         policy,

@@ -1,18 +1,18 @@
-"""The price of one engine-second, bent by predicted load.
+"""Price of one engine-second, bent by predicted load.
 
-An own engine's GPU-hour is sunk, so its time is free until it is scarce. `lambda` (the bid price)
-says what the last engine-second is worth when the engine is full; the gate scales it down to zero
-as predicted load `z` falls, because a price that ignores momentary slack turns away paying work.
-Where the trailing arrivals' densities are spread wide (several comparators share the engine), the
-curve keeps the last capacity for the dearest. Gate, curve and switch are flat in their numbers:
-reference simulation on real traces, 2026-11-20.
+The GPU-hour of an own engine is sunk, so its time is free until it is scarce. `lambda` (the bid
+price) is the value of the last engine-second when the engine is full. The gate scales it down to
+zero as predicted load `z` falls, because a price that ignores momentary slack turns away paying
+work. Where the densities of recent arrivals are spread wide (several comparators share the engine),
+the curve keeps the last capacity for the most valuable. Results are insensitive to the constants of
+gate, curve and switch: reference simulation on real traces, 2026-11-20.
 """
 
 import math
 
 GATE_FROM = 0.3  # below this load an engine-second costs nothing
-GATE_FULL = 0.9  # from this load on the gate asks the whole price
-CURVE_FULL = 0.8  # where the curve asks the whole price and begins to climb
+GATE_FULL = 0.9  # from this load on the gate applies the whole price
+CURVE_FULL = 0.8  # load at which the curve reaches the bid price and begins to climb
 CURVE_EXPONENT = 0.5
 SPREAD_SWITCH = 2.5  # D90/D10 of trailing arrivals from which the curve is used
 
@@ -20,10 +20,10 @@ SPREAD_SWITCH = 2.5  # D90/D10 of trailing arrivals from which the curve is used
 def bend_price(
     bid_price: float, load: float, *, top_density: float = 0.0, density_spread: float = 1.0
 ) -> float:
-    """Return the least density (pico-USD per engine-second) that is admitted at this load.
+    """Return the minimum density (pico-USD per engine-second) admitted at this load.
 
-    `top_density` is D98 and `density_spread` D90/D10 of trailing arrivals; without them (a fixed
-    bid price) the gate is used.
+    `top_density` is D98 and `density_spread` D90/D10 of recent arrivals. Without them (a fixed bid
+    price) the gate is used.
     """
     if density_spread < SPREAD_SWITCH:
         return gate_price(bid_price, load)
@@ -40,7 +40,10 @@ def gate_price(bid_price: float, load: float) -> float:
 
 
 def curve(bid_price: float, load: float, top_density: float) -> float:
-    """Return the bid price at `CURVE_FULL`, then geometrically up to the dearest density."""
+    """Return a price that reaches the bid price at `CURVE_FULL`, then rises geometrically.
+
+    The rise ends between the bid price and `top_density`, by `CURVE_EXPONENT`.
+    """
     if load <= GATE_FROM or bid_price <= 0.0:
         return 0.0
     if load <= CURVE_FULL:

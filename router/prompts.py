@@ -1,4 +1,4 @@
-"""The facts of a prompt beside its tokens: the extent of other kinds, its beginning."""
+"""Facts of a prompt other than its tokens: units of other kinds, and its prefix."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,13 @@ from router.value import value
 
 @value(frozen=True, slots=True)
 class RequestUnits:
-    """The size of a request that is no conversation: an estimate and a maximum.
+    """Size of a request that is no conversation: an estimate and a maximum of each unit.
 
-    `longest` is the share of the whole in its longest input: an engine reads inputs one by one,
-    so each has the context to itself (0: it cuts them itself). `audio_known`: the file tells its
-    length; otherwise it was guessed from its bytes. `characters` are spoken, `pictures` made, in
-    the form that was asked for (`QUALITY|SIZE`); `output_tokens` are what sound or pictures have.
+    `longest` is the share of the longest input: an engine reads inputs one by one, each with the
+    whole context to itself (0: the engine splits inputs itself). `audio_known` is true if the file
+    states its length; otherwise it is estimated from the bytes. `characters` are to be spoken,
+    `pictures` to be made in `picture_form` (`QUALITY|SIZE`). `output_tokens` are those of sound or
+    pictures.
     """
 
     longest: float = 1.0
@@ -29,10 +30,11 @@ class RequestUnits:
 
 
 class PromptPrefix(NamedTuple):
-    """The beginning of a prompt: checksums of all bytes up to cuts that are alike for all prompts.
+    """Beginning of a prompt: checksums of all bytes up to cuts at fixed places.
 
-    Of its `whole` bytes `ahead` lie before the first place. Without marks nothing is known.
-    `kept_s`: for how many seconds the request asks its provider to keep it; 0: it marks nothing.
+    The cuts are the same for all prompts. Of its `whole` bytes, `ahead` lie before the first cut.
+    Without `marks` no prefix is known. `kept_s` is how long the request asks its provider to cache
+    it, in seconds; 0 if it does not.
     """
 
     marks: tuple[int, ...] = ()

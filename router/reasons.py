@@ -1,8 +1,8 @@
-"""Reasons of a decision: the closed set of words, and all that anybody asks of each.
+"""Reasons of a decision: the closed set of codes and the traits of each.
 
-`REASONS` is the one table. A new reason is a member of `Reason` and its entry, both at the end.
-Ledger and dashboard read overflow group and sentence from `ledger/reasons.json`, which
-`make settings` writes from this table.
+`REASONS` is the only table. A new reason is a member of `Reason` and its entry, both at the end.
+Ledger and dashboard read overflow group and sentence from `ledger/reasons.json`, which `make
+settings` writes from this table.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from typing import Final
 
 
 class Reason(StrEnum):
-    """The closed set of answers to "why this one, why not that one?".
+    """Code for why a candidate was chosen, or was not.
 
-    Response header, metric label, ledger column and `policy explain` all carry these words.
+    Response header, metric label, ledger column and `policy explain` use these codes.
     """
 
     # chosen because
@@ -48,11 +48,11 @@ class Reason(StrEnum):
     WEIGHT = "weight"  # chosen: the request falls into this target's share (lost: into another's)
     CANARY = "canary"  # chosen: it is the canary's (filtered: it is not)
     CANDIDATES = "candidates"  # filtered: the policy names others
-    QUALITY = "quality"  # filtered: it loses too much, or nobody stated how much
+    QUALITY = "quality"  # filtered: the quality loss is too large, or is not stated
     STATIC = "static"  # nothing could be predicted: the operator's own order holds
-    DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
-    PARTLY_PRICED = "partly_priced"  # filtered: a limit on money, and a charge that nobody stated
-    SPARE = "spare"  # feasible: it reads prompts for others, and serves where they cannot
+    DISABLED = "disabled"  # filtered: an operator disabled it, whatever the policy
+    PARTLY_PRICED = "partly_priced"  # filtered: a limit on money, and a charge that is not stated
+    SPARE = "spare"  # feasible: it reads prompts for other engines, and serves if they cannot
     CONTENT = "content"  # filtered: what was found in the request may not leave the network
 
 
@@ -80,9 +80,9 @@ class Overflow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Error that the client gets. `error` is a key of the gateway's error table.
+    """Error returned to the client. `error` is a key of the gateway's error table.
 
-    `member` is the field of the request to change, `None` where the error names it by itself.
+    `member` is the request field to change, or `None` if the error text names the field.
     """
 
     error: str
@@ -92,12 +92,12 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonTraits:
-    """All that anybody asks of a reason.
+    """Properties of a reason.
 
-    `place` stands for the word in packed decisions: a place is never changed and never reused.
-    `sentence` is shown on the dashboard, `explained` by `policy explain`.
-    `remedy` is set where the outlook is permanent. `best_effort` may disregard the reason if set:
-    promises and likely refusals, never rules, money or a missing state.
+    `place` is the code in packed decisions: it is never changed and never reused. `sentence` is
+    shown on the dashboard, `explained` by `policy explain`. `remedy` is set if the outlook is
+    permanent. `best_effort` says that a best effort disregards the reason: promises and likely
+    refusals, never rules, money or a missing state.
     """
 
     place: int
@@ -336,5 +336,5 @@ def with_outlook(*outlooks: Outlook) -> frozenset[Reason]:
     return frozenset(reason for reason, traits in REASONS.items() if traits.outlook in outlooks)
 
 
-# What no wait changes; filters that give one of these are judged first.
+# Waiting does not change these; their filters run first.
 PERMANENT: Final = with_outlook(Outlook.PERMANENT)

@@ -1,8 +1,8 @@
-"""Whether a decision stands, once it is known what others did at that moment. Pure.
+"""Recheck of a decision with the load that peers had at that moment. Pure.
 
-Who shares an engine with others hears of them late: two may give the last of its time away. Decided
-once more as it was, with what they had in flight by then, one of the two finds that the other came
-first. What counts is whether an own engine would still have been asked, not which of them.
+Workers that share an engine learn of each other's load late: two may give away its last capacity.
+The decision is repeated with the peers' load of that time, so that one of the two sees that the
+other came first. The recheck tests whether an own engine would still be chosen, not which one.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,8 @@ def is_still_first(
 ) -> bool:
     """Return whether `chosen`, an own engine, would have gone before every API.
 
-    `candidates` are those of the decision, `missed` what others had there beyond what it knew.
+    `candidates` are those of the decision. `missed` is the peers' load that the decision did not
+    know.
     """
     known = [
         replace(candidate, engine=_with(candidate.engine, missed))

@@ -1,7 +1,7 @@
-"""The kinds of request, and what a decision must know of each.
+"""Request kinds, and the traits of each that a decision needs.
 
-A further kind is a member of `RequestKind` and an entry of `KIND_TRAITS`. What else is particular
-to a kind is in `gateway.kinds`, which the router does not import.
+A new kind is a member of `RequestKind` and an entry of `KIND_TRAITS`. Other facts of a kind are in
+`gateway.kinds`, which the router does not import.
 """
 
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ class PromptCount(Enum):
 
     ONE = auto()
     PER_CHOICE = auto()  # each choice may have one
-    LISTED = auto()  # a list's texts are read one by one, as many as it has
+    LISTED = auto()  # the texts of a list are read one by one
 
 
 @dataclass(frozen=True, slots=True)
 class KindTraits:
-    """The facts of a kind that filters and forecasts use.
+    """Traits of a kind that filters and forecasts use.
 
-    `decoded`: the engine decodes the answer token by token for one client, so the request has a
-    TPOT and a KV cache that grows. Other answers come at once, or follow from what was heard.
-    `engines`, `apis`: whether own engines, and providers, may be declared to serve it. `prompts`:
-    how many a request has; with `LISTED` no context bounds the request.
+    `decoded` means that the engine decodes the answer token by token for one client, so the request
+    has a TPOT and a growing KV cache. `engines` and `apis` say whether own engines and providers
+    may be declared to serve it. With `prompts` set to `LISTED` no context limit applies to the
+    request.
     """
 
     decoded: bool

@@ -1,8 +1,8 @@
-"""Which share a request falls into: a stable hash, so that nothing is drawn and nothing flickers.
+"""Traffic shares of requests by a stable hash, so that the assignment never flickers.
 
-The same key falls into the same place of [0, 1) in every process and after every restart, and keys
-spread evenly, so that in the long run each share gets exactly what it is given. A share that
-grows keeps whoever it had: places below 0.05 are below 0.10, too.
+A key has the same position in [0, 1) in every process and after every restart, and keys spread
+evenly, so each share receives its configured fraction in the long run. A share that grows keeps its
+earlier keys: positions below 0.05 are also below 0.10.
 """
 
 from collections.abc import Mapping
@@ -25,28 +25,28 @@ def position_of(salt: str, key: str) -> float:
 
 
 class SplitPart(NamedTuple):
-    """One target's candidates, and its part of what is split (any positive unit)."""
+    """The candidates of one target, and its weight in the split (any positive unit)."""
 
     names: frozenset[str]
     weight: float
 
 
 class Canary(NamedTuple):
-    """`names` get `share` (0 to 1) of the requests, and nothing of the others."""
+    """Candidates that get `share` (0 to 1) of the requests, and none of the others."""
 
     names: frozenset[str]
     share: float
 
 
 class TrafficSplit(NamedTuple):
-    """The shares of a rule's requests: first the canary, the others by weight."""
+    """Shares of a rule's requests: first the canary, then the other parts by weight."""
 
     salt: str
     canary: Canary | None = None
     parts: tuple[SplitPart, ...] = ()
 
     def of(self, key: str) -> tuple[Preference | None, Mapping[str, Rejection]]:
-        """Return the targets that this request prefers, and those that are barred from it."""
+        """Return the targets that this request prefers, and the targets that are barred for it."""
         kept = NOBODY
         canary = self.canary
         if canary is not None:

@@ -1,12 +1,10 @@
-"""The frozen inputs of a decision as plain values, exact, so that it can be made again.
+"""Exact encoding of a decision's inputs as plain values, so that it can be repeated.
 
-`encode` gives tuples of words, numbers and `None` (the gateway writes them as msgpack), `decode`
-the same request, policy and candidates. Numbers are whole or 64-bit floats, as they were. `packed`
-is the short form for people and queries; this one is for `decide`, whatever it reads.
-
-Fields stand in the order of their classes. A class may gain fields at its end, with defaults:
-inputs that were frozen before are read with those. One that loses or moves a field makes another
-version of the form (a test compares the classes with those of this version).
+`encode` returns tuples of strings, numbers and `None`, which the gateway writes as msgpack;
+`decode` returns the request, policy and candidates. Numbers stay integers or 64-bit floats.
+`packed` is the short form for people and queries. Fields are in the order of their classes. A class
+may gain fields with defaults at its end, and older inputs are read with those defaults. Removing or
+moving a field requires a new version (a test compares the classes with this version).
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +38,7 @@ Inputs = tuple[RoutingRequest, Policy, tuple[Candidate, ...]]
 
 
 def names_of(kind: type) -> tuple[str, ...]:
-    """Return the names of the values that a class is made from, in order."""
+    """Return the names of the constructor fields of a class, in order."""
     return tuple(field.name for field in fields(kind) if field.init)
 
 
@@ -59,23 +57,23 @@ _POLICY_LEAST, _CANDIDATE_LEAST, _ENGINE_LEAST, _API_LEAST = 7, 17, 23, 10
 
 
 class SnapshotParts:
-    """The encoder of a candidate's parts that hold for many requests; this one keeps none."""
+    """Encoder of the parts of a candidate that many requests share; this one caches nothing."""
 
     __slots__ = ()
 
     def of(self, candidate: Candidate) -> tuple[Any, Any, Any]:
-        """Its features, its kinds, and its state."""
+        """Return features, kinds and state of a candidate."""
         return candidate.features, candidate.kinds, self.state(candidate)
 
     def state(self, candidate: Candidate) -> Any:
-        """Return the state of a candidate's engine or API at this moment; `None` without either."""
+        """Return the current state of a candidate's engine or API; `None` without either."""
         engine, api = candidate.engine, candidate.api
         if engine is None:
             return None if api is None else _of_api(api)
         return self.engine_state(engine)
 
     def engine_state(self, engine: EngineState) -> list[Any]:
-        """Return an engine at this moment."""
+        """Return the current state of an engine."""
         state = list(_of_engine(engine))
         if engine.step is not None:
             state[_STEP] = _of_step(engine.step)
@@ -91,20 +89,20 @@ def encode(
     candidates: Sequence[Candidate],
     parts: SnapshotParts = PLAIN,
 ) -> tuple[Any, ...]:
-    """Encode everything that `decide` is given."""
+    """Return all inputs of `decide` as plain values."""
     asked, rule = list(_of_request(request)), list(_of_policy(policy))
     asked[_OUTPUT] = _of_output(request.output)
     if request.extent is not None:
         asked[_EXTENT] = _of_extent(request.extent)
     if request.barred is not None:
         asked[_BARRED] = dict(request.barred)
-    asked[_BEGINNING] = None  # of a prompt nothing is kept; a candidate has what was found of it
+    asked[_BEGINNING] = None  # prompts are not stored; candidates carry their cached tokens
     rule[_SLO] = _of_slo(policy.slo)
     return FROZEN_VERSION, asked, rule, [_candidate(candidate, parts) for candidate in candidates]
 
 
 def _candidate(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, ...]:
-    """Its fields in their order, each by its name: `attrgetter` takes three times as long."""
+    """Return the fields of a candidate in order; `attrgetter` would take three times as long."""
     features, kinds, state = parts.of(candidate)
     own = candidate.engine is not None
     return (
@@ -132,7 +130,7 @@ def _candidate(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, ...]:
 
 
 def _roles(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, bool, bool]:
-    """Tell who may read prompts for it; nothing is kept of this where a pool has no roles."""
+    """Return possible prefill engines and the roles; called only for pools with roles."""
     options = [
         (option.name, parts.engine_state(option.engine), *_of_option(option))
         for option in candidate.prefillers
@@ -154,7 +152,7 @@ def decode(frozen: Sequence[Any]) -> Inputs:
 
 
 def _request(frozen: Sequence[Any]) -> RoutingRequest:
-    # What was frozen before a member came to the end of a request has that member's default.
+    # Inputs encoded before a field was added at the end get its default.
     named = dict(zip(_REQUEST[: len(frozen)], frozen, strict=True))
     extent, preferred, barred = named["extent"], named["preferred"], named["barred"]
     return RoutingRequest(
@@ -175,14 +173,14 @@ def _request(frozen: Sequence[Any]) -> RoutingRequest:
 
 
 def _decode_barred(frozen: Mapping[str, Sequence[str]]) -> dict[str, Rejection]:
-    """By name of a candidate."""
+    """Return rejections by candidate name."""
     return {name: (Reason(word), detail) for name, (word, detail) in frozen.items()}
 
 
 def _named(names: tuple[str, ...], least: int, frozen: Sequence[Any]) -> dict[str, Any]:
-    """Return the values by name; those of fields that came later are left to their defaults.
+    """Return values by field name; missing trailing fields keep their defaults.
 
-    Raises `ValueError` for fewer than `least` values and for more than there are fields.
+    Raises `ValueError` for fewer than `least` values, or more than there are fields.
     """
     if not least <= len(frozen) <= len(names):
         raise ValueError(f"{len(frozen)} members of {least} to {len(names)} cannot be read")

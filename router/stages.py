@@ -1,8 +1,8 @@
-"""Which stage of a model's targets is asked next: by why those before did not answer. Pure.
+"""Stages of a model's targets: which one is tried next, by why earlier ones failed. Pure.
 
-A stage is a decision of its own (`router.decide`) on its own targets. A later one is asked once all
-targets before it failed, refused or cannot serve, and only for its own cause: what kept any of the
-targets before from answering. A target that was asked is not asked again by a later stage.
+A stage is a separate decision (`router.decide`) on its own targets. A later stage is tried once all
+earlier targets failed, refused or cannot serve, and only for its configured causes. A target that
+was tried is not tried again by a later stage.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,10 +14,10 @@ from router.types import Decision, Verdict
 
 
 class StageCause(StrEnum):
-    """Names what a later stage waits for, in the words of the configuration's `after`.
+    """Cause that a later stage waits for, with the values of the configuration's `after`.
 
-    Of a target also why it did not answer; `ANY` then stands for whatever has no word of its own:
-    a promise, memory, money, residency that it cannot keep.
+    For a target, the cause is why it did not answer; `ANY` then covers everything without its own
+    value: a promise, memory, money or residency that it cannot keep.
     """
 
     ANY = "any"
@@ -27,10 +27,10 @@ class StageCause(StrEnum):
 
 
 class StageNote(NamedTuple):
-    """Records of a decision which of several stages it is, the first being number 1.
+    """Position of a decision among several stages; the first stage has number 1.
 
-    `after`: its causes, joined by `+`.
-    `earlier`: by candidate of an earlier stage that was not asked, why not.
+    `after` is its causes, joined by `+`. `earlier` has the candidates of earlier stages that were
+    not tried, each with the reason.
     """
 
     number: int
@@ -40,29 +40,29 @@ class StageNote(NamedTuple):
 
 
 _ANY, _FAILURE = StageCause.ANY, StageCause.FAILURE
-# A target that is known to fail at the moment: as if it was asked once more.
+# Targets known to fail now count as failed, as if they had been tried.
 _FAILING = with_outlook(Outlook.AWAY) | {Reason.RATE_LIMIT}
 
 
 def cause_of(reason: Reason) -> StageCause:
-    """Return the cause for which a target that a decision filtered out does not answer."""
+    """Return the cause that corresponds to the reason for which a target was filtered out."""
     if reason is Reason.CONTEXT:
         return StageCause.CONTEXT
     return _FAILURE if reason in _FAILING else _ANY
 
 
 def is_due(after: Collection[StageCause], causes: Collection[StageCause]) -> bool:
-    """Return whether a stage's turn has come, once nobody before it answered."""
+    """Return whether a stage is next, given the causes for which earlier targets failed."""
     return any(cause is _ANY or cause in causes for cause in after)
 
 
 def causes_of(verdicts: Iterable[Verdict]) -> set[StageCause]:
-    """Return the causes for which a decision's infeasible targets do not answer."""
+    """Return the causes for which the infeasible targets of a decision do not answer."""
     return {cause_of(verdict.reason) for verdict in verdicts if not verdict.feasible}
 
 
 def rejections_of(decisions: Sequence[Decision]) -> tuple[tuple[str, Reason], ...]:
-    """Return the reason for each candidate of earlier stages that was not tried."""
+    """Return each candidate of earlier stages that was not tried, with the reason."""
     return tuple(
         (verdict.candidate.name, verdict.reason)
         for decision in decisions

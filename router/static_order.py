@@ -1,10 +1,10 @@
-"""The operator's own order, for when nothing can be predicted: no forecast, no price of time.
+"""The configured order of targets, used when no forecast is possible.
 
-Used while telemetry is silent, for what it published is the past, and where a decision fails. Rules
-and money count as ever (`router.filters`); targets follow in the order of the configuration, within
-a pool the engine with the fewest sequences first. What is stale must not look like room, so an own
-engine is filled to `SHARE` of what it was last known to hold, by the gateway's own events, and one
-that nobody ever saw is left alone.
+The order is used while telemetry is silent, because published values are stale, and when a decision
+fails. Rules and money apply as usual (`router.filters`). Targets follow in the order of the
+configuration; within a pool the engine with the fewest sequences goes first. Stale values must not
+look like free capacity, so an own engine is filled to `SHARE` of its last known capacity by the
+gateway's own events, and an engine that was never seen is not used.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from router.types import (
     Verdict,
 )
 
-SHARE = 0.5  # of sequences and of KV cache: what runs there unseen may be as much again
+SHARE = 0.5  # of sequences and of KV cache: unseen load may be as large
 _SURE = tuple(check for check in FILTERS if check is not health)
 _USABLE = (TargetHealth.HEALTHY, TargetHealth.UNKNOWN)
 
@@ -31,7 +31,7 @@ _USABLE = (TargetHealth.HEALTHY, TargetHealth.UNKNOWN)
 def static_order(
     request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate], why: str
 ) -> Decision:
-    """Return a decision in the order of `candidates`; `why` is the reason of its verdicts."""
+    """Return a decision in the order of `candidates`; `why` is the detail of its verdicts."""
     places: dict[str, int] = {}
     found: list[tuple[bool, bool, bool, int, int, Verdict]] = []
     rejected: list[Verdict] = []
@@ -80,7 +80,7 @@ def _has_capacity(engine: EngineState, choices: int, kv: int) -> bool:
         engine.kv_capacity_tokens,
         engine.max_num_seqs,
     )
-    if not engine.sequences:  # one request at a time goes wherever it fits
+    if not engine.sequences:  # an empty engine takes any request that fits
         return taken <= capacity
     return taken <= SHARE * capacity and (most <= 0 or engine.sequences + choices <= SHARE * most)
 
@@ -90,7 +90,7 @@ def _full() -> str:
 
 
 def _max_tokens_of(request: RoutingRequest, candidate: Candidate) -> int:
-    """KV tokens that it may come to hold there, in whole blocks; nothing learned is asked."""
+    """Return the maximum KV tokens that the request may hold there, without learned estimates."""
     engine = candidate.engine
     if engine is None:
         return 0

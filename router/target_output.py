@@ -1,17 +1,12 @@
-"""Output that targets make beyond what they are told or show: bounds, learned by target.
+"""Output that targets make beyond their limit or do not show: bounds learned by target.
 
-Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
-answer to that team is held for twice the most of late, to others for what two teams saw; what was
-billed to requests that ask to think counts for such. Prices may state it (`reasoning: outside`).
-What was seen halves in a day, whatever honest answers come. A target that wrote on because it does
-not know the newer name of the limit is told both from then on, and nobody is held for more.
-
-Unseen: whether the model thinks without showing it, and how fast it can be, for attempts that were
-given up. Unknown is the prior, and the most: a rate is forgotten when its target was silent for a
-half-life.
-
-State is one row of `router.estimate_rows` for each key, of a target and its provider: the models
-that clients make up at one provider displace that provider's own rows. `now_s` is wall clock.
+Overrun: output billed beyond the limit, as hidden reasoning is at some targets. The next answer to
+that team is held for twice the recent maximum, to other teams for what two teams saw. Bills of
+requests that ask to think count for such requests only, unless prices state it (`reasoning:
+outside`). Observations halve in a day. A target that ignores the limit's newer name gets both
+names. Unseen: whether a target hides reasoning, and its speed, to book attempts that were given up.
+The unknown prior is the most; a rate is forgotten after a silent half-life. State is one
+`router.estimate_rows` row for each (target, provider) key. `now_s` is wall clock.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,11 +27,11 @@ from router.team_peaks import TeamPeak
 MARGIN = 2  # times the most that was seen
 OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
 RATE_LIMIT_PER_S = 20_000.0  # above any model's; what came in one burst would be endless
-KEEP = 0.99  # of the rate, for each slower answer: one fast answer in 70 keeps half of it
-LEAST_S = 0.1  # no answer is so short that it tells of a rate
+KEEP = 0.99  # share of the rate kept at each slower answer: half is left after about 70
+LEAST_S = 0.1  # shorter durations are not used for a rate
 USUAL_RATE_PER_S = 1000.0  # few models are faster (2026-11): where the first answers step from
-LEAST_RATE_PER_S = 10.0  # below any model's: what one answer may always raise from
-TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is not called hidden
+LEAST_RATE_PER_S = 10.0  # below any model's: the lowest rate that a step starts from
+TEXT_BYTES_PER_TOKEN = 2  # fewer than in any text, so that shown output does not count as hidden
 BELIEVED = 0.25  # what is left of one answer that showed it after two half-lives
 SLOTS = 1024
 
@@ -55,7 +50,7 @@ _ANY_OVERRUN: Final = (*_PLAIN.seen_cells, *_THINKS.seen_cells)
 
 
 class EndedAnswer(NamedTuple):
-    """Output and reasoning in tokens as reported; `first_s`: until a stream's first content."""
+    """A finished answer: reported tokens; `first_s` until a stream's first content."""
 
     output: int
     reasoning: int
@@ -65,7 +60,7 @@ class EndedAnswer(NamedTuple):
 
 
 class OutputRow(NamedTuple):
-    """One target with all that is known of it; `tokens_per_s` is None where no rate is."""
+    """The learned bounds of one target; `tokens_per_s` is `None` if no rate is known."""
 
     slot: int
     allowance_tokens: int
@@ -76,28 +71,28 @@ class OutputRow(NamedTuple):
 
 
 class TargetOutput:
-    """Bounds of output. A worker reads at once what another one of its host observed."""
+    """Bounds of output by target. All workers of a host read each new observation at once."""
 
     def __init__(
         self,
         cells: "memoryview[float] | None" = None,
         placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
-        """`cells` and `placed` as `EstimateRows` has them."""
+        """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // OUTPUT_CELLS - 1
         self._rows = EstimateRows(OUTPUT_CELLS, slots, _SEEN, cells, placed)
         self._looked_at, self._has_overruns = -1.0, False  # by the rows' mark
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._rows.close()
 
     def observe_overrun(
         self, target: str, tokens: int, now_s: float, *, team: str = "", thinks: bool = False
     ) -> None:
-        """Take note of an answer to a team with so many tokens of a choice more than its limit.
+        """Record an answer to a team with `tokens` of a choice beyond its limit.
 
-        `thinks`: its request asked to think.
+        `thinks` is true if its request asked to think.
         """
         view = self._row(target, now_s)
         (_THINKS if thinks else _PLAIN).note(view, team, tokens)
@@ -105,19 +100,19 @@ class TargetOutput:
         self._rows.touch()
 
     def observe_unknown_limit(self, target: str, now_s: float) -> None:
-        """Take note of a target that wrote on because it does not know the newer limit's name."""
+        """Record that a target exceeded its limit because it ignores the limit's newer name."""
         view = self._row(target, now_s)
         view[_TWICE] = 1.0
         view[_SEEN] = now_s
         self._rows.touch()
 
     def is_told_twice(self, target: str) -> bool:
-        """Return whether a target is told its limit by the older name, too."""
+        """Return whether requests to a target also send the limit under its older name."""
         view = self._rows.look(target_key(target))
         return view is not None and view[_TWICE] > BELIEVED
 
     def has_overruns(self) -> bool:
-        """Whether any target wrote beyond its limit; where none did, nobody need ask for each."""
+        """Return whether any target exceeded a limit; if not, no target need be checked."""
         if (mark := self._rows.mark) != self._looked_at:
             self._has_overruns = any(
                 row[_TWICE] or any(row[cell] for cell in _ANY_OVERRUN)
@@ -127,9 +122,9 @@ class TargetOutput:
         return self._has_overruns
 
     def allowance(self, target: str, team: str = "", *, thinks: bool = False) -> int:
-        """Return how many tokens of a choice beside its limit an answer to a team is held for.
+        """Return the tokens of a choice beyond its limit that an answer to a team is held for.
 
-        `thinks`: its request asks to think. What others were billed is possible there, too.
+        `thinks` is true if its request asks to think. Overruns of other requests count there, too.
         """
         view = self._rows.look(target_key(target))
         if view is None:
@@ -140,7 +135,7 @@ class TargetOutput:
         return _allowance(seen) if seen else 0
 
     def observe(self, target: str, answer: EndedAnswer, now_s: float, *, team: str = "") -> None:
-        """Learn how fast the target was for a team, and whether it hid what it made."""
+        """Learn how fast the target was for a team, and whether it hid output."""
         view = self._row(target, now_s)
         rate = answer.output / max(answer.duration_s, LEAST_S)
         if answer.first_s is not None:
@@ -159,7 +154,7 @@ class TargetOutput:
         view[_SEEN] = now_s
 
     def hides(self, target: str, team: str = "") -> bool:
-        """Whether answers of this target had reasoning that was not shown: to the team, or two."""
+        """Return whether the target hid reasoning from this team, or from two teams."""
         view = self._rows.look(target_key(target))
         if view is None:
             return False
@@ -168,20 +163,20 @@ class TargetOutput:
         return view[_TEAM_HIDES] > BELIEVED and view[_TEAM] == number_of(team)
 
     def tokens_per_s(self, target: str) -> float | None:
-        """Return the fastest rate that was seen lately; `None` before an answer's was in reach."""
+        """Return the fastest recent rate; `None` until a step of the estimate reached an answer."""
         view = self._rows.look(target_key(target))
         return None if view is None or not view[_COUNT] else _rate(view[_RATE])
 
     def age(self, now_s: float) -> None:
-        """Let every target forget what is old, and drop those that nobody asked for."""
+        """Fade old observations of every target, and drop targets that are not used."""
         self._rows.age(now_s, _AGED, _age)
 
     def forget(self, target: str | None) -> int:
-        """Drop what is known of a target (None: of all); returns of how many."""
+        """Drop the rows of a target (`None`: of all targets) and return how many were dropped."""
         return self._rows.forget(target, None)
 
     def rows(self) -> Iterator[OutputRow]:
-        """Return what is known of every target, in no order."""
+        """Yield the learned bounds of every target, in no order."""
         for slot, row in self._rows.rows():
             yield OutputRow(
                 slot,
@@ -193,7 +188,7 @@ class TargetOutput:
             )
 
     def _row(self, target: str, now_s: float) -> "memoryview[float]":
-        """Return the target's row, aged, with nothing known where it is new."""
+        """Return the target's row, aged; a new row is empty."""
         view = self._rows.claim(target_key(target), (0.0, 0.0, 0.0, 0.0, 0.0, now_s, now_s), now_s)
         if not 0.0 <= now_s - view[_AGED] < AGING_S:
             row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
@@ -205,15 +200,15 @@ class TargetOutput:
 
 @lru_cache(maxsize=SLOTS)
 def target_key(target: str) -> RowKey:
-    """Return the key of a target's rows: its provider owns it."""
+    """Return the key of a target's rows; the provider is its owner."""
     return target, target.partition("/")[0]
 
 
 def _note_hidden(view: "memoryview[float]", team: float) -> None:
-    """Take note that a team saw the target hide what it made.
+    """Record that a team saw the target hide output.
 
-    It is believed of that team at once, of all others when a second one saw it: what the client and
-    the provider of one team make up moves nobody else from nothing to a hold.
+    It applies to that team at once, and to all others when a second team saw it: the client and the
+    provider of one team cannot raise the holds of others.
     """
     if view[_HIDES] > BELIEVED or (view[_TEAM_HIDES] > BELIEVED and view[_TEAM] != team):
         view[_HIDES] = 1.0
@@ -229,7 +224,7 @@ def _rate(cell: float) -> float:
 
 
 def _age(row: list[float], now_s: float) -> None:
-    """Give back to the prior what age takes. A lower rate would be no bound: it goes as a whole."""
+    """Fade a row towards the prior. A lower rate is no bound, so a rate is dropped as a whole."""
     age_s = now_s - row[_AGED]
     for peak in (_PLAIN, _THINKS):
         peak.fade(row, share_left(age_s, OVERRUN_HALF_LIFE_S))

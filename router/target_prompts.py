@@ -1,12 +1,10 @@
-"""Learns how far each target bills prompts beyond their bounds.
+"""Prompt tokens that targets bill beyond their bounds, learned by target.
 
-Pictures and sounds have a factor: billed tokens for each token of the bound. A context has the most
-tokens of a prompt that was read though less was stated. The next prompt of that team is held for
-twice the most of late, within limits, others' for what two teams saw (`router.team_peaks`); what
-was seen halves in a day.
-
-State is one row of `router.estimate_rows` for each key, as of `router.target_output`. `now_s` is
-wall clock.
+Pictures and sounds have a factor: billed tokens for each token of the bound. A context has the
+maximum tokens of a prompt that was read although the stated context is smaller. The next prompt of
+that team is held for twice the recent maximum, within limits; those of other teams for what two
+teams saw (`router.team_peaks`). Observations halve in a day. State is one row of
+`router.estimate_rows` for each key, as in `router.target_output`. `now_s` is wall clock time.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,13 +16,13 @@ from router.target_output import MARGIN, SLOTS, target_key
 from router.team_peaks import TeamPeak
 
 # The dearest picture of any published rule has 48,169 tokens, GPT-4o mini's (2026-11). The cheapest
-# have one: to all below the least, a factor is of the least.
+# have one. Below the minimum, a factor refers to the minimum.
 PICTURE_LIMIT_TOKENS, PICTURE_LEAST_TOKENS = 50_000, 1_000
 PICTURE_FACTOR_LIMIT = PICTURE_LIMIT_TOKENS / PICTURE_LEAST_TOKENS
 # A sound is held at 50 tokens a second, as the densest encoder of a model that reads sound has.
 SOUND_FACTOR_LIMIT = 4.0
 CONTEXT_LIMIT_TOKENS = 2_000_000  # the largest that an API offers (2026-11)
-FADED = 0.01  # of a factor: less is none
+FADED = 0.01  # a smaller factor counts as none
 
 PROMPT_CELLS: Final = 13
 _SEEN, _AGED = 11, 12
@@ -35,7 +33,7 @@ _PEAKS: Final = (_PICTURES, _SOUNDS, _CONTEXT)
 
 
 class PromptOverrun(NamedTuple):
-    """Billed tokens for each token that was held; `context`: tokens. 0 where there are none."""
+    """Billed tokens per held token of pictures and sounds, and `context` in tokens; 0: none."""
 
     pictures: float = 0.0
     sounds: float = 0.0
@@ -43,7 +41,7 @@ class PromptOverrun(NamedTuple):
 
 
 class PromptRow(NamedTuple):
-    """One target with what its next prompts are held for."""
+    """The overrun of one target that its next prompts are held for."""
 
     slot: int
     overrun: PromptOverrun
@@ -51,23 +49,23 @@ class PromptRow(NamedTuple):
 
 
 class TargetPrompts:
-    """Bounds of prompts. A worker reads at once what another one of its host observed."""
+    """Bounds of prompts by target. All workers of a host read each new observation at once."""
 
     def __init__(
         self,
         cells: "memoryview[float] | None" = None,
         placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
-        """`cells` and `placed` as `EstimateRows` has them."""
+        """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // PROMPT_CELLS - 1
         self._rows = EstimateRows(PROMPT_CELLS, slots, _SEEN, cells, placed)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._rows.close()
 
     def observe(self, target: str, overrun: PromptOverrun, now_s: float, *, team: str = "") -> None:
-        """Take note of a prompt of a team that was billed beyond its bound."""
+        """Record a prompt of a team that was billed beyond its bound."""
         prior = (*(0.0,) * 9, now_s, now_s)
         view = self._rows.claim(target_key(target), prior, now_s)
         if not 0.0 <= now_s - view[_AGED] < AGING_S:
@@ -81,20 +79,20 @@ class TargetPrompts:
         self._rows.touch()
 
     def overrun(self, target: str, team: str = "") -> PromptOverrun | None:
-        """Return what a team's next prompt there is held for; None where nothing was seen."""
+        """Return the overrun that a team's next prompt is held for; `None` if none was observed."""
         view = self._rows.look(target_key(target))
         return None if view is None else _held(*(peak.seen(view, team) for peak in _PEAKS))
 
     def age(self, now_s: float) -> None:
-        """Let every target forget what is old, and drop those that nobody asked for."""
+        """Fade old observations of every target, and drop targets that are not used."""
         self._rows.age(now_s, _AGED, _age)
 
     def forget(self, target: str | None) -> int:
-        """Drop what is known of a target (None: of all); returns of how many."""
+        """Drop the rows of a target (`None`: of all targets) and return how many were dropped."""
         return self._rows.forget(target, None)
 
     def rows(self) -> Iterator[PromptRow]:
-        """Return the most that anybody is held for at every target, in no order."""
+        """Yield the maximum overrun of any team at every target, in no order."""
         for slot, row in self._rows.rows():
             yield PromptRow(slot, _held(*(peak.most(row) for peak in _PEAKS)), row[_SEEN])
 

@@ -1,7 +1,8 @@
-"""The most that was seen of a target: held for by the team that saw it, by others as two teams did.
+"""Maximum observation of a target, in full for the team that saw it, limited for others.
 
-What the client and the provider of one team make up so moves nobody else. Three cells of a row of
-`router.estimate_rows` keep it: what two teams saw, whose the most is, and how much that is.
+Other teams are held only for as much as two teams saw, so that the client and the provider of one
+team cannot move the holds of others. Three cells of a `router.estimate_rows` row store it: the
+maximum of two teams, the team with the highest maximum, and that maximum.
 """
 
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from router.estimate_rows import number_of
 
 
 class TeamPeak(NamedTuple):
-    """The places of a row's three cells, the maximum of an observation, and the value for none."""
+    """Indexes of a row's three cells, the limit of an observation, and the least value kept."""
 
     of_two: int
     whose: int
@@ -20,14 +21,15 @@ class TeamPeak(NamedTuple):
 
     @property
     def seen_cells(self) -> tuple[int, int]:
-        """Return the cells of what was seen."""
+        """Return the indexes of the cells with observations."""
         return self.of_two, self.of_one
 
     def note(self, row: "memoryview[float]", team: str, seen: float) -> None:
-        """Take note of what a team saw: others are held for as much of it as another saw, too.
+        """Record an observation of a team; other teams count as much of it as a second team saw.
 
-        The team that saw the most is kept. Whoever displaces it saw more, so that what it saw
-        itself is by then what two saw: no team is held for less than its own most.
+        The team with the highest observation is stored. A team that displaces it saw more, so the
+        former team's own maximum is then what two teams saw: no team is held for less than its own
+        maximum.
         """
         seen, most, number = self._within(seen), self._within(row[self.of_one]), number_of(team)
         if most and row[self.whose] != number:
@@ -36,16 +38,16 @@ class TeamPeak(NamedTuple):
             row[self.whose], row[self.of_one] = number, seen
 
     def seen(self, row: "memoryview[float]", team: str) -> float:
-        """Return the most that counts for a team, within the limit whatever the cells hold."""
+        """Return the maximum that counts for a team, clamped to the limit."""
         of_all, most = self._within(row[self.of_two]), self._within(row[self.of_one])
         return most if most > of_all and row[self.whose] == number_of(team) else of_all
 
     def most(self, row: list[float]) -> float:
-        """Return the most that counts for anybody."""
+        """Return the maximum that counts for any team."""
         return max(self._within(row[self.of_two]), self._within(row[self.of_one]))
 
     def fade(self, row: list[float], left: float) -> None:
-        """Leave a share of what was seen; less than the least is forgotten."""
+        """Multiply the observations by `left`; values below `least` become 0."""
         for cell in self.seen_cells:
             seen = self._within(row[cell]) * left
             row[cell] = seen if seen >= self.least else 0.0

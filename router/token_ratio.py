@@ -1,13 +1,11 @@
-"""Tokens of a text before it is tokenised: learned by model and team, within physical limits.
+"""Token estimates of untokenised text, learned by model and team, within physical limits.
 
-The model is affine: a template that stands around every prompt, and bytes times a ratio. A prompt's
-bound never depends on the ratio: a token is at least one byte of what is read, so the bound is
-the bytes and the template. The template is 64 tokens until answers show more, never above 2,048,
-and any answer with fewer tokens than that refutes it. `router.estimator_rules` has the figures.
-
-How far estimates fall short is learned beside it, as the margin that a prompt needs in a context.
-
-State is one row of `router.estimate_rows` for each key, of a model and a team.
+The model is affine: a template around every prompt, and bytes times a ratio. The bound of a prompt
+does not depend on the ratio: a token is at least one byte of input, so the bound is the bytes plus
+the template. The template is 64 tokens until answers show more, at most 2,048, and any answer with
+fewer tokens refutes it. `router.estimator_rules` has the figures. The shortfall of estimates is
+learned too, as the margin that a prompt needs in a context. State is one row of
+`router.estimate_rows` for each key, a model and a team.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,11 +29,11 @@ MOST_TOKENS_PER_BYTE = 4.0  # a normaliser may spell one character out in severa
 TEMPLATE_TOKENS = 64  # marks of turns and a short system prompt
 TEMPLATE_LIMIT = 2048  # the longest that a target may put around a prompt
 PRIOR_BYTES = 4096.0  # what the prior weighs, beside the bytes that were seen
-EVIDENCE_BYTES = 16_384  # of one observation: a long one weighs no more than that
+EVIDENCE_BYTES = 16_384  # maximum weight of one observation
 FADE = 256.0  # observations after which one weighs a third
 REFUTED = 64.0  # observations that refute a template, until a third of it is left
 UNCONFIRMED = 256.0  # observations that do not show it, until a third of it is left
-MARGIN_ERRORS = 3.0  # of a margin: root mean squares of by how much estimates fell short
+MARGIN_ERRORS = 3.0  # a margin is this many root mean squares of the shortfall
 MARGIN_BYTES = (
     8 * EVIDENCE_BYTES
 )  # what the margin at first weighs, beside the bytes that were seen
@@ -44,7 +42,7 @@ SLOTS = 4096
 
 
 class RatioCell(IntEnum):
-    """Cells of one key; `TEAM` 0 is a free place."""
+    """Cells of one key; 0 in `TEAM` marks a free row."""
 
     TEAM = 0  # numbers made of the names
     MODEL = 1
@@ -54,7 +52,7 @@ class RatioCell(IntEnum):
     COUNT = 5
     SEEN_S = 6  # wall clock, as is the next: a file outlives its host's start
     AGED_S = 7
-    SHORT = 8  # squares of by how much estimates fell short, weighed by bytes
+    SHORT = 8  # squares of the shortfall of estimates, weighted by bytes
 
 
 ROW_CELLS: Final = len(RatioCell)
@@ -65,7 +63,7 @@ _LEAST, _KEPT = 1.0 / LONGEST_TOKEN_BYTES, 1.0 - 1.0 / FADE
 
 
 class RatioRow(NamedTuple):
-    """One key with all that is known of it."""
+    """The learned values of one key."""
 
     slot: int
     bytes_per_token: float
@@ -76,19 +74,19 @@ class RatioRow(NamedTuple):
 
 
 class TokenRatio:
-    """Estimates and bounds of prompts. `now_s` is wall clock."""
+    """Estimates and bounds of prompts. `now_s` is wall clock time in seconds."""
 
     def __init__(
         self,
         cells: "memoryview[float] | None" = None,
         placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
-        """`cells` and `placed` as `EstimateRows` has them."""
+        """Use the given shared memory; `cells` and `placed` are those of `EstimateRows`."""
         slots = SLOTS if cells is None else len(cells) // ROW_CELLS - 1
         self._rows = EstimateRows(ROW_CELLS, slots, _SEEN, cells, placed)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._rows.close()
 
     def estimate(self, key: RowKey, size_bytes: int) -> tuple[int, int]:
@@ -103,20 +101,20 @@ class TokenRatio:
         return min(max(1, tokens), bound), bound
 
     def margin(self, key: RowKey) -> float:
-        """Return by how much a prompt may outgrow its estimate: a factor from 1 on.
+        """Return the factor, at least 1, by which a prompt may exceed its estimate.
 
-        It is a promise to nobody: a target refuses a longer prompt before it does any work.
+        The margin is not a guarantee: a target refuses a longer prompt before it does any work.
         """
         row = self._look(key)
         return CONTEXT_MARGIN if row is None else _margin(row)
 
     def text_tokens(self, key: RowKey, size_bytes: int) -> int:
-        """Return the estimate of a text with nothing around it."""
+        """Return the estimated tokens of a text without a template."""
         row = self._look(key)
         return ceil(size_bytes * (1.0 / PRIOR_BYTES_PER_TOKEN if row is None else _ratio(row)))
 
     def observe(self, key: RowKey, size_bytes: int, tokens: int, now_s: float) -> Objection | None:
-        """Learn from one prompt of text alone; returns why it teaches nothing, if so."""
+        """Learn from one text-only prompt. Return the objection if the observation is not used."""
         objection = impossible(size_bytes, tokens)
         if objection is not None:
             return objection
@@ -139,15 +137,15 @@ class TokenRatio:
         return None
 
     def age(self, now_s: float) -> None:
-        """Let every key forget what is old, and drop those that nobody asked for."""
+        """Fade old observations of every key, and drop keys that are not used."""
         self._rows.age(now_s, _AGED, _age)
 
     def forget(self, model: str | None, team: str | None) -> int:
-        """Drop the keys of a model, of a team, or of both (None: of all); returns how many."""
+        """Drop the rows that match `model` and `team` (`None` matches all) and return how many."""
         return self._rows.forget(model, team)
 
     def rows(self) -> Iterator[RatioRow]:
-        """Return what is known of every key, in no order."""
+        """Yield the learned values of every key, in no order."""
         for slot, row in self._rows.rows():
             yield RatioRow(
                 slot, 1.0 / _ratio(row), ceil(_template(row)), int(row[_COUNT]), row[_SEEN],
@@ -155,13 +153,13 @@ class TokenRatio:
             )  # fmt: skip
 
     def _look(self, key: RowKey) -> list[float] | None:
-        """Return the cells of the key's row; None where it has none."""
+        """Return the cells of the key's row, or `None` if it has none."""
         view = self._rows.look(key)
         return None if view is None else view.tolist()  # type: ignore[return-value]  # the stubs think of bytes only
 
 
 def impossible(size_bytes: int, tokens: int) -> Objection | None:
-    """Return why a text of this size cannot have so many tokens, `None` if it can."""
+    """Return why a text of this size cannot have this many tokens; `None` if it can."""
     if tokens > size_bytes + TEMPLATE_LIMIT:
         return Objection.TOO_MANY
     if tokens * LONGEST_TOKEN_BYTES < size_bytes or tokens <= 0 or size_bytes <= 0:
@@ -170,7 +168,7 @@ def impossible(size_bytes: int, tokens: int) -> Objection | None:
 
 
 def _ratio(row: list[float]) -> float:
-    """Return tokens per byte, within the limits whatever the cells hold."""
+    """Return tokens per byte, clamped to valid limits whatever the cells hold."""
     ratio = row[_TOKENS] / row[_SIZE] if row[_SIZE] > 0.0 else 0.0
     if _LEAST <= ratio <= MOST_TOKENS_PER_BYTE:
         return ratio
@@ -178,14 +176,14 @@ def _ratio(row: list[float]) -> float:
 
 
 def _margin(row: list[float]) -> float:
-    """Within its limits whatever the cells hold."""
+    """Return the margin, clamped to its limits whatever the cells hold."""
     size, short = max(0.0, row[_SIZE]), max(0.0, row[_SHORT])
     mean = (_SHORT_PRIOR + short) / (MARGIN_BYTES + size)
     return min(MARGIN_LIMIT, 1.0 + MARGIN_ERRORS * sqrt(mean))
 
 
 def _short_after(row: list[float], size: float, told: float) -> float:
-    """The sum of squares with one more observation, which counts as `RATIO_STEP` at most."""
+    """Return the sum of squares with one more observation, which counts at most `RATIO_STEP`."""
     by = min(told / max(1.0, size * _ratio(row)), RATIO_STEP) - 1.0
     return _KEPT * max(0.0, row[_SHORT]) + min(size, EVIDENCE_BYTES) * max(0.0, by) ** 2
 
@@ -196,9 +194,10 @@ def _template(row: list[float]) -> float:
 
 
 def _template_after(template: float, size_bytes: int, tokens: int) -> float:
-    """The template by one more observation: at once as long as was seen, at most twice as long.
+    """Return the template after one more observation.
 
-    Any prompt with fewer tokens than the template refutes it; one that does not show it says less.
+    It rises at once to the observed length, at most to twice its value. A prompt with fewer tokens
+    than the template refutes it; a prompt that does not show it lowers it more slowly.
     """
     if tokens > size_bytes + template:
         return float(min(tokens - size_bytes, 2.0 * template, TEMPLATE_LIMIT))
@@ -210,9 +209,9 @@ def _template_after(template: float, size_bytes: int, tokens: int) -> float:
 
 
 def _weighed(row: list[float], size: float, told: float) -> tuple[float, float]:
-    """Sums with one more observation, as much of it as moves the ratio by at most `RATIO_STEP`."""
+    """Return the sums with one more observation, limited to a change of `RATIO_STEP`."""
     size_sum, token_sum = _KEPT * row[_SIZE], _KEPT * row[_TOKENS]
-    if not (size_sum > 0.0 and token_sum > 0.0):  # cells that a crash or a bad disk left
+    if not (size_sum > 0.0 and token_sum > 0.0):  # cells damaged by a crash or a bad disk
         size_sum, token_sum = PRIOR_BYTES, PRIOR_BYTES / PRIOR_BYTES_PER_TOKEN
     if told * LONGEST_TOKEN_BYTES < size:
         told = size / LONGEST_TOKEN_BYTES
@@ -233,7 +232,7 @@ def _weighed(row: list[float], size: float, told: float) -> tuple[float, float]:
 
 
 def _age(row: list[float], now_s: float) -> None:
-    """Give back to the prior what age takes from the observations."""
+    """Fade a row towards the prior."""
     kept = share_left(now_s - row[_AGED], RATIO_HALF_LIFE_S)
     size, tokens = PRIOR_BYTES, PRIOR_BYTES / PRIOR_BYTES_PER_TOKEN
     row[_SIZE] = size + kept * (row[_SIZE] - size)

@@ -1,8 +1,8 @@
-"""The values a decision is made of. Frozen, plain, standard library only.
+"""Values that a decision is made of. Frozen, plain, standard library only.
 
-Everything the router may know about the world is in these classes: the gateway freezes live state
-into them (`gateway.fleet.candidates`), `router.decide` reads nothing else. Money is integer
-pico-USD, times are seconds unless the name ends in a unit, token counts are tokens.
+These classes contain everything that the router knows: the gateway freezes live state into them
+(`gateway.fleet.candidates`), and `router.decide` reads nothing else. Money is integer pico-USD,
+times are seconds unless the name ends in a unit, token counts are tokens.
 
 Values built for every request are `value` classes, verdicts named tuples: both cheap to build.
 """
@@ -31,10 +31,10 @@ class Feature(StrEnum):
     N = "n"
     REASONING = "reasoning"
     STORE = "store"  # the provider keeps the answer
-    MEDIA_URLS = "media_urls"  # the target fetches what an address in the request names
+    MEDIA_URLS = "media_urls"  # the target fetches URLs in the request
     HOSTED_TOOLS = "hosted_tools"  # searches and tools that the target runs, for fees of its own
     FILES = "files"  # the target reads documents that are sent in a conversation
-    MESSAGES = "messages"  # the target speaks Anthropic's Messages, and chat has no form for it
+    MESSAGES = "messages"  # Anthropic Messages content that has no form in chat
 
 
 class Residency(StrEnum):
@@ -43,17 +43,17 @@ class Residency(StrEnum):
 
 
 class TargetHealth(StrEnum):
-    """`UNKNOWN` is a missing or stale metric: never good news, never a reason to go random."""
+    """Health of a target. `UNKNOWN` is a missing or stale metric, and rejects the target."""
 
     HEALTHY = "healthy"
     LOADING = "loading"
     DRAINING = "draining"
     DOWN = "down"
     UNKNOWN = "unknown"
-    OFF = "off"  # stopped on purpose, for a while
+    OFF = "off"  # stopped on purpose, temporarily
 
 
-_HEALTHY = TargetHealth.HEALTHY  # asking the enumeration costs ten times as much
+_HEALTHY = TargetHealth.HEALTHY  # an attribute of the enumeration costs ten times as much
 
 
 class InfeasibleAction(StrEnum):
@@ -65,7 +65,7 @@ class InfeasibleAction(StrEnum):
 
 
 class Preference(NamedTuple):
-    """Candidates that go first while one of them is feasible, and the word for it."""
+    """Candidates that go first while one of them is feasible, and the reason to report."""
 
     names: frozenset[str]
     reason: Reason
@@ -73,7 +73,7 @@ class Preference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slo:
-    """Targets in milliseconds; `None`: not promised. `strict` filters APIs on a likely miss."""
+    """Latency targets; `None`: not promised. `strict` filters APIs that would likely miss."""
 
     ttft_ms: float | None = None
     tpot_ms: float | None = None
@@ -83,11 +83,11 @@ class Slo:
 
 @value(frozen=True, slots=True)
 class OutputMoments:
-    """Running moments of output length for this (tenant, model, prompt size): tokens.
+    """Running moments of output length in tokens for this (tenant, model, prompt size).
 
-    `p95` is infinite when limits ended too many answers to know how long they would have become.
-    `brief_odds`: how much commoner answers of a few tokens are after prompts of this size than
-    after all of this tenant and model; 1 where nothing tells them apart.
+    `p95` is infinite if limits ended too many answers to know their full length. `brief_odds` is
+    the frequency of brief answers after prompts of this size over that of this tenant and model; 1
+    if there is no difference.
     """
 
     count: int
@@ -101,8 +101,8 @@ class OutputMoments:
 class RoutingRequest:
     """The facts of a request that the decision needs.
 
-    `prompt_tokens` is the calibrated estimate, `prompt_tokens_bound` an upper bound.
-    `max_tokens` is what the client allows per choice (`None`: the model's limit).
+    `prompt_tokens` is the calibrated estimate, `prompt_tokens_bound` an upper bound. `max_tokens`
+    is the client's limit per choice (`None`: the model's limit).
     """
 
     kind: RequestKind
@@ -119,25 +119,25 @@ class RoutingRequest:
     extent: RequestUnits | None = None  # of kinds that have no conversation
     preferred: Preference | None = None  # after the session's own target
     barred: Mapping[str, Rejection] | None = field(default=None, hash=False)  # by candidate
-    beginning: PromptPrefix = PromptPrefix()  # where an own engine may have it in its prefix cache
-    has_sound: bool = False  # in the prompt, or asked for: it has prices of its own
-    without_pictures: bool = False  # its answer shall have none, which have prices of their own
-    service_tier: str = ""  # that the client names, in the words of price lists; "": it names none
+    beginning: PromptPrefix = PromptPrefix()  # for prefix cache lookups of own engines
+    has_sound: bool = False  # in the prompt or in the answer: sound has its own prices
+    without_pictures: bool = False  # no pictures in the answer: pictures have their own prices
+    service_tier: str = ""  # as the client set it, in the terms of price lists; "": not set
     text_prompt: bool = False  # no part of the prompt can be sound
     asks_to_think: bool = False  # its thoughts may be billed beside its limit
-    searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
-    team: str = ""  # what a target billed one team alone raises no hold of others
-    spills: bool = False  # a later stage of its model has an API for it, if nobody here can serve
-    kept_for: str = ""  # kinds of content by which it stays inside; "": nothing of it does
-    context_margin: float = CONTEXT_MARGIN  # over `prompt_tokens`, as far as its estimates err
+    searches_limit: int = 0  # maximum searches that its target may make; 0: no limit stated
+    team: str = ""  # overruns billed to one team alone raise no hold of others
+    spills: bool = False  # a later stage of its model has an API if nothing here can serve
+    kept_for: str = ""  # content kinds that keep it inside; "": none
+    context_margin: float = CONTEXT_MARGIN  # factor on `prompt_tokens` for estimate errors
 
 
 @value(frozen=True, slots=True)
 class StepModel:
-    """`step = a + b*sequences + c*context_tokens + d*prefill_tokens`, seconds, fitted per engine.
+    """Fitted step time: `a + b*sequences + c*context_tokens + d*prefill_tokens`, seconds.
 
-    `t0_s` is the constant part of TTFT outside the steps, `q_s` what a prompt's token adds for each
-    earlier one that it attends to. Fitted at warm-up by `backends.engine.profile`.
+    `t0_s` is the constant part of TTFT outside the steps; `q_s` is the time per pair of a prompt
+    token and an earlier token. Fitted per engine at warm-up by `backends.engine.profile`.
     """
 
     a_s: float
@@ -150,20 +150,19 @@ class StepModel:
 
 @value(frozen=True, slots=True)
 class EngineState:
-    """One own engine now, by dead reckoning from the gateway's events, corrected by the scrape.
+    """Current state of one own engine, from the gateway's events, corrected by each scrape.
 
-    `kv_used_tokens` includes what running requests hold; `kv_promised_tokens` what admitted
-    requests may still grow by (their promise minus what they hold). Capacity excludes the block
-    the engine reserves. `residents` are (held, final, slack) tokens of the running sequences whose
-    growth is followed: each holds between `held` and `held + slack`, and their share of what is
-    used and promised counts by when it is needed. The engine has been reading the first prompt of
-    its queue for `head_since_s`. Of that one `head_tokens` are likely: the queue's mean weighted
-    by size, since a long prompt is at the head for as long as it takes to read. What a queued
-    prompt has in the prefix cache is held and not read: `queued_hit_tokens`, in no other count of
-    what is queued.
-    `step_feedback` is observed over predicted step time; `safety_*` scale
-    the SLO to track attainment. What follows from these alone stands in the last fields, found
-    once: a state is made when the engine's cells change, and looked at for every request.
+    `kv_used_tokens` includes what running requests hold. `kv_promised_tokens` is how much admitted
+    requests may still grow (their promise minus what they hold). Capacity excludes the block that
+    the engine reserves. `residents` are (held, final, slack) tokens of running sequences whose
+    growth is known: each holds between `held` and `held + slack`, and their part of used and
+    promised tokens counts by when it is needed. The engine has read the first prompt of its queue
+    for `head_since_s`; `head_tokens` is that prompt's expected length, the size-weighted mean of
+    the queue, since a long prompt is at the head for longer. `queued_hit_tokens` of queued prompts
+    are in the prefix cache: they are held, not read, and in no other count of the queue.
+    `step_feedback` is observed over predicted step time. `safety_*` scale the SLO to track
+    attainment. The last fields are derived, and computed once: a state is built when the engine's
+    cells change, and read for every request.
     """
 
     health: TargetHealth
@@ -190,7 +189,7 @@ class EngineState:
     head_tokens: float = 0.0
     head_since_s: float = 0.0
     queued_hit_tokens: float = 0.0
-    spare_misses: float = 0.0  # first tokens that may be late, and the SLO's attainment is kept
+    spare_misses: float = 0.0  # first tokens that may be late while attainment is kept
     spare_brief_misses: float = 0.0  # likewise times per token of answers of a few tokens
     sane: bool = field(init=False, repr=False, compare=False)  # numbers that engines can have
     # sane, healthy, with a cache and a step model
@@ -211,7 +210,7 @@ class EngineState:
             self.queued_prefill_tokens, self.prefill_rate_tokens_per_s, self.step_feedback,
         )  # fmt: skip
         sequences = running + self.waiting
-        # What is not a number fails each comparison.
+        # NaN fails each comparison.
         sane = (
             used >= 0.0 <= context
             and queued >= 0.0 <= promised
@@ -241,10 +240,10 @@ class EngineState:
 
 @value(frozen=True, slots=True)
 class PrefillOption:
-    """An engine that may read a request's prompt for the engine of a candidate, which answers.
+    """An engine that may read a request's prompt for the candidate's engine, which answers.
 
-    Moving the prompt's KV takes `setup_s` and `token_s` for each token. `engine` is its state now,
-    `bid_price_pusd_per_s` what its time is worth.
+    Moving the prompt's KV takes `setup_s` plus `token_s` for each token. `engine` is its current
+    state, `bid_price_pusd_per_s` the value of its time.
     """
 
     name: str
@@ -255,10 +254,10 @@ class PrefillOption:
 
 
 class PrefillForecast(NamedTuple):
-    """The forecast of a prompt's reading on another engine, of a request that goes apart.
+    """Forecast of reading a prompt on another engine than the one that answers.
 
-    Times are of that engine alone; `load` and `engine_seconds`, too. `decode_load` is that of the
-    engine that answers. Until that one has read it, the KV is held on both.
+    Times, `load` and `engine_seconds` are those of that engine alone. `decode_load` is the load of
+    the engine that answers. Until the transfer ends, the KV is held on both engines.
     """
 
     name: str
@@ -273,11 +272,11 @@ class PrefillForecast(NamedTuple):
 
 @value(frozen=True, slots=True)
 class ApiState:
-    """One external target now: learned latency (lognormal), circuit and rate-limit room.
+    """Current state of one external target: learned latency, circuit and rate limits.
 
-    `ttft_median_ms is None` means nothing observed yet: the miss probability is then the prior's.
-    `requests_left`/`tokens_left` are `None` when the provider does not say. `retry_after_s`: when
-    the circuit closes, or the limits have room for this request.
+    A median of `None` means that nothing was observed: the prior then gives the miss probability.
+    `requests_left` and `tokens_left` are `None` if the provider does not report them.
+    `retry_after_s` is the time until the circuit closes, or until the limits allow this request.
     """
 
     health: TargetHealth = TargetHealth.HEALTHY
@@ -304,15 +303,16 @@ class Candidate:
     """One target frozen for one decision.
 
     `name` is `pool:NAME/REPLICA` or `PROVIDER/MODEL`. Exactly one of `engine` and `api` is set.
-    `expected_pusd` is what the request is expected to cost there in marginal API dollars (0 for
-    own engines: the GPU-hour is sunk); `avoided_pusd` for own engines is what the cheapest
-    comparator would charge. `bound_pusd` is the hold's upper bound; `budget_room_pusd` the least
-    room of all hard scopes (`None`: no hard budget). `None` prices mean unpriced. `output_cap` is
-    what money leaves of the answer to a request without `max_tokens` (`None`: not capped). The
-    next two are D98 and D90/D10 of the pool's recent demand, which bend its bid price.
-    `cached_tokens` of the prompt are expected in an API's prompt cache, and what they take off is
-    in `expected_pusd`: `cache_saves_pusd`. `prefillers` may read prompts for it. `is_apart`: its
-    pool has engines in roles. `is_spare`: it reads prompts for others, which serve as well.
+    `expected_pusd` is the expected marginal API cost of the request there (0 for own engines: the
+    GPU-hour is sunk); `avoided_pusd` of own engines is the price of the cheapest comparator.
+    `bound_pusd` is the hold's upper bound; `budget_room_pusd` the least amount left in all hard
+    scopes (`None`: no hard budget). Prices of `None` mean unpriced. `output_cap` is the answer
+    length that money allows a request without `max_tokens` (`None`: not capped).
+    `top_density_pusd_per_s` and `density_spread` are D98 and D90/D10 of the pool's recent demand,
+    which bend its bid price. `cached_tokens` of the prompt are expected in an API's prompt cache;
+    `expected_pusd` already includes their saving `cache_saves_pusd`. `prefillers` may read prompts
+    for it. `is_apart`: its pool has engines with roles. `is_spare`: it reads prompts for other
+    engines that can serve as well.
     """
 
     name: str
@@ -341,11 +341,11 @@ class Candidate:
 
 @value(frozen=True, slots=True)
 class Policy:
-    """The part of a routing policy that the decision uses; matching happened before.
+    """The part of a routing policy that the decision uses, after matching.
 
-    `kv_headroom_floor` is a ratio of KV capacity that must stay free after admission;
-    `None` switches the KV filter off. `penalty_pusd` is the price of one SLO miss. `content`: what
-    becomes of kinds of content that are found before the decision, which are in `kept_for` there.
+    `kv_headroom_floor` is the ratio of KV capacity that must stay free after admission; `None`
+    disables the KV filter. `penalty_pusd` is the price of one SLO miss. `content` has the actions
+    on content kinds, which are found before the decision and are in `kept_for` there.
     """
 
     name: str
@@ -359,9 +359,9 @@ class Policy:
 
 
 class Verdict(NamedTuple):
-    """One candidate's answer: its reason and the numbers behind it (`None`: not reached).
+    """Result for one candidate: its reason and the numbers behind it (`None`: not computed).
 
-    From `ttft_ms` on they are those of its forecast.
+    The fields from `ttft_ms` on are those of its forecast.
     """
 
     candidate: Candidate
@@ -376,17 +376,17 @@ class Verdict(NamedTuple):
     load: float | None = None  # z: the worst of its predictions, each as a ratio to its limit
     miss_probability: float | None = None
     engine_seconds: float | None = None  # r
-    kv_promise_tokens: int = 0  # own engines: what it may come to hold there,
-    kv_free_tokens: float = 0.0  # and what stays free after its admission, all promises kept
+    kv_promise_tokens: int = 0  # own engines: the maximum that the request may hold there,
+    kv_free_tokens: float = 0.0  # and the tokens left free if all promises are kept
     prefill: PrefillForecast | None = None  # where another engine reads the prompt
 
 
 class Decision(NamedTuple):
     """The feasible candidates in the order to try them, and every candidate's verdict.
 
-    `order` is empty when nothing is feasible and the policy does not say `best_effort`;
-    `otherwise` then says what to do. `reason` is the chosen verdict's, or the most frequent
-    rejection's among those that pass by themselves, else `budget`, else one that no wait changes.
+    `order` is empty if nothing is feasible and the policy is not `best_effort`; `otherwise` then
+    says what to do. `reason` is that of the chosen verdict, or else the most frequent temporary
+    rejection, else `budget`, else a permanent one.
     """
 
     policy: str

@@ -1,8 +1,8 @@
 """`value`: a dataclass that is frozen for the type checker and cheap at run time.
 
-What is built for every request and candidate costs time, and a frozen dataclass takes six times
-as long to build as a slotted one. Assigning to a field is therefore an error of `make check`, not
-of the running program.
+Values built for every request and candidate must be cheap, and a frozen dataclass takes six times
+as long to build as a slotted one. Assigning to a field is therefore an error in `make check` and is
+not detected at run time.
 """
 
 from typing import TYPE_CHECKING
@@ -15,5 +15,5 @@ else:
     from dataclasses import dataclass
 
     def value(*, frozen: bool, slots: bool) -> type:
-        """`dataclass`, hashable like a frozen one."""
+        """Return a slotted `dataclass` decorator, hashable like a frozen one."""
         return dataclass(slots=slots, unsafe_hash=frozen)

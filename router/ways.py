@@ -1,13 +1,11 @@
-"""Three ways for a request in a pool with roles: whole, apart, or straight to a decoder. Pure.
+"""Three ways for a request in a pool with roles: whole, apart, or straight. Pure.
 
-A whole replica reads the prompt and answers. Apart, one engine reads the prompt, its KV moves, and
-another one answers. Straight, the engine that answers reads the prompt itself. Of the ways that
-keep the promise the one that takes the least value of engine time is chosen: each engine's seconds
-at what one of them is worth there. With equal prices that is the least engine time.
-
-What a second is worth is the engine's bid price, bent by its own predicted load: next to nothing
-while it is idle, all of it when it is full. Where no first token is promised, how long the request
-would wait there counts as load, else one engine could have a queue beside an idle one.
+Whole: one replica reads the prompt and answers. Apart: one engine reads the prompt, its KV moves,
+and another one answers. Straight: the decode engine reads the prompt itself. Of the ways that keep
+the promise, the one with the least value of engine time is chosen: seconds times their price on
+each engine. A second costs the engine's bid price, bent by its predicted load: almost nothing when
+idle, the full price when full. Without a promised TTFT, the waiting time counts as load; otherwise
+one engine could have a queue while another one is idle.
 """
 
 from collections.abc import Sequence
@@ -27,14 +25,14 @@ from router.types import (
     RoutingRequest,
 )
 
-IDLE_SHARE = 0.05  # of its price that a second of an idle engine is worth
+IDLE_SHARE = 0.05  # share of its price that a second of an idle engine is worth
 LEAST_PRICE = 1.0  # pico-USD a second: engines without a price are compared by their time
 
 WayRow = tuple[float, str, Candidate, Forecast]
 
 
 def may_go_apart(request: RoutingRequest) -> bool:
-    """Return whether another engine may read the prompt: one sequence, that answers in words."""
+    """Return whether another engine may read the prompt: one decoded sequence."""
     return request.n == 1 and request.extent is None and KIND_TRAITS[request.kind].decoded
 
 
@@ -45,7 +43,7 @@ def choose_way(
     candidate: Candidate,
     candidates: Sequence[Candidate],
 ) -> Forecast:
-    """Return the forecast of the best way to an engine's answer: its own, or one that is apart."""
+    """Return the forecast of the best way to an answer of this engine: straight or apart."""
     engine = candidate.engine
     assert engine is not None, "only own engines have roles"
     straight = forecast_engine(work, candidate, engine)
@@ -57,7 +55,7 @@ def choose_way(
         return straight
     found, barred = [straight], request.barred or {}
     for option in candidate.prefillers:
-        if option.name in barred:  # an operator keeps requests from it
+        if option.name in barred:  # disabled by an operator
             continue
         apart = _forecast_apart(policy, work, candidate, engine, option)
         if apart is not None:
@@ -68,9 +66,10 @@ def choose_way(
 
 
 def order_ways(work: RequestWork, rows: Sequence[WayRow]) -> list[WayRow]:
-    """Return own engines in their order, those of pools with roles by what each one's way is worth.
+    """Return own engines in order; in pools with roles by the worth of their way.
 
-    They keep the places that they have among others. A place of -1 says that its load is no place.
+    They keep the positions that they have among the others. A place of -1 marks a row whose load is
+    not its sort key.
     """
     mine = sorted(
         (row for row in rows if row[2].is_apart),
@@ -81,7 +80,7 @@ def order_ways(work: RequestWork, rows: Sequence[WayRow]) -> list[WayRow]:
 
 
 def way_price(bid_price: float, load: float) -> float:
-    """Return what a second of an engine is worth at this load, in pico-USD."""
+    """Return the value of a second of an engine at this load, in pico-USD."""
     gate = (load - GATE_FROM) / (GATE_FULL - GATE_FROM)
     share = max(IDLE_SHARE, min(1.0, gate)) * max(1.0, load / GATE_FULL)
     return max(LEAST_PRICE, bid_price) * share
@@ -94,11 +93,11 @@ def _beside_prompts(
     alone: Forecast,
     candidates: Sequence[Candidate],
 ) -> Forecast:
-    """Forecast an answer of an engine that reads for others: as if it read all that they read.
+    """Forecast an answer by an engine that also reads prompts for others, with that load.
 
-    While it answers, its promised time per token keeps it from reading, so the others read for
-    themselves, and then it keeps promises best: a pool would stay so after a short rush. Answers
-    with a looser promise than any that the others make may stand beside its reading.
+    While it answers, the promised TPOT keeps it from reading, so the other engines read for
+    themselves, and then this engine looks best: a pool would stay so after a short rush. Answers
+    with a looser promise than all of those engines' may share the engine with its reading.
     """
     engine, barred = candidate.engine, request.barred or {}
     if engine is None or work.tpot_ms is None:
@@ -123,7 +122,7 @@ def _beside_prompts(
 def _rank(
     policy: Policy, work: RequestWork, candidate: Candidate, forecast: Forecast
 ) -> tuple[bool, float, float, float, str]:
-    """Those that keep the promise first, else the least load; then the least value, then time."""
+    """Return the sort key: kept promises first, else least load; then least value, then time."""
     refused = forecast_rejection(policy, candidate, forecast) is not None
     load = forecast.load or 0.0 if refused else 0.0
     name = "" if forecast.prefill is None else forecast.prefill.name
@@ -131,7 +130,7 @@ def _rank(
 
 
 def _worth(work: RequestWork, candidate: Candidate, forecast: Forecast) -> tuple[float, float]:
-    """Return the value of the engine time that a way takes, and that time; unknown is worst."""
+    """Return the value of the engine time that a way takes, and that time; inf if unknown."""
     seconds, prefill, price = (
         forecast.engine_seconds, forecast.prefill, candidate.bid_price_pusd_per_s,
     )  # fmt: skip
@@ -148,7 +147,7 @@ def _worth(work: RequestWork, candidate: Candidate, forecast: Forecast) -> tuple
 def _felt(
     work: RequestWork, engine: EngineState | None, load: float, ttft_ms: float | None
 ) -> float:
-    """The load, or what a request would wait where nobody promised when its answer begins."""
+    """Return the load; without a promised TTFT, the waiting time counts as load."""
     if work.ttft_ms is not None or ttft_ms is None or engine is None or engine.step is None:
         return load
     fresh = work.choices * max(1, work.prompt - engine.prefix_hit_tokens)
@@ -163,10 +162,10 @@ def _forecast_apart(
     engine: EngineState,
     option: PrefillOption,
 ) -> Forecast | None:
-    """Forecast one engine reading, another answering; `None`: that one cannot read it now.
+    """Forecast one engine reading and another answering; `None` if the reader cannot read now.
 
-    A time per token is asked of the one that reads only for answers that it has itself. The one
-    that answers computes the prompt's last token itself.
+    A TPOT limit applies to the reader only for its own answers. The engine that answers computes
+    the prompt's last token itself.
     """
     reader = option.engine
     if not reader.ready:
@@ -188,7 +187,7 @@ def _forecast_apart(
     moved = max(0, work.prompt - engine.prefix_hit_tokens)
     transfer_s = option.setup_s + option.token_s * moved
     ttft = read.ttft_ms + 1000.0 * transfer_s + answer.ttft_ms
-    # What holds a part of the cache while it moves keeps that part of the engine from others.
+    # KV held during the transfer blocks that share of the engine for other requests.
     kept_s = transfer_s * work.prompt / reader.kv_capacity_tokens
     held_s = transfer_s * work.prompt / engine.kv_capacity_tokens
     read_s = read.engine_seconds + kept_s
@@ -215,7 +214,7 @@ def _forecast_apart(
 
 
 def _reading(work: RequestWork, reader: EngineState) -> RequestWork:
-    """Return the part of a request that its prompt is: one token of answer, nothing decoded."""
+    """Return the prompt part of a request: one token of answer, nothing decoded."""
     prompt, beside_answers = work.prompt, reader.tightest_tpot_ms is not None
     return RequestWork(
         prompt, 1, prompt + 1, 1.0, float(prompt), float(prompt), beside_answers, work.ttft_ms,

@@ -1,4 +1,4 @@
-"""Axes, legends, inks, currency and time zone that all charts share."""
+"""Axes, legends, colors, currency and time zone shared by all charts."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ CLICKED = "clicked"  # the selection of a chart whose bars are clicked
 LONG = 22  # characters of a legend's name; two of them fit beside each other on a phone
 LEGEND_LINE = 20  # pixels
 MOST_TICKS = 10
-LETTER = 3.2  # pixels, half of one in a label: so near to an end it would be cut off
+LETTER = 3.2  # pixels, half a label character: labels closer to the end would be cut off
 _STEPS_S = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200,
             86_400, 172_800, 432_000, 864_000)  # fmt: skip
 
 
 def priced(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Dollars (`usd`) in the money that is read, and `shown` as tooltips say them."""
+    """Return records with `usd` in the displayed currency, and `shown` as tooltip text."""
     return [
         {**record, "usd": amount(record["usd"]), "shown": dollar_text(record["usd"])}
         for record in records
@@ -33,17 +33,17 @@ def priced(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def amount(usd: float) -> float:
-    """Dollars in the money that is read, for an axis."""
+    """Return dollars in the displayed currency, for an axis."""
     return usd * float(display.now().per_usd)
 
 
 def money_unit(unit: str) -> str:
-    """The unit of an axis: `dollars a month`, or other money a month."""
+    """Return the unit of an axis: `dollars a month`, or the displayed currency a month."""
     return display.now().unit_of(unit)
 
 
 def whole_money() -> str:
-    """The format of an axis of large amounts."""
+    """Return the D3 format of an axis of large amounts."""
     return "$,.0f" if display.now().money is None else ",.0f"
 
 
@@ -53,16 +53,16 @@ def small_money() -> str:
 
 
 def dollar_text(usd: float) -> str:
-    """An amount in a tooltip, where a format of Vega would round a small one to nothing.
+    """Return an amount for a tooltip, where a Vega format would round a small one to zero.
 
-    Other money has its dollars beside it.
+    Another currency is followed by the dollars.
     """
     text = formatting.money(round(usd * PUSD_PER_USD))
     return text if display.now().money is None else f"{text} ({text.exact})"
 
 
 class ChartRows(alt.InlineData):
-    """Values that are plain already: neither judged nor copied one by one, as Altair's own are."""
+    """Inline values that are plain already, so Altair need not validate or copy each one."""
 
     def __init__(self, values: list[dict[str, Any]], **known: Any) -> None:
         kept = {"format": alt.Undefined, "name": alt.Undefined, **known, "values": values}
@@ -74,15 +74,15 @@ class ChartRows(alt.InlineData):
 
 
 def trust_charts() -> None:
-    """Altair need not judge each part of a chart against its schema: that took most of a page.
+    """Disable Altair's schema validation in this process, which took most of a page's time.
 
-    For the dashboard's process; the tests of charts have them judged.
+    The tests of charts keep the validation.
     """
     disable_debug_mode()
 
 
 def inline_data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
-    """Inline values; instants as the milliseconds at which a UTC axis has their wall time."""
+    """Return inline values; times are milliseconds at which a UTC axis shows local time."""
     drawn_s = display.now().drawn_s
     values = [
         {
@@ -95,7 +95,7 @@ def inline_data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
 
 
 def colour_encoding(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:
-    """A legend does not wrap by itself: long names stand below each other, or a phone cuts them."""
+    """Return a color encoding; long legend names use one column, as legends do not wrap."""
     columns = _legend_columns(colours, columns)
     return alt.Color(
         "kind:N",
@@ -116,16 +116,16 @@ def legend_height(names: Iterable[str]) -> int:
 
 
 def axis_of(*, money: bool) -> alt.Axis:
-    """Thousands are k; below one in full, because a milli would read as a million."""
+    """Return an axis with k for thousands; values below 1 are written in full."""
     sign = "$" if money and display.now().money is None else ""
     small = f"abs(datum.value) < 1 ? format(datum.value, '{sign}.2~r')"
     return alt.Axis(labelExpr=f"{small} : format(datum.value, '{sign}~s')", tickCount=6)
 
 
 def time_axis(field: str, instants: Sequence[datetime]) -> alt.X:
-    """Wall time of the zone that is read; labels as fine as ticks: no two of them read the same."""
+    """Return a time axis in local time; the labels are precise enough that all ticks differ."""
     low, high = (display.now().drawn_s(edge(instants)) for edge in (min, max))
-    high = max(high, low + 1)  # a single instant has room, too
+    high = max(high, low + 1)  # a single time needs a range, too
     step = next((number for number in _STEPS_S if high - low <= MOST_TICKS * number), None)
     step = step or _STEPS_S[-1] * math.ceil((high - low) / (MOST_TICKS * _STEPS_S[-1]))
     form = "%d %b" if step >= 86_400 else "%H:%M" if step >= 60 else "%H:%M:%S"
@@ -149,7 +149,7 @@ def _moment_text(at_s: float, form: str) -> str:
 
 
 def _moment(at_s: float) -> alt.DateTime:
-    """An instant of an axis; a bare number would be read as a year."""
+    """Return a time for an axis; a bare number would be read as a year."""
     at = datetime.fromtimestamp(at_s, UTC)
     return alt.DateTime(
         year=at.year, month=at.month, date=at.day, hours=at.hour, minutes=at.minute,
@@ -158,7 +158,7 @@ def _moment(at_s: float) -> alt.DateTime:
 
 
 def markers(marks: Records, x: alt.X) -> list[Any]:
-    """Dashed rules at the instants of `marks` (`at`), with `label`, and `told` on hover."""
+    """Return dashed rules at the times `at` of `marks`, with `label`, and `told` on hover."""
     base = alt.Chart(inline_data(marks)).encode(
         x=x,
         tooltip=[
@@ -177,12 +177,12 @@ def markers(marks: Records, x: alt.X) -> list[Any]:
 
 
 def clickable(chart: Any, field: str) -> Chart:
-    """Make bars clickable: a selection `CLICKED` holds the field of the clicked one."""
+    """Make bars clickable; the selection `CLICKED` holds the field of the clicked bar."""
     return chart.add_params(alt.selection_point(name=CLICKED, fields=[field], toggle=False))
 
 
 def clean(chart: Any) -> Any:
-    """Without frames, in the theme's inks: the same chart, since a copy of it is made by value."""
+    """Set the chart's theme in place and return it; a copy would copy all values."""
     now = inks()
     chart.config = alt.Config(
         view=alt.ViewConfig(strokeWidth=0),

@@ -1,4 +1,4 @@
-"""Bills beside the books: two bars a day."""
+"""Bills and booked costs: two bars a day."""
 
 import altair as alt
 
@@ -20,7 +20,7 @@ COLOURS = {INVOICED: API, BOOKED: OWN}
 
 
 def compare_chart(records: Records) -> Chart:
-    """`day` (ISO), `kind` (invoiced or booked), `usd`."""
+    """Return a bar chart of `day` (ISO), `kind` (invoiced or booked) and `usd`."""
     data = inline_data(priced(records))
     chart = (
         alt.Chart(data, height=260)

@@ -1,6 +1,6 @@
-"""Budgets as bars of their limits: spent, held, claimed.
+"""Budgets as bars in shares of their limits: spent, held, claimed.
 
-A tick stands where the window is forecast to end.
+A tick marks the forecast at the end of the window.
 """
 
 import altair as alt
@@ -9,11 +9,11 @@ from dashboard.charts.axes import Chart, Records, clean, colour_encoding, inline
 from dashboard.theme import API, API_DEEP, DOWN, OWN, inks
 
 SPENT, HELD, CLAIMED, OVER = "spent", "held", "claimed", "over the limit"
-MOST = 2.0  # of the limit, to the right of which bars are cut
+MOST = 2.0  # times the limit, where bars are cut
 
 
 def bars(records: Records) -> Chart:
-    """`name`, `kind`, `low` and `high` as shares of the limit; one has `forecast`, where known."""
+    """Return bars of `name`, `kind`, `low` and `high` in shares of the limit, with `forecast`."""
     names = list(dict.fromkeys(record["name"] for record in records))
     end = max([1.05, *(record["high"] for record in records)])
     end = min(MOST, max([end, *(1.05 * (record["forecast"] or 0) for record in records)]))

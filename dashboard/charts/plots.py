@@ -1,6 +1,6 @@
 """Altair charts: each takes plain records and returns a chart in the dashboard's palette.
 
-Charts draw what they are given; the only arithmetic here is choosing an axis format.
+Charts draw the given values; the only arithmetic here is the choice of axis formats.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from dashboard.charts.axes import (
 from dashboard.theme import ADJUSTED, API, DOWN, OPS, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
 from ledger.reports.series import SpendSeries
 
-# Told apart by every kind of colour vision: tests/dashboard/test_theme.py computes it.
+# Distinct for every kind of color vision: computed in tests/dashboard/test_theme.py.
 PALETTE = (OWN, API, SUBSTITUTE, SAME_WEIGHTS, OPS, "#C8ACE4", "#20C890", "#902090")
 SHARE = ".0%"
 SHORT = ".3~s"  # 1.2M
@@ -42,9 +42,9 @@ GAP = 0.12  # of a bar, between it and the next
 
 
 def money_colours(own: str = formatting.GPU.many, *, adjusted: bool = False) -> dict[str, str]:
-    """By the names of the lines; `own` is what the own hardware is called.
+    """Return the colors of cost series by name; `own` is the name of the own hardware.
 
-    `adjusted`: something was posted for a bill, so its line is there.
+    `adjusted` adds the series of posted adjustments.
     """
     lines = {
         SpendSeries.USED: OWN,
@@ -67,9 +67,9 @@ def stacked_chart(
     money: bool = True,
     marks: Records = (),
 ) -> Chart:
-    """Bars over time: `at`, `kind` and a value; kinds stack in the order of `colours`.
+    """Return bars over time of `at`, `until`, `kind` and a value, stacked by `colours`.
 
-    `marks` are instants (`at`) with a `label` and what is told of them (`told`).
+    `marks` are times (`at`) with a `label` and a tooltip (`told`).
     """
     order = {kind: place for place, kind in enumerate(colours)}
     ends = [record["at"] for record in records] + [record["until"] for record in records]
@@ -100,7 +100,7 @@ def stacked_chart(
 
 
 def _with_marks(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart:
-    """With a dashed line and its label where something changed."""
+    """Return the chart with dashed lines and labels at the marks within its range."""
     seen = [mark for mark in marks if min(instants) <= mark["at"] <= max(instants)]
     if not seen:
         return chart
@@ -110,9 +110,9 @@ def _with_marks(chart: Chart, marks: Records, instants: Sequence[datetime]) -> C
 def _pile_records(
     records: Records, value: str, order: Mapping[str, int], *, money: bool
 ) -> list[dict[str, Any]]:
-    """Each as a box over its time, on top of those before it: as wide as the plot makes it.
+    """Return each record as a box over its time, stacked on the earlier kinds.
 
-    Bars of so many pixels would overlap on a phone.
+    Boxes scale with the plot; bars of fixed pixels would overlap on a phone.
     """
     heights: dict[datetime, float] = {}
     found = []
@@ -149,14 +149,14 @@ def lines(
     kinds: Sequence[str] = (),
     marks: Records = (),
 ) -> Chart:
-    """Lines over time, one of each `kind`; `marks` as `stacked_chart` has them.
+    """Return lines over time, one per `kind`; `marks` as in `stacked_chart`.
 
-    Records may have a `style`: the first is drawn through, others of the same kind are dashed.
+    Records may have a `style`: the first style is solid, others of the same kind are dashed.
     """
     instants = [record["at"] for record in records]
     scale: Any = alt.Undefined
     step = 1.0 if form == ",.0f" else 0.001
-    if form == SHARE:  # as fine as its ticks, or several would read alike
+    if form == SHARE:  # as precise as the ticks, otherwise several labels would be equal
         top = max(record[value] for record in records)
         form, step = (".1%", 0.001) if top < FEW else (SHARE, 0.01)
         scale = alt.Scale(domain=[0, max(top, 4 * step)])
@@ -203,7 +203,7 @@ def dash_encoding(styles: Sequence[str]) -> Any:
 
 
 def ranked_chart(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:
-    """Horizontal bars, longest first, with their figures: `name` and a value."""
+    """Return horizontal bars of `name` and a value, longest first, with their figures."""
     base = alt.Chart(inline_data(records), height=alt.Step(34)).encode(
         y=alt.Y("name:N", sort="-x", title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
         x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
@@ -220,7 +220,7 @@ def ranked_chart(records: Records, *, value: str, title: str, form: str, colour:
 
 
 def predictions(records: Records) -> Chart:
-    """Predicted against observed seconds; on the diagonal a prediction was right."""
+    """Return predicted against observed seconds; on the diagonal a prediction was exact."""
     seconds = [record[name] for record in records for name in ("predicted", "observed")]
     top, low = max(seconds), max(1e-3, min(seconds))
     scale = alt.Scale(type="log", domain=[low / 1.2, top * 1.2], nice=False)

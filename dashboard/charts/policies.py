@@ -1,6 +1,6 @@
-"""Charts of two policy sets beside each other, and of when sets came in force.
+"""Charts that compare two policy sets, and show when sets became active.
 
-The new set is magenta, the other one grey and broken: a policy is neither own nor an API.
+The new set is magenta, the other one grey and dashed: a policy set is neither own nor API.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,12 @@ BAR = 22
 
 
 def of_sets(names: Sequence[str]) -> dict[str, str]:
-    """The first is the new one."""
+    """Return the color of each set; the first one is the new one."""
     return dict(zip(names, (NEW, inks().muted), strict=False))
 
 
 def dollars(records: Records, names: Sequence[str]) -> Chart:
-    """`set`, `kind` (fixed or APIs), `usd`: one bar a set, cut in two."""
+    """Return one bar per set in two parts, from `set`, `kind` (fixed or APIs) and `usd`."""
     data = inline_data(
         {**price, "order": int(price["kind"] == CHARGED)} for price in priced(records)
     )
@@ -47,7 +47,7 @@ def dollars(records: Records, names: Sequence[str]) -> Chart:
     y = alt.Y("set:N", sort=list(names), title=None, axis=_names())
     top = alt.Scale(
         domain=[0, 1.18 * amount(max(*totals.values(), 1e-9))]
-    )  # with room for the figure
+    )  # with space for the figure
     bars = (
         alt.Chart(data, height=alt.Step(BAR + 14))
         .mark_bar(height=BAR, cornerRadius=2)
@@ -81,9 +81,9 @@ def dollars(records: Records, names: Sequence[str]) -> Chart:
 
 
 def shares(records: Records, names: Sequence[str], title: str, *, whole: bool) -> Chart:
-    """`row`, `kind` (set), `share`, and where it is promised `promise`: bars by row and set.
+    """Return bars by row and set, from `row`, `kind` (set), `share` and optional `promise`.
 
-    `whole`: the axis goes to 100 %, whatever the shares are.
+    With `whole`, the axis ends at 100 %, whatever the shares are.
     """
     records = [
         {**record, "end": max(record["share"], record.get("promise") or 0.0)} for record in records
@@ -127,12 +127,12 @@ def shares(records: Records, names: Sequence[str], title: str, *, whole: bool) -
 def over_time_chart(
     records: Records, names: Sequence[str], field: str, titles: tuple[str, str], form: str
 ) -> Chart:
-    """`kind` (set), `at` and `field`; `titles` of time and value."""
+    """Return lines of `kind` (set), `at` and `field`; `titles` are of time and value."""
     dashes = alt.Scale(domain=list(names), range=[[1, 0], [5, 3]][: len(names)])
     step = 0.01 if form.endswith("%") else 1
     top = max(
         [record[field] for record in records], default=0.0
-    )  # of nothing, an axis all the same
+    )  # without records there is still an axis
     tops = alt.Scale(domain=[0, 1.05 * max(top, 4 * step)], nice=False)
     chart = (
         alt.Chart(inline_data(records), height=230)
@@ -155,7 +155,7 @@ def over_time_chart(
 
 
 def marked_chart(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> Chart:
-    """`at`, `until`, `kind` and `value` (a share) as lines; `marks`: `at`, `label` and `told`."""
+    """Return lines of `at`, `until`, `kind` and `value` (a share), with `marks`."""
     ends = [record["at"] for record in records] + [record["until"] for record in records]
     names = sorted({record["kind"] for record in records})
     top = max([record["value"] for record in records], default=0.0)
@@ -183,7 +183,7 @@ def marked_chart(records: Records, marks: Sequence[Mapping[str, Any]], title: st
 
 
 def flows_chart(records: Records) -> Chart:
-    """`name` (from, to), `requests`, `shown` (dollars): where the same requests went elsewhere."""
+    """Return bars of requests that moved: `name` (from, to), `requests`, `shown` (dollars)."""
     names = [record["name"] for record in records]
     room = alt.Scale(domain=[0, 1.5 * max([record["requests"] for record in records], default=1)])
     base = alt.Chart(inline_data(records), height=alt.Step(44)).encode(

@@ -1,4 +1,4 @@
-"""Proposed prices: by how many percent each moves."""
+"""Proposed price changes, in percent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from dashboard.charts.axes import Chart, Records, clean, inline_data
 from dashboard.theme import API, OWN, inks
 
 MOST = 16  # bars
-FURTHEST = 200.0  # percent; what moves more is cut there and says so by its figure
+FURTHEST = 200.0  # percent; larger changes are cut there, with the true figure as label
 
 
 def moved_prices(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The prices that move most: `name` (with its kind), `percent` as drawn, `shown`."""
+    """Return the prices that change most: `name` (with kind), `percent` as drawn, `shown`."""
     found = [
         (f"{entry['name']}, {price['kind']}", float(price["percent"]))
         for entry in entries

@@ -1,4 +1,4 @@
-"""Charts of plans: what each way has cost until when, and what each number of GPUs costs."""
+"""Charts of purchase plans: cumulative cost of each option, and cost by number of GPUs."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from dashboard.charts.axes import (
 
 
 def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
-    """`month`, `usd`, `kind`: what was paid until the end of each month."""
+    """Return lines of `month`, `usd`, `kind`: the amount paid by the end of each month."""
     kinds = list(colours)
     data = inline_data(
         {**record, "dash": str(kinds.index(record["kind"]))} for record in priced(records)
@@ -53,7 +53,7 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
 
 
 def options(records: Records, *, colours: Mapping[str, str]) -> Chart:
-    """`name` (a number of GPUs), `kind` (GPUs, ops, APIs), `usd`: what each would cost a month."""
+    """Return bars of `name` (GPU count), `kind` (GPUs, ops, APIs), `usd` a month."""
     order = list(colours)
     data = inline_data(
         {**record, "place": order.index(record["kind"])} for record in priced(records)

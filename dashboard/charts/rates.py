@@ -1,4 +1,4 @@
-"""The hourly cost of own hardware, as steps over time."""
+"""Hourly cost of own hardware, as steps over time."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,10 @@ from dashboard.charts.axes import (
 
 
 def steps(records: Records, *, colours: Mapping[str, str], now: object) -> Chart:
-    """One record at least: `at`, `kind` (the pool), `usd` of one GPU an hour; `now` is a line."""
+    """Return steps of `at`, `kind` (pool) and `usd` per GPU-hour, and a line at `now`.
+
+    There must be at least one record.
+    """
     records = priced(records)
     instants = [record["at"] for record in records]
     base = alt.Chart(inline_data(records), height=240).encode(

@@ -1,4 +1,4 @@
-"""Charts of spending: what moved, and the hours of a week."""
+"""Charts of spending: changes, groups, and the hours of a week."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ MORE, LESS = "more than before", "less than before"
 
 
 def changes_chart(records: Records) -> Chart:
-    """`name`, `usd` (change): bars to both sides of nothing, the longest first."""
+    """Return bars of `name` and `usd` (change) on both sides of zero."""
     data = inline_data(
         {**record, "kind": MORE if record["usd"] > 0 else LESS} for record in priced(records)
     )
@@ -46,7 +46,7 @@ def changes_chart(records: Records) -> Chart:
 
 
 def groups(records: Records, colours: Mapping[str, str]) -> Chart:
-    """`name`, `kind`, `usd`: who spent how much on what, in the order that they come in."""
+    """Return stacked bars of `name`, `kind` and `usd`, in the given order."""
     names = list(dict.fromkeys(record["name"] for record in records))
     order = {kind: place for place, kind in enumerate(colours)}
     data = inline_data({**record, "order": order[record["kind"]]} for record in priced(records))
@@ -69,7 +69,7 @@ def groups(records: Records, colours: Mapping[str, str]) -> Chart:
 
 
 def week(records: Records) -> Chart:
-    """`day` (0 is Monday), `hour`, `usd`: one square an hour."""
+    """Return one square per hour of a week, from `day` (0 is Monday), `hour` and `usd`."""
     data = inline_data({**record, "name": DAYS[record["day"]]} for record in priced(records))
     chart = (
         alt.Chart(data, height=alt.Step(24))

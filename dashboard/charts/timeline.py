@@ -1,4 +1,4 @@
-"""One request as a waterfall: what its time went to, try by try."""
+"""Waterfall of one request: how its time was spent, attempt by attempt."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +46,7 @@ def show(tries: Sequence[AttemptWaterfall]) -> None:
 
 
 def spans(tries: Sequence[AttemptWaterfall]) -> list[dict[str, Any]]:
-    """A row a span; several tries are told apart by their targets."""
+    """Return one row per span; with several attempts, rows are named by target."""
     several = len(tries) > 1
     return [
         {

@@ -1,1 +1,1 @@
-"""Questions to the ledger, as the person may ask them, cached between the runs of a page."""
+"""Reads of the ledger within the viewer's permissions, cached between runs of a page."""

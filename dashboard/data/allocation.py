@@ -1,4 +1,4 @@
-"""Reads of virtual tags and business metrics, which are the house's: their rules name teams."""
+"""Reads of virtual tags and business metrics, for viewers of all teams only."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ from ledger.reports.virtual_tags import virtual_tags as read_virtual_tags
 
 @query(ViewerScope.HOUSE, entries=4, teams=False)
 def tag_entries(connection: Connection, view: DashboardView) -> Mapping[str, ManualEntry]:
-    """Return the entries of virtual tags that count now, by name."""
+    """Return the current entries of virtual tags, by name."""
     found = standing_entries(connection, VIRTUAL_TAG, view.now_us)
     return {name: entry for name, entry in sorted(found.items()) if entry.says is not None}
 
 
 @query(ViewerScope.HOUSE, entries=8)
 def spend_of_tag(connection: Connection, view: DashboardView, name: str) -> list[VirtualSpend]:
-    """Return what each value of a virtual tag cost in the period, the dearest first."""
+    """Return the cost of each value of a virtual tag in the period, highest first."""
     entry = standing_entries(connection, VIRTUAL_TAG, view.now_us).get(name)
     if entry is None or entry.says is None:
         return []
@@ -43,9 +43,9 @@ def spend_of_tag(connection: Connection, view: DashboardView, name: str) -> list
 def spend_of_groups(
     connection: Connection, view: DashboardView, groups: Sequence[str]
 ) -> dict[tuple[int, str], int]:
-    """Return pico-USD by the start of each day and by group; a group is `NAME=VALUE`.
+    """Return pico-USD by start of day and group; a group is `NAME=VALUE`.
 
-    `NAME` is a virtual tag's, else a tag's of requests. All values of a name are read at once.
+    `NAME` is a virtual tag's, else a request tag's. All values of a name are read at once.
     """
     zone, known = reporting_zone(connection), read_virtual_tags(connection, view.now_us)
     values: dict[str, list[str]] = defaultdict(list)

@@ -1,10 +1,10 @@
-"""Widths of a chart's bars, by the length of the span that it shows."""
+"""Widths of a chart's bars, by the length of the displayed span."""
 
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
 
 
 def bucket_us(scope: Scope, first_us: int | None) -> int:
-    """Bars that fit a chart: a minute for an hour of data, a day for a month of it."""
+    """Return the bar width: a minute for an hour of data, a day for a month of it."""
     start = scope.start_us if first_us is None else max(scope.start_us, first_us)
     length = scope.end_us - start
     for limit, bucket in (

@@ -1,4 +1,4 @@
-"""Reads what the response cache answered, as far as a viewer may see it."""
+"""Reads of response cache hits, within the viewer's permissions."""
 
 from sqlalchemy import Connection
 
@@ -9,5 +9,5 @@ from ledger.queries.cache_hits import CacheTotal, cache_total
 
 @query(ViewerScope.TEAM)
 def cached(connection: Connection, view: DashboardView) -> CacheTotal:
-    """Return the period's hits of the team, or of all."""
+    """Return the period's hits of the team, or of all teams."""
     return cache_total(connection, view.scope)

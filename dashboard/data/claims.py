@@ -1,4 +1,4 @@
-"""Claims of providers beyond what is booked, as far as a viewer may see them."""
+"""Reads of provider claims beyond the booked cost, within the viewer's permissions."""
 
 from sqlalchemy import Connection
 
@@ -9,5 +9,5 @@ from ledger.queries.claims import ClaimTotal, claim_total
 
 @query(ViewerScope.TEAM)
 def claimed(connection: Connection, view: DashboardView) -> ClaimTotal:
-    """Return the period's claims of the team, or of all."""
+    """Return the period's claims of the team, or of all teams."""
     return claim_total(connection, view.scope)

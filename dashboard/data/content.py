@@ -1,4 +1,4 @@
-"""Reads what detectors found in requests, as far as a viewer may see them."""
+"""Reads of content found in requests, within the viewer's permissions."""
 
 from sqlalchemy import Connection
 
@@ -9,5 +9,5 @@ from ledger.queries.content import ContentCount, content_found
 
 @query(ViewerScope.TEAM)
 def found_content(connection: Connection, view: DashboardView) -> list[ContentCount]:
-    """Return the period's finds of the team, or of all."""
+    """Return the period's finds of the team, or of all teams."""
     return content_found(connection, view.scope)

@@ -1,4 +1,4 @@
-"""Reads by day and month, which are those of the organisation's time zone."""
+"""Reads by day and month of the reporting time zone."""
 
 from sqlalchemy import Connection
 
@@ -17,7 +17,7 @@ from ledger.spans import DAY_US
 def spent(
     connection: Connection, view: DashboardView, by: str, width_us: int
 ) -> list[queries.SpendPoint]:
-    """Over time, in buckets of `width_us`, by team, model or backend; by key: `tags`."""
+    """Return spending in buckets of `width_us` by team, model or backend; keys: `tags`."""
     if width_us != DAY_US:
         return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
     zone = read_zone(connection)
@@ -29,17 +29,17 @@ def spent(
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
 def reporting_zone(connection: Connection, _view: DashboardView) -> ReportingZone:
-    """Return whose days and months pages have."""
+    """Return the time zone of days and months."""
     return read_zone(connection)
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
 def first_us(connection: Connection, _view: DashboardView) -> int | None:
-    """Return since when the books have anything."""
+    """Return the time of the ledger's first record."""
     return queries.first_us(connection)
 
 
 @query(ViewerScope.TEAM, entries=8)
 def month_outlook(connection: Connection, view: DashboardView) -> MonthOutlook:
-    """Return what the month has cost and what it will, of the view's team."""
+    """Return cost so far and forecast of the month, for the view's team."""
     return read_outlook(connection, view.now_us, read_zone(connection), view.team)

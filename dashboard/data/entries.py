@@ -1,4 +1,4 @@
-"""Reads of what people entered, budgets and prices charged by, refused and remembered as `data`."""
+"""Reads of entered values, budgets, and prices charged by, with the rules of `data`."""
 
 from collections.abc import Sequence
 
@@ -32,34 +32,34 @@ from ledger.spans import DAY_US
 def rates(
     connection: Connection, _view: DashboardView
 ) -> tuple[list[ContractVersion], Sequence[ManualEntry]]:
-    """Every version of the pools' rates, the oldest first, and what was entered, the newest."""
+    """Return every version of the pools' rates, oldest first, and the entries, newest first."""
     return queries.contract_versions(connection), entries(connection, RATE)
 
 
 @query(ViewerScope.BOOKS, entries=4, teams=False)
 def projects(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Teams of the projects on bills, the newest first."""
+    """Return the teams of projects on bills, newest first."""
     return entries(connection, PROJECT)
 
 
 @query(ViewerScope.HOUSE, entries=4, teams=False)
 def budgets(connection: Connection, view: DashboardView) -> list[BudgetState]:
-    """Every budget in the window of this moment."""
+    """Return every budget in its current window."""
     return budget_states(connection, view.now_us)
 
 
 @query(ViewerScope.HOUSE, entries=4, teams=False)
 def entered_budgets(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Every entry of every budget, the newest first."""
+    """Return every entry of every budget, newest first."""
     return entries(connection, BUDGET)
 
 
 @query(ViewerScope.TEAM, entries=8)
 def mutes(connection: Connection, view: DashboardView, by: str) -> Sequence[ManualEntry]:
-    """Series of a dimension that were muted or heard again, the newest first.
+    """Return mutes and unmutes of series of a dimension, newest first.
 
-    A team is told of those that it spent anything on, and neither by whom nor why: other names may
-    be other teams', and whoever mutes keeps everyone's books.
+    A team sees only series that it spent on, without author and note: other names may belong to
+    other teams, and the people who mute keep the ledger of all teams.
     """
     found = [entry for entry in entries(connection, MUTE) if entry.name.startswith(f"{by}/")]
     if view.team is None:
@@ -73,29 +73,29 @@ def mutes(connection: Connection, view: DashboardView, by: str) -> Sequence[Manu
 def charged_by(
     connection: Connection, view: DashboardView, targets: tuple[str, ...]
 ) -> dict[str, int]:
-    """The price version of each target's latest priced answer in the period."""
+    """Return the price version of each target's latest priced answer in the period."""
     return queries.charged_by(connection, view.scope, targets)
 
 
 @query(ViewerScope.HOUSE, entries=4, teams=False)
 def scenarios(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Every version of every scenario, the newest first."""
+    """Return every version of every scenario, newest first."""
     return entries(connection, SCENARIO)
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
 def gpu_entries(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Every price of a GPU that was entered, the newest first."""
+    """Return every entered GPU price, newest first."""
     return entries(connection, GPU_PRICE)
 
 
 @query(ViewerScope.HOUSE, entries=4, teams=False)
 def reserved(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Offers of reserved API capacity, the newest first."""
+    """Return the offers of reserved API capacity, newest first."""
     return entries(connection, RESERVED)
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
 def quotes(connection: Connection, _view: DashboardView) -> Sequence[ManualEntry]:
-    """Rates of currencies, the newest first."""
+    """Return the currency rates, newest first."""
     return entries(connection, CURRENCY)

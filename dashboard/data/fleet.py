@@ -1,4 +1,4 @@
-"""Reads of the own engines and of what routes to them, refused and remembered as in `data`."""
+"""Reads of own engines and of routing overrides, with the rules of `data`."""
 
 from pathlib import Path
 
@@ -18,13 +18,13 @@ MOST_POLICY_SETS = 100
 
 
 def upkeep() -> dict[str, UpkeepNote]:
-    """Notes of this host's upkeep on each engine, where `-- --run-dir DIR` names them."""
+    """Return this host's upkeep notes by engine, if `-- --run-dir DIR` is given."""
     run_dir = argument("--run-dir")
     return {} if run_dir is None else read_notes(Path(run_dir))
 
 
 def drift() -> dict[str, DriftNote]:
-    """Findings of this host's sampling on each pool, where `-- --run-dir DIR` names them."""
+    """Return this host's drift findings by pool, if `-- --run-dir DIR` is given."""
     run_dir = argument("--run-dir")
     return {} if run_dir is None else read_drift(Path(run_dir))
 
@@ -33,7 +33,7 @@ def drift() -> dict[str, DriftNote]:
 def engines(
     connection: Connection, view: DashboardView
 ) -> tuple[list[queries.EngineRow], list[queries.EngineRow], int]:
-    """The latest sample of every engine, a thinned history of the period, and by what it is."""
+    """Return every engine's latest sample, a thinned history, and the history's bucket in us."""
     first = queries.first_sample_us(connection, view.scope)
     length = view.span_us if first is None else view.scope.end_us - first
     bucket = queries.samples_bucket_us(length)
@@ -46,7 +46,7 @@ def engines(
 
 @query(ViewerScope.HOUSE, teams=False)
 def round_trips(connection: Connection, _view: DashboardView) -> dict[str, int]:
-    """To each engine, in microseconds."""
+    """Return the round trip to each engine, in microseconds."""
     return queries.round_trips(connection)
 
 
@@ -54,27 +54,27 @@ def round_trips(connection: Connection, _view: DashboardView) -> dict[str, int]:
 def streamed(
     connection: Connection, view: DashboardView, limit: int
 ) -> list[queries.StreamedAnswer]:
-    """The latest streams of each own engine, the oldest of all first."""
+    """Return the latest streams of each own engine, oldest first."""
     names = [row.engine for row in queries.engines_now(connection)]
     return queries.streamed(connection, view.scope, names, limit=limit)
 
 
 @read(ViewerScope.HOUSE, teams=False)
 def policy_sets(view: DashboardView) -> list[PolicySet]:
-    """Those put in force in the period, the newest first; the latest hundred."""
+    """Return the sets activated in the period, newest first, among the latest hundred."""
     found = read_policy_sets(engine(view.url), MOST_POLICY_SETS)
     return [set_ for set_ in found if view.scope.start_us <= set_.recorded_us < view.scope.end_us]
 
 
 @read(ViewerScope.HOUSE, ttl=None)
 def newest_policy_sets(view: DashboardView, most: int) -> list[PolicySet]:
-    """Policy sets of all times, the newest first; one that came just now is among them."""
+    """Return policy sets of all times, newest first, uncached."""
     return list(read_policy_sets(engine(view.url), most))
 
 
 @read(ViewerScope.HOUSE, teams=False)
 def overrides(view: DashboardView) -> list[Override]:
-    """Overrides that operators hold over the policies at this moment."""
+    """Return the operators' overrides that are active now."""
     return [
         override
         for override in read_overrides(engine(view.url))

@@ -1,4 +1,4 @@
-"""Reads of imported invoices, and of what was posted because of them."""
+"""Reads of imported invoices, and of adjustments posted for them."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ _US = 10**6
 
 @dataclass(frozen=True, slots=True)
 class InvoiceDetail:
-    """An imported invoice with its lines and what the books have of its days."""
+    """An imported invoice with its lines and the booked costs of its days."""
 
     invoice: invoices.ImportedInvoice
     lines: tuple[InvoiceLine, ...]
@@ -53,7 +53,7 @@ def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDet
 
 @query(ViewerScope.BOOKS)
 def adjustments(connection: Connection, view: DashboardView) -> list[Adjustment]:
-    """Return what was posted, by day and party; of everyone."""
+    """Return posted adjustments of all teams, by day and party."""
     last_us = view.scope.end_us - 1
     end_us = last_us - last_us % DAY_US + DAY_US  # a day's stand at its last instant
     scope = Scope(view.scope.start_us, end_us)

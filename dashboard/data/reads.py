@@ -1,9 +1,9 @@
-"""Cached reads of the ledger: no file outside of `dashboard/data/` opens a connection.
+"""Cached reads of the ledger: only files in `dashboard/data/` open a connection.
 
-The connection is read-only and the database enforces it. Reads end at a rounded instant, so that
-all viewers share one read for a few seconds; older answers are thrown away by age and number.
-A read is asked through a `DashboardView`, which knows for whom; `@read` asks who that is before
-each one, also where the answer is remembered.
+The connection is read-only, enforced by the database. Reads end at a rounded time, so that all
+viewers share one read for a few seconds; older answers are evicted by age and count. Each read
+takes a `DashboardView` with its viewer; `@read` checks the viewer's permission each time, also for
+cached answers.
 """
 
 import os
@@ -48,7 +48,7 @@ from ledger.verify.results import verifications as read_verifications
 from ledger.writing.lag import WriterLag, read_lag
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"
-# Not there, not reachable, not ours, or its driver is not installed.
+# Missing, unreachable, not a ledger, or the driver is not installed.
 AWAY = (DBAPIError, DatabaseError, ArgumentError, NoSuchModuleError, ImportError)
 TTL_S, ENTRIES = 60, 24
 PERIOD_WORDS = {"1 h": "hour", "24 h": "24 hours", "7 d": "7 days", "30 d": "30 days"}
@@ -65,9 +65,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class DashboardView:
-    """The sidebar's choice and its reader; `now_us` is the rounded instant of the reader's clock.
+    """The sidebar's choice and its viewer; `now_us` is the current time, rounded.
 
-    Reads end there, or where the chosen calendar period (`dated`) ended before.
+    Reads end there, or at the end of the chosen calendar period (`dated`) if that is earlier.
     """
 
     url: str
@@ -95,7 +95,7 @@ class DashboardView:
 
     @property
     def words(self) -> str:
-        """`the last 30 days`, `November 2026 so far`."""
+        """Return the period's name: `the last 30 days`, `November 2026 so far`."""
         return f"the last {self.length}" if self.dated is None else self.dated.words
 
     @property
@@ -104,7 +104,7 @@ class DashboardView:
 
     @property
     def earlier(self) -> "DashboardView":
-        """Return the view of the period before: as long, and it ends where this one begins."""
+        """Return the view of the preceding period of equal length."""
         if self.dated is not None:
             return replace(self, dated=self.dated.before)
         return replace(self, now_us=self.scope.start_us)
@@ -115,9 +115,9 @@ def read(
 ) -> Callable[
     [Callable[Concatenate[DashboardView, P], T]], Callable[Concatenate[DashboardView, P], T]
 ]:
-    """A read that reaches so far: refused to who may not see it, else remembered for a while.
+    """Return a decorator for a cached read that checks the viewer's permission first.
 
-    `teams=False`: of everyone, whichever team is chosen, so that it is read once for all of them.
+    With `teams=False` the read ignores the chosen team, so that all teams share it.
     """
 
     def decorate(
@@ -125,7 +125,7 @@ def read(
     ) -> Callable[Concatenate[DashboardView, P], T]:
         kept: Any = work
         if ttl is not None:
-            keep = st.cache_resource(  # as it was read: unpickling it took longer than a chart
+            keep = st.cache_resource(  # uncopied: unpickling took longer than drawing a chart
                 ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={DashboardView: _key}
             )
             kept = keep(work)
@@ -136,7 +136,7 @@ def read(
             found: T = kept(view if teams else replace(view, team=None), *args, **kwargs)
             return found
 
-        answer.reach = reach  # type: ignore[attr-defined]  # told to the test that lists reads
+        answer.reach = reach  # type: ignore[attr-defined]  # used by the test that lists reads
         return answer
 
     return decorate
@@ -148,7 +148,7 @@ def query(
     [Callable[Concatenate[Connection, DashboardView, P], T]],
     Callable[Concatenate[DashboardView, P], T],
 ]:
-    """A `read` with a connection that sees one state of the books."""
+    """Return a decorator for a `read` with a connection to one snapshot of the ledger."""
 
     def decorate(
         work: Callable[Concatenate[Connection, DashboardView, P], T],
@@ -157,7 +157,7 @@ def query(
             with snapshot(engine(view.url)) as connection:
                 return work(connection, view, *args, **kwargs)
 
-        # What an answer is remembered by; `wraps` would have arguments taken for others.
+        # The cache key uses these names; `wraps` would confuse the arguments.
         run_query.__module__, run_query.__qualname__ = work.__module__, work.__qualname__
         return read(reach, ttl=ttl, entries=entries, teams=teams)(run_query)
 
@@ -170,14 +170,14 @@ def _allow(view: DashboardView, reach: ViewerScope) -> None:
 
 
 def _key(view: DashboardView) -> tuple[object, ...]:
-    """Return the key of an answer: viewers who may see it share it, and none of them changes it."""
+    """Return the cache key of an answer, shared by viewers, who must not modify it."""
     written = _write_counter().count
     return view.url, view.period, view.team, view.now_us, view.basis, view.dated, written
 
 
 @dataclass(slots=True)
 class WriteCounter:
-    """The number of changes that were made from this dashboard."""
+    """Number of changes made from this dashboard."""
 
     count: int = 0
 
@@ -188,29 +188,29 @@ def _write_counter() -> WriteCounter:
 
 
 def forget_reads() -> None:
-    """Forget all cached reads, for everybody."""
+    """Invalidate all cached reads, for all viewers."""
     _write_counter().count += 1
 
 
 def ledger_url() -> str | None:
-    """`-- --ledger URL` on the command line, else the environment."""
+    """Return `-- --ledger URL` of the command line, else the environment's value."""
     return argument("--ledger") or os.environ.get(URL_VARIABLE) or None
 
 
 def lag() -> WriterLag | None:
-    """Return the lag of this host's ledger writer, where `-- --run-dir DIR` names its folder."""
+    """Return the lag of this host's ledger writer, if `-- --run-dir DIR` is given."""
     run_dir = argument("--run-dir")
     return None if run_dir is None else read_lag(Path(run_dir))
 
 
 def argument(name: str) -> str | None:
-    """Return the value behind an option of the command line, after its `--`."""
+    """Return the value of a command line option after `--`, or `None`."""
     arguments = sys.argv[1:]
     return arguments[arguments.index(name) + 1] if name in arguments[:-1] else None
 
 
 def rounded_now_us(span_us: int) -> int:
-    """The clock, rounded down: to 5 s up to a day, to 20 s beyond."""
+    """Return the current time, rounded down to 5 s for spans up to a day, else to 20 s."""
     step = (5 if span_us <= DAY_US else 20) * _US
     now = time.time_ns() // 1000
     return now - now % step
@@ -223,7 +223,7 @@ def engine(url: str) -> Engine:
 
 @contextmanager
 def exported(view: DashboardView) -> Iterator[Connection]:
-    """To read the rows of the view with, for a download."""
+    """Yield a connection for a download of the view's rows."""
     _allow(view, ViewerScope.TEAM)
     with snapshot(engine(view.url)) as connection:
         yield connection
@@ -237,27 +237,27 @@ def survey(connection: Connection, view: DashboardView) -> Survey:
 
 @query(ViewerScope.TEAM)
 def spending(connection: Connection, view: DashboardView) -> Survey:
-    """Return the survey of spending and targets, without the capacity of pools."""
+    """Return the survey of spending and targets, without pool capacity."""
     bars_us = _bars(connection, view)
     return read_spending(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
 @query(ViewerScope.HOUSE)
 def surveys(connection: Connection, view: DashboardView) -> tuple[Survey, Survey]:
-    """Return everyone's survey and that of the view's team, as of one instant."""
+    """Return the surveys of all teams and of the view's team, from one snapshot."""
     bars_us = _bars(connection, view)
     return read_surveys(connection, view.scope, bucket_us=bars_us, basis=view.basis)
 
 
 @query(ViewerScope.TEAM)
 def freshness(connection: Connection, _view: DashboardView) -> queries.Freshness:
-    """Return how current the books are, for all teams."""
+    """Return how current the ledger is, for all teams."""
     return queries.freshness(connection)
 
 
 @query(ViewerScope.TEAM)
 def recent(connection: Connection, view: DashboardView, minutes: int) -> list[queries.AttemptCell]:
-    """The last minutes, for what is happening at this moment."""
+    """Return the attempts of the last minutes."""
     end = view.now_us
     scope = Scope(end - minutes * MINUTE_US, end, view.team)
     return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
@@ -270,13 +270,13 @@ def flagged(connection: Connection, view: DashboardView) -> list[queries.Flagged
 
 @query(ViewerScope.HOUSE, teams=False)
 def teams(connection: Connection, view: DashboardView) -> list[str]:
-    """Everyone's that asked for anything."""
+    """Return all teams with requests."""
     return queries.teams(connection, replace(view.scope, team=None))
 
 
 @query(ViewerScope.NAMES, teams=False)
 def hardware(connection: Connection, _view: DashboardView) -> formatting.Hardware:
-    """Return the names of the hardware that all pages use."""
+    """Return the name of the hardware used on all pages."""
     return formatting.hardware(contract.gpu_type for contract in queries.contracts(connection))
 
 
@@ -293,7 +293,7 @@ def attempts(
 
 @read(ViewerScope.TEAM)
 def attempts_of(view: DashboardView, request_id: str) -> list[queries.AttemptDetail]:
-    """Every try of one request, the first one first."""
+    """Return every attempt of one request, first one first."""
     return attempts(view, (("request_id", request_id),), 50)[::-1]
 
 
@@ -301,7 +301,7 @@ def attempts_of(view: DashboardView, request_id: str) -> list[queries.AttemptDet
 def details(
     view: DashboardView, attempt_id: str
 ) -> tuple[list[queries.AttemptComparison], bytes | None]:
-    """Nothing of an attempt that is not among those that the view has."""
+    """Return comparisons and decision of an attempt; empty if the view does not contain it."""
     if not attempts(view, (("attempt_id", attempt_id),), 1):
         return [], None
     with engine(view.url).connect() as connection:
@@ -313,7 +313,7 @@ def details(
 
 @read(ViewerScope.TEAM)
 def tries(view: DashboardView, request_id: str) -> list[AttemptWaterfall]:
-    """Return the timing of one request's tries; empty if the view does not contain it."""
+    """Return the timing of one request's attempts; empty if the view does not contain it."""
     if not attempts_of(view, request_id):
         return []
     with engine(view.url).connect() as connection:
@@ -341,7 +341,7 @@ def ttft_pairs(
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
 def market(connection: Connection, view: DashboardView) -> tuple[GpuOffer, ...]:
-    """The catalogue of GPUs at public and entered prices; empty before a gateway has started."""
+    """Return the GPU catalog with public and entered prices; empty before a gateway started."""
     entered = read_gpu_entries(connection)
     return priced_market(read_market(connection), gpu_prices(entered, view.now_us, "hour"))
 
@@ -355,7 +355,7 @@ def verifications(
 
 @query(ViewerScope.BOOKS, ttl=None)
 def verify_now(connection: Connection, _view: DashboardView) -> VerifyResult:
-    """Every check over all books, of one state of them: long where they are large."""
+    """Return the result of every check on one snapshot; slow for a large ledger."""
     return verify_books(connection)
 
 
@@ -366,7 +366,7 @@ def changes(connection: Connection, _view: DashboardView, limit: int) -> list[Au
 
 @read(ViewerScope.NAMES, ttl=None)
 def price_book(view: DashboardView) -> PriceBook:
-    """Read anew when versions were stored since."""
+    """Return the price book, read again after new versions were stored."""
     with engine(view.url).connect() as connection:
         newest = newest_version(connection)
     return _price_book(view.url, newest)

@@ -1,4 +1,4 @@
-"""Reads of pools that size themselves, refused and remembered as in `data.reads`."""
+"""Reads of pools that size themselves, with the rules of `data.reads`."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class ScaledPool:
 
 @query(ViewerScope.HOUSE, teams=False)
 def scaled_fleets(connection: Connection, view: DashboardView) -> list[ScaledPool]:
-    """Return the pools that were ever sized, in the order of their names."""
+    """Return the pools that were ever scaled, by name."""
     scope, found = view.scope, []
     for pool in scaled_pools(connection):
         newest = plans(connection, pool, limit=1)

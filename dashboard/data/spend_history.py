@@ -1,4 +1,4 @@
-"""Another gateway's spending that was imported, as far as a viewer may see it."""
+"""Reads of imported spending of another gateway, within the viewer's permissions."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ from ledger.spend_history import HistoryTotal, history_totals
 
 @query(ViewerScope.TEAM)
 def history(connection: Connection, view: DashboardView) -> tuple[HistoryTotal, ...]:
-    """Return what is kept of each source in the UTC days of the period, of the team or of all."""
+    """Return the spending of each source in the period's UTC days, of the team or of all."""
     scope = view.scope
     first, last = (
         datetime.fromtimestamp(at_us / 1e6, UTC).date().isoformat()

@@ -1,4 +1,4 @@
-"""Reads of what sums by team and tags or key answer, refused and remembered as in `data`."""
+"""Reads of sums by team and by tags or key, with the rules of `data`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,25 +26,25 @@ def tagged(connection: Connection, view: DashboardView) -> list[TagSpend]:
 
 @query(ViewerScope.TEAM)
 def spent_by_hour(connection: Connection, view: DashboardView) -> dict[int, int]:
-    """pico-USD by the start of each hour in which anything was spent."""
+    """Return pico-USD by start of hour, for hours with spending."""
     return read_spent_by_hour(connection, view.scope)
 
 
 @query(ViewerScope.TEAM)
 def keyed(connection: Connection, view: DashboardView) -> list[KeySpend]:
-    """By team, key and backend."""
+    """Return sums by team, key and backend."""
     return read_keyed(connection, view.scope)
 
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
 def whole_from_us(connection: Connection, _view: DashboardView) -> int:
-    """Since when sums by key have every attempt of the books."""
+    """Return the time from which sums by key include every attempt."""
     return read_whole_from_us(connection)
 
 
 @query(ViewerScope.TEAM)
 def labels(connection: Connection, view: DashboardView) -> Mapping[str, str]:
-    """Labels of keys that have a name, by the key's id."""
+    """Return labels of named keys, by key id."""
     names = key_names(connection, view.team)
     return {name: _label(name, names) for name in names}
 
@@ -65,7 +65,7 @@ def attempts_of_key(
 
 @query(ViewerScope.TEAM)
 def spent_by_key(connection: Connection, view: DashboardView, width_us: int) -> list[SpendPoint]:
-    """Over time, in buckets of `width_us`, by the label of the key."""
+    """Return spending in buckets of `width_us`, by key label."""
     names = key_names(connection, view.team)
     return [
         replace(point, name=_label(point.name, names))
@@ -80,5 +80,5 @@ def _spent_by_key(connection: Connection, scope: Scope, width_us: int) -> list[S
 
 
 def _label(key_id: str, names: Mapping[str, str]) -> str:
-    """Its name and its id, for two keys may be called alike."""
+    """Return a key's name with its id, because names may repeat."""
     return f"{names[key_id]} ({key_id})" if key_id in names else key_id

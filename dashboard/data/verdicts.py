@@ -1,4 +1,4 @@
-"""The fleet's verdict, read with the survey of everyone: one answer for all pages of an instant."""
+"""Fleet verdict, from the survey of all teams, shared by all pages of one time."""
 
 from dataclasses import replace
 
@@ -12,9 +12,9 @@ from ledger.reports.verdict_read import of_month
 
 @read(ViewerScope.HOUSE, teams=False, ttl=None)
 def fleet(view: DashboardView) -> FleetVerdict:
-    """Return the verdict over the period, whichever team and token basis are chosen.
+    """Return the verdict over the period, whatever team and token basis are chosen.
 
-    Of a calendar month it counts with that month's hours, else with those of the usual month.
+    A calendar month uses that month's hours, other periods those of the usual month.
     """
     found = reads.survey(replace(view, team=None, basis=TokenBasis.INPUT_OUTPUT)).verdict
     if found is None:

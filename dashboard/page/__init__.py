@@ -1,5 +1,5 @@
-"""Pages: what each shows, in the order of its sections.
+"""Pages, each with its sections in order.
 
-The folder is not called `pages`: Streamlit would take one of that name beside `app.py` for its own
-older kind of pages, and run a file of it instead of the whole dashboard.
+The folder is not named `pages`: Streamlit would treat a folder of that name next to `app.py` as its
+older multipage layout, and run a file of it instead of the dashboard.
 """

@@ -1,9 +1,8 @@
-"""Verdict: what to do with own GPUs from now on, then what the period was.
+"""Verdict page: what to do with own GPUs from now on, then the period in figures.
 
-Top to bottom: a label when nothing here is real traffic, the verdict in one sentence with its
-assumptions and options, each comparator as history, what was spent, how well it was served, what
-spills at this moment.
-The verdict is the fleet's, whichever team is chosen; of a team there are its own figures.
+From top to bottom: a label for simulated traffic, the verdict in one sentence with its assumptions
+and options, each comparator over the period, spending, SLO attainment, current spill. The verdict
+is the fleet's, whatever team is chosen; a team also gets its own figures.
 """
 
 from collections import Counter
@@ -51,7 +50,7 @@ def show(view: DashboardView) -> None:
         _of_team(view, survey, house)
         return
     alone = _only_apis(view)
-    if alone:  # no own engine answers yet: that is what a newcomer sees happen
+    if alone:  # no own engine answers yet, as after a first start
         _show_spilling(view)
     _show_verdict(view, survey)
     _rates(view, survey.standing)
@@ -85,14 +84,14 @@ def show(view: DashboardView) -> None:
 
 
 def _read(view: DashboardView) -> tuple[Survey | None, Survey]:
-    """Return the survey of everyone, `None` where no verdict is drawn, and the view's own."""
+    """Return the survey of all teams (`None` where no verdict is drawn), and the view's."""
     if view.team is None:
         return None, reads.survey(view)
     return reads.surveys(view) if view.viewer.sees_house else (None, reads.spending(view))
 
 
 def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
-    """The fleet's verdict, said to be that, and what the team itself spent and got."""
+    """Draw the fleet's verdict, labeled as such, and the team's own figures."""
     if house is not None:
         _show_verdict(view, survey)
         st.caption(team.scope_note(survey))
@@ -108,7 +107,7 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
 
 
 def _show_verdict(view: DashboardView, survey: Survey) -> None:
-    """The fleet's, and nothing to people of single teams."""
+    """Draw the fleet's verdict; nothing for people limited to single teams."""
     if not view.viewer.sees_house:
         return
     found = verdicts.fleet(view)
@@ -146,7 +145,7 @@ def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
 
 
 def _cancelled(survey: Survey, comparator: ComparatorResult) -> list[str]:
-    """Answers that a client gave up were worked on: a part of what is avoided, told apart."""
+    """Return a note on cancelled answers, which are part of the avoided cost."""
     if not comparator.cancelled_pusd:
         return []
     pusd = formatting.money(comparator.cancelled_pusd)
@@ -205,7 +204,7 @@ def _per_million(price: UnitPrice) -> str:
 
 
 def _rates(view: DashboardView, standing: FleetEconomics) -> None:
-    """A pool without a rate: never $0; ask for it, and let a person try one."""
+    """Ask for the rate of each pool without one, and let the viewer try a rate."""
     for pool in standing.unrated:
         with st.container(border=True):
             left, right = st.columns([3, 1], vertical_alignment="center")
@@ -261,13 +260,13 @@ def _spend(view: DashboardView, survey: Survey) -> None:
 
 
 def _show_served(view: DashboardView, survey: Survey) -> None:
-    """Draw the share of answers inside the SLO, with refused requests in rows of their own."""
+    """Draw the share of answers that met the SLO, with refused requests in separate rows."""
     refused = sum(row.requests for row in reads.refusals(view))
     own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
     every = slo_share(survey.cells, None)
     tokens = Counter[str]()
     for cell in survey.cells:
-        if cell.is_answered and cell.kind in CONVERSATION:  # a ranked document is no prompt
+        if cell.is_answered and cell.kind in CONVERSATION:  # ranked documents are not prompts
             tokens[cell.backend] += cell.tokens
     share = tokens["own"] / (tokens.total() or 1)
     theme.card(

@@ -1,9 +1,8 @@
-"""Do the bills agree with the books, do the books hold, and who changed what.
+"""Reconciliation and audit page: bills compared with the ledger, checks, change log.
 
-Bills stand beside the books by day, model and project, each difference with what may explain it;
-who may brings them in and posts them (`billing`), else `breakeven invoices` does. The result of
-the last `ledger verify` is shown as it was kept, and the checks can be run from here over what the
-books hold.
+Bills are compared by day, model and project, each difference with possible causes. Permitted
+viewers import and post them (`billing`); otherwise `breakeven invoices` does. The stored result of
+the last `ledger verify` is shown, and the checks can be run from here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,8 +36,8 @@ from ledger.verify.checks import Finding
 
 CHANGES = 200
 RUNS = 5
-EMPTY: tuple[object, ...] = (None, "", "[]", "{}")  # of a row that was made: nothing to tell
-YEARS_US = 10**15  # more is an instant and no length of time
+EMPTY: tuple[object, ...] = (None, "", "[]", "{}")  # values of a new row that are not shown
+YEARS_US = 10**15  # larger values are times, not durations
 SHORT = 80  # characters of a value
 CAUSES = {
     DifferenceCause.ROUNDING: "rounding: the bill has fewer places",
@@ -130,7 +129,7 @@ def _show_verified(view: DashboardView) -> None:
 
 
 def _checked_here(view: DashboardView) -> None:
-    """Offer the checks; their findings stay until they run again."""
+    """Draw a button for the checks; their findings stay until the next run."""
     pressed = st.button(
         "Run the checks now",
         icon=":material/rule:",
@@ -198,7 +197,7 @@ def invoice_name(invoice: ImportedInvoice) -> str:
 
 
 def at_its_pool(found: InvoiceDetail) -> InvoiceDetail:
-    """A resource of a cloud is no model: of GPUs days are compared."""
+    """Return a GPU bill with all lines assigned to its pool, so that days are compared."""
     if not found.invoice.party.startswith(GPU):
         return found
     pool = found.invoice.party.removeprefix(GPU)
@@ -240,7 +239,7 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
     with tabs[0]:
         listed = [(day, row) for day, rows in days.items() for row in rows]
         listed.sort(key=lambda pair: -abs(pair[1].difference_pusd))  # equal ones stay by day
-        # What decides stands where a phone shows it.
+        # The difference is in a column that a phone shows.
         rows = [(day, _line_row(row, "model")) for day, row in listed]
         _rows([{"day": day, "difference": row["difference"], **row} for day, row in rows])
     for tab, name, keys in (
@@ -252,7 +251,7 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
 
 
 def _differing_days(days: Mapping[date, Sequence[ReconciliationLine]]) -> list[str]:
-    """Say what the sum may hide: days that differ one way and days that differ the other."""
+    """Return a text on differences in both directions, which the sum may hide."""
     differences = [sum(row.difference_pusd for row in rows) for rows in days.values()]
     more = [pusd for pusd in differences if pusd > 0]
     less = [pusd for pusd in differences if pusd < 0]
@@ -373,13 +372,13 @@ def change_row(audit_entry: AuditEntry) -> dict[str, Any]:
 
 
 def _column_label(name: str) -> str:
-    """A column of the books without its unit, which its value is shown in."""
+    """Return a ledger column's name without its unit."""
     name = name.removesuffix("_us").removesuffix("_pusd").removeprefix("pusd_")
     return name.replace("_pusd_", " ").replace("_", " ")
 
 
 def _short(name: str, value: object) -> str:
-    """A value in words: instants as times, amounts as money."""
+    """Return a value as text: times formatted, amounts as money."""
     text = "nothing" if value is None else str(value)
     if isinstance(value, int) and name.endswith("_us") and value > YEARS_US:
         text = formatting.moment(value, "%d %b %Y %H:%M:%S")

@@ -1,7 +1,7 @@
-"""Break-even: the verdict, every number of own GPUs with its cost, and unit costs beside APIs.
+"""Break-even page: verdict, cost of every number of own GPUs, unit costs next to APIs.
 
-The sentence and the options are the ledger's verdict. Below stand the unit costs of the period on
-a chosen token basis, and at what volume each comparator breaks even; then what if.
+The sentence and the options are the ledger's verdict. Below are the unit costs of the period on a
+chosen token basis, the break-even volume of each comparator, and a scenario.
 """
 
 from dataclasses import replace
@@ -63,7 +63,7 @@ def show(view: DashboardView) -> None:
 
 
 def _show_pool(found: FleetVerdict, pool: str) -> None:
-    """The options of one pool, as bars and as amounts."""
+    """Draw the options of one pool, as bars and amounts."""
     judged = [line for line in found.judged if line.pool == pool]
     for line in judged:
         verdict.show_chart(line)
@@ -71,7 +71,7 @@ def _show_pool(found: FleetVerdict, pool: str) -> None:
 
 
 def capacity_text(able: PoolCapability) -> str:
-    """Return what the capacity rests on."""
+    """Return the basis of the capacity figure."""
     capacity = f"**{formatting.tokens(able.per_minute)} tokens a minute**"
     if able.known is CapabilitySource.SPILLS:
         return f"Capacity: {capacity}, as {_spills_of(able)} for lack of room show{_rate(able)}."
@@ -92,7 +92,7 @@ def _spills_of(able: PoolCapability) -> str:
 
 
 def _rate(able: PoolCapability) -> str:
-    """Return the rate by step times, where another figure is used."""
+    """Return the rate by step times, if another figure is used."""
     if able.measured_per_minute is None:
         return ""
     rate = formatting.tokens(able.measured_per_minute)
@@ -100,7 +100,7 @@ def _rate(able: PoolCapability) -> str:
 
 
 def _prices(pool: str, look: PoolSurvey, basis: TokenBasis) -> None:
-    """Unit costs of the pool's period on the one basis, and each comparator's break-even."""
+    """Draw unit costs of the pool's period on one basis, and each comparator's break-even."""
     standing = look.standing
     own = allocation_unit_cost(fixed_pusd=standing.fixed.total_pusd, served=standing.served)
     rows = [

@@ -1,4 +1,4 @@
-"""Budgets: every budget's window, spent, held, claimed and left, and where it will end."""
+"""Budgets page: every budget's window, spent, held, claimed and left, and its forecast."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from dashboard.sections import budget_form
 from ledger.budgets.states import BudgetState
 from ledger.manual_entries import ManualEntry
 
-DRAWN = 24  # bars that one can still read
+DRAWN = 24  # maximum number of readable bars
 GLANCED = 4  # rows of the first page's card
 PPM = 10**6
 
@@ -52,7 +52,7 @@ def show(view: DashboardView) -> None:
 
 
 def show_glance(view: DashboardView) -> None:
-    """For the first page: the budgets nearest to their limits, in one card."""
+    """Draw a card with the budgets closest to their limits, for the first page."""
     found = entries.budgets(view)
     spent = rank_budgets(_single(found), view.now_us)
     if not spent:
@@ -81,12 +81,12 @@ def show_glance(view: DashboardView) -> None:
 
 
 def _single(found: Sequence[BudgetState]) -> list[BudgetState]:
-    """Return what has a limit of its own; values of tags are told of with their default."""
+    """Return the budgets with a limit of their own; tag values are shown with their default."""
     return [state for state in found if not (state.is_default or state.is_value)]
 
 
 def rank_budgets(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
-    """Budgets in the order of the largest share of their limit, now or at the end."""
+    """Return budgets by the largest share of their limit, now or at the window's end."""
     return sorted(found, key=lambda state: (-_worst(state, at_us), state.account))
 
 
@@ -100,7 +100,7 @@ def _share(pusd: int, budget_state: BudgetState) -> float:
 
 
 def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
-    """Bars of each budget, in shares of its limit."""
+    """Return the bars of each budget, in shares of its limit."""
     made = []
     for state in found:
         forecast = state.forecast_pusd(at_us)
@@ -152,7 +152,7 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
 def _group_budgets(
     spent: Sequence[BudgetState], at_us: int
 ) -> tuple[list[BudgetState], list[BudgetState], list[BudgetState]]:
-    """With nothing left, forecast over their limits, and the others."""
+    """Return exhausted budgets, those forecast over their limits, and the others."""
     groups: tuple[list[BudgetState], ...] = ([], [], [])
     for state in spent:
         ahead = (state.forecast_pusd(at_us) or 0) > state.line.limit_pusd
@@ -163,7 +163,7 @@ def _group_budgets(
 
 def _table(spent: Sequence[BudgetState], at_us: int, entered: Mapping[str, ManualEntry]) -> None:
     rows = [row(state, at_us, entered.get(state.line.id)) for state in spent]
-    for name in ("alerts", "entered by"):  # the calendar's column then fits beside the others
+    for name in ("alerts", "entered by"):  # leaves space for the calendar column
         if not any(line[name] for line in rows):
             rows = [{key: value for key, value in line.items() if key != name} for line in rows]
     st.subheader("Every budget", anchor="every")
@@ -173,7 +173,7 @@ def _table(spent: Sequence[BudgetState], at_us: int, entered: Mapping[str, Manua
 def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     columns = {formatting.zoned("window ends"): time_column()}
     for name in ("limit", "spent", "held", "claimed", "left", "forecast"):
-        columns |= money_columns(rows, (name,))  # a limit has no need of pico
+        columns |= money_columns(rows, (name,))  # each column has its own precision
     return columns
 
 
@@ -214,7 +214,7 @@ def _defaults(found: Sequence[BudgetState]) -> None:
 
 
 def _values(found: Sequence[BudgetState], at_us: int) -> None:
-    """Draw the values of tags with the least left: there may be thousands."""
+    """Draw the tag values with the least left, because there may be thousands."""
     if not found:
         return
     rows = [row(state, at_us) for state in rank_budgets(found, at_us)]

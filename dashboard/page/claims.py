@@ -1,8 +1,8 @@
-"""Check a claim: what articles say of self-hosting, and what follows from their own inputs.
+"""Check a claim: published figures on self-hosting, recomputed from their own inputs.
 
-Every figure is recomputed while the page is drawn, by the functions that price this ledger; the
-table of claims lies in the package. A reader can put other inputs in. `breakeven claims` is the
-same in a terminal and needs no ledger.
+Every figure is recomputed on each run with the functions that price this ledger; the table of
+claims is in the package. Readers can enter other inputs. `breakeven claims` is the same in a
+terminal and needs no ledger.
 """
 
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def stated_text(text: str) -> str:
 
 
 def figures(published_claim: PublishedClaim, found: Sequence[Fraction]) -> str:
-    """Return figures with the table's number of places; of a range both ends."""
+    """Return figures with the table's number of decimals; a range has both ends."""
     told = published_claim.recomputed.split("..")
     return " to ".join(
         f"{float(value):,.{len(text.partition('.')[2])}f}"

@@ -1,6 +1,6 @@
-"""The own engines: what they do at this moment and over the period, and what others would cost.
+"""Engines page: current state, history over the period, and cost of other GPUs.
 
-A sample that is old is shown as old, never as the present.
+An old sample is marked as old, and never shown as the current state.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ from ledger.fleet.upkeepnotes import UpkeepNote
 from ledger.queries.reads import EngineRow
 from ledger.reports.waterfall import is_far
 
-Drawn = tuple[Any, ...]  # what `_chart` takes
+Drawn = tuple[Any, ...]  # arguments of `_chart`
 STALE_US = 60 * 10**6
 SAMPLES = 200
 COLUMN = st.column_config.NumberColumn
-PROMISED_US = 100_000  # a first token that users take for at once
+PROMISED_US = 100_000  # a TTFT that users perceive as immediate
 HEALTH = {
     "healthy": theme.GAIN, "loading": "#B54708", "draining": "#B54708", "off": "#667085",
 }  # fmt: skip
@@ -95,7 +95,7 @@ def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
         (("Prefix cache hits", gauge(history, "prefix_hit_ppm", 1e-6), "share", plots.SHARE),
          ("Step time beside its model (1: as it was measured)", pace, "times", ".2~f")),
     )  # fmt: skip
-    for pair in pairs:  # a row each, or a long legend moves all below it out of line
+    for pair in pairs:  # one row each, so that long legends keep the alignment
         for column, drawn in zip(st.columns(2), pair, strict=True):
             with column:
                 _chart(*drawn)
@@ -103,7 +103,7 @@ def _lines(history: Sequence[EngineRow], bucket_us: int) -> None:
 
 
 def _samples(history: Sequence[EngineRow]) -> None:
-    """Show the latest samples, of which lines and cards are made."""
+    """Draw a table of the latest samples behind charts and cards."""
     st.subheader("Samples", anchor="samples")
     latest = sorted(history, key=attrgetter("at_us"), reverse=True)[:SAMPLES]
     theme.table(
@@ -181,7 +181,7 @@ def _way(rtt_us: int | None) -> str:
 
 
 def upkeep_rows(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
-    """Return rows on what the pool's upkeep plans, found and did."""
+    """Return rows on the pool's upkeep: plans, findings and actions."""
     if note is None:
         return []
     times = [
@@ -198,7 +198,7 @@ def upkeep_rows(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
 
 
 def drift_rows(note: DriftNote | None) -> list[tuple[str, str, str | None]]:
-    """Return rows on the engine's drift, measured by repeating live questions at the baseline."""
+    """Return rows on the engine's drift from its baseline."""
     if note is None:
         return []
     if note.differ is None or note.low is None or note.high is None:

@@ -1,4 +1,4 @@
-"""Fleet: how many engines a pool should have, in dollars; what was done, and what it earned."""
+"""Fleet page: planned number of engines in dollars, changes, and what scaling earned."""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
@@ -76,7 +76,7 @@ def _now(plan: FleetPlanRecord, now_us: int) -> None:
 
 
 def _worth(plan: FleetPlanRecord) -> None:
-    """The last engine that is wanted and one more, beside their rent an hour."""
+    """Draw the value of the last wanted engine and of one more, with rent per hour."""
     pairs: list[tuple[str, str, str | None]] = []
     for name, label in (("last", "The last engine avoids"), ("next", "One more would avoid")):
         worth = plan.document[name]
@@ -142,7 +142,7 @@ def _lines(fleet: ScaledPool, end_us: int) -> None:
 
 
 def engine_records(kept: Iterable[FleetPlanRecord], end_us: int) -> list[dict[str, Any]]:
-    """Return wanted and running engines over time, as steps: they change at once."""
+    """Return wanted and running engines over time, as steps."""
     found: list[dict[str, Any]] = []
     for kind, field in (("wanted by the plan", "wanted"), ("running", "running")):
         before: int | None = None
@@ -159,7 +159,7 @@ def engine_records(kept: Iterable[FleetPlanRecord], end_us: int) -> list[dict[st
 
 
 def forecast_records(kept: Iterable[FleetPlanRecord]) -> list[dict[str, Any]]:
-    """Return the forecast of all classes together, at the time that it is for."""
+    """Return the forecast of all classes together, at its target time."""
     found = []
     for plan in sorted(kept, key=lambda item: item.at_us):
         bands = plan.document["forecast"]
@@ -182,7 +182,7 @@ def _days(days: Sequence[EarnedDay]) -> None:
 
 
 def day_row(day: EarnedDay) -> dict[str, Any]:
-    """Return a day's row; a minus is money that scaling lost."""
+    """Return a day's row; a negative amount is a loss by scaling."""
     span = day.span
     return {
         "day": day.date,
@@ -211,7 +211,7 @@ def _plan_tables(plan: FleetPlanRecord) -> None:
 
 
 def alternative_row(item: dict[str, int], wanted: int) -> dict[str, Any]:
-    """Return one number of engines with its expected dollars."""
+    """Return one number of engines with its expected cost."""
     parts = ("rent_pusd", "api_pusd", "start_pusd")
     rent, api, start = (item[part] for part in parts)
     return {
@@ -261,7 +261,7 @@ def _instances(fleet: ScaledPool, view: DashboardView) -> None:
 
 
 def instance_row(row: FleetInstance, scope: Scope) -> dict[str, Any]:
-    """Return an engine with the rent that became owed in a period."""
+    """Return an engine with the rent due in a period."""
     return {
         "token": row.token,
         "asked for": formatting.instant(row.asked_us),
@@ -273,5 +273,5 @@ def instance_row(row: FleetInstance, scope: Scope) -> dict[str, Any]:
 
 
 def dollars(pusd: int | None) -> str:
-    """Return an amount, or that it is not known."""
+    """Return an amount, or "not known"."""
     return "not known" if pusd is None else str(formatting.money(pusd))

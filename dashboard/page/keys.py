@@ -1,7 +1,7 @@
-"""Keys that somebody made for themselves: what they may do and used, made, rotated, revoked.
+"""Keys page: keys that a viewer made, with rights and usage; create, rotate, revoke.
 
-All of it is asked of the gateway's admin API as whoever looks. Who may make keys, and of what, the
-access file says and the gateway decides. A token is shown once, until it is put away.
+Everything goes through the gateway's admin API as the viewer. The access file says who may make
+which keys, and the gateway decides. A token is shown once, until it is dismissed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def show(view: DashboardView) -> None:
 
 
 def _show_token(wanted: str) -> None:
-    """Once, where `wanted` was pressed: who puts it away, or closes the page, has seen the last."""
+    """Draw the new token where `wanted` was pressed, until the viewer dismisses it."""
     made, shown = st.session_state.get(TOKEN, ("", ""))
     if made != wanted:
         return
@@ -153,7 +153,7 @@ def _table(found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def row(key: Mapping[str, Any]) -> dict[str, Any]:
-    """One key as a line of the table."""
+    """Return one key as a row of the table."""
     used = key["usage"]
     return {
         "name": key["name"],

@@ -1,9 +1,9 @@
-"""Plan: the verdict on own GPUs and ways to pay for them; then a purchase for API traffic.
+"""Plan page: verdict and payment options of own GPUs, then a purchase for API traffic.
 
-Top to bottom: the verdict and what it would be at committed rates. Then whose API traffic, which
-GPU, the plan's figures, its chart and every way. Who owns no GPU uploads a provider's usage export
-and picks one. All that is typed stands in the address, so a plan is shared by it; the report is
-one printable HTML file.
+From top to bottom: the verdict, and what it would be at committed rates; then the API traffic, the
+GPU, the plan's figures, its chart and every way. A viewer without GPUs uploads a provider's usage
+export and picks one. All inputs are in the URL, so that a plan can be shared; the report is one
+printable HTML file.
 """
 
 from fractions import Fraction
@@ -96,7 +96,7 @@ def show(view: DashboardView) -> None:
     with right:
         _break_even(traffic, figures, chosen.gpu)
     _months(found)
-    with display.read_as(display.BOOKS):  # it leaves the page, as exports do
+    with display.read_as(display.BOOKS):  # in dollars and UTC, as for exports
         made = f"Made {formatting.moment(view.now_us)} from the traffic of {traffic.name}."
         printed = report(
             found,
@@ -108,7 +108,7 @@ def show(view: DashboardView) -> None:
 
 
 def _show_pool_ways(judged: FleetVerdict, survey: Survey) -> None:
-    """Show each pool's verdict at the rates of commitments; judged, not added up here."""
+    """Draw each pool's verdict at committed rates, as judged by the ledger."""
     terms = (Commitment(YEAR, OFF_YEAR), Commitment(THREE_YEARS, OFF_THREE_YEARS))
     for pool in judged.judged:
         rows = [
@@ -136,7 +136,7 @@ def _show_pool_ways(judged: FleetVerdict, survey: Survey) -> None:
 
 
 def _offer_verdict(view: DashboardView, survey: Survey, judged: FleetVerdict | None) -> None:
-    """The verdict to print, where there is nothing else to plan."""
+    """Offer the printable verdict if there is nothing else to plan."""
     if judged is None:
         return
     with display.read_as(display.BOOKS):
@@ -157,7 +157,7 @@ def _offer(printed: str, name: str) -> None:
 
 
 def _labels(survey: Survey, traffic: PlanTraffic) -> list[str]:
-    """The labels of the traffic that is planned for: an uploaded export is not simulated."""
+    """Return the labels of the planned traffic; an uploaded export is not simulated."""
     return labels(survey) if traffic.is_of_ledger else []
 
 
@@ -250,7 +250,7 @@ def _drawn(found: PurchasePlan, gpu: str) -> None:
 
 
 def _months(found: PurchasePlan) -> None:
-    """Show the months of the plan, as its lines have them."""
+    """Draw a table of the plan's months, as in its lines."""
     st.subheader("Month by month", anchor="months")
     records, colours = cumulative_records(found)
     rows: dict[float, dict[str, Any]] = {}
@@ -333,13 +333,13 @@ def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
 
 
 def _ops_text(figures: PlanInputs) -> str:
-    """Return whether the cost of a month has ops in it."""
+    """Return whether the cost of a month includes ops."""
     known = figures.ops_hours_per_week is not None and figures.ops_pusd_per_hour is not None
     return "with ops" if known else "ops not entered"
 
 
 def _cure(cure: BreakEvenFix, figures: PlanInputs) -> str | None:
-    """Return one change as the form above takes it; `None` where none of its kind suffices."""
+    """Return one change in terms of the form; `None` if no such change suffices."""
     lever, needed = cure.lever, cure.needed
     if needed is None or (lever is CostDriver.OPS and not figures.ops_pusd):
         return None

@@ -1,9 +1,8 @@
-"""Policies page: sets judged, played on recorded traffic, and put in force.
+"""Policies page: check policy sets, replay them on recorded traffic, activate them.
 
-Everything is asked of the gateway's admin API as whoever looks (`dashboard.admin_client`): which
-sets are
-in force, whether one fits, what-ifs, changes. When sets came in force is read from the books, as a
-marker on the share of requests that spilled.
+Active sets, checks, what-ifs and changes use the gateway's admin API as the viewer
+(`dashboard.admin_client`). Past activations are read from the ledger, and marked on the share of
+requests that spilled.
 """
 
 from collections import defaultdict
@@ -87,7 +86,7 @@ def _in_force(desk: AdminClient, shown: Mapping[str, Any]) -> None:
 
 
 def _rule_texts(desk: AdminClient, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(name, what it says), asked once for each version."""
+    """Return (name, description) pairs, fetched once for each version."""
     known = st.session_state.get("policies-words")
     if known is None or known[0] != shown["version"]:
         lines = desk.post("/policies/check", policies=shown["policies"])["policies"]
@@ -162,7 +161,7 @@ def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
 
 
 def markers(sets: Sequence[PolicySet], view: DashboardView) -> list[dict[str, Any]]:
-    """Those that came in force within the period, one of this moment among them."""
+    """Return the sets that were activated in the period, including a new one."""
     start_us, dated = view.scope.start_us, view.dated
     return [
         {

@@ -1,7 +1,7 @@
-"""Which prices wait for a yes? What a source states beside the price book, approved by name.
+"""Prices page: compare a source with the price book, and approve its prices.
 
-Looking is asked of the gateway and stores nothing. What is approved is exactly what was shown: the
-gateway refuses where the book or the source says something else by then.
+A comparison runs in the gateway and stores nothing. An approval covers exactly what was shown: the
+gateway refuses it if the book or the source changed.
 """
 
 import base64
@@ -42,7 +42,7 @@ def show(view: DashboardView) -> None:
 
 
 def _commands(*, named: bool) -> None:
-    """For who cannot change prices from here: who can, and how else it is done."""
+    """Draw a note for viewers who cannot change prices: who can, and the command line."""
     who = "" if named else " Nobody signs in here so far: `dashboard.access_file` names people."
     st.info(
         "New prices are looked at and approved by finance people and admins who have signed in."
@@ -53,7 +53,7 @@ def _commands(*, named: bool) -> None:
 
 
 def _in_force(view: DashboardView) -> None:
-    """Show the prices of names that this period used or compared."""
+    """Draw the prices of names that this period used or compared."""
     survey, book = reads.spending(view), reads.price_book(view)
     asked = {cell.target for cell in survey.cells if cell.backend == "api"}
     names = asked | {name for verdict in survey.standing.verdicts for name in verdict.comparators}
@@ -110,9 +110,9 @@ KINDS = ("input", "cached", "output")
 
 
 def price_row(name: str, price: Price | None) -> dict[str, Any]:
-    """A row: what 1M tokens of each kind cost, and who says so; nothing where no price is known.
+    """Return a row with the price of 1M tokens by kind and its source; empty if unpriced.
 
-    `since` is empty for a price that no earlier one was known before.
+    `since` is empty for the first known price.
     """
     if price is None:
         return {"name": name, **dict.fromkeys(KINDS), "since": None, "version": None, "source": ""}
@@ -124,12 +124,12 @@ def price_row(name: str, price: Price | None) -> dict[str, Any]:
 
 
 def _unread(names: Sequence[str]) -> str:
-    """Charges that a request may meet and no term says."""
+    """Return the charges that may apply and that no term states."""
     return ", ".join(doubtful_terms(names))
 
 
 def price_format(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return a format with the places of the finest price: $0.075 in cents would be wrong."""
+    """Return a format with the decimals of the finest price: $0.075 needs three."""
     texts = [f"{row[kind]:.6f}".rstrip("0") for row in found for kind in KINDS if row[kind]]
     places = max([2, *(len(text.partition(".")[2]) for text in texts)])
     code = display.now().code
@@ -153,7 +153,7 @@ def _show_comparison(desk: AdminClient) -> None:
 
 
 def _source_form() -> dict[str, Any] | None:
-    """Return the request to the gateway; None while a file is missing."""
+    """Return the request to the gateway; `None` while a file is missing."""
     left, right = st.columns(2)
     source = left.selectbox(
         "Prices stated by", [*SOURCES, FILE], format_func=lambda item: SOURCES.get(item, item),
@@ -216,7 +216,7 @@ def _summary(found: Mapping[str, Any]) -> None:
 
 
 def rows(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each price that differs; a name without one has a row of its own."""
+    """Return a row for each changed price; a name without one has one row."""
     made = []
     for entry in entries:
         named = {"name": entry["name"], "what": entry["status"]}

@@ -1,7 +1,7 @@
-"""Rates page: costs of own hardware and people's hours, and owners of billed projects.
+"""Rates page: cost of own hardware and its operation, and teams of billed projects.
 
-Finance people and admins enter them here; the gateway decides once more who may, and the books name
-who did and why. A rate begins at once or on a day to come; nothing that was is changed.
+Finance people and admins enter rates here; the gateway checks permission again, and the ledger
+records author and reason. A rate applies at once or from a later day; the past does not change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from ledger.manual_entries import ManualEntry, entries_in_force, latest_us, upco
 RATES = "rates"  # the change's name
 SECONDS = 3_600
 WEEK_HOURS, MOST_USD = 168, 1_000_000  # as the gateway bounds them
-LAST_US = 253_402_214_400 * 10**6  # 31 December 9999: there is no later day to write
+LAST_US = 253_402_214_400 * 10**6  # 31 December 9999: the last valid date
 NO_RATE = "Enter your GPU rate"
 
 
@@ -88,7 +88,7 @@ def _picture(
 def records_of(
     versions: Sequence[ContractVersion], later: Sequence[ManualEntry], now_us: int
 ) -> list[dict[str, Any]]:
-    """The steps of each pool up to a week from now, or to a month after the last one to come."""
+    """Return each pool's steps, until a week from now or a month after the last entry."""
     day_us = 86_400 * 10**6
     end_us = max([now_us + 7 * day_us, *(entry.from_us + 30 * day_us for entry in later)])
     end_us = min(end_us, LAST_US)
@@ -192,7 +192,7 @@ def _form(
 
 
 def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
-    """Return the form's values; it starts with the rates in force."""
+    """Return the form's values; it starts with the current rates."""
     first, second, third = st.columns(3, vertical_alignment="bottom")
     now = None if terms.pusd_per_hour is None else dollars(terms.pusd_per_hour)
     pool = terms.pool
@@ -230,7 +230,7 @@ def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
 
 
 def faults(given: Mapping[str, Any]) -> list[str]:
-    """Return the faults of the form's numbers, in words."""
+    """Return the errors of the form's numbers as text."""
     rate, hours, ops = (
         None if given[name] is None else float(given[name])
         for name in ("usd_per_hour", "ops_hours_per_week", "ops_usd_per_hour")
@@ -245,9 +245,9 @@ def faults(given: Mapping[str, Any]) -> list[str]:
 
 
 def stated(terms: ContractVersion, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form without what stays, which then is as it will be on the first day.
+    """Return the form without unchanged fields, which keep their value of the first day.
 
-    The source is that of what is stated. A form that changes nothing states the rate.
+    The source belongs to the stated fields. A form without changes states the rate.
     """
     ops = "ops_hours_per_week", "ops_usd_per_hour"
     before = _terms_text(terms)
@@ -273,7 +273,7 @@ def lines_of(terms: ContractVersion, given: Mapping[str, Any]) -> list[str]:
 
 
 def _terms_text(terms: ContractVersion) -> dict[str, str | None]:
-    """Return the numbers in force as the form writes them."""
+    """Return the current numbers in the form's format."""
     rate = terms.pusd_per_hour
     return {
         "usd_per_hour": None if rate is None else f"{dollars(rate):.6f}",

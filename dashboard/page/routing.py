@@ -1,7 +1,7 @@
-"""Routing page: targets over time, causes of spill, and quality of predictions.
+"""Routing page: targets over time, causes of spill, and accuracy of predictions.
 
-A spill is a request for an own model that an API answered; its reason is why the own engine was
-not taken. Refusals were never attempted anywhere, so they are shown apart.
+A spill is a request for an own model that an API answered; its reason is why the own engine was not
+used. Refused requests have no attempt and are shown separately.
 """
 
 from collections import Counter
@@ -64,7 +64,7 @@ def show(view: DashboardView) -> None:
 
 
 def _policies(view: DashboardView) -> list[dict[str, Any]]:
-    """Each set of policies put in force in the period, the oldest first."""
+    """Return the policy sets activated in the period, oldest first."""
     return [
         {
             "at": formatting.instant(stored.recorded_us),
@@ -77,7 +77,7 @@ def _policies(view: DashboardView) -> list[dict[str, Any]]:
 
 
 def _show_market(view: DashboardView, marks: list[dict[str, Any]]) -> None:
-    """Show the price of engine time, and the free share of the engines' memory."""
+    """Draw the bid price of engine time, and the free share of the KV cache."""
     _, history, _ = fleet.engines(view)
     an_hour = axes.amount(SECONDS_OF_AN_HOUR / PUSD_PER_USD)
     prices = gauge(history, "bid_price_pusd_per_s", an_hour)
@@ -141,7 +141,7 @@ def _totals(survey: Survey, refused: int) -> None:
 
 
 def _beside(survey: Survey, refused: int) -> str:
-    """A share of answers says nothing of requests that got none."""
+    """Return a note on refused requests, which a share of answers omits."""
     if not refused:
         return ""
     share = formatting.percent(slo_share(survey.cells, None, refused=refused), digits=1)

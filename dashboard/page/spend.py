@@ -1,7 +1,7 @@
-"""The Spend page: cost by team, key, model and backend, down to the single request.
+"""Spend page: cost by team, key, model and backend, down to single requests.
 
-Own GPUs are charged by the closed hours (provisionally since the last one), and what nobody used
-is a line of its own: idle is never smeared over teams. Adjustments to bills are of no team either.
+Own GPUs are charged by closed hours (provisionally since the last one). Idle time is a separate
+line and not spread over teams, unless chosen. Adjustments to bills belong to no team.
 """
 
 from collections import defaultdict
@@ -44,7 +44,7 @@ from ledger.reports.survey import Survey
 BARS = 12
 EMPTY = "No requests in this period. Choose a longer one, or send a request."
 SHARE = "idle-share"
-IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table alone
+IDLE, DOWN = "Idle (unallocated)", "Unavailable (unallocated)"  # in the table only
 ADJUSTED = "Adjustments to bills (unallocated)"  # likewise
 Sums = dict[str, dict[str, int]]
 GROUPS: dict[str, Callable[[AttemptCell], str]] = {
@@ -193,7 +193,7 @@ def _by(survey: Survey, name: str) -> Sums:
                 sums[team]["own"] += pusd
             if not shared:
                 sums[IDLE]["own"], sums[DOWN]["own"] = idle, down
-        for adjustment in survey.adjustments:  # on nobody's expense, whatever is shared
+        for adjustment in survey.adjustments:  # charged to no team, whatever is shared
             owed = "own" if adjustment.party.startswith(GPU) else "api"
             sums[ADJUSTED][owed] += adjustment.pusd
     return sums
@@ -232,7 +232,7 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
 
 
 def _drawn(grouped: str, sums: Mapping[str, Mapping[str, int]], own: str) -> None:
-    """The largest of them as bars; beside idle time nobody could be told apart."""
+    """Draw the largest groups as bars, without idle time, which would dwarf them."""
     largest = sorted(
         sums.keys() - {IDLE, DOWN, ADJUSTED},
         key=lambda name: -(sums[name]["own"] + sums[name]["api"]),
@@ -249,7 +249,7 @@ def _drawn(grouped: str, sums: Mapping[str, Mapping[str, int]], own: str) -> Non
 
 
 def _charge_basis(survey: Survey, name: str) -> str:
-    """Return the basis of the own hardware's column, in words."""
+    """Return the basis of the own hardware's column as text."""
     if name != "team":
         return "the provisional charge, engine seconds"
     if not survey.hours:

@@ -1,4 +1,4 @@
-"""Glossary page: every term of the dashboard with its sentence and formula."""
+"""Glossary page: every term of the dashboard with its meaning and formula."""
 
 import streamlit as st
 

@@ -1,1 +1,1 @@
-"""Sections of pages that are long, have a form of their own or stand on two pages."""
+"""Sections of pages that are long, have their own form, or appear on two pages."""

@@ -14,7 +14,7 @@ def _amount(pusd: int | None) -> Any:
 
 
 def attempt_rows(found: list[AttemptDetail]) -> list[dict[str, Any]]:
-    """Return the table's rows; where no provider claims more, it has no column for that."""
+    """Return the table's rows; the column of claims exists only if there are claims."""
     claims = any(row.claimed_pusd is not None for row in found)
     return [
         {

@@ -1,4 +1,4 @@
-"""Shows what is in no sum of a period: the response cache, and imported spending."""
+"""Section of figures outside a period's sums: response cache, imported spending."""
 
 import streamlit as st
 
@@ -11,7 +11,7 @@ from ledger.spend_history import HistoryTotal
 
 
 def show(view: DashboardView) -> None:
-    """Show them where there are any."""
+    """Draw them if there are any."""
     _show_cache(cached(view))
     for total in history(view):
         _show_history(total)

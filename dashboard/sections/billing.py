@@ -1,7 +1,7 @@
-"""Bills from the browser: read from a file, and the books brought to one, by who has signed in.
+"""Bills in the browser: import from a file, and posting, for signed-in viewers.
 
-Finance people and admins with a name see it; what they may do the gateway decides once more. What
-would be posted is shown, day by day, before anybody says yes.
+Finance people and admins with a name see it; the gateway checks permission again. The adjustments
+are shown by day before the confirmation.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ BILLS = "bills"  # the change's name
 
 
 def show_import_form(view: DashboardView, providers: Sequence[str], pools: Sequence[str]) -> None:
-    """A form for a file; `providers` and `pools`: who a bill may be of."""
+    """Draw a form for a bill's file; `providers` and `pools` are the possible senders."""
     confirmation.show_outcome(BILLS)
     desk = confirmation.desk_for(view)
     senders = {f"provider {name}": {"provider": name} for name in providers}
@@ -52,7 +52,7 @@ def show_import_form(view: DashboardView, providers: Sequence[str], pools: Seque
 
 
 def show_state(view: DashboardView, found: InvoiceDetail, difference: int) -> None:
-    """Say who posted the bill, or offer to, and what is to be known of the comparison."""
+    """Draw who posted the bill, or offer to post it, with notes on the comparison."""
     invoice = found.invoice
     if invoice.posted_us is not None:
         posted = formatting.moment(invoice.posted_us)
@@ -64,7 +64,7 @@ def show_state(view: DashboardView, found: InvoiceDetail, difference: int) -> No
 
 
 def show_posting_form(view: DashboardView, invoice: ImportedInvoice) -> bool:
-    """Whether this viewer is shown how; the bill differs from the books and is not posted."""
+    """Draw the form for an unposted, differing bill; return whether the viewer may see it."""
     desk = confirmation.desk_for(view)
     if desk is None:
         return False

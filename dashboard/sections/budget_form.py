@@ -1,7 +1,7 @@
-"""Budgets entered in the browser: another limit, a new budget, the end of one, by name.
+"""Form for budgets: a new budget, another limit, or the end of a budget.
 
-Finance people and admins enter them; the gateway decides once more who may and judges a scope as it
-judges the file's. What is entered counts at once and stands over the configuration's.
+Finance people and admins enter budgets; the gateway checks permission again and validates a scope
+like one of the file. Entries apply at once and override the configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ MOST_USD = 10**12
 
 
 def entered(view: DashboardView) -> dict[str, ManualEntry]:
-    """Return what stands entered, by budget; entries that were taken back are left out."""
+    """Return the current entries by budget; withdrawn entries are omitted."""
     found = entries.entered_budgets(view)
     standing = entries_in_force(found, latest_us(found, view.now_us))
     return {name: entry for name, entry in standing.items() if entry.says is not None}
 
 
 def show(view: DashboardView, found: Sequence[BudgetState]) -> None:
-    """Draw the form, or how else it is done."""
+    """Draw the form, or a note on the command line."""
     confirmation.show_outcome(BUDGETS)
     standing = entered(view)
     _show_ended(standing)
@@ -62,7 +62,7 @@ def _show_ended(standing: Mapping[str, ManualEntry]) -> None:
 
 
 def _form(named: str, state: BudgetState | None) -> dict[str, Any]:
-    """Draw the form and return its contents; it begins with what counts now."""
+    """Draw the form with the current values and return its contents."""
     line = None if state is None else state.line
     first, second, third = st.columns([2, 1, 1], vertical_alignment="bottom")
     scope = first.text_input(
@@ -96,7 +96,7 @@ def _form(named: str, state: BudgetState | None) -> dict[str, Any]:
 
 
 def faults(given: Mapping[str, Any]) -> list[str]:
-    """Return the faults of the form, in words."""
+    """Return the errors of the form as text."""
     usd = given["usd"]
     if usd is not None and not 0 <= float(usd) <= MOST_USD:
         return [f"Limit, USD is 0 to {MOST_USD:,}."]
@@ -134,7 +134,7 @@ def _offer(
 
 
 def lines_of(given: Mapping[str, Any], state: BudgetState | None) -> list[str]:
-    """Return the difference between the form and the budget in force."""
+    """Return the difference between the form and the active budget."""
     new = _terms(f"{float(given['usd']):.2f}", given["period"], hard=given["hard"])
     if state is None:
         return [f"+{given['scope']}: {new}"]
@@ -181,7 +181,7 @@ def _take_away(desk: AdminClient, name: str, given: Mapping[str, Any], how: str)
 
 
 def show_overridden(view: DashboardView) -> None:
-    """The file's limits beside entered ones; the gateway knows the file."""
+    """Draw the file's limits next to entered ones; the gateway knows the file."""
     desk = confirmation.desk_for(view)
     if desk is None or not entered(view):
         return

@@ -1,4 +1,4 @@
-"""The cost of a customer, ticket or order: a metric from a file or kept, beside its days' cost."""
+"""Cost per customer, ticket or order: a metric from a file or stored, by day."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -31,7 +31,7 @@ FILE = "a file"
 
 
 def show(view: DashboardView, survey: Survey) -> None:
-    """Divide by a kept metric or by a file's; finance and admins keep a file's under a name."""
+    """Divide cost by a stored metric or a file's; finance and admins can store a file's."""
     confirmation.show_outcome(METRICS)
     kept = allocation.metrics(view) if view.viewer.sees_house else {}
     chosen = FILE
@@ -53,7 +53,7 @@ def show(view: DashboardView, survey: Survey) -> None:
 
 
 def _of_period(view: DashboardView, metric: Sequence[MetricDay]) -> list[MetricDay]:
-    """Leave out days of a kept metric that the period does not have."""
+    """Return the metric's days within the period."""
     zone = days.reporting_zone(view)
     first, last = zone.date_of(view.scope.start_us), zone.date_of(view.scope.end_us - 1)
     found = [item for item in metric if first <= item.day <= last]
@@ -105,14 +105,14 @@ def _tags(metric: Sequence[MetricDay]) -> set[str]:
 def spent_by_day(
     view: DashboardView, survey: Survey, tags: Sequence[str] = ()
 ) -> Mapping[tuple[date, Group], int]:
-    """Return spending by whole day of the reporting zone: the house under None, teams, tags."""
+    """Return spending by whole day of the reporting zone: in total (`None`), teams, tags."""
     zone, first_us = days.reporting_zone(view), days.first_us(view)
     whole = {
         day.start_us
         for day in zone.days(view.scope)
         if zone.day(day.start_us) == (day.start_us, day.end_us)
         and first_us is not None
-        and day.start_us >= first_us  # what was spent before the books began is not known
+        and day.start_us >= first_us  # earlier spending is not in the ledger
     }
     teams = days.spent(view, "team", DAY_US)
     points: list[tuple[Group, int, int]] = [
@@ -120,10 +120,10 @@ def spent_by_day(
         *((point.name, point.start_us, point.cost_pusd) for point in teams),
     ]
     named: set[Group] = {None, *(point.name for point in teams)}
-    if view.viewer.sees_house and tags and view.team is None:  # a tag's units are of all teams
+    if view.viewer.sees_house and tags and view.team is None:  # a tag's units are for all teams
         of_tags = allocation.spend_of_groups(view, tuple(tags))
         points += [(TagGroup(text), start_us, pusd) for (start_us, text), pusd in of_tags.items()]
-        named |= {TagGroup(text) for _, text in of_tags}  # of others nothing is known
+        named |= {TagGroup(text) for _, text in of_tags}  # other groups are unknown
     found: dict[tuple[date, Group], int] = {}
     for start_us in whole:
         found |= dict.fromkeys([(zone.date_of(start_us), group) for group in named], 0)
@@ -131,7 +131,7 @@ def spent_by_day(
         first_us = _day_of(zone, start_us)
         if first_us in whole:
             found[zone.date_of(first_us), group] += pusd
-    if view.team is not None:  # the survey is of one team, and so is what is under None
+    if view.team is not None:  # the survey is for one team, so its total is, too
         found = {place: pusd for place, pusd in found.items() if place[1] is not None}
     return found
 
@@ -141,7 +141,7 @@ def _day_of(zone: ReportingZone, at_us: int) -> int:
 
 
 def rows(found: list[MetricUnitCost]) -> list[dict[str, Any]]:
-    """Return a row for the house and each team or tag of the metric."""
+    """Return a row for the total and for each team or tag of the metric."""
     return [
         {
             "of": label_of(cost.group, "everyone"),

@@ -1,4 +1,4 @@
-"""Shows what detectors found in requests, and what policies did: kinds and counts, never a text."""
+"""Section of content finds and policy actions: kinds and counts, never a text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ WORDS = {
 
 
 def show(view: DashboardView) -> None:
-    """Draw a table where a policy looked for anything and found it."""
+    """Draw a table if policies found any content."""
     found = found_content(view)
     if not found:
         return

@@ -1,6 +1,6 @@
-"""Dollars in other money: at rates that somebody entered, each with its day and source.
+"""Dollars in other currencies, at entered rates with day and source.
 
-The books stay in dollars. A rate that is old says so beside every figure that it makes.
+The ledger stays in dollars. An old rate is marked at every figure that uses it.
 """
 
 from collections.abc import Container, Sequence
@@ -18,7 +18,7 @@ CURRENCIES = "currencies"  # the change's name
 
 
 def lines(view: DashboardView, pusd: Exact) -> list[str]:
-    """The amount in each currency that has a rate."""
+    """Return the amount in each currency that has a rate."""
     today = formatting.instant(view.now_us).date()
     return [line(currency, pusd, today) for currency in sidebar.quoted_currencies(view)]
 
@@ -29,7 +29,7 @@ def line(currency: Currency, pusd: Exact, today: date) -> str:
 
 
 def show(view: DashboardView) -> None:
-    """The rates, and how to enter one."""
+    """Draw the rates and a form for a new one."""
     st.subheader("Other currencies", anchor=False)
     confirmation.show_outcome(CURRENCIES)
     known, today = sidebar.quoted_currencies(view), formatting.instant(view.now_us).date()
@@ -66,7 +66,7 @@ def show(view: DashboardView) -> None:
 
 
 def missing_text(code: str, rate: float | None, source: str, quoted: Container[str] = ()) -> str:
-    """Return what the form still needs, in words; empty if it is complete. `quoted` have a rate."""
+    """Return what the form still needs; empty if complete. `quoted` currencies have a rate."""
     named = code.strip().upper()
     fault = None if named in quoted else unknown(named)
     needs = [

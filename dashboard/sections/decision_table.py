@@ -1,7 +1,7 @@
-"""A recorded decision as a table: each target, why it was taken or not, and what was forecast.
+"""Recorded decision as a table: each target with reason and forecast.
 
-The record is the one that `router.packed` writes. The dashboard imports nothing of the router, so
-the places of three figures are repeated here; a test holds them against the router's own reading.
+The record is written by `router.packed`. The dashboard imports nothing of the router, so the
+positions of three figures are repeated here; a test compares them with the router's decoder.
 """
 
 from math import isfinite
@@ -13,21 +13,21 @@ import msgspec
 from dashboard import formatting
 from ledger.reasons import REASONS
 
-VERSION: Final = 4  # of the record; others are not read
-_VERDICTS: Final = 7  # place of the candidates in the record
+VERSION: Final = 4  # of the record; other versions are rejected
+_VERDICTS: Final = 7  # index of the candidates in the record
 _OMITTED: Final = 6
-_WORDS: Final = tuple(REASONS)  # a record keeps a reason's place, which is the file's order
+_WORDS: Final = tuple(REASONS)  # a record stores a reason's index in the file
 
 
 class _Places(NamedTuple):
-    """Places of a candidate's figures, which are 32-bit floats."""
+    """Indexes of a candidate's figures, which are 32-bit floats."""
 
     ttft_ms: int
     tpot_ms: int
     objective_pusd: int
 
 
-_BY_COUNT: Final = {  # the number of figures tells whose they are
+_BY_COUNT: Final = {  # by number of figures
     17: _Places(10, 11, 16),  # an own engine that was forecast
     4: _Places(0, 1, 3),  # an API
     6: _Places(0, 1, 3),  # an API with a part of the prompt in its cache
@@ -35,7 +35,7 @@ _BY_COUNT: Final = {  # the number of figures tells whose they are
 
 
 class CandidateView(NamedTuple):
-    """One target as the decision saw it; `None` where nothing was forecast."""
+    """One target as the decision saw it; `None` without a forecast."""
 
     name: str
     reason: str
@@ -46,7 +46,7 @@ class CandidateView(NamedTuple):
 
 
 def candidates(blob: bytes) -> list[CandidateView]:
-    """Return the targets in the order of the decision. Raises `ValueError` for another version."""
+    """Return the targets in order of the decision. Raises `ValueError` for another version."""
     packed = msgspec.msgpack.decode(blob)
     if not packed or packed[0] != VERSION:
         raise ValueError("the record of this decision has another version")
@@ -57,7 +57,7 @@ def candidates(blob: bytes) -> list[CandidateView]:
 
 
 def omitted(blob: bytes) -> int:
-    """Return how many further targets the decision saw that its record does not have."""
+    """Return the number of targets that the record omits."""
     return int(msgspec.msgpack.decode(blob)[_OMITTED])
 
 

@@ -1,7 +1,7 @@
-"""From a sum to what it is made of: a day to its hours, a row to its requests, and back again.
+"""Drill-down from sums: a day to its hours, a row to its requests, and back.
 
-What is chosen stands above the page as chips, and one click takes it back. A team is chosen for the
-whole page, as in the sidebar; a model, backend or key for the requests below.
+Choices appear above the page as chips that remove them. A team is chosen for the whole page, as in
+the sidebar; a model, backend or key for the requests below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ AGAIN, DAY_BARS = "drill-again", "spend-bars"
 
 
 def show_chips(view: DashboardView) -> None:
-    """Show what is chosen, each with one click to take it back."""
+    """Draw the current choices, each with a button to remove it."""
     if st.session_state.pop(AGAIN, False):
-        st.rerun()  # what was chosen stands in the sidebar, which a page's own part does not draw
+        st.rerun()  # the choice is in the sidebar, which a fragment does not draw
     found = chosen(view, st.session_state)
     if not found:
         return
@@ -45,7 +45,7 @@ def show_chips(view: DashboardView) -> None:
 
 
 def chosen(view: DashboardView, state: Mapping[Any, Any]) -> dict[str, str]:
-    """Return by name what narrows the page."""
+    """Return the choices that narrow the page, by name."""
     found = {"period": view.words} if view.dated is not None else {}
     if view.team is not None and view.viewer.sees_house:
         found["team"] = view.team
@@ -57,7 +57,7 @@ def chosen(view: DashboardView, state: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def take_back(name: str) -> None:
-    """Forget one choice; Streamlit calls it before it draws the page anew."""
+    """Remove one choice; Streamlit calls this before it draws the page again."""
     st.session_state[AGAIN] = True
     if name == "period":
         st.session_state["period"] = USUAL
@@ -68,7 +68,7 @@ def take_back(name: str) -> None:
 
 
 def show_days(view: DashboardView, survey: Survey, chart: Any) -> None:
-    """Draw costs over time; a click on the bar of a day shows its hours."""
+    """Draw costs over time; a click on a day's bar shows its hours."""
     if survey.bucket_us != DAY_US:
         theme.chart(chart, about="spend")
         return
@@ -85,7 +85,7 @@ def _open_bar(zone: ReportingZone) -> None:
 
 
 def show_bars(name: str, chart: Any) -> None:
-    """Draw sums of a group; a click on a bar narrows the page, or its requests, to that one."""
+    """Draw sums of a group; a click on a bar narrows the page, or its requests, to it."""
     key = f"bars-{name}"
     theme.chart(
         clickable(chart, "name"), about="spend", key=key, selection_mode=CLICKED,
@@ -99,13 +99,13 @@ def _choose_bar(name: str, key: str) -> None:
 
 
 def _clicked(key: str, field: str) -> Any:
-    """Return a field of a chart's clicked bar; `None` where nothing is clicked."""
+    """Return a field of a chart's clicked bar, or `None`."""
     selection = st.session_state[key]["selection"].get(CLICKED) or []
     return selection[0].get(field) if selection else None
 
 
 def offer_days(view: DashboardView, survey: Survey) -> None:
-    """Days of the chart, the dearest first: the chosen one is shown by the hour."""
+    """Draw a selection of the chart's days, highest cost first; a chosen day shows its hours."""
     if survey.bucket_us != DAY_US:
         return
     zone = days.reporting_zone(view)
@@ -135,7 +135,7 @@ def _show_day(day: date) -> None:
 
 
 def show_table(name: str, table: Sequence[Mapping[str, Any]], **how: Any) -> None:
-    """Draw sums of a group; a selected row narrows the page, or its requests, to that one."""
+    """Draw sums of a group; selecting a row narrows the page, or its requests, to it."""
     key = f"drill-{name}"
     theme.table(
         table, about="spend", key=key, selection_mode="single-row",
@@ -160,5 +160,5 @@ def choose(name: str, value: str) -> None:
 
 
 def _key_id(label: str) -> str:
-    """The id of a key that is labelled by its name and id, or by its id alone."""
+    """Return the id from a key's label, which is name and id, or the id alone."""
     return label.rpartition(" (")[2].removesuffix(")")

@@ -1,6 +1,6 @@
-"""From samples and streams of engines to the lines of charts; pure.
+"""Chart lines from samples and streams of engines; pure.
 
-Counters are the engines' own; a counter that went down means a restart, and that step is left out.
+Counters are the engines' own; a decrease means a restart, and that step is omitted.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +14,7 @@ from ledger.money import PUSD_PER_USD
 from ledger.queries.reads import HOUR_US, EngineRow, StreamedAnswer
 from ledger.reports.survey import Survey
 
-POINTS = 24  # of a line of streams: as many streams make each
+POINTS = 24  # points of a line of streams, each of equally many streams
 LEAST = 5  # streams of a point
 HIGH = 0.95
 
@@ -22,7 +22,7 @@ HIGH = 0.95
 def gauge(
     history: Sequence[EngineRow], name: str, factor: float, *, offset: float = 0.0
 ) -> list[dict[str, Any]]:
-    """Return a series of samples as `offset + factor * value`; a missing value gives none."""
+    """Return a series of `offset + factor * value`; samples without the value are omitted."""
     return [
         {"at": formatting.instant(row.at_us), "kind": row.engine, "value": offset + factor * value}
         for row in history
@@ -58,7 +58,7 @@ def restarts(history: Sequence[EngineRow]) -> Counter[str]:
 def typical_series(
     streams: Sequence[StreamedAnswer], value: Callable[[StreamedAnswer], int | None]
 ) -> list[dict[str, Any]]:
-    """The middle and the slow end of each engine's streams, in seconds, as many at each point."""
+    """Return p50 and p95 of each engine's streams in seconds, equally many at each point."""
     by_engine: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for stream in streams:
         if (length_us := value(stream)) is not None:
@@ -76,7 +76,7 @@ def typical_series(
 
 
 def tokens_per_dollar(survey: Survey) -> list[dict[str, Any]]:
-    """Input and output of own engines by the whole bill, in buckets whose hours are closed."""
+    """Return tokens of own engines per dollar of the whole bill, in closed buckets."""
     bills: dict[int, int] = defaultdict(int)
     closed_us: dict[str, int] = {}
     for cell in survey.hours:
@@ -106,7 +106,7 @@ def rate(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
 
 
 def steps(history: Sequence[EngineRow], name: str) -> list[dict[str, Any]]:
-    """Growth of a counter between two samples of one engine."""
+    """Return the growth of a counter between consecutive samples of each engine."""
     by_engine: dict[str, list[EngineRow]] = {}
     for row in history:
         if getattr(row, name) is not None:

@@ -1,4 +1,4 @@
-"""The month that is under way on a page: what it has cost, and what it will have cost."""
+"""Card of the current month: cost so far and forecast."""
 
 from dashboard import formatting, theme
 from dashboard.data import days
@@ -7,7 +7,7 @@ from ledger.reports.month_outlook import MonthOutlook, month_text
 
 
 def show(view: DashboardView) -> None:
-    """Draw one card; the interval is in it, or why there is none."""
+    """Draw one card with the forecast's interval, or the reason why there is none."""
     outlook = days.month_outlook(view)
     theme.card(
         f"This month, days of {outlook.timezone}: {_what(outlook)}",
@@ -22,7 +22,7 @@ def _what(outlook: MonthOutlook) -> str:
 
 
 def figure(outlook: MonthOutlook) -> str:
-    """Return the expected total, or what is spent while nothing can be told."""
+    """Return the expected total, or the cost so far while there is no forecast."""
     if outlook.forecast is None:
         return formatting.money(outlook.spent_pusd)
     return formatting.money(outlook.forecast.expected_pusd)

@@ -1,4 +1,4 @@
-"""Below the spending: unit costs, what moved, what stands out, the hours of the week, tags."""
+"""Sections below spending: unit costs, changes, anomalies, hours of the week, tags."""
 
 from collections import Counter
 from fractions import Fraction
@@ -22,11 +22,11 @@ from ledger.reports.survey import Survey
 SHOWN = 8
 MILLION = 10**6
 SHORT_DAYS = 3
-LEAST_COVERAGE = 0.9  # of the earlier period: what is compared with less moved by when books began
+LEAST_COVERAGE = 0.9  # minimum coverage of the earlier period for a comparison
 
 
 def unit_costs_of(survey: Survey) -> None:
-    """Both token bases side by side, each named; what is not known asks for its rate."""
+    """Draw unit costs on both token bases; an unknown cost asks for its rate."""
     found = unit_costs(survey)
     if not found:
         st.caption("No chat was answered in this period: no token has a cost.")
@@ -46,14 +46,14 @@ def _price(pusd: Fraction | None) -> str:
 
 
 def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
-    """Over time, in buckets of `width_us`, by team, key, model or backend."""
+    """Return spending in buckets of `width_us`, by team, key, model or backend."""
     if by == "key":
         return tags.spent_by_key(view, width_us)
     return days.spent(view, by, width_us)
 
 
 def show_movers(view: DashboardView, by: str) -> None:
-    """The period beside the one of the same length before it."""
+    """Draw the change from the preceding period of equal length."""
     span = view.length
     if by == "key" and view.earlier.scope.start_us < tags.whole_from_us(view):
         st.caption(
@@ -88,7 +88,7 @@ def show_movers(view: DashboardView, by: str) -> None:
 
 
 def _coverage(scope: Scope, first_us: int | None) -> float:
-    """The part of a period since the books began."""
+    """Return the share of a period that the ledger covers."""
     if first_us is None or first_us >= scope.end_us:
         return 0.0
     return (scope.end_us - max(scope.start_us, first_us)) / (scope.end_us - scope.start_us)
@@ -102,7 +102,7 @@ def _sums(view: DashboardView, by: str) -> dict[str, int]:
 
 
 def show_anomalies(view: DashboardView, by: str) -> None:
-    """Days, or hours of a short period, far above what is usual for each."""
+    """Draw days, or hours of a short period, far above the usual value of each series."""
     width = DAY_US if view.span_us > SHORT_DAYS * DAY_US else HOUR_US
     scope, name = view.scope, "day" if width == DAY_US else "hour"
     if scope.end_us - scope.start_us < LEAST_BUCKETS * width:
@@ -139,7 +139,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
 
 
 def _whole_buckets(zone: ReportingZone, scope: Scope, width: int) -> list[int]:
-    """Return where the whole days of the reporting zone begin, or the whole hours."""
+    """Return the starts of whole days of the reporting zone, or of whole hours."""
     if width == DAY_US:
         return [day.start_us for day in zone.days(scope) if zone.day(day.start_us) == (
             day.start_us, day.end_us,
@@ -152,20 +152,20 @@ def _anomaly_name(anomaly: Anomaly, width: int, zone: ReportingZone) -> str:
 
 
 def _anomaly_text(anomaly: Anomaly) -> str:
-    """Its money beside its usual one."""
+    """Return its amount next to the usual one."""
     usual = formatting.money(anomaly.usual_pusd)
     return f"{formatting.money(anomaly.pusd)} (usual {usual})"
 
 
 def _when(start_us: int, width_us: int, zone: ReportingZone) -> str:
-    """A day is one of the organisation, an hour is the reader's."""
+    """Return a day of the reporting zone, or an hour of the viewer's zone."""
     if width_us == DAY_US:
         return f"{zone.date_of(start_us):%d %b}"
     return formatting.moment(start_us)
 
 
 def by_hour(view: DashboardView) -> None:
-    """Spending by the reader's weekday and hour, the mean of each."""
+    """Draw mean spending by weekday and hour in the viewer's zone."""
     sums = Counter[tuple[int, int]]()
     counts = Counter[tuple[int, int]]()
     for at_us in range(view.scope.start_us, view.scope.end_us, HOUR_US):
@@ -189,7 +189,7 @@ def by_hour(view: DashboardView) -> None:
 
 
 def by_tag(view: DashboardView) -> None:
-    """On demand: before sums by tag were kept, every attempt of the period is read."""
+    """Draw sums by tag on request: for older periods every attempt is read."""
     if not st.toggle("Add up by tag", key="tags"):
         return
     with st.spinner("Reading tags ..."):

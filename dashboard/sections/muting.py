@@ -1,4 +1,4 @@
-"""Muting and unmuting of series whose unusual days are known, beside the list of such days."""
+"""Muting and unmuting of series, next to the list of anomalies."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,14 +14,14 @@ NONE = "choose a series"
 
 
 def muted(view: DashboardView, by: str) -> Mapping[str, ManualEntry]:
-    """Return what is muted of a dimension and may be seen, by series."""
+    """Return the visible muted series of a dimension."""
     found = entries.mutes(view, by)
     standing = entries_in_force(found, latest_us(found, view.now_us))
     return {name: entry for name, entry in standing.items() if entry.says is not None}
 
 
 def show(view: DashboardView, by: str, names: Iterable[str]) -> None:
-    """Offer to mute one of these series, and to unmute those of the dimension that are muted."""
+    """Offer to mute one of these series, or to unmute muted ones of the dimension."""
     confirmation.show_outcome(MUTING)
     silent = {name.removeprefix(f"{by}/"): entry for name, entry in muted(view, by).items()}
     for name, entry in silent.items():

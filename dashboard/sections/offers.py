@@ -1,6 +1,6 @@
-"""Offers: what every GPU of the catalogue costs, and reserved API capacity, with source and day.
+"""Offers: GPU prices and reserved API capacity, each with source and day.
 
-Finance people and admins who have signed in enter them here, one by one or GPUs from a file.
+Signed-in finance people and admins enter them here, singly or GPUs from a file.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ NOT_KNOWN = "enter"
 
 
 def show(view: DashboardView) -> None:
-    """The GPUs' prices and the offers, and how to enter one."""
+    """Draw GPU prices and offers, and forms for new ones."""
     st.subheader("Prices of GPUs", anchor=False)
     confirmation.show_outcome(OFFERS)
     known = reads.market(view)
@@ -53,7 +53,7 @@ def show(view: DashboardView) -> None:
 def gpu_rows(
     known: Sequence[GpuOffer], entered: Sequence[ManualEntry], now_us: int
 ) -> list[dict[str, Any]]:
-    """A row for every GPU; what has no price says so."""
+    """Return a row for every GPU, also without a price."""
     spot = gpu_prices(entered, now_us, "spot")
     return [
         {
@@ -132,7 +132,7 @@ def _show_reserved(view: DashboardView) -> None:
 
 
 def reserved_rows(found: Sequence[ManualEntry]) -> list[dict[str, Any]]:
-    """A row for every offer in force."""
+    """Return a row for every current offer."""
     return [
         {
             "target": entry.name,

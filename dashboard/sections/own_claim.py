@@ -1,4 +1,4 @@
-"""A form for anyone's figure: what is claimed, the formula, its inputs, and what follows."""
+"""Form for any published figure: claim, formula, inputs, and the computed result."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +15,7 @@ _FIRST = next(iter(FORMULAS))
 
 
 def show() -> None:
-    """Draw the form; its fields follow from the formula's names."""
+    """Draw the form; its fields are the names in the formula."""
     left, right = st.columns([1, 2])
     claimed = left.text_input(
         "The figure that is claimed", key="own-claimed", placeholder="30 to 40",
@@ -44,7 +44,7 @@ def show() -> None:
 
 
 def _fields(names: list[str]) -> dict[str, Decimal] | None:
-    """Return the inputs; None while one is empty. Raises `ValueError` for what is no number."""
+    """Return the inputs, `None` if one is empty. Raises `ValueError` for an invalid number."""
     columns = st.columns(min(COLUMNS, max(1, len(names))))
     found = {}
     for place, name in enumerate(names):
@@ -55,5 +55,5 @@ def _fields(names: list[str]) -> dict[str, Decimal] | None:
 
 
 def figure(value: Fraction) -> str:
-    """Return up to four places, and all digits before the point."""
+    """Return a number with at most four decimals and all digits before the point."""
     return f"{float(value):,.4f}".rstrip("0").rstrip(".")

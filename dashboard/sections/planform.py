@@ -1,6 +1,7 @@
-"""The form of a plan: a GPU, its rate and speed, the horizon, terms, a purchase, ops.
+"""Form of a plan: GPU, rate and speed, horizon, terms, purchase, ops.
 
-Every field stands in the address (`bind`); those that follow from a GPU or a model by its name.
+Every field is in the URL (`bind`); fields that depend on a GPU or a model have its name in their
+key.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ MOST = 1e6  # dollars an hour, tokens a second
 
 @dataclass(frozen=True, slots=True)
 class PlanForm:
-    """A GPU of the catalogue, what one serves, and where both are from."""
+    """A GPU of the catalog, its throughput, and the sources of both."""
 
     gpu: str
     model: str
@@ -46,7 +47,7 @@ class PlanForm:
 
 
 def pick_gpu(view: DashboardView, survey: Survey) -> PlanForm:
-    """Which GPU and model; what it is said to cost and serve stands in the fields below."""
+    """Draw the choice of GPU and model; cost and throughput are in the fields below."""
     known = reads.market(view)
     own = {version.gpu_type: version for version in survey.contracts}
     names = [*dict.fromkeys([*own, *(gpu.name for gpu in known)])] or ["GPU"]
@@ -55,7 +56,7 @@ def pick_gpu(view: DashboardView, survey: Survey) -> PlanForm:
     listed = next((gpu for gpu in known if gpu.name == name), None)
     contract = own.get(name)
     served = _served_speed(view, survey, contract)
-    # What is known of this GPU first: an empty field is nobody's first view.
+    # Models measured on this GPU come first, so that the fields are not empty.
     measured = sorted(
         models(known), key=lambda each_model: _speed(known, listed, each_model)[0] is None
     )
@@ -77,7 +78,7 @@ def pick_gpu(view: DashboardView, survey: Survey) -> PlanForm:
 
 
 def _source_text(listed: GpuOffer) -> str:
-    """Return the source of the lowest rate, which the plan begins with, and its day."""
+    """Return the source and date of the lowest rate, with which the plan begins."""
     if listed.lowest_source is None:
         return "no source is stated"
     source, seen = listed.lowest_source
@@ -87,19 +88,19 @@ def _source_text(listed: GpuOffer) -> str:
 def _served_speed(
     view: DashboardView, survey: Survey, contract: ContractVersion | None
 ) -> tuple[float, str] | None:
-    """Tokens a second of one GPU of a pool that has this kind, at its own traffic."""
+    """Return tokens per second of one GPU of a pool of this type, at its own traffic."""
     if contract is None or contract.pool not in survey.pools:
         return None
     able = survey.pools[contract.pool].capability
     if able is None:
         return None
     speed = float(able.per_minute / SECONDS_PER_MINUTE / contract.gpus)
-    # The period is named: with another one the field begins anew.
+    # The period is in the text, so that another period resets the field.
     return speed, f"as pool {contract.pool} served in {view.words}"
 
 
 def _first(names: list[str], known: tuple[GpuOffer, ...], own: dict[str, Any]) -> int:
-    """One's own first; else the first that has both a measurement and a public price."""
+    """Return the index of an own GPU, else of the first one with measurement and public price."""
     good = (gpu.name for gpu in known if gpu.serving and gpu.low_pusd_per_hour)
     return 0 if own else names.index(next(good, names[0]))
 
@@ -225,7 +226,7 @@ def _purchase() -> Purchase | None:
 
 
 def _operations(survey: Survey) -> dict[str, Any]:
-    """Return the ops of the contracts; nothing is assumed where they state none."""
+    """Return the ops cost of the contracts; nothing is assumed if they state none."""
     columns = st.columns(4, vertical_alignment="bottom")
     paid = [contract for contract in survey.contracts if contract.ops_seconds_per_week]
     week = sum(version.ops_seconds_per_week for version in paid) / SECONDS_PER_HOUR
@@ -256,7 +257,7 @@ def _operations(survey: Survey) -> dict[str, Any]:
 
 
 def _spot(chosen: PlanForm) -> dict[str, Any]:
-    """The spot price that was entered for this GPU, on Rates; none is assumed."""
+    """Return the spot price entered for this GPU on Rates; none is assumed."""
     columns = st.columns(4, vertical_alignment="bottom")
     rate = fields.number(
         columns[0], "Spot, USD per GPU-hour", (0.0, MOST), chosen.spot_usd, step=0.1, key="spot",
@@ -332,5 +333,5 @@ def inputs_of(traffic: PlanTraffic, figures: PlanInputs, chosen: PlanForm) -> li
 
 
 def is_of_plan(name: str) -> bool:
-    """Whether a name in the address is one of this form's fields."""
+    """Return whether a name in the URL is one of this form's fields."""
     return name in FIELDS or name.startswith(("rate-", "speed-", "duty-"))

@@ -1,7 +1,7 @@
-"""Sets of policies put in force and taken back from the browser: shown, asked, done, told.
+"""Activation and rollback of policy sets in the browser: shown, confirmed, done, reported.
 
-Admins with a name see it; whether they are admins the gateway decides once more. The set that was
-seen in force goes with the change: if another one came meanwhile, nothing is changed.
+Admins with a name see it; the gateway checks permission again. The change includes the number of
+the set that was seen as active: if another one was activated since, nothing is changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def change(
     shown: Mapping[str, Any],
     past: Sequence[Mapping[str, Any]],
 ) -> None:
-    """`shown`: the set in force; `past`: the history, the newest first."""
+    """Draw the forms; `shown` is the active set, `past` the history, newest first."""
     confirmation.show_outcome(POLICIES)
     viewer = desk.viewer
     if viewer.name is None:
@@ -84,7 +84,7 @@ def _go_back(
 
 
 def _sure(words: str, changes: Sequence[str]) -> str | None:
-    """The note of who says yes; None as long as nobody does."""
+    """Return the note once the viewer confirms, `None` before."""
     st.warning(words, icon=":material/warning:")
     st.code("\n".join(changes), language="diff")
     note = st.text_input("Reason, for later readers (optional)", key="policies-note", max_chars=500)

@@ -1,7 +1,7 @@
-"""A set of policies under edit: judged by the gateway as it stands, and played on recorded traffic.
+"""Editor of a policy set: checked by the gateway, and replayed on recorded traffic.
 
-What was typed, and which what-if is shown, outlive a change of page; the what-if's name stands in
-the address, so that it can be shown to somebody else while its host remembers it.
+The text and the displayed what-if survive a change of page. The what-if's name is in the URL, so
+that it can be shared while its host keeps it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from dashboard.sections import whatifresult
 SIMULATE = "/policies/simulate"
 SPANS = {"24 h": "last-24-hours", "7 d": "last-7-days", "30 d": "last-30-days"}
 MOST = (2_000, 10_000, 20_000, 50_000, 200_000)
-PLAY = "policies-whatif"  # what was said of one that did not begin
+PLAY = "policies-whatif"  # key of the error of a what-if that did not start
 NEW, OLD = "this set", "in force"
 LOOK_S = 1.0
 _TEXT, _DRAFT, _BASE, _JUDGED, _JOB, _TAKE = (
@@ -27,7 +27,7 @@ _TEXT, _DRAFT, _BASE, _JUDGED, _JOB, _TAKE = (
 
 @dataclass(frozen=True, slots=True)
 class PolicyDraft:
-    """`changes`: against what is in force, line by line; nothing where it has faults."""
+    """An edited set. `changes` is its difference from the active set; empty if it has errors."""
 
     text: str
     valid: bool
@@ -35,7 +35,7 @@ class PolicyDraft:
 
 
 def edit(desk: AdminClient, shown: Mapping[str, Any]) -> PolicyDraft:
-    """`shown`: the set in force, as the gateway tells it."""
+    """Draw the editor and return the draft; `shown` is the active set from the gateway."""
     _follow(shown["policies"])
     text = st.text_area(
         "Policies, as YAML", key=_TEXT, height=330,
@@ -59,7 +59,7 @@ def edit(desk: AdminClient, shown: Mapping[str, Any]) -> PolicyDraft:
 
 
 def play(desk: AdminClient, draft: PolicyDraft) -> None:
-    """Ask for a what-if: `show_job` shows the one that was asked for."""
+    """Draw the options and start a what-if; `show_job` displays it."""
     asked = _options()
     if st.button(
         "What would it have done?", type="primary", icon=":material/play_arrow:",
@@ -71,7 +71,7 @@ def play(desk: AdminClient, draft: PolicyDraft) -> None:
 
 
 def show_job(desk: AdminClient) -> bool:
-    """The what-if that was asked for, or is in the address. Whether there is one."""
+    """Draw the started what-if, or that in the URL. Return whether there is one."""
     job = st.session_state.get(_JOB) or st.query_params.get("whatif")
     if not job:
         return False
@@ -104,7 +104,7 @@ def show_job(desk: AdminClient) -> bool:
 
 
 def _offer(played: Sequence[str]) -> None:
-    """Offer the text of a what-if that was opened by its address."""
+    """Offer the text of a what-if that was opened by its URL."""
     name, text = played
     if name == NEW and text != st.session_state[_DRAFT]:
         st.caption("These figures are of another text than the one above.")
@@ -114,7 +114,7 @@ def _offer(played: Sequence[str]) -> None:
 
 
 def _follow(base: str) -> None:
-    """Follow the policies in force while nobody typed; typed text stays."""
+    """Follow the active policies until the viewer edits the text; edited text stays."""
     state = st.session_state
     if (asked := state.pop(_TAKE, None)) is not None:
         state[_TEXT] = state[_DRAFT] = asked
@@ -132,7 +132,7 @@ def _reset() -> None:
 def _judge_policies(
     desk: AdminClient, text: str, shown: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Asked once for each text; pages refresh by themselves."""
+    """Return check and difference, requested once for each text, as pages refresh."""
     asked = text, shown["version"]
     known = st.session_state.get(_JUDGED)
     if known is None or known[0] != asked:
@@ -191,13 +191,13 @@ def _watch(desk: AdminClient, job: str) -> None:
         found = desk.get(SIMULATE, job=job)
         if found["state"] == "running" and not _is_cancelled(desk, job, found["progress"]):
             return
-    except (AdminRefused, AdminUnavailable):  # drawn anew, the page says which
+    except (AdminRefused, AdminUnavailable):  # the page shows the error on the rerun
         pass
     st.rerun()
 
 
 def _is_cancelled(desk: AdminClient, job: str, now: Mapping[str, Any]) -> bool:
-    """Whether somebody cancelled it at this moment."""
+    """Draw the progress and return whether the viewer cancelled it now."""
     of = now["of"]
     text = (
         f"{now['done']:,} of {of:,} requests: {now['doing']}" if of else _stage_text(now["doing"])
@@ -214,7 +214,7 @@ def _stage_text(text: str) -> str:
 
 
 def _page_wording(fault: str) -> str:
-    """The gateway speaks of its command's options, which are fields here."""
+    """Replace the command's options in a gateway error by the names of fields."""
     for option, field in (
         ("--ledger", "traffic of"),
         ("--model", "Models:"),

@@ -1,7 +1,7 @@
-"""A period's comparison in sentences: how far break-even is, and what could bring it nearer.
+"""Comparison of a period as sentences: distance from break-even, and what could reduce it.
 
-Each function turns parts of a `FleetEconomics` into plain text. The wording never says more than
-the figures: a floor under the capacity is called one, and a date needs two weeks of data.
+Each function turns parts of a `FleetEconomics` into plain text. The text never claims more than the
+figures: a lower bound of the capacity is named as one, and a date needs two weeks of data.
 """
 
 from fractions import Fraction
@@ -36,7 +36,7 @@ _RESTS_ON = {
 
 
 def break_even_hints(standing: FleetEconomics, verdict: ComparatorResult) -> list[str]:
-    """Whether break-even is within reach of the engines, and if not, what could change that."""
+    """Return whether the engines can break even, and if not, what could change that."""
     even = verdict.even
     if even is None:
         return [
@@ -64,7 +64,7 @@ def break_even_hints(standing: FleetEconomics, verdict: ComparatorResult) -> lis
 
 
 def _rate_of_today(standing: FleetEconomics, even: BreakEven) -> str:
-    """Return the rate that the served volume pays for: engines are seldom full."""
+    """Return the rate that the served volume pays for, because engines are seldom full."""
     single, rate = _hardware(standing).single, even.served_pusd_per_hour
     if rate is None:
         return f"The served volume pays for no {single} rate."
@@ -80,7 +80,7 @@ def capacity(standing: FleetEconomics) -> list[str]:
 
 
 def trend(survey: Survey, verdict: ComparatorResult) -> list[str]:
-    """When the growing volume crosses break-even, if two weeks of whole days say so."""
+    """Return when the volume crosses break-even, if two weeks of whole days show it."""
     even, hours = verdict.even, survey.standing.hours
     if even is None or not even.feasible or not hours or survey.bucket_us != DAY_US:
         return []

@@ -1,7 +1,7 @@
-"""Would other GPUs carry this load for less: each kind of the catalogue beside today's.
+"""Cost of other GPUs for this load: each kind of the catalog next to today's.
 
-What today's engines carry inside the SLO is known from their own traffic; other kinds are scaled
-by memory bandwidth and said to be.
+The capacity of today's engines inside the SLO is known from their own traffic; other kinds are
+scaled by memory bandwidth, and labeled as scaled.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MOST = 8  # bars
 
 
 def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
-    """A chart and a sentence for each pool whose load, rate and capacity are known."""
+    """Draw a chart and a sentence for each pool with known load, rate and capacity."""
     for pool, each_pool in survey.pools.items():
         (bill,) = each_pool.standing.bills
         name = f": {pool}" if len(survey.pools) > 1 else ""
@@ -46,7 +46,7 @@ def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
 def other_options(
     pool_survey: PoolSurvey, bill: PoolBill, known: Sequence[GpuOffer]
 ) -> list[GpuOptionCost] | None:
-    """Other kinds with a rate, the cheapest first; `None` where too little is known to say."""
+    """Return other kinds with a rate, cheapest first; `None` if too little is known."""
     gpu = next((gpu for gpu in known if gpu.name == bill.gpu_type), None)
     able = pool_survey.capability
     if (
@@ -57,7 +57,7 @@ def other_options(
         or not any(pool_survey.load)
     ):
         return None
-    if bill.share < 1:  # of a machine that it shares, nobody knows what it could do alone
+    if bill.share < 1:  # the capacity of a shared machine alone is unknown
         return None
     window = able.window_minutes
     today = GpuOption(
@@ -86,7 +86,7 @@ def _bars(bill: PoolBill, found: Sequence[GpuOptionCost]) -> list[dict[str, Any]
 
 
 def sentence(bill: PoolBill, found: Sequence[GpuOptionCost]) -> str:
-    """Return the saving of the cheapest number, its prices, and how little was measured."""
+    """Return the saving of the cheapest option, its price source, and the estimate's basis."""
     basis = (
         "Scaled from what these engines carry inside the SLO, by memory bandwidth; as many as "
         "leave no more overflow than today, with at least today's memory each. Not measured: "

@@ -1,7 +1,7 @@
-"""Scenarios by name: saved through the gateway, listed for everyone, shared by their addresses.
+"""Named scenarios: saved through the gateway, listed for all viewers, shared by URL.
 
-A scenario is what was turned on a page, as it stands in the address; what nobody turned follows
-the books.
+A scenario is the set of changed fields of a page, as in the URL; unchanged fields follow the
+ledger.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ MOST_CHARACTERS = 60
 
 
 def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) -> None:
-    """`of_page`: whether a name in the address is one of the page's fields."""
+    """Draw the saved scenarios; `of_page` tests whether a URL name is a field of the page."""
     confirmation.show_outcome(_session_key(page))
     found = entries.scenarios(view)
     standing = entries_in_force(found, latest_us(found, view.now_us))
@@ -47,7 +47,7 @@ def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) ->
 
 
 def link(page: str, manual_entry: ManualEntry) -> str:
-    """The address of the page with all that the scenario turned."""
+    """Return the page's URL with all fields that the scenario changed."""
     turned = (manual_entry.says or {})["turned"]
     return f"{page}?{urlencode(turned, quote_via=quote)}"
 

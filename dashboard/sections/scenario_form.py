@@ -1,7 +1,7 @@
-"""Scenario form: the verdict's sheet with a person's values, judged by the same function.
+"""Scenario form: the verdict's sheet with entered values, judged by the same function.
 
-Every field, the scenario's name and whose it is stand in the address: a bookmark saves a scenario,
-the address shares it. Each field begins where the sheet is; what differs is named.
+Every field, the scenario's name and its pool are in the URL: a bookmark saves a scenario, and the
+URL shares it. Each field starts with the sheet's value; changed fields are named.
 """
 
 from fractions import Fraction
@@ -19,7 +19,7 @@ from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.economics.verdict_text import sentence
 
 BIND: Any = "query-params"
-WHOSE = ("pool",)  # in the address beside what is changed
+WHOSE = ("pool",)  # in the URL in addition to the changed fields
 DAY_HOURS = 24
 PUSD = 10**12
 
@@ -99,7 +99,7 @@ def _change(assumptions: PoolAssumptions, found: FleetVerdict, pool: str) -> Sce
 
 
 def _movable(found: FleetVerdict, pool: str) -> dict[str, Fraction] | None:
-    """Models that may not leave and are declared movable here, by name, at a price."""
+    """Return models declared movable here by name, with a price per token."""
     stays = [name for line in found.judged if line.pool == pool for name in line.stays]
     if not stays:
         return None

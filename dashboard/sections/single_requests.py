@@ -1,4 +1,4 @@
-"""Single requests of a period: chosen by what they share, or by id, down to the decision."""
+"""Single requests of a period, filtered by common values or by id, with their decisions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from ledger.reports.survey import Survey
 from ledger.spans import DAY_US, HOUR_US
 from ledger.writing.rows import DISPUTED
 
-ROWS, FILTERS = 200, 3  # filters: beside each other
+ROWS, FILTERS = 200, 3  # filters per row
 ANY = "any"
 NEWEST, DEAREST = "newest first", "dearest first"
 MOST_SORTED_US = 2 * DAY_US + HOUR_US  # two days, one of them of 25 hours
@@ -29,7 +29,7 @@ NUMBER = st.column_config.NumberColumn
 
 
 def show(view: DashboardView, survey: Survey) -> None:
-    """Draw the filters and the latest requests that match, or one request with its tries."""
+    """Draw the filters and the latest matches, or one request with its attempts."""
     asked = st.text_input(
         "Request id",
         key="request",
@@ -101,7 +101,7 @@ def show(view: DashboardView, survey: Survey) -> None:
 
 
 def _dearest_first(view: DashboardView) -> bool:
-    """Offer the order by cost for periods of few days: over a long one it would read every row."""
+    """Draw the order by cost for short periods; for a long one it would read every row."""
     if view.scope.end_us - view.scope.start_us > MOST_SORTED_US:
         return False
     order = st.segmented_control(
@@ -120,7 +120,7 @@ def _which(number: int, *, dearest: bool) -> str:
 
 
 def _show_flags(sums: Sequence[FlagSum]) -> None:
-    """Show the sum of each flag in the period; the rows are found by the filter above."""
+    """Draw the sum of each flag in the period; the filter above finds the rows."""
     if sums:
         rows = [
             (
@@ -134,7 +134,7 @@ def _show_flags(sums: Sequence[FlagSum]) -> None:
 
 
 def _show_claims(total: ClaimTotal) -> None:
-    """Show what providers claim beyond what is booked; the sum is no part of spend or bill."""
+    """Draw provider claims beyond the booked cost; the sum is in neither spend nor bill."""
     if total.attempts:
         answers = formatting.plural(total.attempts, "answer")
         st.warning(
@@ -144,14 +144,14 @@ def _show_claims(total: ClaimTotal) -> None:
 
 
 def _keys(view: DashboardView, team: str | None) -> list[str]:
-    """Those that asked for anything in the period, of one team or of all; what is chosen stays."""
+    """Return keys with requests in the period, of one team or all, and the chosen key."""
     kept = st.session_state.get("only-key", ANY)
     asked = {use.key_id for use in tags.keyed(view) if team in (None, use.team)}
     return sorted((asked | {kept}) - {ANY})
 
 
 def _show_request(view: DashboardView, request_id: str) -> None:
-    """A single request with all its tries; the address links to it and so to its decisions."""
+    """Draw one request with all its attempts; the URL links to it."""
     found = reads.attempts_of(view, request_id)
     if not found:
         st.info(
@@ -167,7 +167,7 @@ def _show_request(view: DashboardView, request_id: str) -> None:
 
 
 def _show_decision(blob: bytes | None) -> None:
-    """Show each target that the decision saw; what `breakeven policy explain` has is more."""
+    """Draw each target of the decision; `breakeven policy explain` shows more."""
     if not blob:
         st.caption("The frozen decision of this request is not kept any more.")
         return

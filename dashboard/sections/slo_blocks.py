@@ -1,7 +1,8 @@
-"""SLOs in words: what each policy promises, and by how much its latest answers kept it.
+"""SLO attainment of each policy: its promise, and how its latest answers kept it.
 
-What is promised the gateway says, asked briefly and once a minute: a page never waits for one that
-is away. What was kept the books say, of the latest answers, each judged by what was promised then.
+Promises come from the gateway, requested once a minute with a short timeout, so that a page never
+waits for an unavailable one. Attainment comes from the ledger's latest answers, each judged by its
+promise at the time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ LATEST = 5_000
 ASKED_EVERY_US = 60 * 10**6
 GLANCE_S = 1.0
 _KNOWN = "promises-known"
-JUST = 0.05  # points: what a percent with one place does not show
+JUST = 0.05  # percentage points: invisible in a percentage with one decimal
 Promise = Mapping[str, Any]  # as the gateway tells it
 Row = tuple[str, str, str | None]
 
@@ -51,7 +52,7 @@ def row(slo_attainment: SloAttainment, promise: Promise | None) -> Row:
 
 
 def promise_text(promise: Promise) -> str:
-    """`95 % within 0.5 s, then 40 ms a token`: a first token, then each further one."""
+    """Return a promise as text: `95 % within 0.5 s, then 40 ms a token`."""
     first, each = promise["ttft_ms"], promise["tpot_ms"]
     parts = [] if first is None else [f"within {first / 1000:g} s"]
     if each is not None:
@@ -60,7 +61,7 @@ def promise_text(promise: Promise) -> str:
 
 
 def _promises_by_policy(view: DashboardView) -> Mapping[str, Promise]:
-    """By policy; nothing where the gateway says nothing."""
+    """Return promises by policy; empty if the gateway does not answer."""
     now = view.now_us // ASKED_EVERY_US
     known = st.session_state.get(_KNOWN)
     if known is None or known[0] != now:
@@ -81,5 +82,5 @@ def stated_promises(view: DashboardView) -> Sequence[Promise]:
         shown = desk.get("/policies", within_s=GLANCE_S)
     except (AdminRefused, AdminUnavailable):
         return []
-    found: Sequence[Promise] = shown.get("promises", [])  # an older gateway does not say
+    found: Sequence[Promise] = shown.get("promises", [])  # older gateways do not return it
     return found

@@ -1,4 +1,4 @@
-"""The streams of the engines: how long their tokens took, and each with the request behind it."""
+"""Streams of the engines: token times, and each stream with its request."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -15,12 +15,12 @@ from ledger.queries.reads import StreamedAnswer
 
 EACH = 600  # of each engine
 SHOWN = 200
-ID = r"[?&]request=([^&]+)"  # of a link to a request: what is shown of it
+ID = r"[?&]request=([^&]+)"  # the part of a request link that is shown
 NUMBER, LINK = st.column_config.NumberColumn, st.column_config.LinkColumn
 
 
 def lines(found: Sequence[StreamedAnswer]) -> None:
-    """Two charts beside each other."""
+    """Draw two charts side by side."""
     for column, title, name in zip(
         st.columns(2),
         ("Time to first token", "Time per further token"),
@@ -42,7 +42,7 @@ def lines(found: Sequence[StreamedAnswer]) -> None:
 
 
 def rows(view: DashboardView, found: Sequence[StreamedAnswer]) -> None:
-    """The newest first; each leads to its request, whose ever it is."""
+    """Draw the streams, newest first, each with a link to its request of any team."""
     if not found:
         return
     st.subheader("Streams", anchor="streams")

@@ -1,8 +1,8 @@
 """One team's spending, and the cost of the same answers elsewhere.
 
-Whether own hardware pays is a question of the fleet: its bill is nobody's share of it. A team has
-its share of the bill, by the engine time that it used, and what APIs charged for its requests;
-it has no break-even, no idle time and no verdict of its own.
+Whether own hardware pays is decided for the fleet, because its bill is not split that way. A team
+has its share of the bill by used engine time, and the API charges of its requests; it has no
+break-even, idle time or verdict of its own.
 """
 
 import streamlit as st
@@ -14,7 +14,7 @@ from ledger.reports.survey import Survey
 
 
 def scope_note(survey: Survey) -> str:
-    """Plain words under a verdict that is not the team's."""
+    """Return a note that the verdict above covers all teams."""
     return (
         f"The verdict, break-even and idle time are of all teams. Below: team "
         f"{formatting.quote(survey.scope.team or '')} alone, its share of own "
@@ -24,7 +24,7 @@ def scope_note(survey: Survey) -> str:
 
 
 def own_pusd(survey: Survey) -> int:
-    """The team's share of the bill: of closed hours, and provisionally of the running one."""
+    """Return the team's share of the bill: closed hours, and the running one provisionally."""
     return sum(own_cost_by_team(survey).values())
 
 
@@ -33,7 +33,7 @@ def _own_rows(survey: Survey) -> list[tuple[str, str, str]]:
 
 
 def spent(survey: Survey) -> None:
-    """Its share of own hardware and its API spend, and what its own answers cost elsewhere."""
+    """Draw its share of own hardware and its API spend."""
     own, api = own_pusd(survey), survey.api_pusd
     parts = [
         theme.big(formatting.money(own + api), size="mid"),
@@ -70,7 +70,7 @@ def show_comparators(survey: Survey) -> None:
 
 
 def over_the_period(survey: Survey) -> None:
-    """By who answered; own engines at the provisional charge, for bills have no team."""
+    """Draw spending by backend; own engines at provisional charges, as bills have no team."""
     own = f"own {own_hardware(survey)}, used"
     records = records_over_time(
         survey,

@@ -1,7 +1,7 @@
-"""The verdict on a page: its sentence, the assumptions in one line, the options as a table.
+"""A verdict on a page: its sentence, its assumptions in one line, its options in a table.
 
-It is the fleet's, whichever team is chosen, and people of single teams see none. Nothing here adds
-dollars up: every amount is read from the `FleetVerdict` that the ledger made.
+It is the fleet's, whatever team is chosen, and people of single teams see none. Nothing here adds
+up dollars: every amount is read from the ledger's `FleetVerdict`.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from ledger.exports.verdict import verdict_csv
 from ledger.reports.month_even import MonthEven
 
 BECAUSE, WORTH = ", because ", ", worth "
-SOURCE_CHARACTERS = 32  # of a rate's source in the line below a verdict
+SOURCE_CHARACTERS = 32  # maximum length of a rate's source in the line below a verdict
 UNSURE_COLOUR = "#9A5B13"
 _COLOURS = {
     VerdictAction.KEEP: theme.GAIN,
@@ -40,7 +40,7 @@ _LINE_NAMES = {"gpu_rate": "GPU rate", "month_hours": "hours of the month"}
 
 
 def read_money(pusd: Exact) -> str:
-    """Write an amount to the cent in the money that the reader chose."""
+    """Return an amount to the cent in the displayed currency."""
     reading = display.now()
     if reading.money is None:
         return dollars_and_cents(pusd)
@@ -48,7 +48,7 @@ def read_money(pusd: Exact) -> str:
 
 
 def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
-    """Draw the sentence, its first part large, and the sheet below in one line."""
+    """Draw the sentence, its first part large, with the sheet in one line below."""
     head, _, rest = sentence(verdict, read_money).partition(BECAUSE)
     reason = f"because {rest}" if rest else ""
     if verdict.action is None and len(verdict.pools) == 1:
@@ -66,19 +66,19 @@ def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
 
 
 def best_text(verdict: FleetVerdict) -> str:
-    """Return the best number of GPUs and what a month with it costs, as one line."""
+    """Return the best number of GPUs and its monthly cost in one line."""
     head = sentence(verdict, read_money).partition(BECAUSE)[0].partition(WORTH)[0]
     return f"{head}: {read_money(verdict.total_pusd(best=True))} a month"
 
 
 def noun(verdict: FleetVerdict) -> str:
-    """Return what is counted: GPUs, machines where there is no GPU, or engines on shared ones."""
+    """Return the unit that is counted: GPUs, machines without GPUs, or engines on shared ones."""
     names = {pool.noun[1] for pool in verdict.sheet.pools}
     return names.pop() if len(names) == 1 else "GPUs"
 
 
 def sheet_line(verdict: FleetVerdict) -> str:
-    """Return the assumptions in one line, with the source of what is stated."""
+    """Return the assumptions in one line, with the sources of entered values."""
     month = f"month of {float(verdict.sheet.month_hours):g} h"
     pools = [
         (f"pool {pool.pool}: " if len(verdict.sheet.pools) > 1 else "") + _pool_line(pool)
@@ -116,7 +116,7 @@ def _model_text(model: ModelAssumption) -> str:
 
 
 def show_options(verdict: FleetVerdict) -> None:
-    """Draw every number of GPUs of every pool with its cost a month."""
+    """Draw every number of GPUs of every pool with its monthly cost."""
     for pool in verdict.pools:
         if pool.action is None:
             continue
@@ -130,7 +130,7 @@ def show_options(verdict: FleetVerdict) -> None:
 
 
 def show_chart(verdict: PoolVerdict) -> None:
-    """Draw the options as bars of GPUs, ops and API cost; what runs and the best are marked."""
+    """Draw the options as bars of GPU, ops and API cost; the current and the best are marked."""
     own = verdict.assumptions.noun[1]
     colours = {own: theme.OWN, OPS: theme.OPS, APIS: theme.API}
     chart = purchase.options(option_records(verdict), colours=colours)
@@ -155,7 +155,7 @@ def option_records(verdict: PoolVerdict) -> list[dict[str, Any]]:
 def show_sheet(verdict: FleetVerdict, *, simulated: bool, even: Sequence[MonthEven] = ()) -> None:
     """Draw the assumption sheet as a table, and offer the verdict as CSV with its label.
 
-    `even`: the break-even volumes that the file has beside it.
+    `even` has the break-even volumes to include in the file.
     """
     with st.expander(f"Assumptions (sheet {verdict.sheet.version})"):
         table = [
@@ -224,7 +224,7 @@ def _option_row(verdict: PoolVerdict, option: VerdictOption) -> tuple[str, str, 
 
 
 def _beside_now(verdict: PoolVerdict, option: VerdictOption) -> str:
-    """Return how much more or less than now an option costs; nothing for what runs now."""
+    """Return the cost difference from the current number; empty for the current number."""
     beyond = verdict.beyond_now(option)
     if not beyond:
         return ""
@@ -232,7 +232,7 @@ def _beside_now(verdict: PoolVerdict, option: VerdictOption) -> str:
 
 
 def _staying(verdict: PoolVerdict, fleet: FleetVerdict, name: str) -> str:
-    """Return a model that may not leave, with its tokens of a month."""
+    """Return a model that may not leave, with its tokens per month."""
     curve, hours = fleet.curves.get(verdict.pool), verdict.assumptions.hours
     if curve is None or not hours:
         return name
@@ -247,7 +247,7 @@ def _plan_text(plan: ReservedPlan) -> str:
 
 
 def _reserved(verdict: PoolVerdict, sheet: AssumptionSheet) -> list[str]:
-    """Name entered units that no number of GPUs makes worth their rent: they are not forgotten."""
+    """Return a note on entered reserved units that are worth their rent in no option."""
     pays = {plan.offer.target for option in verdict.options for plan in option.reserved}
     idle = sorted({offer.target for offer in sheet.reserved} - pays)
     leaves = any(
@@ -259,7 +259,7 @@ def _reserved(verdict: PoolVerdict, sheet: AssumptionSheet) -> list[str]:
 
 
 def _below(verdict: PoolVerdict, fleet: FleetVerdict) -> list[str]:
-    """Return what would change it, what may not leave, and what the options rest on."""
+    """Return what would change the verdict, which models may not leave, and the basis."""
     lines = [shift_text(shift, verdict.assumptions, read_money) for shift in verdict.shifts]
     notes = [f"**What would change it.** {' '.join(lines)}"] if lines else []
     if verdict.stays:

@@ -1,4 +1,4 @@
-"""Spend by virtual tag: what each value cost, and a form for the rules that give the values."""
+"""Spend by virtual tag: the cost of each value, and a form for the rules."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ PLACEHOLDER = "support: team=support|helpdesk\nsearch: team=search, model=chat"
 
 
 def show(view: DashboardView) -> None:
-    """Draw a table for the chosen virtual tag; whoever sees one team alone sees none."""
+    """Draw a table for the chosen virtual tag; viewers of single teams see none."""
     if not view.viewer.sees_house:
         return
     known = allocation.tag_entries(view)
@@ -65,7 +65,7 @@ def _table(view: DashboardView, name: str) -> None:
 
 
 def _kept(view: DashboardView, name: str) -> str:
-    """Say where sums by key or tag lack the oldest attempts."""
+    """Return a note if sums by key or tag lack the oldest attempts."""
     entry = allocation.tag_entries(view)[name]
     tag = parse_tag(name, rule_lines(entry.says or {}))
     if tag.by in ("key", "tags") and view.scope.start_us < tags.whole_from_us(view):

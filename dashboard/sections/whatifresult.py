@@ -1,7 +1,7 @@
 """Results of a what-if as charts: dollars, promises, spill, load, and changed targets.
 
-The document is the gateway's (`POST /v1/organization/policies/simulate`); nothing is computed from
-it here but sums over its classes and differences of two figures beside each other.
+The document is the gateway's (`POST /v1/organization/policies/simulate`); only sums over its
+classes and differences of two figures are computed here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +57,7 @@ def dollars(results: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 def attainment_rows(results: Sequence[Document]) -> list[dict[str, Any]]:
-    """A class without a request has no share."""
+    """Return the kept share of each class; classes without requests are omitted."""
     return [
         {
             "row": each["class"],
@@ -92,7 +92,7 @@ def spill_rows(results: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 def attainment_of(result: Document) -> float | None:
-    """Return the kept share of all requests of all classes; a refused request keeps no promise."""
+    """Return the kept share of all requests; a refused request keeps no promise."""
     asked = sum(class_name["requests"] for class_name in result["classes"])
     good = sum(
         (class_name["attainment"] or 0.0) * class_name["requests"]
@@ -102,7 +102,7 @@ def attainment_of(result: Document) -> float | None:
 
 
 def loads(document: Document, pool: str) -> list[dict[str, Any]]:
-    """Samples of a pool in every set; `at` in the unit of `time_title`."""
+    """Return samples of a pool for every set; `at` is in the unit of `time_title`."""
     unit_s = 3_600.0 if document["traffic"]["seconds"] > LONG_S else 60.0
     return [
         {**item, "kind": result["policy"], "at": item["at_s"] / unit_s}
@@ -130,7 +130,7 @@ def flow_rows(document: Document) -> list[dict[str, Any]]:
 
 
 def notes(document: Document) -> list[str]:
-    """Return notes on the basis of the figures."""
+    """Return notes on the sources and limits of the figures."""
     traffic = document["traffic"]
     came = f"{formatting.count(traffic['requests'])} requests of {traffic['source']}"
     length = formatting.length(round(traffic["seconds"] * 1e6))
@@ -282,6 +282,6 @@ def _money(usd: float) -> formatting.Money:
 
 
 def _change(usd: float) -> str:
-    """With its sign: more, or less."""
+    """Return an amount with its sign."""
     text = _money(abs(usd))
     return f"-{text}" if usd < 0 else f"+{text}" if usd > 0 else text

@@ -1,1 +1,1 @@
-"""Control plane: operations that people ask a gateway for, over HTTP or on the command line."""
+"""Control plane: operations of people on a gateway, over HTTP or on the command line."""

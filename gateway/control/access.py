@@ -1,14 +1,11 @@
-"""Access to routes, in one table: a route without an entry is not served.
+"""Access rules of all HTTP routes in one table; a route without an entry is not served.
 
-The lines of operations are in `gateway.control.operations`, those of all other routes here.
-
-`guard_routes` puts each line onto its route object, in front of it, and refuses to start where a
-route has
-no line or a line has no route. So what is asked for hangs on the route that answers, not on a path
-that was read once more: both can never differ. Whom the guard let in is the request's `caller_of`.
-
-Lines of batches come to `/batch-lines`, which is no route: to who has no ticket of this host's
-runner it does not exist (`gateway.batches.line_endpoint`).
+Entries of operations are in `gateway.control.operations`, those of all other routes here.
+`guard_routes` wraps each route object with its rule, and refuses to start if a route has no entry
+or an entry has no route. The rule belongs to the route that answers, so no second match of the path
+can differ from it. `caller_of` returns the caller that the guard admitted. Batch lines are sent to
+`/batch-lines`, which is no route: requests without a ticket of this host's batch runner get "not
+found" (`gateway.batches.line_endpoint`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -81,7 +78,7 @@ OTHER_ROUTES: dict[str, str] = {
     f"GET {_FOR}/usage/audio_transcriptions": USAGE,
     f"GET {_FOR}/costs": USAGE,
 }
-# There where batches and stored answers are switched on.
+# These exist only if batches and stored answers are enabled.
 _OPTIONAL = (
     "/v1/files", "/v1/batches", "/v1/messages/batches", "/v1/responses/", "/v1/chat/completions",
     "/v1/conversations",
@@ -89,18 +86,18 @@ _OPTIONAL = (
 
 
 class AccessError(Exception):
-    """A route that nobody said who may call, or a line without its route."""
+    """A route without an access rule, or a rule without its route."""
 
 
 class RouteAccess(NamedTuple):
-    """Callers of a route: holders of keys, and people (None: no people)."""
+    """Callers of a route: holders of keys, and people (`None`: no people)."""
 
     keys: KeyLookup
     people: SignedInPeople | None = None
 
 
 class RouteGuard:
-    """In front of one route: who may not call it never reaches it."""
+    """ASGI middleware of one route that rejects callers without its scope."""
 
     def __init__(self, app: ASGIApp, scope: str, known: RouteAccess, clock: Clock) -> None:
         self.scope = scope
@@ -133,7 +130,7 @@ def guard_routes(
     table: Mapping[str, str],
     people: SignedInPeople | None = None,
 ) -> None:
-    """Once, when all routes are there. Raises `AccessError` for every line and route at fault."""
+    """Wrap all routes once, after all are added. Raises `AccessError` with every fault."""
     found = dict(list_operations(app))
     faults = [f"{name} does not say who may call it" for name in found if name not in table]
     faults += [
@@ -151,7 +148,7 @@ def guard_routes(
 
 
 def list_operations(app: FastAPI) -> Iterator[tuple[str, Any]]:
-    """Every route as `METHOD /path`, the paths that models answer among them."""
+    """Yield every route as `METHOD /path`, including the inference paths."""
     for path in HOT:
         yield f"POST {path}", None
     for route in app.router.routes:
@@ -165,7 +162,7 @@ def caller_of(request: Request) -> Identity:
 
 
 def _named_routes(route: BaseRoute) -> Iterator[tuple[str, BaseRoute]]:
-    """A route of more than one method is guarded by one line, so each says it for itself."""
+    """Yield a route with its name. A route must have one method, because rules are by method."""
     if not isinstance(route, Route):
         raise AccessError(f"{route} is no single route: its paths have no lines")
     methods = sorted((route.methods or set()) - {"HEAD"})

@@ -1,4 +1,4 @@
-"""Lengths of past answers, as the ledger has them."""
+"""Output lengths of past requests, read from the ledger."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,10 +10,10 @@ from router.estimates import OutputLengths
 def known_lengths(
     past: Iterable[AnswerLength], now_s: float, resets: Sequence[EstimateReset] = ()
 ) -> OutputLengths:
-    """Return the lengths of past answers: who starts need not promise each request the most.
+    """Return the lengths of past answers, so that a new worker need not assume the maximum.
 
-    They come oldest first, weigh what their age leaves of them at `now_s` (wall clock), and are
-    passed over where a reset came after them.
+    `past` is oldest first. Answers are weighted by their age at `now_s` (wall clock), and skipped
+    if a later reset covers them.
     """
     lengths = OutputLengths()
     for length in past:
@@ -25,11 +25,11 @@ def known_lengths(
 
 
 def is_forgotten(length: AnswerLength, reset: EstimateReset) -> bool:
-    """Whether the reset means this answer."""
+    """Return whether the reset covers this answer."""
     return length.opened_us < reset.at_us and reset.covers(length.model, length.team_id)
 
 
 def teach_length(lengths: OutputLengths, length: AnswerLength) -> None:
-    """Add one past answer."""
+    """Add one past answer to `lengths`."""
     key = (length.model, length.team_id)
     lengths.observe(key, length.prompt_tokens, length.output_tokens, cut=length.cut)

@@ -1,8 +1,8 @@
-"""Budgets that reach a threshold: said in the log, and to a webhook and by mail where configured.
+"""Budget alerts: written to the log, and sent to a webhook and by mail if configured.
 
-The message is JSON with a `text` that chat services show as it is. What is not heard
-(`signed_webhook`) is told again, at first after half a minute, then ever more seldom for two days.
-A place that has it is not told again by the same host for the sake of the other.
+The webhook message is JSON with a `text` that chat services can display. A failed delivery
+(`signed_webhook`) is repeated after half a minute, then at growing intervals for two days. A
+channel that received an alert does not get it again from the same host when another one failed.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # imported where a budget is watched
 
 
 class BudgetAlerter:
-    """One per host, in the telemetry process."""
+    """Sender of budget alerts; one per host, in the telemetry process."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class BudgetAlerter:
         self._places = {place: tell for place, (is_set, tell) in wanted.items() if is_set}
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Record and deliver alerts until cancelled."""
         with closing(self._books):
             async with webhook_client() as client:
                 await asyncio.gather(
@@ -86,7 +86,7 @@ class BudgetAlerter:
                 )
 
     async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Telling waits for others, so that noting does not wait for telling."""
+        """Repeat `work` every `LOOK_S`, separately for recording and for delivery."""
         while True:
             try:
                 await work()
@@ -95,19 +95,19 @@ class BudgetAlerter:
             await next_tick(LOOK_S)
 
     async def record_alerts(self) -> None:
-        """Note what was reached."""
+        """Record reached thresholds and log them."""
         at_us = self._clock.wall_us()
         for alert, _ in highest_reached(await asyncio.to_thread(self._record_alerts, at_us)):
             log.warning("%s", alert_text(alert))
 
     def _record_alerts(self, at_us: int) -> tuple[Alert, ...]:
-        """By the configuration's thresholds, and those of budgets that were entered over it."""
+        """Record alerts by thresholds of the configuration and of entered budgets."""
         with reading(self._ledger) as connection:
             entered = entered_thresholds(connection, at_us)
         return record_alerts(self._ledger, self._thresholds | entered, at_us=at_us)
 
     async def deliver_alerts(self, client: "httpx.AsyncClient") -> None:
-        """Tell what somebody has not heard."""
+        """Deliver alerts that some channel has not received."""
         at_us = self._clock.wall_us()
         if not self._places:
             return
@@ -120,7 +120,7 @@ class BudgetAlerter:
                     await asyncio.to_thread(mark_delivered, self._ledger, heard, at_us=now_us)
 
     async def _tell(self, client: "httpx.AsyncClient", alert: Alert) -> bool:
-        """Tell each place that has not heard it; return whether all have."""
+        """Send an alert to each channel that lacks it. Return whether all channels have it now."""
         heard, all_heard = self._heard.setdefault(alert.id, set()), True
         for place, tell in self._places.items():
             if place in heard:
@@ -134,7 +134,7 @@ class BudgetAlerter:
         return all_heard
 
     async def _post_alert(self, client: "httpx.AsyncClient", alert: Alert) -> bool:
-        assert self._webhook is not None  # it is a place only where there is one
+        assert self._webhook is not None  # it is a channel only if configured
         return await self._webhook.post(client, alert.id, self._form(alert))
 
     async def _mail_alert(self, _client: "httpx.AsyncClient", alert: Alert) -> bool:
@@ -142,7 +142,7 @@ class BudgetAlerter:
         words = f"Breakeven: {text}", f"{text}\n"
         try:
             await asyncio.to_thread(send_mail, self._mail, self._mail_to, *words, self._password)
-        except PartlyTaken as error:  # who has it must not get it again for others' sake
+        except PartlyTaken as error:  # a retry would repeat it for those who have it
             log.warning("an alert was mailed in part: %s", error)
         except NotTaken as error:
             log.warning("an alert was not mailed: %s", error)
@@ -151,7 +151,7 @@ class BudgetAlerter:
 
 
 def alert_text(alert: Alert) -> str:
-    """One line for people: `team:search has spent $80.12 (80 %) of its $100.00 per month`."""
+    """Return one line of text: `team:search has spent $80.12 (80 %) of its $100.00 per month`."""
     percent = 100 * alert.spent_pusd // alert.limit_pusd if alert.limit_pusd else 100
     kind = "hard" if alert.hard else "soft"
     if valued_tag(alert.scope) is not None:
@@ -167,7 +167,7 @@ def alert_text(alert: Alert) -> str:
 
 
 def message_of(alert: Alert) -> dict[str, Any]:
-    """Dollars are decimal text, exact."""
+    """Return the webhook message; dollars are exact decimal text."""
     return {
         "id": alert.id,
         "type": "budget.threshold_reached",
@@ -185,12 +185,12 @@ def message_of(alert: Alert) -> dict[str, Any]:
 
 
 def slack_message(alert: Alert) -> dict[str, Any]:
-    """Return the text alone: Slack refuses members that it does not know."""
+    """Return a message with `text` only: Slack refuses unknown members."""
     return {"text": slack_text(alert_text(alert))}
 
 
 def slack_text(text: str) -> str:
-    """Escape what Slack reads as links and mentions: clients name values of tags."""
+    """Escape what Slack reads as links and mentions: tag values come from clients."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -1,8 +1,8 @@
-"""Resets of learned estimates: orders in the append-only list of overrides, over at once.
+"""Resets of learned estimates, stored in the append-only list of overrides.
 
-An operator's order is kept with who, when and why, and enters the audit log as every override does.
-Each worker of each host reads it within seconds and forgets what it names; one that was stopped
-reads it when it starts. An order never stands, so no list of what is held over policies shows it.
+An operator's reset has author, time and note, and is in the audit log like every override. Each
+worker of each host reads it within seconds and forgets the named estimates; a worker that starts
+later reads it then. A reset is never in force, so lists of active overrides do not show it.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from gateway.control.override_changes import OverrideAuthor
 from ledger.overrides import Override, store_override
 
 SUBJECT = "estimates:"
-TARGET_SUBJECT = "target-estimates:"  # of its own, so that older gateways pass it over
+TARGET_SUBJECT = "target-estimates:"  # separate, so that older gateways ignore it
 RESET = "reset"
 
 
 class EstimateReset(NamedTuple):
-    """Forget what was learned of a model, of a team, or of both; None: of all.
+    """A reset of estimates of a model, of a team, or of both (`None`: all).
 
-    Where `target` is given, what was learned of that target instead.
+    With `target`, the estimates of that target are reset instead.
     """
 
     number: int
@@ -33,12 +33,12 @@ class EstimateReset(NamedTuple):
 
     @property
     def of_texts(self) -> bool:
-        """Whether it is about models and teams."""
+        """Return whether it resets estimates of models and teams."""
         return self.target is None
 
     @property
     def of_targets(self) -> bool:
-        """Whether it is about targets: one, or, as of everything, all."""
+        """Return whether it resets estimates of targets: one, or all with a full reset."""
         return self.target is not None or (self.model is None and self.team is None)
 
     def covers(self, model: str, team: str) -> bool:
@@ -53,7 +53,10 @@ def store_reset(
     team: str | None,
     target: str | None = None,
 ) -> Override:
-    """Order it, of a target alone where one is given; who follows the overrides carries it out."""
+    """Store a reset; gateways apply it when they read the overrides.
+
+    With `target`, only the estimates of that target are reset.
+    """
     subject = SUBJECT + msgspec.json.encode((model, team)).decode()
     if target is not None:
         subject = TARGET_SUBJECT + target
@@ -62,7 +65,7 @@ def store_reset(
 
 
 def resets_of(overrides: Sequence[Override], after: int = 0) -> list[EstimateReset]:
-    """The orders among them with a higher number, in their order."""
+    """Return the resets with a number above `after`, in order."""
     found = []
     for override in overrides:
         if override.number <= after:

@@ -1,8 +1,8 @@
-"""Settled attempts and refused requests, posted to a webhook in batches, from the books.
+"""Webhook feed of settled attempts and refused requests, posted in batches.
 
-They come some seconds after they are sealed, in the seals' order, from one host at a time. What is
-not heard is posted again, so an event may come twice, with the same `id`; nothing is left out that
-is still in the books. A feed begins with what is sealed after it was configured.
+Events are sent some seconds after they are sealed, in seal order, from one host at a time. A failed
+post is repeated, so an event may arrive twice with the same `id`; no event in the ledger is
+skipped. A feed begins with the first seal after it was configured.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # imported where events are posted
 
 
 class EventSender:
-    """Posts the events of the books; one per host, in the telemetry process."""
+    """Sender of ledger events; one per host, in the telemetry process."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class EventSender:
         )
 
     async def run(self) -> None:
-        """Post until cancelled; return at once where no webhook is configured."""
+        """Post until cancelled; return at once if no webhook is configured."""
         if self._webhook is None:
             return
         with closing(CommitWatch(self._ledger)) as watch:
@@ -74,7 +74,7 @@ class EventSender:
             await next_tick(LOOK_S)
 
     async def send_events(self, client: "httpx.AsyncClient") -> bool:
-        """Post what was sealed since, if it is this host's turn; False: some of it is left."""
+        """Post new seals if this host has the turn. Return false if some are left."""
         if not await asyncio.to_thread(self._is_behind):
             return True
         place = await asyncio.to_thread(self._cursor.claim, self._clock.wall_us())
@@ -92,7 +92,7 @@ class EventSender:
     async def _send_seal(
         self, client: "httpx.AsyncClient", seal: SealedSpan, place: EventPlace
     ) -> EventPlace | None:
-        """Return the place behind a seal once all of it was heard; else None."""
+        """Post the events of a seal. Return the next place, or `None` if a post failed."""
         assert self._webhook is not None, "who has no webhook sends nothing"
         events = await asyncio.to_thread(self._read_events, seal)
         told = place.position
@@ -113,7 +113,7 @@ class EventSender:
         return await asyncio.to_thread(self._cursor.advance, place, self._clock.wall_us())
 
     def _is_behind(self) -> bool:
-        """Whether something is to be told; reads alone, so that an idle ledger stays idle."""
+        """Return whether there are unsent seals; only reads, so that an idle ledger stays idle."""
         with reading(self._ledger) as connection:
             newest = newest_seal(connection)
         return self._cursor.start(newest) < newest

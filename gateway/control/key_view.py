@@ -1,8 +1,8 @@
-"""The view of a key or a member: its rights, what is left of them, its use, and nobody else's.
+"""View of a key or a member: its rights, its remaining limits and its own usage.
 
-Budgets of the key and its user are told whole. Of those that it shares (its team's, its tags',
-those of the key that made it) what is left is told and not who spent it; of the house's budgets
-(all, an organisation, a provider, a model) only whether anything is left.
+Budgets of the key and its user are shown in full. For shared ones (its team, its tags, the key that
+made it) only the amount left is shown, without spenders. For organization-wide budgets (global, an
+organization, a provider, a model) it shows only whether anything is left.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class PaidTarget(NamedTuple):
-    """The target of an attempt as budgets see it: each provider at its own prices."""
+    """The target of an attempt for budget scopes; each provider has its own prices."""
 
     provider: str | None
     simulated: bool = False
@@ -42,7 +42,7 @@ class PaidTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SpendSum:
-    """Attempts of some keys; `unpriced`: those whose cost nobody knows."""
+    """Sums over attempts of some keys; `unpriced` counts those of unknown cost."""
 
     requests: int
     input_tokens: int
@@ -64,7 +64,7 @@ class SpendSum:
 def budget_lines(
     connection: Connection, settings: Settings, identity: Identity, now_us: int
 ) -> list[dict[str, Any]]:
-    """Every budget that binds this key's requests, in the order of the narrowest first."""
+    """Return every budget that applies to this key's requests, narrowest first."""
     names = usable_models(settings, identity)
     scopes = {scope for name in names or [""] for scope in request_scopes(identity, name)}
     houses = {
@@ -101,7 +101,7 @@ def _kind_of(scope: str) -> BudgetScope:
 
 
 def rate_lines(settings: Settings, identity: Identity) -> list[dict[str, Any]]:
-    """Every rate limit that binds this key's requests."""
+    """Return every rate limit that applies to this key's requests."""
     known = {limit.scope: limit for limit in settings.limits}
     names = usable_models(settings, identity)
     scopes = dict.fromkeys(
@@ -130,7 +130,7 @@ def spans(now_us: int, zone: ReportingZone) -> dict[str, Scope]:
 def usage_by_key(
     connection: Connection, team: str, keys: Collection[str], now_us: int
 ) -> dict[str, dict[str, SpendSum]]:
-    """By key, what it used this day and this month; every key that was asked for is there."""
+    """Return the usage of each given key, today and this month."""
     from ledger.queries.tags import keyed  # noqa: PLC0415  (a fiftieth of a start)
 
     found: dict[str, dict[str, SpendSum]] = {key: {} for key in keys}

@@ -1,6 +1,6 @@
-"""Sends plain text by mail, through the server of the configuration.
+"""Plain text mail through the configured server.
 
-`NotTaken` has words for the log that hold no secret; whoever called tries again.
+`NotTaken` has a text for the log without secrets; the caller retries.
 """
 
 import smtplib
@@ -15,17 +15,17 @@ MAIL_PORT = 25
 
 
 class NotTaken(Exception):
-    """The place did not take what was sent."""
+    """The recipient's server did not accept the message."""
 
 
 class PartlyTaken(NotTaken):
-    """Some of several addresses did not take it, and the others have it."""
+    """Some of several addresses were refused; the others received the message."""
 
 
 def send_mail(
     mail: MailSection, to: tuple[str, ...], subject: str, text: str, password: str | None
 ) -> None:
-    """Send it as plain text; blocks for as long as the server takes."""
+    """Send a plain text mail. Blocks until the server accepts it. Raises `NotTaken`."""
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = mail.sender, ", ".join(to), subject
     message.set_content(text)
@@ -45,7 +45,7 @@ def send_mail(
                 server.login(mail.user, password or "")
             refused = server.send_message(message)
             with suppress(OSError, smtplib.SMTPException):
-                server.quit()  # it was taken, however the goodbye goes
+                server.quit()  # the mail is accepted even if QUIT fails
     except (OSError, smtplib.SMTPException, ValueError) as error:  # also: what is no ASCII
         raise NotTaken(f"the mail server did not take it: {type(error).__name__}") from None
     if refused:

@@ -1,7 +1,7 @@
-"""Operations: one table of what people ask for, as routes, guard and documentation are made of it.
+"""Table of all operations, from which routes, access rules and documentation are made.
 
-Each entry says name, path, scope, command, first sentence and input beside its work, in the file of
-its noun; a new operation of a known noun is an entry there. A new noun is a line here.
+Each entry has name, path, scope, command, summary and input with its function, in the file of its
+subject. A new operation of a known subject is an entry there. A new subject is a line here.
 """
 
 from collections.abc import Mapping

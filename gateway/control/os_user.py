@@ -1,12 +1,12 @@
-"""The person at this machine's command line, as the books name them."""
+"""The person at this machine's command line, as recorded in the ledger."""
 
 import getpass
 import os
 
 
 def os_user() -> str:
-    """The user's name; where the system has none for it, as in containers, its number."""
+    """Return the user's name, or `uid:NUMBER` if the system has none, as in containers."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # no variable says it and no line of the passwd file does
+    except (KeyError, OSError):  # neither a variable nor the passwd file has a name
         return f"uid:{os.getuid()}"

@@ -1,7 +1,7 @@
-"""Overrides that an operator may set, checked against the configuration. May block.
+"""Overrides that an operator sets, checked against the configuration. May block.
 
-Names are judged before anything is stored: a misspelt target would be disabled without effect,
-just when somebody relies on it.
+Names are checked before anything is stored: disabling a misspelt target would have no effect, just
+when an operator relies on it.
 """
 
 import re
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_LONGEST_S = 365 * 86_400  # what is to last longer is a policy, or a key that nobody rotated
+_LONGEST_S = 365 * 86_400  # a longer change belongs into a policy
 
 
 class OverrideError(Exception):
-    """An override that cannot be set; its text says why."""
+    """An override that cannot be set; the text says why."""
 
 
 class OverrideAuthor(NamedTuple):
-    """`until_us`: when what is said is over by itself."""
+    """Author, note and time of an override; it ends by itself at `until_us`."""
 
     by: str
     note: str | None
@@ -38,14 +38,14 @@ class OverrideAuthor(NamedTuple):
 
 
 class TargetName(NamedTuple):
-    """A target by the configuration alone."""
+    """A target known from the configuration only."""
 
     name: str
     own: bool
 
 
 def span_us(words: str) -> int:
-    """`90s`, `30m`, `2h`, `7d` in microseconds; at most a year. Raises `OverrideError`."""
+    """Return `90s`, `30m`, `2h` or `7d` in us, at most a year. Raises `OverrideError`."""
     found = _SPAN.fullmatch(words.strip())
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
     if not seconds:
@@ -56,7 +56,7 @@ def span_us(words: str) -> int:
 
 
 def target_names(settings: "Settings") -> list[str]:
-    """All that can be disabled: pools and their engines, providers and their models."""
+    """Return all names that can be disabled: pools, engines, providers and their models."""
     places = [
         place.name for _, model in logical_models(settings) for place in _places(settings, model)
     ]
@@ -66,7 +66,7 @@ def target_names(settings: "Settings") -> list[str]:
 
 
 def disable(engine: Engine, settings: "Settings", name: str, author: OverrideAuthor) -> Override:
-    """No new request goes to it or to anything below its name."""
+    """Store that no new request goes to this target or to any below its name."""
     provider, _, rest = name.partition("/")
     known = target_names(settings)
     passed = rest and settings.models.get(f"{provider}/*") == "passthrough"
@@ -76,9 +76,9 @@ def disable(engine: Engine, settings: "Settings", name: str, author: OverrideAut
 
 
 def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
-    """Takes back what keeps the target, or anything below its name, away.
+    """Revoke what disables the target, or any below its name.
 
-    What is said of all above it (`pool:llama` of `pool:llama/0`) is taken back by that name alone.
+    An override of a name above it (`pool:llama` for `pool:llama/0`) is revoked only by that name.
     """
     found = [
         override
@@ -94,7 +94,7 @@ def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
 def force(
     engine: Engine, settings: "Settings", says: str, model: str | None, author: OverrideAuthor
 ) -> Override:
-    """Own engines alone, or APIs alone, for a model (None: for all)."""
+    """Store that a model (`None`: all) uses own engines only, or APIs only."""
     if says not in (OWN, API):
         raise OverrideError(f"{says} is neither `{OWN}` nor `{API}`")
     if model is None:
@@ -124,7 +124,7 @@ def overrides_in_force(engine: Engine, now_us: int) -> Sequence[Override]:
 
 
 def unserved_models(settings: "Settings", stands: Sequence[Override]) -> list[str]:
-    """Models to which these leave no target: their requests are refused meanwhile."""
+    """Return models that these overrides leave without a target; their requests are refused."""
     return [
         name
         for name, model in logical_models(settings)

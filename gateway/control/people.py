@@ -1,10 +1,9 @@
-"""People: whom the dashboard vouches for, and who sends a token of the house's sign-in (`oidc`).
+"""Identity of people: vouched for by the dashboard, or signed in with a token (`oidc`).
 
-Either comes with a name and no more (`ledger.identity.vouchers`, `gateway.control.oidc`). The role
-is read
-from the file that `dashboard.access_file` names, here, at every request: one that the dashboard
-believed or a token claims opens nothing. Without that file the dashboard is open, nobody
-has a name, and whoever sits there may look and simulate: a change needs somebody who made it.
+Both provide only a name (`ledger.identity.vouchers`, `gateway.control.oidc`). The role is read at
+every request from the file named by `dashboard.access_file`; roles claimed by the dashboard or a
+token are ignored. Without that file the dashboard is open and nobody has a name: people may view
+and simulate, and change nothing, since each change needs an author.
 """
 
 import hashlib
@@ -45,13 +44,13 @@ MAY: dict[DashboardRole, frozenset[str]] = {
     DashboardRole.VIEWER: VIEWED,
     DashboardRole.FINANCE: VIEWED | ROLES[KeyRole.FINANCE],
     DashboardRole.ADMIN: ROLES[KeyRole.ADMIN]
-    - {INFERENCE, KEYS_OWN},  # keys, which are paid for, ask models; who makes own ones is named
+    - {INFERENCE, KEYS_OWN},  # only keys call models; own keys need an entry in the access file
 }
 _NAME = HEADER.encode()
 
 
 class TokenVerifier(Protocol):
-    """Verifier of the house's sign-in tokens: `gateway.control.oidc.signin`."""
+    """Verifier of sign-in tokens, implemented by `gateway.control.oidc.signin.OidcSignIn`."""
 
     def is_sign_in_token(self, token: str) -> bool: ...
 
@@ -65,17 +64,17 @@ class SignedInPeople:
         key: Callable[[], bytes | None],
         sign_in: TokenVerifier | None = None,
     ) -> None:
-        """`key`: None where there is none, and then nobody can be vouched for."""
+        """Use an access file and a voucher key; without a key nobody can be vouched for."""
         self._access = access
         self._key = key
         self._sign_in = sign_in
 
     def is_sign_in_token(self, token: str) -> bool:
-        """Whether this bearer token is a person's sign-in, and none of our keys."""
+        """Return whether this bearer token is a person's sign-in, and not a gateway key."""
         return self._sign_in is not None and self._sign_in.is_sign_in_token(token)
 
     async def sign_in(self, token: str, now_us: int) -> Identity:
-        """Return the signed-in identity. Raises 401, 403, and 503 while the issuer is away."""
+        """Return the signed-in identity. Raises 401, 403, or 503 if the issuer is unavailable."""
         assert self._sign_in is not None
         claims = await self._sign_in.claims(token, now_us)
         access = self._read()
@@ -91,7 +90,7 @@ class SignedInPeople:
         return _find_identity(access, name)
 
     def vouched_header(self, scope: Scope) -> str | None:
-        """The header, if a person asks; raises where it stands beside a key or another one."""
+        """Return the voucher header, or `None`. Raises if it is repeated or sent with a key."""
         headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
         names = [name for name, _ in headers]
         if _NAME not in names:
@@ -125,7 +124,7 @@ class SignedInPeople:
         return _find_identity(access, name)
 
     def _read(self) -> AccessDocument | None:
-        """Return the access file as it is now; None if none is named."""
+        """Return the current access file, or `None` if none is configured."""
         try:
             return None if self._access is None else self._access.read()
         except AccessFileError as error:
@@ -133,7 +132,7 @@ class SignedInPeople:
 
 
 def permissions_of(person: Person) -> frozenset[str]:
-    """Return what a person may do: one of single teams nothing of the house's; some make keys."""
+    """Return a person's scopes; people of single teams have none beyond own keys."""
     held: frozenset[str] = frozenset() if person.teams is not None else MAY[person.role]
     return held if person.keys is None else held | {KEYS_OWN}
 
@@ -145,9 +144,9 @@ def people_of(settings: Settings, clock: Clock) -> SignedInPeople:
 
 
 def may_make_keys(settings: Settings) -> Callable[[str], bool]:
-    """Whether the access file still lets a person make keys: else those that she made end.
+    """Return a check whether a person may still make keys; otherwise their keys end.
 
-    A file that is not there, or says what it must not, is nobody's word that she is gone.
+    An access file that is missing or invalid ends no keys.
     """
     path = settings.dashboard.access_file
     access = None if path is None else AccessFile(Path(path))
@@ -173,7 +172,7 @@ def _sign_in(settings: Settings, clock: Clock) -> TokenVerifier | None:
 
 
 def verify_body(receive: Receive, body: str) -> Receive:
-    """Return the body, refused at its end unless it is the signed one."""
+    """Return a receive function that fails unless the body has the signed digest."""
     seen = hashlib.sha256()
 
     async def checked() -> Message:

@@ -1,6 +1,6 @@
 """Operations on policy sets, for the command line and the admin API.
 
-Everything here may block: the caller is a command, or a thread.
+All functions may block: the caller is a command or a thread.
 """
 
 import difflib
@@ -26,15 +26,15 @@ FILE = "the configuration file"
 
 
 class PolicyChangeError(Exception):
-    """A policy change that cannot be made; its text says why."""
+    """A policy change that cannot be made; the text says why."""
 
 
 class PolicyConflict(PolicyChangeError):
-    """Another set came first."""
+    """Another policy set was activated first."""
 
 
 class PolicySetChange(NamedTuple):
-    """A set to be put in force; `document` None: those of the configuration file."""
+    """A policy set to activate; `document` is `None` for that of the configuration file."""
 
     new: Settings
     document: str | None
@@ -43,7 +43,7 @@ class PolicySetChange(NamedTuple):
 def policies_document(
     engine: Engine, settings: Settings
 ) -> tuple[dict[str, Any], PolicySet | None, EffectivePolicies]:
-    """The policies in force with since when and by whom."""
+    """Return the active policies, with their time and author."""
     stored = policies_in_force(engine)
     rules = rules_of(settings, stored)
     document = {
@@ -55,7 +55,7 @@ def policies_document(
 
 
 def check_document(examined: ConfigReport) -> dict[str, Any]:
-    """Every fault of a set, and in words what each of its policies says."""
+    """Return every fault of a policy set, and a description of each of its policies."""
     found = examined.settings
     return {
         "valid": found is not None,
@@ -66,10 +66,10 @@ def check_document(examined: ConfigReport) -> dict[str, Any]:
 
 
 def diff_lines(engine: Engine, settings: Settings, new: Settings) -> list[str]:
-    """Against what is in force, line by line.
+    """Return the difference from the active policies, line by line.
 
-    A stored set that does not fit would come back with the model that it misses: that it goes is a
-    change, too.
+    A stored set that is invalid would become active with the model that it lacks, so replacing it
+    is shown as a change.
     """
     stored = policies_in_force(engine)
     rules = rules_of(settings, stored)
@@ -83,9 +83,10 @@ def diff_lines(engine: Engine, settings: Settings, new: Settings) -> list[str]:
 def activate_policies(
     engine: Engine, change: PolicySetChange, author: OverrideAuthor, *, follows: int | None = None
 ) -> int:
-    """The number of the new set. Raises `PolicyConflict` when another one came first.
+    """Store and activate a policy set and return its number.
 
-    `follows`: the set that its author has seen in force.
+    `follows` is the set that the author saw as active. Raises `PolicyConflict` if another one came
+    first.
     """
     stored = policies_in_force(engine)
     number = 0 if stored is None else stored.number
@@ -108,7 +109,7 @@ def newest_number(engine: Engine) -> int:
 def previous_policies(
     engine: Engine, settings: Settings, number: int | None, *, to_file: bool
 ) -> PolicySetChange:
-    """Return the set to go back to: without a number the one before; 0 is `to_file`."""
+    """Return the set to roll back to: by default the one before; 0 means `to_file`."""
     if to_file and number:
         raise PolicyChangeError(f"either set {number}, or those of {FILE}: name one")
     stored = None if to_file or number == 0 else _earlier(engine, number)
@@ -121,7 +122,7 @@ def previous_policies(
 
 
 def policy_history(engine: Engine, settings: Settings, most: int) -> list[dict[str, Any]]:
-    """The newest first."""
+    """Return the policy sets, newest first."""
     return [line_of(policy_set_, settings) for policy_set_ in policy_sets(engine, most)]
 
 
@@ -143,7 +144,7 @@ def recorded_text(stored: PolicySet) -> str:
 
 
 def parse_change(text: str, settings: Settings, name: str) -> PolicySetChange:
-    """Raises `PolicyChangeError` with every fault."""
+    """Parse a policy set. Raises `PolicyChangeError` with every fault."""
     found = examine_set(text, settings, name)
     if found.settings is None:
         raise PolicyChangeError(f"the set cannot be used: {found.count}\n" + "\n".join(found.lines))
@@ -151,7 +152,7 @@ def parse_change(text: str, settings: Settings, name: str) -> PolicySetChange:
 
 
 def _earlier(engine: Engine, number: int | None) -> PolicySet | None:
-    """None: what the configuration file says, from before the first set."""
+    """Return an earlier set; `None` for the configuration file, before the first set."""
     if number is not None:
         found = policy_set(engine, number)
         if found is None:

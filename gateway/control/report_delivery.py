@@ -1,4 +1,4 @@
-"""Writes a report into a folder. Mail is `mail`, webhooks are `signed_webhook`."""
+"""Delivery of a report into a folder. Mail is in `mail`, webhooks in `signed_webhook`."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from gateway.newfile import new_file
 
 
 def write_report(folder: Path, name: str, report: Mapping[str, Any]) -> None:
-    """Write `NAME.txt` and `NAME.json` there, each whole or not at all, or raise `NotTaken`."""
+    """Write `NAME.txt` and `NAME.json`, each atomically. Raises `NotTaken`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for suffix, text in (("txt", report["text"]), ("json", json.dumps(report, indent=1))):

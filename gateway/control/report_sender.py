@@ -1,7 +1,8 @@
-"""Reports that send themselves: once a day, week or month of the organisation's zone is over.
+"""Scheduled reports, sent after each day, week or month of the reporting time zone.
 
-One a host, in the telemetry process; whose turn it is stands in the books (`report_turns`), so a
-report goes out once whatever number of hosts there is. What a place does not take is tried again.
+There is one sender per host, in the telemetry process. The ledger records whose turn it is
+(`report_turns`), so a report is sent once whatever the number of hosts. Failed deliveries are
+repeated.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ if TYPE_CHECKING:  # imported where a report is made
 
 
 class ReportSender:
-    """Sends the reports of a configuration."""
+    """Sender of the reports of a configuration."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class ReportSender:
         self._is_text = settings.alerts.form == "slack"
 
     async def run(self) -> None:
-        """Send what is due until cancelled."""
+        """Send due reports until cancelled."""
         if not self._reports:
             return
         async with webhook_client() as client:
@@ -74,7 +75,7 @@ class ReportSender:
                 await next_tick(LOOK_S)
 
     async def send_due(self, client: "httpx.AsyncClient") -> None:
-        """Send what is due and nobody sends."""
+        """Send the reports that are due and not claimed by another host."""
         now_us = self._clock.wall_us()
         zone = await asyncio.to_thread(self._zone)
         for report in self._reports:
@@ -83,7 +84,7 @@ class ReportSender:
             except DBAPIError:
                 raise
             except Exception as error:
-                # It must not end the process, which knows whether engines are well.
+                # It must not end the telemetry process, which watches the engines.
                 log.exception("report %s cannot be made: %s", report.name, type(error).__name__)
 
     async def _send_report(
@@ -107,7 +108,7 @@ class ReportSender:
             return reporting_zone(connection)
 
     def _read(self, scope: Scope, zone: ReportingZone, now_us: int) -> "PeriodicReport":
-        # It reads all that pages do: no host needs that at its start.
+        # Imported late: no host needs these queries at its start.
         from ledger.reports.periodic import periodic_report  # noqa: PLC0415  (as above)
 
         with reading(self._ledger) as connection:
@@ -123,7 +124,7 @@ class ReportSender:
         if report.when == "always" or made.is_unusual:
             try:
                 await self._deliver(client, report, turn, made)
-            except PartlyTaken as error:  # who has it must not get it again for others' sake
+            except PartlyTaken as error:  # a retry would repeat it for those who have it
                 log.warning("report %s was sent in part: %s", turn.id, error)
             except NotTaken as error:
                 log.warning("report %s was not sent: %s", turn.id, error)

@@ -1,6 +1,7 @@
-"""Roles: named sets of scopes, and what a scope holds beside itself.
+"""Roles: named sets of scopes, and the scopes that a scope includes.
 
-A role is written out when a key is made, so that what a key may do never grows with a release.
+A key stores the scopes of its role when it is created, so that its rights never grow with a
+release.
 """
 
 from collections.abc import Collection, Iterable
@@ -25,7 +26,7 @@ from gateway.auth import (
 
 
 class KeyScope(StrEnum):
-    """Holds what keys may do, as routes ask for it (`gateway.control.access`)."""
+    """Scopes of keys, as routes require them (`gateway.control.access`)."""
 
     INFERENCE = INFERENCE
     USAGE = USAGE
@@ -83,20 +84,20 @@ ROLES: dict[KeyRole, frozenset[str]] = {
 
 
 def expand_scopes(scopes: Iterable[str]) -> set[str]:
-    """These, and what they hold: `usage:all` holds `usage`, `policies:apply` holds `policies`."""
+    """Return the scopes with those they include: `usage:all` includes `usage`."""
     given = set(scopes)
     return given | {value.removesuffix(end) for value in given for end in (EVERY_TEAM, APPLY)}
 
 
 def missing_scopes(scopes: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """Return the scopes that a holder of the others cannot pass on.
+    """Return the scopes that a holder of the others cannot grant.
 
-    Who makes keys for a team may let others make their own.
+    A holder of `keys` may let others make their own keys.
     """
     held = expand_scopes(scopes)
     return sorted(set(wanted) - held - ({KEYS_OWN} if KEYS in held else set()))
 
 
 def role_of(scopes: Collection[str]) -> KeyRole | None:
-    """The role that these scopes are, if they are one."""
+    """Return the role with exactly these scopes, or `None`."""
     return next((role for role, held in ROLES.items() if held == set(scopes)), None)

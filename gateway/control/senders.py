@@ -1,7 +1,7 @@
-"""The chores of telemetry that tell others: alerts of budgets, events and scheduled reports.
+"""Senders of the telemetry process: budget alerts, events and scheduled reports.
 
-A defect in one of them must not end the process, which knows whether engines are well: the chore
-is logged with its traceback and begins again a minute later.
+A defect in one of them must not end the process, which watches the engines: the error is logged
+with its traceback, and the sender restarts a minute later.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 async def run_senders(settings: Settings, ledger: Engine, clock: Clock) -> None:
-    """Tell until cancelled; raises ConfigError where a sender's settings cannot be used."""
+    """Run all senders until cancelled. Raises `ConfigError` if their settings are invalid."""
     senders = [sender(settings, ledger, clock) for sender in SENDERS]
     await asyncio.gather(*(keep_running(type(made).__name__, made.run) for made in senders))
 
@@ -31,7 +31,7 @@ async def run_senders(settings: Settings, ledger: Engine, clock: Clock) -> None:
 async def keep_running(
     name: str, run: Callable[[], Awaitable[None]], *, pause_s: float = PAUSE_S
 ) -> None:
-    """Run a chore until it returns; one that fails begins again after `pause_s` seconds."""
+    """Run a coroutine function until it returns; after an error, restart it in `pause_s`."""
     while True:
         try:
             return await run()

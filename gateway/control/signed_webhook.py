@@ -1,6 +1,6 @@
-"""Posts JSON to an address of the house, signed where there is a secret.
+"""JSON posts to a configured address, signed if there is a secret.
 
-`x-breakeven-signature: t=SECONDS,v1=HEX` is the HMAC-SHA256 of `SECONDS.BODY`. Any 2xx is heard.
+`x-breakeven-signature: t=SECONDS,v1=HEX` is the HMAC-SHA256 of `SECONDS.BODY`. Any 2xx is success.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ log = logging.getLogger("breakeven.webhooks")
 
 
 class SignedWebhook:
-    """One address. `name` is what the log calls it: the address may hold a secret."""
+    """One webhook address. The log uses `name`, because the address may hold a secret."""
 
     def __init__(self, name: str, address: Secret, secret: Secret | None, clock: Clock) -> None:
         self._name, self._address, self._secret, self._clock = name, address, secret, clock
 
     async def post(self, client: "httpx.AsyncClient", message_id: str, message: Any) -> bool:
-        """Return whether it was heard; the log says why not."""
+        """Post a message. Return whether the status was 2xx; the log has the reason if not."""
         import httpx  # noqa: PLC0415  (a thirtieth of a start, where nothing is told)
 
         body = json.dumps(message).encode()
@@ -43,7 +43,7 @@ class SignedWebhook:
                     "POST", self._address.reveal(), content=body, headers=headers
                 ) as answer,
             ):
-                pass  # its status is all that counts: what it goes on to say is not waited for
+                pass  # only the status counts: the body is not read
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
             log.warning("%s did not hear %s: %s", self._name, message_id, type(error).__name__)
             return False
@@ -53,7 +53,7 @@ class SignedWebhook:
 
 
 def webhook_client() -> "httpx.AsyncClient":
-    """Return a client that follows no redirect and pins what an address was found to be."""
+    """Return a client that follows no redirects and connects to checked addresses only."""
     import httpx  # noqa: PLC0415  (as above)
 
     from backends.pinned import PinnedTransport  # noqa: PLC0415  (as above)

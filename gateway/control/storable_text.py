@@ -1,7 +1,7 @@
-"""Texts in queries: PostgreSQL cannot store the character zero and fails over one.
+"""Check of query texts for NUL, which PostgreSQL cannot store.
 
-Such a text names nothing that could be found. Told as a fault of the request, before anybody is
-asked; a database's failure would say "come back later" of what can never be answered.
+Such a text can match nothing. It is refused as an error of the request, before any query; a
+database error would ask the client to retry a request that can never succeed.
 """
 
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ Text = Annotated[str | None, Query(json_schema_extra=PATTERN)]
 
 
 def check_storable(name: str, text: str | None) -> str | None:
-    """The text of the parameter `name` as it came. Raises `RequestError` 400."""
+    """Return the text of the parameter `name`. Raises `RequestError` 400 if it has a NUL."""
     if text is not None and "\0" in text:
         message = f"`{name}` has a zero character. Leave it out."
         raise RequestError("bad_request", message, param=name)

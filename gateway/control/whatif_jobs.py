@@ -1,10 +1,10 @@
-"""Jobs of a running host that compute what-ifs: one at a time, each in its own process.
+"""Jobs that compute a what-if on a running host: one at a time, each in its own process.
 
-A what-if takes a core for seconds to minutes, so no worker does it: the one that is asked starts
-`gateway.whatif.job`, niced, and every worker can tell how far it is by the files that it leaves
-in a folder of its own in the run directory. A lock of the kernel's, which starter and process hold,
-says whether one is under way: it ends with them, however they end. What was asked goes in through
-the process's standard input, which stays open: should the worker die, its what-if does, too.
+A what-if takes a core for seconds to minutes, so no worker computes it. The worker that is asked
+starts `gateway.whatif.job` with low priority, and every worker reads its progress from files in a
+folder of the run directory. A kernel lock, held by starter and process, shows whether a job runs:
+it is released when they end. The inputs are sent over standard input, which stays open: if the
+worker dies, its what-if ends, too.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ from ledger.host_notes import read_note, write_note
 from ledger.locks import is_locked
 
 WHAT_IFS = "whatif"  # in the run directory
-KEPT = 8  # whose results can still be read
+KEPT = 8  # jobs whose results are kept
 LIMIT_S = 600.0
 REQUESTS, REQUESTS_MOST = 20_000, 200_000
 IN_FORCE = "in-force"
@@ -35,13 +35,13 @@ _LOCK, _ASKED, _TOLD, _PROGRESS, _LOG = "lock", "asked.json", "told.json", "prog
 _CANCELLED = "cancelled.json"
 
 _TRIES, _PAUSE_S = 20, 0.01
-_LOOK_S = 0.2  # how often its starter looks whether it is to end
+_LOOK_S = 0.2  # interval of the starter's check for a cancellation
 
 log = logging.getLogger(__name__)
 
 
 class WhatIfRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`sets`: of each its name, and its policies as YAML or `in-force`; the first is the new."""
+    """Inputs of a what-if. `sets` are (name, YAML or `in-force`) pairs; the first is new."""
 
     sets: tuple[tuple[str, str], ...]
     ledger: str
@@ -53,7 +53,7 @@ class WhatIfRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhatIfJobSpec(msgspec.Struct, frozen=True):
-    """The inputs of the process. `settings`: the configuration as JSON."""
+    """Inputs of the process. `settings` is the configuration as JSON."""
 
     question: WhatIfRequest
     settings: dict[str, Any]
@@ -61,7 +61,7 @@ class WhatIfJobSpec(msgspec.Struct, frozen=True):
 
 
 class WhatIfProgress(msgspec.Struct, frozen=True):
-    """`done` of `of` requests have come, all sets together; 0 of 0 while they are being read."""
+    """Progress: `done` of `of` requests over all sets; 0 of 0 while they are being read."""
 
     doing: str = "starts"
     done: int = 0
@@ -69,7 +69,7 @@ class WhatIfProgress(msgspec.Struct, frozen=True):
 
 
 class WhatIfResult(msgspec.Struct, frozen=True):
-    """Either the document of `gateway.whatif`, or why there is none."""
+    """Either the document of `gateway.whatif`, or the reason why there is none."""
 
     result: dict[str, Any] | None = None
     fault: str | None = None
@@ -87,13 +87,13 @@ class WhatIfJob(msgspec.Struct, frozen=True):
 
 
 class WhatIfBusy(Exception):
-    """Another what-if is under way on this host."""
+    """Another what-if is running on this host."""
 
 
 class WhatIfRunner:
-    """Those of one host. `environ`: of the processes, the ledger's address among it.
+    """A host's what-if jobs. `environ` is for their processes, with the ledger's address.
 
-    `command` is told the folder of its job last.
+    The folder of a job is the last argument of `command`.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class WhatIfRunner:
         self._command = command
 
     def start_job(self, order: WhatIfJobSpec, by: str) -> str:
-        """The job's name. Raises `WhatIfBusy`."""
+        """Start a job and return its name. Raises `WhatIfBusy`."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -128,7 +128,7 @@ class WhatIfRunner:
         return asked.job
 
     def job_status(self, job: str | None) -> dict[str, Any] | None:
-        """Return the state of a job, by default the newest; None without such a job."""
+        """Return the state of a job, by default the newest; `None` if there is no such job."""
         asked = self._find_job(job)
         if asked is None:
             return None
@@ -159,10 +159,10 @@ class WhatIfRunner:
         return "cancelled" if (self.folder / job / _CANCELLED).exists() else "failed"
 
     def cancel(self, job: str, by: str) -> dict[str, Any] | None:
-        """Have it end, whichever worker started it; one that has ended stays as it is.
+        """Cancel a job, whichever worker started it; an ended job does not change.
 
-        The worker that started it sees the word within `_LOOK_S` and ends its process. None: there
-        is no such job.
+        The worker that started it ends its process within `_LOOK_S`. Returns `None` if there is no
+        such job.
         """
         found = self.job_status(job)
         if found is None or found["state"] != "running":
@@ -171,7 +171,7 @@ class WhatIfRunner:
         return self.job_status(job)
 
     def _runs(self, job: str) -> bool:
-        """Only the newest can be under way."""
+        """Return whether the job runs; only the newest one can."""
         newest = self._find_job(None)
         locked = is_locked(self.folder / _LOCK)
         return locked and newest is not None and newest.job == job
@@ -184,7 +184,7 @@ class WhatIfRunner:
         return known[-1] if known else None
 
     def _known_jobs(self) -> list[WhatIfJob]:
-        """The oldest first."""
+        """Return the jobs, oldest first."""
         found = [read_note(path, WhatIfJob) for path in self.folder.glob(f"*/{_ASKED}")]
         return sorted(
             [job for job in found if job is not None],
@@ -213,7 +213,7 @@ def write_result(place: Path, told: WhatIfResult) -> None:
 
 
 def _watch_process(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> None:
-    """Hand over what was asked, and see that it ends."""
+    """Send the inputs to the process, and end it when it is due."""
     assert process.stdin is not None
     fault = None
     try:
@@ -236,7 +236,7 @@ def _watch_process(process: "subprocess.Popen[bytes]", given: bytes, place: Path
 
 
 def _await_end(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
-    """Until it has ended; or why it has to."""
+    """Wait for the end of the process. Return why it must be killed, or `None` if it ended."""
     until_s = time.monotonic() + LIMIT_S
     while time.monotonic() < until_s:
         with suppress(subprocess.TimeoutExpired):
@@ -248,7 +248,7 @@ def _await_end(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
 
 
 def _acquire_lock(lock: int) -> None:
-    """Acquire the lock; a reader may hold it for some microseconds."""
+    """Acquire the lock, with retries: a reader may hold it for microseconds."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,1 +1,1 @@
-"""The processes of a host around its workers: parent, telemetry, upkeep, own engines."""
+"""Processes of a host other than its workers: parent, telemetry, upkeep, own engines."""

@@ -1,4 +1,4 @@
-"""The text after a start: the key, two ways to send a request, and addresses."""
+"""Text printed after a start: the key, two ways to send a request, and addresses."""
 
 from collections.abc import Sequence
 
@@ -30,14 +30,14 @@ BILLED_BESIDES = (
 
 
 def address_lines(settings: Settings, address: tuple[str, int]) -> list[str]:
-    """Return where a started host answers; `address` is the gateway's."""
+    """Return lines with the addresses of a started host; `address` is the gateway's."""
     shown = _dashboard_base(settings)
     dashboard = f"on {shown}" if shown else "off: `dashboard.enabled: true` starts it"
     return [f"gateway on {_base(*address)}/v1", f"dashboard {dashboard}"]
 
 
 def banner(settings: Settings, address: tuple[str, int], token: str, *, simulated: bool) -> str:
-    """Commands that work as printed."""
+    """Return the banner; its commands work as printed."""
     text = BANNER.format(
         base=f"{_base(*address)}/v1",
         dashboard=_dashboard_base(settings) or "not enabled",
@@ -66,7 +66,7 @@ def _base(host: str, port: int) -> str:
 
 
 def keys_line(found: Sequence[KnownProvider], *, used: bool) -> str:
-    """Which provider keys were found, and what happens with them."""
+    """Return a line on the provider keys that were found, and whether they are used."""
     if not found:
         return "No provider keys in the environment: no external API is used."
     names = ", ".join(provider.variable for provider in found)

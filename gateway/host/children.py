@@ -1,8 +1,8 @@
-"""Processes that live and die with `serve`: started, restarted with back-off, ended by id.
+"""Child processes of `serve`: started, restarted with back-off, stopped by process id.
 
-Each child is its own session (Ctrl-C reaches `serve` alone, which then ends the children in order)
-and asks the kernel for SIGTERM when the process dies that started it, which is `serve` or its fork
-server, so nothing is orphaned even by `kill -9` of either.
+Each child is its own session: Ctrl-C reaches only `serve`, which then stops the children in order.
+The kernel sends a child SIGTERM when the process that started it dies, `serve` or its fork server,
+so that no child is orphaned even after `kill -9`.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ PR_SET_PDEATHSIG = 1
 STDOUT = 1  # the descriptor
 BACK_OFF_S = 0.2  # doubles per crash in a row
 BACK_OFF_LIMIT_S = 10.0
-NOT_STARTED = 127  # as a shell says it
-STEADY_S = 30.0  # a child that lived this long has forgotten its crashes
+NOT_STARTED = 127  # exit status that shells use
+STEADY_S = 30.0  # a child that ran this long starts its back-off anew
 
 log = logging.getLogger("breakeven.children")
 
@@ -38,7 +38,7 @@ class ChildCommand:
 
     @property
     def module(self) -> str | None:
-        """Return MODULE of `python -m MODULE WORDS...`, which has a `main`; None for a program."""
+        """Return MODULE of `python -m MODULE WORDS...`, which has a `main`; else `None`."""
         is_module = len(self.argv) > 2 and tuple(self.argv[:2]) == (sys.executable, "-m")
         return self.argv[2] if is_module else None
 
@@ -49,7 +49,7 @@ class ChildCommand:
 
 
 class RunningChild(Protocol):
-    """The methods of `asyncio.subprocess.Process` that are needed here."""
+    """The used part of `asyncio.subprocess.Process`; `ForkedProcess` implements it, too."""
 
     @property
     def pid(self) -> int: ...
@@ -62,7 +62,7 @@ class RunningChild(Protocol):
 
 
 class Forks(Protocol):
-    """Starts a module by a fork, without a program of its own, while `works`."""
+    """Starter of modules by fork, while `works`; implemented by `ForkClient`."""
 
     @property
     def works(self) -> bool: ...
@@ -70,7 +70,7 @@ class Forks(Protocol):
 
 
 class ChildProcess:
-    """Keeps one process running until `stop`; `on_exit` hears of every death at once."""
+    """Keeps one process running until `stop`; `on_exit` is called at once after every exit."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ChildProcess:
         self._forks = forks
         self.crashes = 0
         self.lives = 0
-        self.began_s = 0.0  # by the clock: when the newest of them was asked for
+        self.began_s = 0.0  # monotonic time of the newest start
         self._clock = clock
         self._on_exit = on_exit
         self._process: RunningChild | None = None
@@ -119,7 +119,7 @@ class ChildProcess:
                 continue
 
     async def _life(self) -> int:
-        """Return the exit status; `NOT_STARTED` if the machine had no room, which may pass."""
+        """Return the exit status; `NOT_STARTED` if the start failed, which may be temporary."""
         self.began_s = self._clock.now_s()
         try:
             process = self._process = await self._start()
@@ -136,7 +136,7 @@ class ChildProcess:
         return code
 
     async def stop(self, grace_s: float) -> None:
-        """SIGTERM, then SIGKILL after the grace period; returns when the process is gone."""
+        """Send SIGTERM, then SIGKILL after the grace period; return when the process has ended."""
         self._stopping.set()
         if self._running is None:
             return
@@ -148,12 +148,12 @@ class ChildProcess:
             await asyncio.wait({self._running})
 
     def hurry(self) -> None:
-        """Make a stopping child end without waiting for others."""
+        """Send SIGINT to a child that is stopping, so that it stops waiting."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGINT)
 
     def pause(self) -> None:
-        """End the life that runs, and start none until `resume`."""
+        """Kill the running process, and start none until `resume`."""
         self._awake.clear()
         self.restart()
 
@@ -161,12 +161,12 @@ class ChildProcess:
         self._awake.set()
 
     def restart(self) -> None:
-        """End the life that runs, if one does; the next one is started as after any death."""
+        """Kill the running process, if any; the next one starts as after any exit."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
     async def _either(self) -> None:
-        """Until it is woken or stopped."""
+        """Wait until the child is resumed or stopped."""
         waits = [asyncio.ensure_future(event.wait()) for event in (self._awake, self._stopping)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -193,7 +193,7 @@ class ChildProcess:
 
 @contextmanager
 def _open_log(log: Path | None) -> Iterator[int]:
-    """The descriptor of where it prints."""
+    """Yield the descriptor of the child's output."""
     if log is None:
         yield STDOUT
         return
@@ -206,5 +206,5 @@ _LIBC = ctypes.CDLL(None, use_errno=True)  # opened ahead: between fork and exec
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:
-    """Ask the kernel to send this signal here when the process that started this one dies."""
+    """Ask the kernel to send this process the signal when the process that started it dies."""
     _LIBC.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)

@@ -1,6 +1,6 @@
-"""Declares a configuration to a ledger: prices, contracts, budgets, GPU market, model routes.
+"""Declaration of a configuration to a ledger: prices, contracts, budgets, GPUs, routes.
 
-`serve` does so at each start. Commands do so in a copy of a ledger that no start has declared to.
+`serve` declares at each start. Commands do so in a copy of a ledger without a declaration.
 """
 
 from sqlalchemy import Engine
@@ -19,11 +19,11 @@ from ledger.prices.start_prices import StartPrices
 
 
 def declare_configuration(engine: Engine, settings: Settings, text: str, at_us: int) -> StartPrices:
-    """Bring the ledger to what the configuration says; return what became of its prices.
+    """Update the ledger to the configuration, and return the result for its prices.
 
     `text` is the file's content, which the ledger keeps. A second call with an equal configuration
-    changes nothing. Raises: `ConfigError` when a file of `prices` cannot be read, or a budget that
-    was entered would count nothing.
+    changes nothing. Raises `ConfigError` if a file of `prices` cannot be read, or if an entered
+    budget would count nothing.
     """
     _refuse_lost_budgets(engine, settings, at_us)
     prices = store_prices(settings, engine, at_us)
@@ -41,7 +41,7 @@ def declare_configuration(engine: Engine, settings: Settings, text: str, at_us: 
 
 
 def _refuse_lost_budgets(engine: Engine, settings: Settings, at_us: int) -> None:
-    """Refuse entered budgets on providers that others are billed for: they would count nothing."""
+    """Refuse entered budgets on providers that another one is billed for: they count nothing."""
     with engine.connect() as connection:
         entered = entered_budgets(connection, at_us)
     lines = []

@@ -1,9 +1,9 @@
-"""Which of the host's GPUs each engine gets that `serve` starts, and how much of their memory.
+"""Assignment of the host's GPUs to the engines that `serve` starts, with memory shares.
 
-vLLM takes the first GPUs that it sees: replicas that are told nothing load into the same ones, and
-the second finds no memory free. So each is told its own, in the order of the file. Pools that name
-one `machine` share its GPUs, and their memory as they share its rate: vLLM takes over nine tenths
-of what a GPU has, whoever else is on it.
+vLLM takes the first GPUs that it sees: without an assignment all replicas load into the same ones,
+and the second finds no free memory. So each gets its own, in file order. Pools that name one
+`machine` share its GPUs, and their memory in proportion to their share of the rate: by default vLLM
+takes over nine tenths of a GPU, whatever else runs on it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ MEMORY = "--gpu-memory-utilization"
 # Thousandths of a GPU's memory. vLLM's default is 920 (0.25.1), of one engine alone: each engine
 # has a CUDA context of its own beside its part. Two of 420 on an H200 had their whole KV cache.
 USUAL = 900
-# Over how many GPUs flags spread one engine; the long form and the short one.
+# Flags that spread an engine over GPUs, in long and short form.
 _SPREAD = (
     ("--tensor-parallel-size", "-tp"),
     ("--pipeline-parallel-size", "-pp"),
@@ -29,8 +29,8 @@ _SPREAD = (
 def assign_gpus(
     seats: Sequence[EngineReplica], pools: Mapping[str, PoolSection], visible: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """GPUs by engine; nothing for any where they are fewer than the engines need together."""
-    first: dict[str, int] = {}  # of a pool, or of a machine that pools share
+    """Return GPUs by engine; empty if there are fewer GPUs than the engines need together."""
+    first: dict[str, int] = {}  # by pool, or by machine that pools share
     sizes: dict[str, int] = {}
     ours = [seat for seat in seats if seat.managed and not seat.simulated]
     for seat in ours:
@@ -53,9 +53,9 @@ def assign_gpus(
 
 
 def memory(part: MachineShare, flags: Sequence[str]) -> tuple[str, ...]:
-    """The flag that leaves the others on a shared GPU their part; a person's own flag goes before.
+    """Return the memory flag for a shared GPU; a user's own flag takes precedence.
 
-    Rounded down: together less than one engine alone would take.
+    The value is rounded down: all engines together take less than a single one would.
     """
     if part.share_ppm == PPM or any(word.partition("=")[0] == MEMORY for word in flags):
         return ()
@@ -71,7 +71,7 @@ def _index(seat: EngineReplica) -> int:
 
 
 def _gpus_of(pool: PoolSection, seat: EngineReplica) -> int:
-    """GPUs under one replica: as its contract says, or as its flags spread it if that is more."""
+    """Return the GPUs of one replica: the contract's count, or that of its flags if larger."""
     flags = (*seat.tuned, *pool.engine.flags)
     sizes = (next((n for name in names if (n := number(flags, name))), 1) for names in _SPREAD)
     return max(pool.gpu.count, prod(sizes))

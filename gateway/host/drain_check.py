@@ -1,14 +1,14 @@
-"""Whether a pool can do without one of its engines for a while. Pure.
+"""Check whether a pool can spare one of its engines for a while. Pure.
 
-No request may fail for it and no promise be broken, so the others must hold all that is in flight
-in the pool, with room to spare, at the pace that is promised there.
+No request may fail and no promise may be broken, so the other engines must have capacity for all
+requests in flight in the pool, with headroom, at the promised TPOT.
 """
 
 from collections.abc import Mapping
 
 from router.types import EngineState, TargetHealth
 
-ROOM = 0.7  # of what the others hold at most: load goes on to grow while one is away
+ROOM = 0.7  # share of the others' capacity: load may grow while one is away
 
 
 def reason_against(engines: Mapping[str, EngineState], name: str) -> str | None:
@@ -41,7 +41,7 @@ def reason_against(engines: Mapping[str, EngineState], name: str) -> str | None:
 
 
 def _too_slow(gone: EngineState, rest: list[EngineState], sequences: int) -> str | None:
-    """Whether the pace promised to somebody in the pool would break with the load shared out."""
+    """Return why a promised TPOT would break with the load redistributed, or `None`."""
     promised = [
         state.tightest_tpot_ms for state in (gone, *rest) if state.tightest_tpot_ms is not None
     ]

@@ -1,6 +1,6 @@
-"""The client that telemetry asks an engine through when it meets it: its limit, its step times.
+"""HTTP client of telemetry for an engine's first contact: its limit and its step times.
 
-A host without engines never imports this, nor httpx, which is a twentieth of what a start imports.
+A host without engines imports neither this module nor httpx, a twentieth of a start's imports.
 """
 
 import ssl
@@ -18,7 +18,7 @@ def make_engine_client(
     headers: Mapping[str, str], tls: ssl.SSLContext | None = None
 ) -> httpx.AsyncClient:
     """Return a client with the engine's own key; without `tls` it trusts no authority."""
-    # To read the certificates of every authority takes 40 ms of CPU.
+    # Loading all CA certificates takes 40 ms of CPU.
     tls = tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncClient(
         timeout=httpx.Timeout(TIMEOUT_S),

@@ -1,4 +1,4 @@
-"""Whether a host has engines of its own to keep alive; one that has none imports no supervision."""
+"""Entry point of engine supervision; a host without own engines does not import it."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,7 +16,7 @@ Supervision: TypeAlias = "EngineSupervision | None"
 
 
 async def installed() -> None:
-    """For a host whose engine environment is made beforehand."""
+    """Do nothing: the engine environment of this host exists already."""
 
 
 def supervision_for(
@@ -27,9 +27,9 @@ def supervision_for(
     ready: Callable[[], Awaitable[None]],
     forks: Forks | None,
 ) -> Supervision:
-    """Return the supervision of this host's engines; `None` where others run them all."""
+    """Return the supervision of this host's engines; `None` if it starts none."""
     if not any(replica.managed for replica in runtime.engines):
-        EngineStatusNotes(runtime.run_dir, PARENT).publish()  # in place of an earlier life's
+        EngineStatusNotes(runtime.run_dir, PARENT).publish()  # replaces those of an earlier run
         return None
     from gateway.host.engines import EngineSupervision  # noqa: PLC0415  (a thirtieth of a start)
 

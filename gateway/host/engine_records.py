@@ -1,4 +1,4 @@
-"""Rows that telemetry stores of an engine, and the reason why one is not well."""
+"""Ledger rows of an engine stored by telemetry, and the reason of an unhealthy state."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from gateway.runtime import EngineReplica
 def catalog_row(
     at_us: int, seat: EngineReplica, pool: PoolSection, watch: EngineScraper, version: str | None
 ) -> dict[str, Any]:
-    """Return what the engine is, as the ledger's catalog has it."""
+    """Return the description of the engine for the ledger's catalog."""
     sample = watch.sample
     told = None if sample is None or sample.dialect == VLLM else sample.dialect
     return {
@@ -33,7 +33,7 @@ def catalog_row(
 
 
 def capacity_row(at_us: int, seat: EngineReplica, watch: EngineScraper) -> dict[str, Any]:
-    """Return whose capacity it is, and its KV cache; the step model comes beside it."""
+    """Return pool, engine and KV capacity; the step model is added separately."""
     sample = watch.sample
     return {
         "at_us": at_us,
@@ -44,7 +44,7 @@ def capacity_row(at_us: int, seat: EngineReplica, watch: EngineScraper) -> dict[
 
 
 def reason_of(seat: EngineReplica, state: EngineHealth, life: float, *, unmet: bool) -> str:
-    """Words for a state that is not well; of a process that does not serve its parent knows."""
+    """Return the reason of an unhealthy state; empty if the parent process reports it."""
     if seat.managed and not life:
         return ""
     if unmet:

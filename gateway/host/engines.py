@@ -1,10 +1,10 @@
-"""The engines that `serve` runs itself: vLLM under supervision, simulated ones as children.
+"""Engines that `serve` runs itself: vLLM under supervision, simulated ones as children.
 
-vLLM replicas start once their environment is there (`ready`), one pool after the other, so that
-two engines never load at once on a small machine. This side keeps their processes alive, says what
-happens to them, and tells the board which of them serves with a process of its own: an engine is
-ours because its parent says so and the kernel agrees about its port, never because a port answers.
-Telemetry and workers believe no other sign.
+vLLM replicas start once their environment is there (`ready`), one pool after the other, so that two
+engines never load at once on a small machine. This module keeps their processes running, reports
+their state, and publishes which of them serve with a process of their own. An engine is own because
+its parent started it and the kernel confirms the owner of its port, never because a port answers.
+Telemetry and workers use no other sign.
 """
 
 import asyncio
@@ -44,15 +44,15 @@ from ledger.file_watch import FileWatch
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
-ORDERS_S, ORDERS_TOLD_S = 0.4, 10.0  # between two looks for orders; where the system tells of them
-POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
+ORDERS_S, ORDERS_TOLD_S = 0.4, 10.0  # polling interval for orders; with file notifications
+POLL_S = 0.25  # interval of checks of a simulated engine's port: while it starts,
 WATCH_S = 2.0  # and while it serves
 _ON_ITS_WAY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.WARMING)
 _ORDERS = {"": "restart", "rest": "rest", "wake": "wake up"}
 
 
 class EngineSupervision:
-    """`ready` is awaited before the first vLLM starts: environment and models are there then."""
+    """Supervisor of a host's engines. `ready` is awaited before the first vLLM starts."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class EngineSupervision:
         self._children: list[ChildProcess] = []
         self._lives: dict[int, Supervisor | ChildProcess] = {}  # by row
         self._gpus: dict[str, tuple[str, ...]] = {}  # by engine
-        self._visible: tuple[str, ...] = ()  # which those take that are told none
+        self._visible: tuple[str, ...] = ()  # used by engines without an assignment
         self._turns = GpuLoadQueue()
         self._words = EngineStatusNotes(runtime.run_dir, PARENT)
         self._resting: set[int] = set()  # rows that upkeep wants stopped
@@ -81,7 +81,7 @@ class EngineSupervision:
         self._ending = False
 
     async def run(self) -> None:
-        """Start everything; returns when every engine was started once, or the end is near."""
+        """Start all engines; return when each was started once, or when the host stops."""
         forget_gpus(self._runtime.run_dir)
         self._keep(self._obey())
         self._words.publish()
@@ -111,11 +111,11 @@ class EngineSupervision:
             await _first_phase(supervisor)
 
     def start_no_more(self) -> None:
-        """Engines that wait for their turn are not started; those that run go on."""
+        """Do not start engines that wait for their turn; running engines continue."""
         self._ending = True
 
     async def stop(self) -> None:
-        """Drain and end every engine at once."""
+        """Drain and stop every engine at once."""
         self.start_no_more()
         await asyncio.gather(
             *(supervisor.stop() for supervisor in self._supervisors),
@@ -129,10 +129,7 @@ class EngineSupervision:
         self._tasks.add(asyncio.ensure_future(work))
 
     def _add_engine(self, row: int, life: Supervisor | ChildProcess) -> None:
-        """Within the hours in which its pool is stopped it is not started at all.
-
-        Nor is one that the pool's plan does not want.
-        """
+        """Add an engine, paused during its pool's stopped hours or if its plan does not want it."""
         self._lives[row] = life
         seat = self._runtime.engines[row]
         pool = self._settings.pools[seat.pool]
@@ -151,9 +148,9 @@ class EngineSupervision:
         self._lives[row].resume()
 
     async def _obey(self) -> None:
-        """Carry out restart orders; one that cannot be done now is dropped."""
+        """Carry out restart orders; an order that cannot be carried out now is dropped."""
         orders = self._runtime.restart_orders
-        shutil.rmtree(orders, ignore_errors=True)  # what an earlier run was asked for
+        shutil.rmtree(orders, ignore_errors=True)  # orders to an earlier run
         orders.mkdir(mode=0o700, parents=True)
         with closing(FileWatch(orders)) as watch:
             while not self._ending:
@@ -181,7 +178,7 @@ class EngineSupervision:
             self._say(f"{supervisor.status.name} cannot start: {error}")
 
     async def _follow(self, row: int, seat: EngineReplica, child: ChildProcess) -> None:
-        """A simulated engine serves while its own process, and no other, listens on its port."""
+        """Publish a simulated engine as serving only while its own process listens on its port."""
         port = port_of(seat)
         while True:
             pid = child.pid
@@ -205,11 +202,11 @@ class EngineSupervision:
         reason = explain_memory(status.reason, readers)
         detail = f": {reason}" if reason else ""
         if reason or status.phase not in _ON_ITS_WAY or not status.crashes_in_a_row:
-            self._words.publish(status.name, reason)  # else why it crashed before is still news
+            self._words.publish(status.name, reason)  # otherwise the reason of the last crash stays
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
 
     def _waits(self, row: int) -> bool:
-        """Whether a request is under way there, or was, and nothing was heard of it."""
+        """Return whether a request is there, or the engine was silent since last heard."""
         loads = self._board.own_loads(row)
         return loads[LoadCell.SEQUENCES] > 0 or loads[LoadCell.SILENT_S] > loads[LoadCell.HEARD_S]
 
@@ -283,7 +280,7 @@ class EngineSupervision:
         self._say(f"{name} ended with {code}{cause}")
 
     def _port_setting(self, seat: EngineReplica) -> str:
-        """Return the setting to change where an engine's port is taken, with its present value."""
+        """Return the setting to change if an engine's port is taken, with its current value."""
         setting = f"pools.{seat.pool}.engine.port"
         port = self._settings.pools[seat.pool].engine.port
         return f"{setting} to another port than {port}" if port else setting
@@ -297,7 +294,7 @@ def log_of(runtime: Runtime, seat: EngineReplica) -> Path:
 def traces_of(settings: OpenTelemetrySection) -> str | None:
     """Return the trace endpoint of an engine, so that its spans follow its attempts' spans.
 
-    Headers that open a collector are not handed to engines: they work for whoever asks.
+    With collector credentials it returns `None`: an engine could pass them on to its clients.
     """
     if settings.headers_env is not None or not settings.traces:
         return None
@@ -305,9 +302,9 @@ def traces_of(settings: OpenTelemetrySection) -> str | None:
 
 
 def vllm_flags(seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
-    """A vLLM's flags: batch limits, its profile's, a person's own.
+    """Return a vLLM's flags: batch limits, those of its profile, and the user's.
 
-    A profile was measured with vLLM's own limits where it names none: then none are said.
+    A profile was measured with vLLM's own limits where it names none; those limits are not set.
     """
     flags = (*seat.tuned, *engine.flags)
     said = limits(seat, flags)
@@ -320,7 +317,7 @@ def vllm_flags(seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
 
 
 def _simulated_role(seat: EngineReplica) -> tuple[str, ...]:
-    """A simulated engine offers its KV on the port that it serves on."""
+    """Return the flags by which a simulated engine offers its KV on its serving port."""
     return ("--kv-lease-s", str(seat.lease_s)) if seat.role != "whole" else ()
 
 
@@ -332,7 +329,7 @@ def _events(seat: EngineReplica) -> tuple[str, ...]:
 
 
 def limits(seat: EngineReplica, flags: tuple[str, ...]) -> tuple[str, ...]:
-    """The batch limits, said to the engine so that routing and engine agree on them."""
+    """Return the batch limits as flags, so that routing and engine agree on them."""
     given = {flag.partition("=")[0] for flag in flags}
     found: list[str] = []
     for flag, value in (
@@ -349,9 +346,9 @@ def port_of(seat: EngineReplica) -> int:
 
 
 async def _first_phase(supervisor: Supervisor) -> None:
-    """Wait until the engine serves, or has failed once: the next one need not wait for repairs.
+    """Wait until the engine serves or has failed once, at most `START_LIMIT_S`.
 
-    Nor for a stranger to leave its port, or longer than a start may take.
+    The next engine does not wait for a repair, nor for another process to free the port.
     """
     settled = (
         EnginePhase.SERVING,

@@ -1,4 +1,4 @@
-"""Order children from the fork server and receive their exit codes, in `serve`."""
+"""Client of the fork server in `serve`: orders children and receives their exit codes."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from gateway.host.memory_file import memory_file
 from gateway.host.preload import CHANNEL
 
 STREAMS = (1, 2)  # a child's output and errors; its input is the fork server's, which has none
-ANSWER_S = 10.0  # a fork server without an answer for so long is stopped, or the machine is
+ANSWER_S = 10.0  # timeout after which the fork server is killed
 RENEW_S = 1.0  # until the next one is started, twice as long after each that forked no child
 RENEW_LIMIT_S = 60.0
 GONE = "the fork server is gone"
@@ -29,12 +29,12 @@ log = logging.getLogger("breakeven.children")
 
 
 class ForkedProcess:
-    """One child, as `asyncio.subprocess.Process` shows one. Signals go by its pidfd, not by id."""
+    """One child, like `asyncio.subprocess.Process`. Signals use its pidfd, not its id."""
 
     def __init__(
         self, pid: int, pidfd: int, on_unreported_end: Callable[["ForkedProcess"], None]
     ) -> None:
-        """Take over `pidfd`. `on_unreported_end`: called if the child ends without an exit code."""
+        """Take over `pidfd`. `on_unreported_end` is called if the child's exit code is missing."""
         self.pid = pid
         self._pidfd = pidfd
         self._on_unreported_end = on_unreported_end
@@ -83,10 +83,10 @@ class ForkedProcess:
 
 
 class ForkClient:
-    """Order children from a fork server.
+    """Client that orders children from a fork server.
 
-    If that dies, children are started as programs until the next one is ready. `renew` starts it,
-    and returns its channel and its id; None: there is no next one.
+    If the server dies, children are started as programs until the next one is ready. `renew` starts
+    it and returns its channel and process id; with `None` there is no next one.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ForkClient:
 
     @classmethod
     def take(cls, environ: MutableMapping[str, str]) -> Self | None:
-        """Return the client of this process's fork server, `None` if it was started without one."""
+        """Return the client of this process's fork server, or `None` if it has none."""
         given = environ.pop(CHANNEL, None)
         if given is None:
             return None
@@ -192,8 +192,8 @@ class ForkClient:
         asked.set_result(process)
 
     def _miss_end(self, process: ForkedProcess) -> None:
-        """Kill the fork server, which reported no exit code of a child that has ended."""
-        if self._running.get(process.pid) is process:  # else it was an earlier server's
+        """Kill the fork server that did not report the exit code of an ended child."""
+        if self._running.get(process.pid) is process:  # otherwise a child of an earlier server
             log.warning("no exit code within %g s: the fork server is killed", ANSWER_S)
             self._lose_server()
         process.end(-signal.SIGTERM)  # sent by the kernel to what a fork server leaves
@@ -227,7 +227,7 @@ class ForkClient:
         assert self._renew is not None
         try:
             self._channel, self._server_pid = self._renew()
-        except OSError as error:  # the machine has no room for it, which may pass
+        except OSError as error:  # out of resources, possibly temporary
             log.warning("the fork server could not be started again: %s", error)
             self._plan_next()
             return
@@ -253,7 +253,7 @@ def _reap(pid: int) -> None:
 
 @contextlib.asynccontextmanager
 async def listening(environ: MutableMapping[str, str]) -> AsyncIterator[ForkClient | None]:
-    """Yield the client of this process's fork server; `None`: children are started as programs."""
+    """Yield the client of the fork server; `None` if children are started as programs."""
     forks = ForkClient.take(environ)
     if forks is None:
         yield None

@@ -1,9 +1,9 @@
-"""A fork server that is started while `serve` runs, in place of one that died.
+"""Replacement fork server, started while `serve` runs after the first one died.
 
-The first one is a fork of the command before it has its secrets (`gateway.host.preload`). Later
-`serve` has secrets and threads, so the next one is a program with an environment without secrets,
-which imports the same modules. That takes about a second; until it says that it is ready, children
-are started as programs.
+The first one is forked from the command before it has its secrets (`gateway.host.preload`). Later
+`serve` has secrets and threads, so the next one is a program with an environment without secrets
+that imports the same modules. That takes about a second; until it reports that it is ready,
+children are started as programs.
 """
 
 import os
@@ -21,7 +21,7 @@ from gateway.host.shared_work import do_shared_work
 
 
 def start_fork_server(environ: Mapping[str, str]) -> tuple[socket.socket, int]:
-    """Return our end of its channel, and its id. Raises `OSError` where it cannot be started."""
+    """Return this end of its channel, and its process id. Raises `OSError` if it cannot start."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         words = [sys.executable, "-m", __name__, str(theirs.fileno()), str(os.getpid())]
@@ -38,10 +38,10 @@ def start_fork_server(environ: Mapping[str, str]) -> tuple[socket.socket, int]:
 
 
 def main(descriptor: str, host: str) -> None:
-    """Import what children share, say so, and fork them; in a child, run what was ordered."""
+    """Import shared modules, report ready, and fork children; in a child, run the order."""
     channel = socket.socket(fileno=int(descriptor))
     do_shared_work()
-    if fork_server.has_threads():  # of somebody's `sitecustomize`: forks would lose them
+    if fork_server.has_threads():  # started by a `sitecustomize`: forks would lose them
         return
     setproctitle.setproctitle("breakeven fork server")
     channel.send(msgspec.json.encode(ForkNews(ready=True)))

@@ -1,9 +1,9 @@
-"""The fork server: a process without secrets or threads that imports for all, and forks children.
+"""Fork server: a process without secrets or threads that imports once and forks children.
 
-Importing all that a worker needs takes more than a second of CPU. Forking a process that has
-imported it takes milliseconds, and shares the memory. `serve` sends an order (`ForkOrder`) as a
-file that the child alone reads, so that no secret is in the memory that the next child is a copy
-of. The order brings the descriptors of the child, which has no others.
+Importing all modules of a worker takes more than a second of CPU. Forking a process that has them
+takes milliseconds and shares memory. `serve` sends an order (`ForkOrder`) as a file that only the
+child reads, so that no secret is in the memory that the next child copies. The order includes the
+child's descriptors; it has no others.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ from gateway.host.run_module import run_module
 MESSAGE_BYTES = 4096  # no message is longer
 MOST_DESCRIPTORS = 64  # of one order
 STANDARD = (0, 1, 2)
-# A signal for the whole of a host (a process group, a control group) reaches parent and children,
+# A signal to a whole host (a process group, a control group) reaches parent and children,
 # too. This process ends when its channel is closed.
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
             signal.SIGUSR2)  # fmt: skip
 
 
 class ForkOrder(NamedTuple):
-    """An order for a child: `python -m MODULE WORDS...` with this environment and nothing else.
+    """Order for a child: `python -m MODULE WORDS...` with exactly this environment.
 
-    `descriptors` are the numbers in the child of the descriptors that follow the order's own file.
+    `descriptors` are the child's numbers for the descriptors that follow the order's own file.
     """
 
     module: str
@@ -47,14 +47,14 @@ class ForkOrder(NamedTuple):
     descriptors: Sequence[int]
 
     def encode(self) -> bytes:
-        """Return JSON, which keeps bytes that are no UTF-8 (lone surrogates in Python)."""
+        """Return JSON, which keeps bytes that are not UTF-8 (lone surrogates in Python)."""
         return json.dumps(self).encode()
 
 
 class ForkNews(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message about a child: it started (with its pidfd), ended with `code`, or has a `fault`.
+    """Message about a child: started (with its pidfd), ended with `code`, or a `fault`.
 
-    `ready`: of no child; a fork server that was started later takes orders from now on.
+    `ready` concerns no child: a replacement fork server now takes orders.
     """
 
     pid: int = 0
@@ -69,11 +69,12 @@ def has_threads() -> bool:
 
 
 def run(channel: socket.socket, host: int) -> NoReturn:
-    """Serve orders of the process `host`; end when the channel is closed.
+    """Serve orders of the process `host`, and exit when the channel is closed.
 
-    Each child ends, too, after the ordered module has run. Raises there what the module raises.
+    Each child exits, too, after the ordered module has run. Raises in a child what the module
+    raises.
     """
-    _belong_to(host, signal.SIGKILL)  # which also ends a process that is stopped
+    _belong_to(host, signal.SIGKILL)  # SIGKILL also ends a stopped process
     _close_all_but(channel.fileno())
     server = os.getpid()
     order = serve_forks(channel)
@@ -110,9 +111,9 @@ def serve_forks(channel: socket.socket) -> ForkOrder | None:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[int]:
-    """Yield a pipe that is readable when a child has ended; restore all signal handlers at the end.
+    """Yield a pipe that is readable when a child has ended; restore signal handlers at exit.
 
-    The end is in the child, too.
+    The handlers are restored in the child, too.
     """
     wake_pipe, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     before: dict[int, Any] = {number: signal.signal(number, signal.SIG_IGN) for number in _IGNORED}
@@ -129,7 +130,7 @@ def _own_signals() -> Iterator[int]:
 
 
 def _is_child(channel: socket.socket, given: Sequence[int]) -> bool:
-    """Fork and return whether this is the child; the parent sends the result and closes `given`."""
+    """Fork and return whether this is the child; the parent reports and closes `given`."""
     try:
         pid = os.fork()
         if pid > 0:
@@ -145,12 +146,12 @@ def _is_child(channel: socket.socket, given: Sequence[int]) -> bool:
 
 
 def _send_start(channel: socket.socket, pid: int) -> None:
-    """Send the child's pidfd. Raises `OSError` where that fails; the child has ended then."""
+    """Send the child's pidfd. Raises `OSError` if that fails; the child is killed then."""
     pidfd = None
     try:
         pidfd = os.pidfd_open(pid)
         socket.send_fds(channel, [msgspec.json.encode(ForkNews(pid))], [pidfd])
-    except OSError:  # nobody could end the child, and it would be started once more
+    except OSError:  # the child could not be stopped, and would be started twice
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
@@ -168,15 +169,15 @@ def _send_exit_codes(channel: socket.socket) -> None:
 
 
 def _belong_to(parent: int, end: int) -> None:
-    """Begin a session, and let the kernel send the signal `end` when the process `parent` ends."""
+    """Begin a session, and have the kernel send `end` when the process `parent` dies."""
     os.setsid()
     die_with_parent(end)
-    if os.getppid() != parent:  # it died before the kernel was asked
+    if os.getppid() != parent:  # it died before the request to the kernel
         os._exit(0)
 
 
 def _close_all_but(kept: int) -> None:
-    """Close what `serve` was started with (locks, pipes of passwords), so that no child has it."""
+    """Close inherited files of `serve` (locks, password pipes), so that no child has them."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  (names alone)
         if (number := int(name)) not in (*STANDARD, kept):
             with contextlib.suppress(OSError):  # of the list itself

@@ -1,4 +1,4 @@
-"""The engines' catalogue of GPUs as the books keep it, so that the dashboard can show it."""
+"""The GPU catalog in the form of the ledger, for display on the dashboard."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,7 +10,7 @@ from ledger.money import usd_to_pusd
 
 
 def hardware() -> Iterator[GpuOffer]:
-    """Every GPU of the catalogue with its public price and what it was measured to serve."""
+    """Yield every GPU of the catalog with its public price and measured throughput."""
     for gpu in GPUS:
         price = gpu.price
         yield GpuOffer(

@@ -1,4 +1,4 @@
-"""Waits until what was started answers over HTTP."""
+"""Wait until started processes answer over HTTP."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ ANSWER_LIMIT_S = 60.0
 
 
 async def wait_until_answering(settings: Settings, address: tuple[str, int]) -> None:
-    """Gateway ready and, where enabled, dashboard up; else a `TimeoutError` that says which."""
+    """Wait for the gateway and, if enabled, the dashboard. Raises `TimeoutError`."""
     host, port = address
     pages = [f"http://{host}:{port}/readyz"]
     if settings.dashboard.enabled:

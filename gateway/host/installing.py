@@ -1,7 +1,7 @@
-"""The engine's installation as a process of its own beside the running gateway.
+"""Installation of the engine in a separate process while the gateway runs.
 
-A process, because an installation must end with the parent: it is killed as a group, with the
-package manager it runs. `python -m gateway.host.installing DIRECTORY` prints a JSON line a step.
+It is a process because an installation must end with its parent: it is killed as a group, with its
+package manager. `python -m gateway.host.installing DIRECTORY` prints a JSON line for each step.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from gateway.host.children import die_with_parent
 
 
 class InstallMessage(msgspec.Struct, omit_defaults=True):
-    """`progress` while it goes on; at the end `installed`, `reason` with `command`, or `fault`."""
+    """Progress of a step; at the end `installed`, `reason` with `command`, or `fault`."""
 
     stage: str = ""
     message: str = ""
@@ -36,7 +36,7 @@ class InstallMessage(msgspec.Struct, omit_defaults=True):
 
 
 class InstallProcess:
-    """At its end `unavailable` says why this machine cannot have the engine, if it cannot."""
+    """A running installation. Afterwards `unavailable` says why this machine cannot have it."""
 
     def __init__(self, directory: Path, report: Callable[[InstallProgress], None]) -> None:
         self._directory = directory
@@ -46,7 +46,7 @@ class InstallProcess:
         self.fresh = False
 
     async def run(self) -> None:
-        """Until installed or found unavailable; raises `ConfigError` with the fault otherwise."""
+        """Wait until installed or found unavailable. Raises `ConfigError` with any other fault."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "gateway.host.installing", str(self._directory)),
@@ -71,7 +71,7 @@ class InstallProcess:
             self.unavailable = last
 
     async def stop(self) -> None:
-        """Kill the group; an interrupted installation leaves the previous one alone."""
+        """Kill the process group; an interrupted installation leaves the previous one intact."""
         process = self._process
         if process is not None and process.returncode is None:
             with suppress(ProcessLookupError):

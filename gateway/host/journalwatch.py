@@ -1,4 +1,4 @@
-"""Messages of `serve` while the workers' journals reject new records."""
+"""Messages of `serve` while the journals of the workers reject new records."""
 
 import json
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from gateway.host.page_reader import PageReader
 from gateway.worker.journal_gate import JOURNAL
 
 ASKED_S = 2.0
-STALLED = "journal "  # how a reason begins why a journal cannot be read on
+STALLED = "journal "  # prefix of the reason for an unreadable journal
 
 
 async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str) -> None:
-    """Say what a worker misses for the journal's sake; run it until it is cancelled."""
+    """Report what a worker lacks because of its journal; run until cancelled."""
     host, port = address
     refused, stalled = False, None
     client = HttpClient()
@@ -27,7 +27,7 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
             await next_tick(ASKED_S)
             missing = await _missing(pages)
             if missing is None:
-                continue  # who does not answer is told of elsewhere
+                continue  # silent workers are reported elsewhere
             if (JOURNAL in missing) is not refused:
                 refused = not refused
                 say(_not_ready_text(logs) if refused else "requests are recorded and served again")
@@ -40,7 +40,7 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
 
 
 async def _missing(pages: PageReader) -> list[str] | None:
-    """Return what a worker says that it lacks; None: it does not answer."""
+    """Return what a worker reports as missing; `None` if it does not answer."""
     try:
         answer: Any = json.loads((await pages.read("/readyz")).text)
     except (BackendError, ProbeFailed, TimeoutError, ValueError):

@@ -1,4 +1,4 @@
-"""Listening sockets of a host: bound by the parent, which waits for a port that is taken."""
+"""Listening sockets of a host, bound by the parent, which waits for a taken port."""
 
 import asyncio
 import errno
@@ -16,9 +16,9 @@ OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_P
 
 
 async def open_server_socket(settings: Settings, say: Callable[[str], None]) -> socket.socket:
-    """The listening socket that all workers inherit; raises `ConfigError` when it is taken.
+    """Return the socket that all workers inherit. Raises `ConfigError` if the port is taken.
 
-    For some seconds the workers of a parent that was killed still have it: they finish streams.
+    For some seconds the workers of a killed parent still hold it, because they finish streams.
     """
     return await bind_socket("server", (settings.server.host, settings.server.port), say)
 
@@ -26,7 +26,7 @@ async def open_server_socket(settings: Settings, say: Callable[[str], None]) -> 
 async def bind_socket(
     section: str, address: tuple[str, int], say: Callable[[str], None]
 ) -> socket.socket:
-    """Return a listening socket of the section's address; waits a while for a taken port."""
+    """Return a listening socket of the section's address; wait a while for a taken port."""
     loop, (host, port) = asyncio.get_running_loop(), address
     deadline = loop.time() + LISTEN_PATIENCE_S
     waiting = False

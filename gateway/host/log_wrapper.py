@@ -1,9 +1,9 @@
-"""A program that does not know of our log, run with it: what it logs and prints passes the sink.
+"""Wrapper that sends the logs and output of a program to the gateway's log sink.
 
     python -m gateway.host.log_wrapper NAME FORMAT LEVEL TO -m MODULE WORDS...
 
-For the ledger's writer and the dashboard, which import nothing of the gateway, and for Streamlit,
-which prints. The module's `main` runs in this very process.
+It is for the ledger writer and the dashboard, which import nothing of the gateway, and for
+Streamlit, which prints. The module's `main` runs in this process.
 """
 
 import os
@@ -18,7 +18,7 @@ from gateway.host.run_module import run_module
 
 
 class LogOptions(NamedTuple):
-    """The section `logs`; this process reads no configuration."""
+    """Values of the section `logs`, passed as arguments because no configuration is read."""
 
     format: str
     level: str
@@ -31,7 +31,7 @@ def wrapper_arguments(name: str, wanted: LogOptions, module: str) -> list[str]:
 
 
 def passwords(environ: Mapping[str, str]) -> Iterator[Secret]:
-    """Yield the passwords of every address in the environment."""
+    """Yield the passwords in all URLs of the environment."""
     for text in environ.values():
         if "://" not in text or len(text) > 4096:
             continue

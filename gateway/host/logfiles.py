@@ -1,7 +1,7 @@
-"""Log files of a host's processes within a size limit: each file and its predecessor.
+"""Log rotation of a host's processes: each file and one predecessor, within a size limit.
 
-They hold their files open to append, so a file that is full is copied to `.1` and emptied, not
-renamed: a line that is written between the two is lost. Engines' files are their guards' affair.
+Processes keep their files open for appending, so a full file is copied to `.1` and truncated; a
+line written between the two is lost. Engine logs are rotated by their guards.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ EACH_S = 5.0
 
 
 def rotate(log: Path, limit_bytes: int = LIMIT_BYTES) -> bool:
-    """Whether it was full. What cannot be copied (a full disk) is emptied all the same."""
+    """Rotate a full file. Return whether it was full. It is truncated even if copying fails."""
     if not log.exists() or log.stat().st_size <= limit_bytes:
         return False
     part = log.with_name(log.name + ".part")
@@ -31,7 +31,7 @@ def rotate(log: Path, limit_bytes: int = LIMIT_BYTES) -> bool:
 
 
 async def rotate_forever(logs: Callable[[], Iterable[Path]]) -> None:
-    """Until cancelled. `logs` are asked for anew each time: processes come later, too."""
+    """Rotate until cancelled. `logs` is called each time, because processes may be added."""
     while True:
         await next_tick(EACH_S)
         await asyncio.to_thread(_rotate_all, tuple(logs()))

@@ -1,11 +1,11 @@
-"""A file that is nowhere but in memory: secrets go to another process in it, never by a disk."""
+"""In-memory file that passes secrets to another process without touching a disk."""
 
 import os
 from typing import BinaryIO
 
 
 def memory_file(content: bytes) -> BinaryIO:
-    """Return it at its beginning; whoever gets its descriptor reads `content`."""
+    """Return a file at its start; a process with its descriptor reads `content`."""
     file = os.fdopen(os.memfd_create("breakeven", os.MFD_CLOEXEC), "w+b")
     file.write(content)
     file.seek(0)

@@ -1,4 +1,4 @@
-"""Engine samples as an operator's overrides make them, before they are stored."""
+"""Operator overrides applied to engine samples before they are stored."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,9 +10,9 @@ from ledger.overrides import Override
 
 
 def apply_overrides(row: FleetSample, known: Sequence[Override]) -> FleetSample:
-    """An engine that an operator keeps requests from is drained, however well it is.
+    """Return a sample marked as draining if an operator disabled its engine.
 
-    Its time is unavailable in the books, not idle: nobody could have used it.
+    The time is then unavailable in the ledger, not idle, because no request could use it.
     """
     taken_out = row.health == HealthState.HEALTHY.value and is_disabled(row.engine, known)
     return replace(row, health=HealthState.DRAINING.value) if taken_out else row

@@ -1,7 +1,7 @@
-"""Pages of one server, read again and again over a connection that is kept, within bounds.
+"""Repeated reads of pages of one server over a kept connection, within limits.
 
-For what a host asks several times a minute all its life: its engines' metrics, its own readiness.
-`backends.http` costs a fifth of what a general HTTP client does.
+It is for pages that a host reads several times a minute: its engines' metrics, its own readiness.
+`backends.http` costs a fifth of a general HTTP client.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _DEADLINES = Deadlines(connect_s=2 * ANSWER_S, head_s=2 * ANSWER_S, idle_s=ANSWE
 
 
 class PageText(NamedTuple):
-    """An answer whole; `status` is any that HTTP has."""
+    """A complete answer with any HTTP status."""
 
     status: int
     text: str
@@ -32,21 +32,21 @@ class PageText(NamedTuple):
 
 
 class PageReader:
-    """Reads pages below one address. `headers` go with each request, and nowhere else."""
+    """Reader of pages below one address; `headers` are sent with each request."""
 
     def __init__(
         self, client: HttpClient, address: str, reach: AddressPolicy, headers: Mapping[str, str]
     ) -> None:
-        """Raises `ValueError` for an address that is no plain HTTP(S) address."""
+        """Parse the address. Raises `ValueError` unless it is a plain HTTP(S) address."""
         self._client = client
         self._origin, self._path = Origin.parse(address, reach)
         self._headers = dict(headers)
 
     async def read(self, path: str) -> PageText:
-        """Return the page; a page that never ends must not stop its reader.
+        """Return the page, read within a time limit.
 
         Raises `ProbeFailed` for a page that is too large, `TimeoutError` for a server that is
-        silent or a page that takes too long, `BackendError` where there is no answer.
+        silent or a page that takes too long, `BackendError` if there is no answer.
         """
         try:
             async with asyncio.timeout(PAGE_S):
@@ -78,9 +78,9 @@ class PageReader:
 
 
 async def read_metrics(pages: PageReader, path: str) -> tuple[str, str]:
-    """Return where an engine has its metrics, and the page; `path` is asked first.
+    """Return the path of an engine's metrics and the page; `path` is tried first.
 
-    Raises what `PageReader.read` does, and `WrongAddress` where no path has them.
+    Raises the errors of `PageReader.read`, and `WrongAddress` if no path has metrics.
     """
     page = await pages.read(path)
     for other in OTHER_PATHS:

@@ -1,9 +1,9 @@
-"""The process that exchanges slots: `python -m gateway.host.peers --config FILE --runtime FILE`.
+"""Load exchange process: `python -m gateway.host.peers --config FILE --runtime FILE`.
 
-Twenty times a second it tells the other hosts what this host's workers have in flight, by engine,
-and writes what the others have into the row of the peers, which every decision then counts. It is
-started only where `peers.hosts` names somebody. When it ends, or falls silent, the parent clears
-the row: decisions then count what the next scrapes show, as without an exchange.
+Twenty times a second the process sends the other hosts this host's requests in flight by engine,
+and writes the others' load into the peers' row, which every decision counts. It runs only if
+`peers.hosts` names a host. If it ends or falls silent, the parent clears the row: decisions then
+use the next scrapes, as without an exchange.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ TICK_S = 0.05
 
 
 class PeerExchange:
-    """One per host."""
+    """Load exchange of one host."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PeerExchange:
         self._written: set[int] = set()
 
     async def run(self) -> None:
-        """Until cancelled; raises `OSError` where it cannot listen."""
+        """Exchange load until cancelled. Raises `OSError` if it cannot listen."""
         self._row.clear()
         await self._hearing.listen(*self._address)
         telling = asyncio.create_task(self._telling.run())
@@ -67,7 +67,7 @@ class PeerExchange:
             await asyncio.gather(self._hearing.close(), telling, return_exceptions=True)
 
     def tick(self, now_s: float) -> None:
-        """Tell, and write down what was told; the stamp goes last."""
+        """Send own load and write received load; the time stamp is written last."""
         loads = [self._board.own_loads(row) for row in range(len(self._keys))]
         known: list[tuple[float, ...]] = [
             (*share_of(each, 0.0)[:-1], each[LoadCell.QUEUE_MOVED_S]) for each in loads
@@ -78,7 +78,7 @@ class PeerExchange:
         self._row.record_alive(now_s, len(self._hearing.hosts))
 
     def _own(self, loads: Sequence[Sequence[float]], now_s: float) -> dict[bytes, PeerEngineLoad]:
-        """By engine: two pools of this host may have one in common."""
+        """Return own load by engine, added up if two pools of this host share an engine."""
         shares: dict[bytes, PeerEngineLoad] = {}
         for key, each in zip(self._keys, loads, strict=True):
             share = share_of(each, now_s)
@@ -87,7 +87,7 @@ class PeerExchange:
         return shares
 
     def _write(self) -> None:
-        """Write every value above zero again each time: the parent may have cleared it."""
+        """Write every value above zero each time, because the parent may have cleared the row."""
         heard = [(host.shares, host.at_s) for host in self._hearing.hosts.values()]
         for row, key in enumerate(self._keys):
             found = [(shares[key], at_s) for shares, at_s in heard if key in shares]

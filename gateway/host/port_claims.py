@@ -1,9 +1,9 @@
-"""Claims on ports: a port that one host has chosen is chosen by no other host of the machine.
+"""Claims on ports, so that two hosts on one machine do not choose the same port.
 
 An engine binds its port minutes after the parent chose it, when its environment and its model are
 there. Until then the port looks free to a second host. A claim is an abstract Unix socket: the
-kernel gives it to one process at a time, in the network namespace that the port belongs to, and
-takes it back when that process ends.
+kernel grants it to one process at a time in the port's network namespace, and releases it when that
+process ends.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ ATTEMPTS = 200  # ports after the wanted one that are tried before the kernel ch
 
 
 class PortClaims:
-    """The claims of one host, held until `release` or the end of the process."""
+    """Claims of one host, held until `release` or the end of the process."""
 
     def __init__(self) -> None:
         self._held: dict[int, socket.socket] = {}
@@ -33,7 +33,7 @@ class PortClaims:
         self.release()
 
     def claim(self, port: int) -> bool:
-        """Claim a port. Return False if this host or another one has claimed it."""
+        """Claim a port. Return false if this host or another one has claimed it."""
         if port in self._held:
             return False
         held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -47,12 +47,12 @@ class PortClaims:
         return True
 
     def claim_all(self, numbers: Iterable[int]) -> None:
-        """Claim those that nobody has claimed."""
+        """Claim the ports that are not claimed."""
         for port in numbers:
             self.claim(port)
 
     def release(self) -> None:
-        """Give every claim back."""
+        """Release every claim."""
         for held in self._held.values():
             held.close()
         self._held.clear()
@@ -61,7 +61,7 @@ class PortClaims:
 async def free_ports(
     ports: StarterPorts, claims: PortClaims, say: Callable[[str], None]
 ) -> StarterPorts:
-    """Claim the ports of a first start; those that may move go to the next free port."""
+    """Claim the ports of a first start; movable ones go to the next free port."""
     found = {"gateway": ports.gateway, "dashboard": ports.dashboard}
     # one that was asked for is kept: the listener tells a conflict
     claims.claim_all(found[name] for name in found.keys() - ports.movable)
@@ -74,10 +74,10 @@ async def free_ports(
 
 
 async def _free_port(wanted: int, claims: PortClaims, name: str, say: Callable[[str], None]) -> int:
-    """Claim and return `wanted`, or the next free port; the move is one line of `say`.
+    """Claim and return `wanted`, or the next free port; a move is reported by `say`.
 
-    A port that no host claims may still be held by workers of a killed host, which finish their
-    streams: it is waited for.
+    A port without a claim may still be held by workers of a killed host that finish streams, so it
+    is waited for.
     """
     if claims.claim(wanted):
         loop = asyncio.get_running_loop()
@@ -96,7 +96,7 @@ async def _free_port(wanted: int, claims: PortClaims, name: str, say: Callable[[
 
 
 def _any_port(claims: PortClaims) -> int:
-    """Return a port of the kernel's choice."""
+    """Return a port chosen by the kernel."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -1,8 +1,8 @@
-"""Start of a command that runs a host: modules of its processes are imported once.
+"""Start of a command that runs a host: shared modules are imported once.
 
-The command executes itself anew without the secrets of its environment, imports, forks the process
-that will fork all others (`fork_server`), and only then reads its environment back. So nothing that
-is forked later has ever had a secret in its memory but those that it is given.
+The command executes itself again without the secrets of its environment, imports, forks the fork
+server (`fork_server`), and then restores its environment. So a process forked later has no secret
+in its memory except those that it is given.
 """
 
 import importlib
@@ -16,14 +16,14 @@ from contextlib import suppress
 from gateway.host.memory_file import memory_file
 
 COMMANDS = frozenset({"serve", "up", "demo"})
-PRIVATE = 0o077  # what others may not do with files of a host
+PRIVATE = 0o077  # umask for files of a host
 CHANNEL = "BREAKEVEN_FORK_SERVER"  # the command's end of the channel, and the fork server's pid
 GIVEN = "BREAKEVEN_GIVEN_ENVIRON"  # the descriptor of a file with what the command was given
-_SWITCH = "BREAKEVEN_PRELOAD"  # "0": each process is a program of its own, for who looks at one
+_SWITCH = "BREAKEVEN_PRELOAD"  # "0": each process is a separate program, for debugging
 
 
 def preload() -> None:
-    """Return in the process that is to run the command, and in no other."""
+    """Prepare the fork server, and return only in the process that runs the command."""
     given = os.environ.pop(GIVEN, None)
     if given is not None:
         _start_fork_server(int(given))
@@ -36,7 +36,7 @@ def _runs_host(words: Sequence[str]) -> bool:
 
 
 def _can_fork() -> bool:
-    """Return whether the system has what forks need; some sandboxes and builds of Python do not."""
+    """Return whether the system supports the forks; some sandboxes and Python builds do not."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -45,7 +45,7 @@ def _can_fork() -> bool:
 
 
 def _execute_anew() -> None:
-    """Return where the system has no room for it, or forbids it: the command starts as it is."""
+    """Execute the command again; return if the system refuses, and it starts as it is."""
     _open_standard_streams()
     plain_environ = importlib.import_module("backends.environ").plain_environ
     with suppress(OSError):
@@ -56,7 +56,7 @@ def _execute_anew() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Else the next file that is opened would be one of them."""
+    """Open missing standard streams; otherwise the next opened file would become one."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -65,11 +65,11 @@ def _open_standard_streams() -> None:
 
 
 def _start_fork_server(given: int) -> None:
-    # Before anything changes the environment, beside which it finds room for titles.
+    # Before the environment changes: process titles are stored next to it.
     set_title = importlib.import_module("setproctitle").setproctitle
     importlib.import_module("gateway.host.shared_work").do_shared_work()
     fork_server = importlib.import_module("gateway.host.fork_server")
-    if fork_server.has_threads():  # of somebody's `sitecustomize`: forks would lose them
+    if fork_server.has_threads():  # started by a `sitecustomize`: forks would lose them
         _take_environ(given)
         return
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,9 +1,8 @@
-"""Before any child starts: directories, ledger schema, prices, contracts, budgets, ports.
+"""Preparation before any child starts: directories, ledger, prices, contracts, ports.
 
-Runs once in the parent. What it decides is written to `run/runtime.json`, and beside it the
-configuration as it is now: a process that is started again while the file is edited reads what all
-others go by. Everything it stores is idempotent, so a restart changes nothing that the file does
-not change.
+It runs once in the parent. The results are written to `run/runtime.json`, next to a copy of the
+configuration: a process that is restarted while the file is edited reads the same one as all
+others. All writes are idempotent, so a restart changes nothing that the file does not change.
 """
 
 import os
@@ -43,7 +42,7 @@ from ledger.identity.vouchers import KEY_FILE
 from ledger.queries.fleet import capacities
 
 CONFIG_FILE = "config.yaml"  # in the run directory
-SIDE_PORTS = 16  # between two engines' side channels: each of its ranks may take one
+SIDE_PORTS = 16  # ports reserved for one engine's side channel: each rank may take one
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class HostSetup:
     runtime: Runtime
     ports: RuntimePorts
     path: Path
-    config: Path  # what this run goes by, whatever becomes of the file that it was
+    config: Path  # copy for this run, independent of later edits
     prices_waiting: int = 0  # names for which the bundled map has another price
     billed_besides: Sequence[str] = ()  # pools of the ledger that the configuration lacks
 
@@ -62,9 +61,9 @@ def prepare(
     environ: Mapping[str, str] = os.environ,
     claims: PortClaims | None = None,
 ) -> HostSetup:
-    """Make the state directory and the ledger ready. Raises `ConfigError`, `DatabaseError`.
+    """Prepare state directory and ledger. Raises `ConfigError` or `DatabaseError`.
 
-    `claims` keep other hosts from the ports that are chosen here until engines bind them.
+    `claims` reserve the chosen ports against other hosts until engines bind them.
     """
     with translate_state_errors(settings):
         return _prepare(settings, config, environ, claims)
@@ -104,13 +103,13 @@ def _prepare(
 
 
 def _write_private(path: Path, text: str) -> Path:
-    path.touch(mode=0o600)  # as private as what it stands beside
+    path.touch(mode=0o600)  # private, like the files next to it
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
-    """A note of each pool that sizes itself, so that its metrics have a value from the start on."""
+    """Write a note for each pool that sizes itself, so that its metrics exist from the start."""
     before = read_scaling(run_dir)
     if not before and all(pool.scale is None for pool in settings.pools.values()):
         return
@@ -133,7 +132,7 @@ def _announce_fleets(settings: Settings, run_dir: Path, at_us: int) -> None:
 
 
 def _agree_identity(engine: Engine, state: Path) -> str:
-    """With all that share the ledger: whose keys it has, and what this host is called."""
+    """Agree on the key pepper and claim this host's name with all hosts on the ledger."""
     try:
         with engine.begin() as connection:
             agreed_pepper(connection, state)
@@ -143,14 +142,14 @@ def _agree_identity(engine: Engine, state: Path) -> str:
 
 
 def find_ports(settings: Settings, claims: PortClaims | None = None) -> RuntimePorts:
-    """The configured port of every managed engine while it is free, else any free one.
+    """Return the configured port of every managed engine if it is free, else any free port.
 
-    A port that another host has claimed is not free, even before its engine listens there.
+    A port claimed by another host is not free, even before its engine listens there.
     """
     engines: dict[str, int] = {}
     providers: dict[str, int] = {}
     sides: dict[str, int] = {}
-    with ExitStack() as taken:  # held until all are chosen, so that none is given twice
+    with ExitStack() as taken:  # held until all are chosen, so that no port is chosen twice
         if claims is None:
             claims = taken.enter_context(PortClaims())
         for name, pool in settings.pools.items():
@@ -170,7 +169,7 @@ def find_ports(settings: Settings, claims: PortClaims | None = None) -> RuntimeP
 
 
 def moved_ports(settings: Settings, found: RuntimePorts) -> list[str]:
-    """One line for each engine whose configured port somebody else has."""
+    """Return one line for each engine whose configured port is taken."""
     lines = []
     for name, pool in settings.pools.items():
         for seat in seats_of(pool) if pool.engine.port else ():
@@ -200,7 +199,7 @@ def _port(taken: ExitStack, claims: PortClaims, wanted: int) -> int:
 
 
 def _forget_last_run(run: Path) -> None:
-    """Counters and promises of an earlier run mean nothing; the key generation goes on."""
+    """Delete counters and promises of an earlier run; the key generation continues."""
     shutil.rmtree(run / METRICS_DIR, ignore_errors=True)
     (run / METRICS_DIR).mkdir(mode=0o700)
     shutil.rmtree(run / WHAT_IFS, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""End of a forked process, without a last collection of garbage.
+"""End of a forked process without a final garbage collection.
 
-Python would take each object apart first, and so write to every page that is still shared with the
-process that forked it: 60 to 80 ms of CPU for each process, most of what the stop of a host costs.
+Python would first destroy each object, and so write to every page still shared with the parent: 60
+to 80 ms of CPU for each process, most of the cost of stopping a host.
 """
 
 import atexit
@@ -14,12 +14,12 @@ FAILED = 1
 
 
 def end_process(code: object) -> NoReturn:
-    """End with the `code` of a `SystemExit`, after this process's threads and exit handlers.
+    """Exit with the `code` of a `SystemExit`, after this process's threads and exit handlers.
 
-    A file that somebody left open is not flushed. Where the standard streams cannot be, Python ends
-    the process, as it tells of that.
+    Files left open are not flushed. If the standard streams cannot be flushed, Python ends the
+    process, which reports that.
     """
-    vars(threading)["_shutdown"]()  # what `multiprocessing` does with its forks; pools end there
+    vars(threading)["_shutdown"]()  # as `multiprocessing` does in its forks; thread pools end there
     atexit._run_exitfuncs()  # noqa: SLF001  (Python has no other name for it)
     status = FAILED
     if code is None or isinstance(code, int):

@@ -1,12 +1,11 @@
-"""One host's desk for limits of a minute that it shares with other hosts, in telemetry's process.
+"""Broker of per-minute limits shared with other hosts, in the telemetry process.
 
-The host's part of each limit stands in the file that its workers count in
-(`gateway.request.limits.rate_table`), and in the database, where parts add up to the limit
-(`ledger.budgets.rate_shares`). The desk renews the lease, asks for more where workers run short,
-and
-gives what lies idle when another host wants it. A part grows in the database first and shrinks in
-the file first, so whatever breaks in between, no minute has more than its limit. Those who come
-while it works are its next round.
+The host's share of each limit is in the file in which its workers count
+(`gateway.request.limits.rate_table`), and in the database, where shares add up to the limit
+(`ledger.budgets.rate_shares`). The broker renews the lease, requests more where workers run short,
+and releases idle shares that another host wants. A share grows in the database first and shrinks in
+the file first, so no minute exceeds its limit, whatever fails in between. Requests that arrive
+during a round are answered in the next one.
 """
 
 import asyncio
@@ -47,10 +46,10 @@ from ledger.budgets.rate_shares import (
 from ledger.unixsocket import short_path
 
 RENEW_S = 1.0
-LOOK_S = 0.1  # between two looks at what other hosts want
-AGAIN_S = 0.03  # between two tries for somebody who waits
+LOOK_S = 0.1  # polling interval for wishes of other hosts
+AGAIN_S = 0.03  # interval of retries for waiting requests
 WAIT_S = 0.5  # for what other hosts may give; beyond it the request is refused
-DRY_S = 1.0  # so long nobody waits again for what was not there
+DRY_S = 1.0  # time during which an empty account is not waited for again
 
 Left = tuple[float, float]  # requests, tokens; infinite where nothing limits them
 
@@ -65,7 +64,7 @@ class _ShareRequests:
 
 
 class RateLimitService:
-    """One per host; `run` until cancelled."""
+    """Broker of shared limits; one per host. `run` runs until cancelled."""
 
     def __init__(self, engine: Engine, host: str, run_dir: Path, clock: Clock) -> None:
         self._rates = RateWindowTable(run_dir / RATES_FILE, clock.now_s)
@@ -100,7 +99,7 @@ class RateLimitService:
             self._rates.close()
 
     async def _keep(self) -> None:
-        """The lease, and what hosts that are gone leave."""
+        """Renew the lease, and take over the shares of hosts that are gone."""
         away = False
         while True:
             try:
@@ -127,7 +126,7 @@ class RateLimitService:
         self._rates.lease(sent_s + LEASE_S, sent_s + KEPT_S)
 
     async def _keep_even_parts(self, hosts: int) -> None:
-        """With more hosts, less is kept without a lease: the others' even parts are theirs."""
+        """Reduce what is kept without a lease to even shares when the number of hosts grows."""
         changed = {name: part for name, old in self._held.items()
                    if (part := _even_share(old, hosts)) != old}  # fmt: skip
         self._rates.set_parts(self._host_shares(changed), self._second())
@@ -140,7 +139,7 @@ class RateLimitService:
             try:
                 await self._share_once()
             except (DBAPIError, LeaseLapsed):
-                self._lease_until_s = 0.0  # what the database has is read again
+                self._lease_until_s = 0.0  # the shares are read again from the database
             await asyncio.sleep(LOOK_S)
 
     async def _share_once(self) -> None:
@@ -171,7 +170,7 @@ class RateLimitService:
             writer.close()
 
     async def _answer(self) -> None:
-        """Rounds: all who came, and who still wait for what others may give."""
+        """Answer in rounds: new requests, and those that still wait for other hosts."""
         waiting: list[_ShareRequests] = []
         while True:
             if waiting:
@@ -189,7 +188,7 @@ class RateLimitService:
                     self._send_reply(requests, None)
 
     async def _round(self, asking: list[_ShareRequests]) -> list[_ShareRequests]:
-        """Returns those who wait on."""
+        """Answer what can be answered, and return the requests that continue to wait."""
         now_s = self._clock.now_s()
         if now_s >= self._lease_until_s:
             for requests in asking:
@@ -221,7 +220,7 @@ class RateLimitService:
     async def _remaining_of_parts(
         self, asking: list[_ShareRequests], now_s: float
     ) -> dict[str, Left]:
-        """Return what this host's parts leave, after a request for missing ones."""
+        """Return what is left of this host's shares, after requesting missing ones."""
         needs = self._needs(asking)
         short = [
             need for need in needs if not self._has(need) and not self._is_dry([need.name], now_s)
@@ -242,7 +241,7 @@ class RateLimitService:
         return {name: _remaining_of(have.get(name), totals[name]) for name in names}
 
     def _needs(self, asking: list[_ShareRequests]) -> list[RateShareNeed]:
-        """All that came ask together: for what was let in, and for each of them."""
+        """Return the total need by account: what was admitted, plus all waiting requests."""
         limits: dict[str, Limits] = {}
         more: dict[str, Pair] = {}
         for item in asking:
@@ -264,7 +263,7 @@ class RateLimitService:
         )  # fmt: skip
 
     def _is_dry(self, names: Sequence[str], now_s: float) -> bool:
-        """Nobody had anything for it a moment ago: who comes again and again asks nobody."""
+        """Return whether no host had any left a moment ago, so that no request is sent again."""
         return any(self._dry.get(name, 0.0) > now_s for name in names)
 
     def _send_reply(self, requests: _ShareRequests, room: bool | None) -> None:

@@ -1,8 +1,8 @@
-"""Reload on SIGHUP: the configuration file read again, what may change in force, the rest named.
+"""Reload on SIGHUP: the configuration file is read again, and price changes are applied.
 
-Prices of `prices` files are stored, and workers follow within seconds. Everything else of a
-configuration counts from a start on, and so do the contents of providers' key files. A file with
-errors changes nothing.
+Prices of `prices` files are stored, and workers follow within seconds. Everything else, including
+the contents of providers' key files, needs a restart and is listed. A file with errors changes
+nothing.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ POLICIES = "`breakeven policy apply FILE` puts them in force at once, a restart 
 
 
 class Reload:
-    """One per host. `settings` are those that the host was started with."""
+    """Reload handler of a host. `settings` are those that the host was started with."""
 
     def __init__(
         self, settings: Settings, config: Path, ledger_url: str, say: Callable[[str], None]
@@ -36,7 +36,7 @@ class Reload:
         self._turn = asyncio.Lock()
 
     async def run(self) -> None:
-        """Read the file and say what came of it, in lines for people."""
+        """Read the file and report the result in lines for people."""
         async with self._turn:
             for line in await asyncio.to_thread(self._read_again):
                 self._say(f"SIGHUP: {line}")
@@ -55,7 +55,7 @@ class Reload:
         ]
 
     def _changed_keys(self) -> list[str]:
-        """Return the settings of key files that another key is in than at the start."""
+        """Return the settings of key files whose key changed since the start."""
         read = key_digests(self._settings)
         return [place for place, digest in self._keys.items() if read[place] != digest]
 
@@ -68,7 +68,7 @@ class Reload:
 
 
 def key_digests(settings: Settings) -> dict[str, bytes]:
-    """Return a digest of each provider's key file by its setting; empty where none can be read."""
+    """Return a digest of each provider's key file by setting; unreadable files count as empty."""
     found = {}
     for name, provider in settings.providers.items():
         if provider.api_key_file is not None:
@@ -81,9 +81,9 @@ def key_digests(settings: Settings) -> dict[str, bytes]:
 
 
 def changed_sections(running: Settings, read: Settings, keys: Sequence[str] = ()) -> list[str]:
-    """Lines that name the sections that differ from those in force, and what each needs.
+    """Return lines with the sections that differ from the running ones, and what each needs.
 
-    `keys`: settings of key files whose content differs.
+    `keys` lists settings of key files whose content differs.
     """
     differ = [
         name

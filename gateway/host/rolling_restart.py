@@ -1,7 +1,7 @@
-"""Taking engines of the running host out, restarting them and putting them back. May block.
+"""Drain, restart and resume of engines of the running host. May block.
 
-As an operator's verbs do it: an override keeps new requests away on every host, what is under way
-ends, and only then the parent of this host's processes is asked for the engine's next life.
+The steps are those of an operator: an override keeps new requests away on every host, requests in
+flight end, and only then the parent of this host's processes restarts the engine.
 """
 
 import time
@@ -31,7 +31,7 @@ class DrainTimeout(Exception):
 def drain(
     ledger: Engine, settings: Settings, seat: EngineReplica, author: verbs.OverrideAuthor
 ) -> Iterator[None]:
-    """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
+    """Disable the engine inside the context; an existing override is left unchanged."""
     subject = TARGET + seat.name
     if any(
         override.subject == subject for override in verbs.overrides_in_force(ledger, author.at_us)
@@ -42,12 +42,12 @@ def drain(
     try:
         yield
     finally:
-        with suppress(verbs.OverrideError):  # its time is over, or somebody else took it back
+        with suppress(verbs.OverrideError):  # it expired, or another person revoked it
             verbs.enable(ledger, seat.name, author._replace(at_us=Clock().wall_us()))
 
 
 def wait_until_empty(host: EngineHost, rows: Sequence[int], limit_s: float, told: Told) -> None:
-    """Once every worker has heard of it: until nothing of theirs is under way there."""
+    """Wait until no request is in flight there, after every worker has read the override."""
     time.sleep(FOLLOW_S)
     names = ", ".join(host.runtime.engines[row].name for row in rows)
 
@@ -59,7 +59,7 @@ def wait_until_empty(host: EngineHost, rows: Sequence[int], limit_s: float, told
 
 
 def restart_engine(host: EngineHost, row: int, deadline_s: float, told: Told) -> None:
-    """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
+    """Drain and restart an engine, and wait until telemetry sees the new process serve."""
     wait_until_empty(host, [row], deadline_s - time.monotonic(), told)
     before = host.snapshot(row)
     host.order(row)
@@ -73,7 +73,7 @@ def restart_engine(host: EngineHost, row: int, deadline_s: float, told: Told) ->
 
 
 def wait_until_done(missing: Callable[[], str], limit_s: float, told: Told) -> None:
-    """Wait until nothing is missing, telling what is. Raises `DrainTimeout`."""
+    """Wait until `missing` returns no text, reporting what it returns. Raises `DrainTimeout`."""
     deadline_s = time.monotonic() + limit_s
     while words := missing():
         if time.monotonic() >= deadline_s:

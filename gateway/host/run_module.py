@@ -1,4 +1,4 @@
-"""A module of this installation, run in this process: it has a `main` that reads `sys.argv`."""
+"""Run a module's `main`, which reads `sys.argv`, in this process."""
 
 import importlib
 from importlib.util import find_spec

@@ -1,8 +1,8 @@
-"""Engine samples that wait for the ledger: what could not be stored is stored with the next ones.
+"""Backlog of engine samples for the ledger; failed samples are stored with the next ones.
 
-A gap that stays is marked as time that nobody observed, which is no down time. Samples of an hour
-that may be packed already are given up, for packed hours are what their samples say. Rounds in
-which nothing happens are stored together: each store wakes whoever follows the ledger's commits.
+A remaining gap is marked as unobserved time, which is not down time. Samples of an hour that may be
+packed already are dropped, because packed hours summarize their samples. Idle rounds are stored
+together, because each store wakes all followers of the ledger's commits.
 """
 
 import logging
@@ -18,18 +18,18 @@ from ledger.sums.samplehours import GRACE_US
 MARGIN_US = 60_000_000  # before an hour may be packed by anybody
 STEP_US = 10_000_000  # between two rounds
 AT_ONCE = 12  # rounds in one transaction
-IDLE_US = 25_000_000  # so long rounds wait in which every engine is as it was
-ROUNDS = 480  # of samples ten seconds apart: more than an hour and its grace hold
+IDLE_US = 25_000_000  # maximum wait of rounds without a change
+ROUNDS = 480  # of samples ten seconds apart: more than an hour plus its grace period
 
 log = logging.getLogger("breakeven.telemetry")
 Store = Callable[[Sequence[FleetSample]], None]
 
 
 class SampleBacklog:
-    """Rounds of samples in the order in which they were taken. `store` is one transaction.
+    """Rounds of samples in order. `store` stores samples in one transaction.
 
-    `add` belongs to the event loop and `flush` to one thread at a time: a ledger that hangs holds
-    up no sampling.
+    Call `add` on the event loop and `flush` in one thread at a time: a ledger that hangs does not
+    delay sampling.
     """
 
     def __init__(self, store: Store) -> None:
@@ -41,7 +41,7 @@ class SampleBacklog:
         self._alone = 0  # of the oldest rounds, that are stored one by one
 
     def add(self, samples: Sequence[FleetSample]) -> None:
-        """Keep a round; of more than are kept the oldest is given up."""
+        """Add a round; beyond `ROUNDS` the oldest round is dropped."""
         if samples:
             self._rounds.append(samples)
         self._has_news |= any(not _is_idle(each, self._last.get(each.engine)) for each in samples)
@@ -50,13 +50,13 @@ class SampleBacklog:
             self._drop_samples(self._rounds.popleft())
 
     def is_due(self, now_us: int) -> bool:
-        """Return whether something waits that is news, or has waited for `IDLE_US`."""
+        """Return whether a waiting sample is new information, or has waited for `IDLE_US`."""
         if not self._rounds:
             return False
         return self._has_news or now_us - self._rounds[0][0].at_us >= IDLE_US
 
     def flush(self, now_us: int) -> bool:
-        """Store what waits, oldest first; False if the ledger refused and some of it waits on."""
+        """Store waiting samples, oldest first. Return false if the ledger failed."""
         self._has_news = False
         while self._rounds:
             group = self._next_rounds(now_us)
@@ -69,7 +69,7 @@ class SampleBacklog:
                     samples if not self._given_up else [*_unobserved_samples(samples), *samples]
                 )
             except IntegrityError:
-                if len(group) > 1:  # one of them was stored before, when the answer was lost
+                if len(group) > 1:  # one was stored before, but the answer was lost
                     self._alone = len(group)
                     self._rounds.extendleft(reversed(group))
             except SQLAlchemyError as error:
@@ -85,7 +85,7 @@ class SampleBacklog:
         return True
 
     def _next_rounds(self, now_us: int) -> list[Sequence[FleetSample]]:
-        """Take the oldest round, and those that go with it; none if it is to be given up."""
+        """Return the oldest round and those stored with it; empty if it is to be dropped."""
         oldest = self._rounds[0][0].at_us
         if _can_be_packed(oldest, now_us):
             return []
@@ -108,9 +108,9 @@ class SampleBacklog:
 
 
 def unobserved_sample(pool: str, engine: str, at_us: int, *, simulated: bool) -> FleetSample:
-    """A sample that says that until then nobody looked at the engine: its time is not down time.
+    """Return a sample that marks the time until then as unobserved, not as down time.
 
-    Without it the next sample would stand for all the time since the one before the gap.
+    Without it the next sample would cover all the time since the last one before the gap.
     """
     return FleetSample(at_us, pool, engine, "unknown", simulated=simulated)
 
@@ -133,7 +133,7 @@ def _hour_us(at_us: int) -> int:
 
 
 def _is_idle(sample: FleetSample, before: FleetSample | None) -> bool:
-    """Return whether an engine has nothing to do and had nothing since its last sample."""
+    """Return whether an engine is idle and was idle since its last sample."""
     if before is None or sample.running or sample.waiting or sample.busy_us:
         return False
     return _totals(sample) == _totals(before)

@@ -1,8 +1,8 @@
-"""The scaling process: `python -m gateway.host.scaling --config FILE --runtime FILE`.
+"""Scaling process: `python -m gateway.host.scaling --config FILE --runtime FILE`.
 
-Sizes pools by dollars: one per host, and only where a pool asks for it. Of all hosts that share a
-ledger the holder of a pool's lease plans and acts; the others look on. Without the ledger nobody
-acts, and engines stay as they are.
+It sizes pools by dollars; one per host, and only if a pool asks for it. Of all hosts that share a
+ledger, the holder of a pool's lease plans and acts. Without the ledger no host acts, and engines
+stay as they are.
 """
 
 import logging
@@ -45,7 +45,7 @@ MakesPlanner = Callable[[PoolTerms, dict[str, Any] | None], SizesFleet]
 
 
 class ScalingLoop:
-    """Steps each pool in turn, and leaves what it knows for metrics and pages."""
+    """Loop that steps each pool in turn and writes notes for metrics and pages."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ScalingLoop:
         self._words: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> None:
-        """Step until the process is ended; its leases are free for others then."""
+        """Step until the process ends, then release the leases."""
         try:
             while True:
                 self.step()
@@ -102,14 +102,14 @@ class ScalingLoop:
         write_scaling(self._runtime.run_dir, kept)
 
     def _parked(self, setup: PoolSetup) -> tuple[str, ...]:
-        """Return engines from which the plan keeps requests: nobody is to be called for them."""
+        """Return engines from which the plan keeps requests; they cause no alerts."""
         if not setup.acts:
             return ()
         probe = self._probes[setup.pool]
         return tuple(probe.name(place) for place in probe.parked())
 
     def _tell(self, pool: str, note: ScalingNote) -> None:
-        """Log what is new among the findings."""
+        """Log the new findings."""
         for words in note.words:
             if words not in self._words.get(pool, ()):
                 log.warning("pool %s: %s", pool, words)
@@ -127,13 +127,13 @@ class ScalingLoop:
         )
 
     def _known_us(self) -> int:
-        """Return up to when this host's journals are in the books."""
+        """Return the time up to which this host's journals are in the ledger."""
         lag = read_lag(self._runtime.run_dir)
         return 0 if lag is None else lag.applied_us
 
 
 def make_planner(terms: PoolTerms, memory: dict[str, Any] | None) -> SizesFleet:
-    """Return a planner that goes on from its memory, or a new one where that cannot be read."""
+    """Return a planner restored from its memory, or a new one if the memory is unreadable."""
     if memory:
         try:
             return FleetPlanner.from_memory(terms, memory)
@@ -145,7 +145,7 @@ def make_planner(terms: PoolTerms, memory: dict[str, Any] | None) -> SizesFleet:
 def make_actuator(
     setup: PoolSetup, host: EngineHost, environ: Mapping[str, str]
 ) -> FleetActuator | None:
-    """Return what starts and stops a pool's engines; `None` where it cannot be made."""
+    """Return the actuator that starts and stops a pool's engines, or `None`."""
     section = setup.section.actuator
     if section.kind == "command":
         return CommandActuator(section, setup.pool, environ) if section.argv else None
@@ -173,7 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextmanager
 def answering_keda(settings: Settings, ledger: Engine) -> Iterator[None]:
-    """Answer KEDA meanwhile, where a pool's replicas are its affair."""
+    """Serve KEDA inside the context, if a pool's replicas are controlled by KEDA."""
     acts = {
         setup.pool: setup.acts
         for setup in pool_setups(settings)

@@ -1,9 +1,9 @@
-"""One own engine as telemetry sees it: read its metrics, correct dead reckoning, publish.
+"""Telemetry of one own engine: read metrics, correct dead reckoning, publish.
 
-The gateway's own events already say what it has in flight; the scrape adds what it cannot know:
-whether the engine answers, its KV size, and load that came from elsewhere. What other hosts say
-they have in flight counts with our own events and is not foreign. Foreign load is the least excess
-of the last few scrapes, because a scrape and our events are never of one moment.
+The gateway's own events show its requests in flight. The scrape adds what they do not show: whether
+the engine answers, its KV size, and foreign load. Load reported by other hosts counts like own load
+and is not foreign. Foreign load is the least excess of the last few scrapes, because a scrape and
+the events never refer to the same moment.
 """
 
 from collections import deque
@@ -19,13 +19,13 @@ from gateway.table_layout import HEALTHS, EngineCell, LoadCell
 from ledger.fleet.samples import PPM, FleetSample
 from router.feedback import FeedbackLoops, FeedbackSums, PrefixHitTrust
 
-AT_ONCE = 4  # engines that share a wake-up of telemetry: each alone costs more than its page
+AT_ONCE = 4  # engines read per wake-up: a wake-up costs more than reading a page
 EXCESS_KEPT = 3
-TAKE_OVER_S = 60.0  # what a telemetry before published is believed for so long
-SAME_RTT_US, SAME_RTT = 500, 0.25  # changes of a round trip that are none
-RECKONED_S = 5.0  # how often it is reckoned what a prefix cache has dropped
+TAKE_OVER_S = 60.0  # maximum age of values from an earlier telemetry
+SAME_RTT_US, SAME_RTT = 500, 0.25  # smaller changes of a round trip are noise
+RECKONED_S = 5.0  # interval of estimates of what a prefix cache dropped
 MEET_AGAIN_S, MEET_AGAIN_LIMIT_S = 0.5, 60.0
-STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
+STARTED_SLACK_S = 1.0  # tolerance for a process start in different clocks
 
 
 @dataclass(slots=True)
@@ -35,11 +35,11 @@ class EngineStartLimits:
     max_num_seqs: int
     prefill_budget_tokens: int
     context_tokens: int = 0
-    kv_capacity_tokens: int = 0  # as configured, of an engine whose metrics do not tell it
+    kv_capacity_tokens: int = 0  # as configured, if the metrics do not have it
 
 
 class EngineScraper:
-    """The moving view of one engine; `row` is its row on the board."""
+    """Current view of one engine; `row` is its row in the shared load table."""
 
     def __init__(
         self, name: str, pool: str, row: int, limits: EngineStartLimits, *, simulated: bool
@@ -61,7 +61,7 @@ class EngineScraper:
         self.reset(0.0)
 
     def reset(self, life: float) -> None:
-        """Another process serves, or none: whatever was learned was of the one before."""
+        """Forget everything learned, because another process serves, or none."""
         self.life, self._taken_over = life, False
         self.step: FittedStepModel | None = None
         self.sample: EngineSample | None = None
@@ -69,23 +69,23 @@ class EngineScraper:
         self.loops = FeedbackLoops()
         self.trust = PrefixHitTrust()
         self._sent_tokens, self._reckoned_s = -1.0, -RECKONED_S
-        self.memory.clear(0.0)  # marks count in one life only: nothing is to be taken off them
+        self.memory.clear(0.0)  # hashes are valid for one process only
         self.limits.context_tokens = 0
         self.meet_again_s, self._meetings = 0.0, 0
-        self.is_assumed = False  # its step model: it is measured once nothing runs there
+        self.is_assumed = False  # step model is assumed until it is measured while idle
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
         self._page: tuple[str, EngineSample] | None = None  # as read last
 
     def schedule_measurement(self, now_s: float) -> None:
-        """Schedule the next measurement after a failure, each time twice as late up to a limit."""
+        """Schedule the next measurement after a failure, with doubling delays up to a limit."""
         self.meet_again_s = now_s + min(MEET_AGAIN_S * 2.0**self._meetings, MEET_AGAIN_LIMIT_S)
         self._meetings += 1
 
     def take_over(self, board: SharedLoadTable, now_s: float) -> bool:
-        """Go on with what a telemetry before found out, so that nothing is measured twice.
+        """Continue with values published by an earlier telemetry, to avoid measuring twice.
 
-        Only of the life that serves, and while it is recent; when the first scrape shows a process
-        that was started since, it is forgotten. False: there is nothing to go on with.
+        Only recent values of the same process are used. They are dropped if the first scrape shows
+        a later process start. Returns false if there are none.
         """
         said = board.published(self.row)
         updated_s, life = said[EngineCell.UPDATED_S], board.life(self.row)
@@ -107,7 +107,7 @@ class EngineScraper:
         return True
 
     def parse(self, page: str, dialect: str | None) -> EngineSample:
-        """Read a page of this engine; the page of an idle one is often the one before.
+        """Parse a metrics page; an unchanged page of an idle engine is not parsed again.
 
         Raises `ProbeFailed`.
         """
@@ -117,7 +117,7 @@ class EngineScraper:
         return self._page[1]
 
     def observe_sample(self, sample: EngineSample, board: SharedLoadTable, now_s: float) -> None:
-        """A good scrape. An engine that was started since the last one is another engine."""
+        """Record a good scrape; reset first if the engine restarted since the last one."""
         if sample.kv_capacity_tokens is None and self.limits.kv_capacity_tokens:
             sample = replace(sample, kv_capacity_tokens=self.limits.kv_capacity_tokens)
         started_s = sample.started_at_s or 0.0
@@ -139,9 +139,9 @@ class EngineScraper:
         self.sample, self.read_s = sample, now_s
 
     def reckon_forgotten(self, prefixes: PrefixIndex, board: SharedLoadTable, now_s: float) -> None:
-        """Reckon what the prefix cache of an engine that does not tell has dropped.
+        """Estimate what the prefix cache dropped, for an engine that does not report it.
 
-        It does so now and then, where anything was read since.
+        The estimate is repeated every `RECKONED_S` if the engine read tokens in between.
         """
         memory, sent = self.memory, board.loads(self.row)[LoadCell.PREFILLED_TOKENS_TOTAL]
         recent = now_s - self._reckoned_s < RECKONED_S
@@ -151,12 +151,12 @@ class EngineScraper:
         memory.forgotten_s = max(memory.forgotten_s, prefixes.forgotten_s(self.row))
 
     def is_idle(self, board: SharedLoadTable) -> bool:
-        """Whether nothing runs there, of ours or anybody's, as far as its metrics tell."""
+        """Return whether nothing runs there, own or foreign, as far as its metrics show."""
         ours = board.loads(self.row)[LoadCell.SEQUENCES]
         return not ours and not (self.sample is not None and self.sample.load)
 
     def publish(self, board: SharedLoadTable) -> None:
-        """Write this engine's row; the time stamp is that of the last good scrape."""
+        """Write this engine's row; its time stamp is that of the last good scrape."""
         step, sample = self.step, self.sample
         foreign = max(0.0, min(self._excess, default=0.0))
         cells: dict[EngineCell, float] = {
@@ -190,7 +190,7 @@ class EngineScraper:
         board.publish(self.row, cells)
 
     def row_for(self, board: SharedLoadTable, *, at_us: int, now_s: float) -> FleetSample:
-        """The sample row of the interval that ends at `at_us`."""
+        """Return the sample of the interval that ends at `at_us`."""
         sample, loads = self.sample, board.loads(self.row)
         capacity = 0 if sample is None else sample.kv_capacity_tokens or 0
         busy_s, self._busy_s = self._busy_s, 0.0
@@ -223,7 +223,7 @@ class EngineScraper:
         )
 
     def new_round_trip_us(self) -> int | None:
-        """The round trip where it is another than was told last; small ones wander."""
+        """Return the round trip if it changed notably since the last one reported."""
         if self.round_trip_s is None:
             return None
         found, before = round(self.round_trip_s * 1e6), self._told_rtt_us
@@ -233,10 +233,11 @@ class EngineScraper:
         return found
 
     def _foreign_kv(self, board: SharedLoadTable, foreign: float) -> float:
-        """KV beyond our own sequences' blocks; without foreign sequences it is only rounding.
+        """Return KV tokens beyond the blocks of own sequences.
 
-        Where the engine does not tell its usage, each foreign sequence holds all it may; where it
-        tells no sequences, what is in use says that there are some.
+        Without foreign sequences the excess is only rounding. If the engine does not report its
+        usage, each foreign sequence counts with its maximum. If it does not report sequences, the
+        usage shows them.
         """
         sample = self.sample
         if sample is None or sample.kv_capacity_tokens is None:
@@ -254,7 +255,7 @@ class EngineScraper:
 
 
 def _fell(before: EngineSample, after: EngineSample) -> bool:
-    """Whether the engine counts from 0 again: another process, of one that tells no start."""
+    """Return whether counters restarted at 0, for an engine that does not report its start."""
     pairs = (
         (before.prompt_tokens_total, after.prompt_tokens_total),
         (before.generation_tokens_total, after.generation_tokens_total),
@@ -263,13 +264,13 @@ def _fell(before: EngineSample, after: EngineSample) -> bool:
 
 
 def turn_s(row: int, engines: int, period_s: float) -> float:
-    """Return when within the period an engine is read: a few at once, many spread over it."""
+    """Return when within the period an engine is read, so that few are read at once."""
     turns = -(-engines // AT_ONCE)
     return period_s * (row % turns) / turns
 
 
 def sums_of(loads: Sequence[float]) -> FeedbackSums:
-    """All workers' evidence on one engine, from their cells."""
+    """Return the feedback of all workers on one engine, from its cells."""
     return FeedbackSums(
         loads[LoadCell.OBSERVED_STEP_S_TOTAL],
         loads[LoadCell.PREDICTED_STEP_S_TOTAL],

@@ -1,9 +1,9 @@
-"""`breakeven serve`: one parent that starts and watches everything a host runs.
+"""`breakeven serve`: the parent process that starts and watches everything on a host.
 
-Order up: ledger schema and price book, shared memory, ledger writer, telemetry, workers and
-dashboard, then engines, which join as targets when they are healthy. Order down: workers first
-(open streams finish), then engines, telemetry, and the ledger writer last, so that every journal
-record of this run is applied before the parent leaves.
+Start order: ledger schema and price book, shared memory, ledger writer, telemetry, workers and
+dashboard, then engines, which become targets when healthy. Stop order: workers (open streams
+finish), engines, telemetry, and the ledger writer last, so that every journal record of this run is
+applied before the parent exits.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ WATCHED = {"telemetry": watch, "peers": watch_peers}
 
 
 class HostServer:
-    """The running host. `start` returns when the children are started, not when engines are up."""
+    """The running host. `start` returns when the children run; engines may still be loading."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class HostServer:
         self._answers = SharedAnswers(settings)
 
     async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
-        """Start the children. `between` runs beside the dashboard's start, before all others."""
+        """Start the children. `between` runs during the dashboard's start, before all others."""
         self._held = hold(self._settings)
         if self._listener is None:
             self._listener = await open_server_socket(self._settings, self._say)
@@ -101,7 +101,7 @@ class HostServer:
         if between is not None:
             await between(self.runtime)
         self._board = SharedLoadTable(self.runtime.run_dir / "board", self.runtime.layout)
-        PeerLoadRow(self._board).clear()  # of the life before, whose end may have been sudden
+        PeerLoadRow(self._board).clear()  # left by an earlier run that may have been killed
         for name, argv in self._background_commands():
             self._launch(self._back, name, argv)
         for worker in range(self.runtime.workers):
@@ -126,14 +126,14 @@ class HostServer:
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, where)))
 
     def _watch_children(self, board: SharedLoadTable) -> None:
-        """Those that others depend on and that could hang."""
+        """Watch children that others depend on and that could hang."""
         for child in self._back:
             if (look := WATCHED.get(child.command.name)) is not None:
                 watching = look(child, board, Clock(), self._say)
                 self._tasks.append(asyncio.create_task(watching))
 
     async def _run_batches(self) -> None:
-        """The runner, from the first batch on."""
+        """Start the batch runner when the first batch exists."""
         await wait_for_work(self.runtime.run_dir, self.runtime.ledger_url, Clock())
         argv = [
             *_python("gateway.batches.runner"),
@@ -156,14 +156,14 @@ class HostServer:
         return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
     async def stop_keeping_listener(self) -> socket.socket:
-        """Stop, but for the listening socket: whoever connects waits for the next to take it."""
+        """Stop all but the listening socket; new connections wait until the next host accepts."""
         assert self._listener is not None, "started before it is handed over"
         kept = self._listener.dup()
         await self.stop()
         return kept
 
     def reload(self) -> None:
-        """Begin to read the configuration file again; before the start is done it is not read."""
+        """Start to read the configuration file again; ignored until the start is complete."""
         if self._reload is not None and not self._stopping:
             self._tasks.append(asyncio.create_task(self._reload.run()))
 
@@ -173,7 +173,7 @@ class HostServer:
             child.hurry()
 
     async def stop(self) -> None:
-        """Drain, then end everything that was started; returns when nothing of it is left."""
+        """Drain, then stop everything that was started; return when all processes have ended."""
         self._stopping = True
         if self._engines is not None:
             self._engines.start_no_more()
@@ -254,7 +254,7 @@ class HostServer:
         return commands
 
     def _logging_command(self, name: str, module: str) -> list[str]:
-        """Return the command of a program that does not know `logs`."""
+        """Return the command of a program that does not support `logs` itself."""
         logs = self._settings.logs
         return [
             sys.executable,
@@ -262,7 +262,7 @@ class HostServer:
         ]
 
     def _dashboard(self) -> list[str]:
-        """Streamlit on the dashboard package, told by flags what its configuration file says."""
+        """Return the Streamlit command of the dashboard, with its settings as flags."""
         settings = self._settings.dashboard
         access = settings.access_file
         found = find_spec("dashboard")  # located, not imported: the layers stay apart
@@ -333,7 +333,7 @@ class HostServer:
         return {GATEWAY: f"http://{self._own_address}", KEY_FILE_VARIABLE: str(key)}
 
     def _on_exit(self, name: str, code: int) -> None:
-        """A dead worker's promises are dropped at once, and what other hosts were said to have."""
+        """Drop the load of a worker that ended, or of the peers if their exchange ended."""
         if name.startswith("worker-") and self._board is not None:
             self._board.clear(int(name.partition("-")[2]))
         if name == "peers" and self._board is not None:
@@ -347,7 +347,7 @@ class HostServer:
 
 
 async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> None:
-    """Serve until a signal; with one more SIGINT or SIGTERM, no open stream is waited for."""
+    """Serve until a signal; a second SIGINT or SIGTERM stops without waiting for open streams."""
     stop = asyncio.Event()
     on_signals(stop.set)
     async with listening(os.environ) as forks:
@@ -365,19 +365,19 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
 
 
 def on_signals(work: Callable[[], None]) -> None:
-    """Handle SIGINT and SIGTERM from here on; others that would end the host are logged alone."""
+    """Handle SIGINT and SIGTERM from now on; other fatal signals are only logged."""
     logs.outlive_signals()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, work)
 
 
 def on_hangup(end: Callable[[], None], reload: Callable[[], None] | None = None) -> None:
-    """Set what SIGHUP does: end where it says that the terminal is closed, else reload.
+    """Set the handler of SIGHUP: `end` if a terminal was closed, otherwise `reload`.
 
-    Without `reload` a start that ignores SIGHUP, as `nohup` has it, goes on ignoring it. More than
-    one is usual when a terminal closes (of the shell and of the kernel) and asks for no hurry.
-    Without a handler SIGHUP would end this process alone and at once, and the kernel then all
-    engines, with the streams on them.
+    Without `reload`, a process that ignores SIGHUP, as under `nohup`, continues to ignore it. A
+    closing terminal usually sends several (from shell and kernel), which must not hurry the stop.
+    Without a handler SIGHUP would kill this process at once, and the kernel then all engines and
+    their streams.
     """
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     work = end if reload is None or (has_terminal() and not ignored) else reload
@@ -386,7 +386,7 @@ def on_hangup(end: Callable[[], None], reload: Callable[[], None] | None = None)
 
 
 def has_terminal() -> bool:
-    """Return whether a terminal controls this process; its end is a SIGHUP, too."""
+    """Return whether a terminal controls this process; closing it also sends SIGHUP."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:

@@ -1,4 +1,4 @@
-"""The parent's part of the response cache: memory that it gives each worker."""
+"""Shared memory of the response cache, which the parent gives to each worker."""
 
 import os
 from weakref import finalize
@@ -8,11 +8,11 @@ from gateway.request.cache.answer_memory import ANSWERS_FD, make_memory
 
 
 class SharedAnswers:
-    """Nothing without `response_cache.enabled`; the memory is gone with the last process."""
+    """Memory of the response cache, if enabled; it is freed with the last process."""
 
     def __init__(self, settings: Settings) -> None:
         section = settings.response_cache
-        # What a worker inherits, and what tells it the number.
+        # The inherited descriptor, and the variable with its number.
         self.descriptors: tuple[int, ...] = ()
         self.variables: dict[str, str] = {}
         if section.enabled:

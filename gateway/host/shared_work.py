@@ -1,7 +1,7 @@
-"""Work that each process of a host would do alike is done once here, before any is forked.
+"""Work common to all processes of a host, done once before any is forked.
 
-It needs nothing of the configuration and no secret: imports, the validators of the settings, the
-limits in the bundled map. It starts no thread and leaves no file open.
+It needs neither configuration nor secrets: imports, the validators of the settings, the limits of
+the bundled price map. It starts no thread and leaves no file open.
 """
 
 import gc
@@ -16,8 +16,8 @@ MODULES = (
 
 
 def do_shared_work() -> None:
-    """Import, build and read; what is there then is looked through by no collector."""
-    gc.disable()  # what is imported stays: to walk it in between is a twentieth of the time
+    """Import and build everything, then exempt it from garbage collection."""
+    gc.disable()  # collections during imports take a twentieth of the time and free nothing
     for name in MODULES:
         importlib.import_module(name)
     importlib.import_module("gateway.config.settings").Settings.model_rebuild()

@@ -1,8 +1,8 @@
-"""The stages of a start: each is announced when it begins and timed when it ends.
+"""Stages of a start, each announced at its beginning and timed at its end.
 
 Standard library only: the bootstrap uses it before anything is installed. The bootstrap passes its
-stages on to `breakeven up` and `breakeven demo` in an environment variable, so that one table at
-the end tells where the time from clone to first token went.
+stages to `breakeven up` and `breakeven demo` in an environment variable, so that one table shows
+the time from clone to first token.
 """
 
 import json
@@ -13,7 +13,7 @@ VARIABLE = "BREAKEVEN_STAGES"
 
 
 class StartStages:
-    """Collects (title, seconds). `clock` is monotonic; `say` gets one line at a time."""
+    """Recorder of (title, seconds). `clock` is monotonic; `say` is called with one line."""
 
     def __init__(self, *, clock: Callable[[], float], say: Callable[[str], object]) -> None:
         self.done: list[tuple[str, float]] = []
@@ -30,23 +30,23 @@ class StartStages:
 
     @contextmanager
     def part_of_stage(self, title: str) -> Iterator[None]:
-        """Announce and time the block beside others of a stage, which counts for them all."""
+        """Announce and time the block as a part of a stage; only the stage is recorded."""
         self._say(f"-> {title} ...")
         started_s = self._clock()
         yield
         self._say(f"   {title}: {self._clock() - started_s:.1f} s")
 
     def table(self) -> list[str]:
-        """One line a stage and the sum, seconds first so that they align."""
+        """Return one line for each stage and for the sum; seconds come first, aligned."""
         total = sum(seconds for _, seconds in self.done)
         return [f"{seconds:8.1f} s  {title}" for title, seconds in (*self.done, ("total", total))]
 
     def exported(self) -> dict[str, str]:
-        """The environment variable for a process that goes on with the same table."""
+        """Return the environment variable for a process that continues the table."""
         return {VARIABLE: json.dumps(self.done)}
 
     def resume(self, environ: Mapping[str, str]) -> None:
-        """Put the stages of the process before this one in front; a damaged value is ignored."""
+        """Prepend the stages of the previous process; a damaged value is ignored."""
         try:
             rows = json.loads(environ.get(VARIABLE, "[]"))
             self.done[:0] = [(str(title), float(seconds)) for title, seconds in rows]

@@ -1,10 +1,9 @@
-"""The steps of `breakeven up`.
+"""Steps of `breakeven up`.
 
-The configuration of a first start is written by `gateway.config.starter`; a person's own is used
-as it is. Gateway and dashboard come first and wait for nothing about engines: the engine is looked
-for and installed in a process beside them. If there is none for this machine, the simulated one
-takes its place, labelled, and the way to the real one is said; the listening socket stays open
-meanwhile.
+The configuration of a first start is written by `gateway.config.starter`; the user's own is used
+unchanged. Gateway and dashboard start first and do not wait for engines: the engine is looked for
+and installed in a separate process. If none is available for this machine, the simulated engine is
+used and labelled, and the command for the real one is printed; the listening socket stays open.
 """
 
 import asyncio
@@ -43,7 +42,7 @@ from ledger.identity.keys import KeySpec, create_key, load_pepper
 
 CONFIG_NAME = "up.yaml"
 KEY_FILE = "dev-key"
-DONE = "done"  # the last word about an installation, whatever came of it
+DONE = "done"  # the last stage of an installation, whatever its result
 EMBEDDER = "tiny-embed"
 FIRST_TOKEN_PAUSE_S = 3.0
 
@@ -71,11 +70,11 @@ class StartSequence:
         self._told = False
 
     async def run(self) -> None:
-        """Until SIGINT, SIGTERM or SIGHUP; nothing is left running then."""
+        """Run until SIGINT, SIGTERM or SIGHUP; all processes have ended on return."""
         on_signals(self._stop.set)
         on_hangup(self._stop.set)
         given = Settings() if self._config is None else load(self._config)
-        hold(given).release()  # nothing is written or installed beside a host that runs here
+        hold(given).release()  # nothing is written or installed while a host runs here
         with PortClaims() as claims:
             ports = await free_ports(self._ports, claims, self._say)
             async with listening(os.environ) as forks:
@@ -114,7 +113,7 @@ class StartSequence:
         installing: InstallProcess,
         work: asyncio.Task[None],
     ) -> str | None:
-        """Until asked to stop, or until another kind of engine than `kind` is to be served with."""
+        """Serve until stopped, or until another engine kind than `kind` must be used."""
         watch: asyncio.Task[None] | None = None
         try:
             with self._stages.stage("gateway and dashboard answer"):
@@ -147,7 +146,7 @@ class StartSequence:
                 watch.cancel()
 
     def _other(self, kind: str, installing: InstallProcess, work: asyncio.Task[None]) -> str | None:
-        """Return the engine kind that a finished installation changes to, if another."""
+        """Return the other engine kind to use after the installation ended, or `None`."""
         if self._stop.is_set():
             return None
         try:
@@ -172,7 +171,7 @@ class StartSequence:
         return None if own or fits == kind else fits
 
     async def _install(self, installing: InstallProcess) -> None:
-        """A person's own configuration may need no engine of ours at all."""
+        """Install the engine, unless the user's own configuration needs none."""
         if self._config is not None and not needs_engine(load(self._config)):
             return
         began = time.monotonic()
@@ -196,7 +195,7 @@ class StartSequence:
     async def _models(
         self, settings: Settings, installing: InstallProcess, installed: asyncio.Task[None]
     ) -> None:
-        """Before the first engine starts: its environment, and models where none is named."""
+        """Wait for the engine's environment; make the models if no configuration is given."""
         if self._config is None:
             directory = settings.state.resolve() / "models" / EMBEDDER
             if not is_complete(directory):
@@ -209,10 +208,10 @@ class StartSequence:
             )
         await asyncio.shield(installed)
         if self._config is None and installing.unavailable is not None:
-            await self._stop.wait()  # another configuration, without vLLM, is about to be served
+            await self._stop.wait()  # the host restarts with a configuration without vLLM
 
     async def _first_token(self, settings: Settings, address: tuple[str, int], token: str) -> None:
-        """Ask now and then until an own engine answers; what spills meanwhile is on the page."""
+        """Send requests until an own engine answers; spilled ones appear on the dashboard."""
         model = next((name for name in settings.models if name == "tiny"), None)
         if model is None:
             return
@@ -244,7 +243,7 @@ class StartSequence:
 
 
 def likely_engine(state: Path) -> str:
-    """Return the last start's engine, so that no probing delays the gateway."""
+    """Return the engine kind of the last start, so that no probing delays the gateway."""
     if Environment(state.resolve() / "engine").stamp() is not None:
         return VLLM
     try:
@@ -254,7 +253,7 @@ def likely_engine(state: Path) -> str:
 
 
 def needs_engine(settings: Settings) -> bool:
-    """Whether any pool starts an engine here that has to be installed."""
+    """Return whether any pool starts an engine that must be installed here."""
     return any(
         ENGINE_KINDS[pool.engine.kind].program is not None
         and started_count(pool)
@@ -264,7 +263,7 @@ def needs_engine(settings: Settings) -> bool:
 
 
 def development_key(settings: Settings, ledger_url: str) -> str:
-    """The key of earlier starts, or a fresh one; readable by its owner only."""
+    """Return the key of earlier starts, or a new one; the file is readable by its owner only."""
     path = settings.state.resolve() / KEY_FILE
     if path.exists():
         return path.read_text(encoding="ascii").strip()

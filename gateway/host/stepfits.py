@@ -1,9 +1,9 @@
 """Step models of engines: measured once at warm-up, then stored.
 
-A simulated engine's model is its profile's. A real one is measured through its own HTTP the first
-time it is seen; the fit is kept beside the model for this version, flags and hardware. An
-engine of embeddings, rankings or transcripts decodes nothing that its clients wait for token by
-token: its time is a constant and a rate of reading, from a few requests.
+A simulated engine's model is its profile's. A real engine is measured over its HTTP API the first
+time it is seen; the fit is stored next to the model for this version, flags and hardware. An engine
+for embeddings, rankings or transcripts has no decoding that clients wait for token by token: its
+model is a constant and a reading rate, from a few requests.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from gateway.runtime import EngineReplica
 
 DEFAULT_SLO_MS = (1000.0, 50.0)  # TTFT and TPOT of the capacity when no policy promises any
 READING_ROUNDS = 3
-LEAST_SLOPE = 0.25  # of the longest input's time that is due to its tokens
+LEAST_SLOPE = 0.25  # minimum share of the longest input's time due to its tokens
 REQUEST_TIMEOUT_S = 30.0
 
 log = logging.getLogger("breakeven.stepfits")
@@ -45,12 +45,12 @@ class EngineFit:
     step: FittedStepModel
     version: str | None
     source: str
-    made: StepFit | None = None  # as it was measured now
-    read: ProbeCost | None = None  # likewise, of an engine that only reads
+    made: StepFit | None = None  # if it was measured now
+    read: ProbeCost | None = None  # likewise, for an engine that only reads
 
     @property
     def spent(self) -> ProbeCost:
-        """Requests that were sent to the engine for it."""
+        """Return the requests that were sent to the engine for the measurement."""
         if self.made is not None:
             return self.made.spent
         return self.read or ProbeCost()
@@ -62,7 +62,7 @@ class StepFitStore:
         self._kept = settings.state / "profiles"  # a model's own folder may be read-only
 
     async def measure_model(self, seat: EngineReplica) -> EngineFit | None:
-        """The seat's model; `None` when it cannot be measured at this time."""
+        """Return the engine's step model, or `None` if it cannot be measured now."""
         engine = self._settings.pools[seat.pool].engine
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S)
         try:
@@ -86,16 +86,16 @@ class StepFitStore:
             return None
 
     def measure_setting(self, seat: EngineReplica) -> Measure | None:
-        """Return `engine.measure` where it counts: of an engine that somebody else runs."""
+        """Return `engine.measure` of an engine that is not started here, otherwise `None`."""
         engine = self._settings.pools[seat.pool].engine
         if seat.managed or ENGINE_KINDS[engine.kind].program is None:
             return None
         return engine.measure
 
     def assume_model(self, seat: EngineReplica) -> EngineFit:
-        """Return a model that nothing was measured for: of the same GPU, or the slowest known.
+        """Return an assumed model: that of the same GPU, or the slowest known one.
 
-        Requests that are served correct it as they do a measured one (`router.feedback`).
+        Served requests correct it like a measured model (`router.feedback`).
         """
         gpu = self._settings.pools[seat.pool].gpu.type.lower()
         names = [name for name in PROFILES if name.partition("-")[0] in gpu.replace(" ", "")]
@@ -104,7 +104,7 @@ class StepFitStore:
         return EngineFit(PROFILES[name].shape.step, None, f"assumed: as {name} ({why})")
 
     def note(self, seat: EngineReplica, fitted: EngineFit, at_us: int) -> EngineMeasurement:
-        """Return what `engine status` tells of it."""
+        """Return the measurement as `engine status` shows it."""
         spent = fitted.spent
         return EngineMeasurement(
             seat.name, self.measure_setting(seat), fitted.source, at_us,
@@ -112,7 +112,7 @@ class StepFitStore:
         )  # fmt: skip
 
     def capacity(self, fitted: EngineFit) -> dict[str, Any]:
-        """The columns of a `capacity` row: the step model, and the tightest promises."""
+        """Return the columns of a `capacity` row: the step model, and the tightest promises."""
         ttft_ms, tpot_ms = self._slo()
         step = fitted.step
         return {
@@ -127,7 +127,7 @@ class StepFitStore:
         }
 
     def _slo(self) -> tuple[float, float]:
-        """The tightest promises of all policies."""
+        """Return the tightest TTFT and TPOT of all policies, in ms."""
         rules = self._settings.policies
         ttft = [rule.slo.ttft_ms for rule in rules if rule.slo.ttft_ms is not None]
         tpot = [rule.slo.tpot_ms for rule in rules if rule.slo.tpot_ms is not None]
@@ -173,7 +173,7 @@ async def _version(seat: EngineReplica, client: httpx.AsyncClient) -> str | None
         return None
     try:
         version = answer.json()["version"]
-    except (ValueError, KeyError, TypeError):  # another engine's page, of another meaning
+    except (ValueError, KeyError, TypeError):  # a page of another engine kind
         return None
     return version if isinstance(version, str) else None
 
@@ -185,7 +185,7 @@ async def _fit_reading(
     rounds: int = READING_ROUNDS,
     spent: ProbeCost | None = None,
 ) -> FittedStepModel:
-    """A line through the median times of short and long inputs; `spent` counts what they take."""
+    """Return a line through median times of short and long inputs; `spent` counts the cost."""
     probe = task.probe
     assert probe is not None
     points: list[tuple[int, float]] = []
@@ -203,7 +203,7 @@ async def _fit_reading(
             spent.requests += rounds
             spent.prompt_tokens += rounds * tokens
     (short, fast), (long, slow) = points[0], points[-1]
-    # Short inputs hide in the constant; a slope that chance made flat would serve them for nothing.
+    # Short inputs vanish in the constant; a slope flattened by noise would make them free.
     least = LEAST_SLOPE * slow / max(long, 1)
     slope = max((slow - fast) / (long - short), least) if long > short else least
     constant = max(fast - slope * short, 1e-6)

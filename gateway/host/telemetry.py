@@ -1,14 +1,11 @@
-"""The telemetry process: `python -m gateway.host.telemetry --config FILE --runtime FILE`.
+"""Telemetry process: `python -m gateway.host.telemetry --config FILE --runtime FILE`.
 
-Reads every engine's metrics twice a second and publishes what routing needs on the board; every
-ten seconds it leaves samples in the ledger for the books and the dashboard. It also tells of
-budgets that reach a threshold. If it dies, workers keep the last values until they are stale; then
-the engine is `unknown` to them.
-
-An engine that `serve` runs is looked at only while the parent says that its own process serves
-(`Owned.LIFE`): whatever else answers on its port is a stranger, neither asked nor published. Each
-life is met anew, and what was seen of another one than serves at the end is thrown away.
-A telemetry that is started again goes on with what the board says of the life that it finds.
+It reads every engine's metrics twice a second and publishes routing state; every ten seconds it
+stores samples in the ledger. It also sends budget alerts. If it dies, workers use the last values
+until they are stale; then the engine is `unknown`. An engine that `serve` runs is read only while
+the parent reports that its own process serves: any other process on its port is ignored. Each new
+process is measured, and results of a process that was replaced meanwhile are dropped. A restarted
+telemetry continues from the published values of the running process.
 """
 
 import asyncio
@@ -69,7 +66,7 @@ from router.bid_price import TICK_S
 SAMPLE_S = 10.0
 LIVE_S = 0.25
 WAY_S, WAY_LOOK_S = 60.0, 1.0
-NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
+NOT_SERVING = {  # stages of a managed engine other than a start in progress
     "draining": HealthState.DRAINING,
     "backing_off": HealthState.DOWN,
     "blocked": HealthState.DOWN,
@@ -86,7 +83,7 @@ if TYPE_CHECKING:  # a host without engines meets none: it needs none of these
 
 
 class TelemetryProcess:
-    """One per host; `fits` supplies each engine's step-time model."""
+    """Telemetry of one host; `_fits` supplies each engine's step model."""
 
     def __init__(
         self,
@@ -106,7 +103,7 @@ class TelemetryProcess:
         self._seats = runtime.engines
         self._words = EngineStatusNotes(runtime.run_dir, TELEMETRY)
         self._notes = MeasurementNotes(runtime.run_dir)
-        self._measuring: dict[int, asyncio.Task[None]] = {}  # by row, beside what is looked at
+        self._measuring: dict[int, asyncio.Task[None]] = {}  # by row, parallel to the scrapes
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
         self._runtime = runtime
         self._prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
@@ -119,7 +116,7 @@ class TelemetryProcess:
         return StepFitStore(self._settings, self._environ)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         has_tls = any(seat.base_url.startswith("https:") for seat in self._seats)
         tls = ssl.create_default_context() if has_tls else None  # it holds every authority
         pages = HttpClient(tls=tls)
@@ -143,7 +140,7 @@ class TelemetryProcess:
                 tasks.create_task(desk.run())
 
     def _pages(self, seat: EngineReplica, client: HttpClient) -> PageReader:
-        """Return the reader of an engine's metrics, which are asked for twice a second."""
+        """Return the reader of an engine's metrics, which are read twice a second."""
         address = seat.base_url.removesuffix("/v1")
         return PageReader(client, address, INSIDE, self._headers(seat))
 
@@ -185,13 +182,13 @@ class TelemetryProcess:
         return watch.step is None and self._clock.now_s() >= watch.meet_again_s
 
     async def _live(self) -> None:
-        """Publish each second that telemetry is alive, for workers that decide by its figures."""
+        """Publish a heartbeat, for workers that rely on telemetry's values."""
         while True:
             self._board.record_alive(self._clock.now_s())
             await next_tick(LIVE_S)
 
     def _resumed_health(self, seat: EngineReplica, watch: EngineScraper) -> EngineHealth:
-        """A telemetry that was started again goes on: its restart costs no capacity."""
+        """Continue from the published state, so that a restart of telemetry costs no capacity."""
         if not watch.take_over(self._board, self._clock.now_s()):
             return self._initial_health(seat)
         log.warning("%s is healthy: as the telemetry before published", seat.name)
@@ -206,7 +203,7 @@ class TelemetryProcess:
     def _unserved_health(
         self, seat: EngineReplica, watch: EngineScraper, before: EngineHealth
     ) -> EngineHealth:
-        """No process of ours serves there, by the parent's word, which is the only one asked."""
+        """Return the health of an engine without an own process, as the parent reports it."""
         stage = self._board.stage(watch.row)
         state = NOT_SERVING.get(stage, HealthState.LOADING)
         if before.reason != stage:
@@ -220,7 +217,7 @@ class TelemetryProcess:
         pages: PageReader,
         state: EngineHealth,
     ) -> EngineHealth:
-        """One scrape folded into the engine's health."""
+        """Scrape an engine once and return its updated health."""
         probe, detail = ProbeResult.ALIVE, ""
         try:
             watch.page, page = await read_metrics(pages, watch.page)
@@ -243,7 +240,7 @@ class TelemetryProcess:
         return state
 
     async def _measure_ways(self) -> None:
-        """Once a minute, for it changes where somebody moves; no scrape waits for it."""
+        """Measure round trips once a minute, without delaying scrapes."""
         while True:
             now_s = self._clock.now_s()
             due = [
@@ -262,7 +259,7 @@ class TelemetryProcess:
     async def _meet(
         self, seat: EngineReplica, watch: EngineScraper, client: "httpx.AsyncClient"
     ) -> None:
-        """First good sight of an engine: its context limit and its step-time model."""
+        """Read the context limit and the step model of an engine at its first good scrape."""
         from backends.engine.probes import ProbeError, Workload, context_limit  # noqa: PLC0415  (as said above)
 
         watch.health = HealthState.LOADING.value
@@ -283,7 +280,7 @@ class TelemetryProcess:
         watch.is_assumed = waits and watch.step is not None
 
     def _measure_while_idle(self, seat: EngineReplica, watch: EngineScraper) -> None:
-        """An engine that serves by an assumed model is measured when nothing runs there."""
+        """Measure an engine with an assumed step model when nothing runs there."""
         before = self._measuring.get(watch.row)
         if before is not None and not before.done():
             return
@@ -299,7 +296,7 @@ class TelemetryProcess:
     async def _fit(
         self, seat: EngineReplica, watch: EngineScraper, fitted: "EngineFit | None"
     ) -> bool:
-        """Serve by a step model from here on, and leave word of it; False without one."""
+        """Use and record a step model from now on. Return false without one."""
         if fitted is None or self._board.life(watch.row) != watch.life:
             return False
         watch.step = fitted.step
@@ -311,7 +308,7 @@ class TelemetryProcess:
         return True
 
     async def _price(self) -> None:
-        """Publish the value of a second of each pool's engines, computed from recent requests."""
+        """Publish each pool's bid price, computed from recent requests."""
         markets = BidPricePublisher(self._board)
         healthy = float(HEALTHS.index(HealthState.HEALTHY.value))
         while True:
@@ -319,7 +316,7 @@ class TelemetryProcess:
             await next_tick(TICK_S)
 
     def _mark_gap(self) -> None:
-        """Count the time since another telemetry of this host last looked as observed by nobody."""
+        """Mark the time since the last sample of an earlier telemetry as unobserved."""
         at_us = self._clock.wall_us()
         self._backlog.add(
             [
@@ -339,7 +336,7 @@ class TelemetryProcess:
             )
 
     async def _store_samples(self) -> None:
-        """Beside the sampling, which a ledger that hangs must not hold up."""
+        """Store samples separately from sampling, which a hanging ledger must not delay."""
         while True:
             await asyncio.sleep(SAMPLE_S)
             at_us = self._clock.wall_us()
@@ -355,7 +352,7 @@ class TelemetryProcess:
                 log.warning("round trips were not stored: %s", error.orig)
 
     def _store(self, samples: Sequence[FleetSample]) -> None:
-        """Store samples with the overrides that were in force when they were taken."""
+        """Store samples with the overrides that applied when they were taken."""
         known = standing_overrides(overrides(self._ledger), samples[0].at_us)
         add_samples(self._ledger, [apply_overrides(row, known) for row in samples])
 
@@ -371,7 +368,7 @@ class TelemetryProcess:
         return watch
 
     def _record(self, seat: EngineReplica, watch: EngineScraper, fitted: "EngineFit") -> None:
-        """Versioned rows of what the engine is and can do."""
+        """Store versioned rows of the engine's description and capacity."""
         pool, at_us = self._settings.pools[seat.pool], self._clock.wall_us()
         add_catalog(self._ledger, catalog_row(at_us, seat, pool, watch, fitted.version))
         measured = self._fits.capacity(fitted)

@@ -1,12 +1,10 @@
-"""The upkeep process: `python -m gateway.host.upkeep --config FILE --runtime FILE`.
+"""Upkeep process: `python -m gateway.host.upkeep --config FILE --runtime FILE`.
 
-Restarts engines by the calendar and when they write slower than they did, and stops and starts
-pools by the calendar. One per host, and only where a pool asks for it. It works through the same
-overrides and orders as an operator, so that registers, pages and `engine status` tell of it, and
-what an operator holds over an engine stays: that engine is left alone.
-
-One engine of the host is away at a time, and none while the others of its pool could not carry
-what is under way there. A restart that is due waits so, for as long as the pool has patience.
+It restarts engines by schedule and when they become slower, and stops and starts pools by schedule.
+One per host, and only if a pool asks for it. It uses the same overrides and orders as an operator,
+so they appear in lists, pages and `engine status`; an engine under an operator's override is left
+alone. One engine of the host is away at a time, and none while the others of its pool lack capacity
+for the requests in flight; a due restart waits, as long as the pool's `patience_h`.
 """
 
 import logging
@@ -37,9 +35,9 @@ from ledger.overrides import DISABLED, NOTHING, Override, overrides
 from router.types import TargetHealth
 
 LOOK_S = 5.0
-PACE_S = 600.0  # between two looks at an engine's pace
-FIRST_US = 6 * 3600 * 1_000_000  # what an engine is measured against
-WARM_US = 10 * 60 * 1_000_000  # of it, left out: it compiles and fills its caches
+PACE_S = 600.0  # interval of pace measurements
+FIRST_US = 6 * 3600 * 1_000_000  # reference period of an engine's pace
+WARM_US = 10 * 60 * 1_000_000  # excluded from it: compilation and cold caches
 LATELY_US = 2 * 3600 * 1_000_000
 LIMIT_S = 1800.0  # for one engine to be emptied, restarted and to serve again
 
@@ -47,7 +45,7 @@ log = logging.getLogger("breakeven.upkeep")
 
 
 class UpkeepLoop:
-    """`step` does what is due and comes back; a restart takes as long as it takes."""
+    """Loop of a host's upkeep. `step` does what is due; a restart blocks until it is done."""
 
     def __init__(
         self,
@@ -64,15 +62,15 @@ class UpkeepLoop:
         self._host = EngineHost(settings, runtime, board)
         self._kept = {name: pool for name, pool in settings.pools.items() if pool.upkeep.any}
         self._notes: dict[int, UpkeepNote] = {}
-        self._asked_us: dict[str, int] = {}  # by pool: when it was last told to rest
-        self._tried_us: dict[int, int] = {}  # by row: which restart was tried in vain
-        self._lives: dict[int, tuple[int, int]] = {}  # by row: which serves, and since when
+        self._asked_us: dict[str, int] = {}  # by pool: when it was last ordered to stop
+        self._tried_us: dict[int, int] = {}  # by row: due time of a restart that failed
+        self._lives: dict[int, tuple[int, int]] = {}  # by row: serving process and its first sight
         self._paced_s: dict[int, float] = {}
         self._paces: dict[int, DecayEstimate | None] = {}
         self._looked_s = 0.0
 
     def run(self) -> None:
-        """Until the process is ended."""
+        """Run until the process is ended."""
         while True:
             try:
                 self.step()
@@ -81,7 +79,7 @@ class UpkeepLoop:
             time.sleep(LOOK_S)
 
     def step(self) -> None:
-        """Rest and wake pools, then restart at most one engine."""
+        """Stop and start pools by schedule, then restart at most one engine."""
         self._calendar()
         stands = verbs.overrides_in_force(self._ledger, self._clock.wall_us())
         for name, pool in self._kept.items():
@@ -99,7 +97,7 @@ class UpkeepLoop:
     # -- restarts -------------------------------------------------------------------------------
 
     def _due(self, row: int, snapshot: EngineSnapshot, pool: PoolSection) -> tuple[str, int]:
-        """Why its restart is due, and since when; empty while it is not."""
+        """Return why a restart is due, and since when; empty text if it is not."""
         now_us, kept = self._clock.wall_us(), pool.upkeep
         if snapshot.state.health is not TargetHealth.HEALTHY:
             return "", 0
@@ -115,7 +113,7 @@ class UpkeepLoop:
         return "", 0
 
     def _started_us(self, row: int, snapshot: EngineSnapshot) -> int:
-        """By its own word, else when its life was first seen here."""
+        """Return when the engine started, as it reports, else when it was first seen here."""
         life, seen_us = self._lives.get(row, (0, 0))
         if life != snapshot.life:
             seen_us = self._clock.wall_us()
@@ -128,7 +126,7 @@ class UpkeepLoop:
     def _pace(
         self, row: int, snapshot: EngineSnapshot, pool: PoolSection, started_us: int
     ) -> DecayEstimate | None:
-        """Measured every ten minutes, once the first hours are over."""
+        """Return the engine's pace, measured every ten minutes after its first hours."""
         now_us, now_s, share = (
             self._clock.wall_us(), self._clock.now_s(), pool.upkeep.restart_on_decay,
         )  # fmt: skip
@@ -155,7 +153,7 @@ class UpkeepLoop:
     def _hindrance(
         self, row: int, seen: Mapping[int, EngineSnapshot], stands: Sequence[Override], why: str
     ) -> str | None:
-        """Why a restart that is due is not begun now."""
+        """Return why a due restart must wait, or `None`."""
         seat = seen[row].seat
         held = barred(
             stands, "", [verbs.TargetName(event.seat.name, own=True) for event in seen.values()]
@@ -192,7 +190,7 @@ class UpkeepLoop:
         self._write()
 
     def _meanwhile(self, _words: str) -> None:
-        """Other pools' calendars do not wait for one engine."""
+        """Apply other pools' schedules while one engine restarts."""
         if self._clock.now_s() - self._looked_s >= LOOK_S:
             self._calendar()
 
@@ -211,7 +209,7 @@ class UpkeepLoop:
                 self._start_pool(name, rows)
 
     def _is_overruled(self, name: str, since_us: int) -> bool:
-        """Whether somebody took our word back since: then the pool runs until its next stop."""
+        """Return whether a person revoked the stop; then the pool runs until its next stop."""
         subject = TARGET + f"pool:{name}"
         return any(
             override.subject == subject
@@ -222,7 +220,7 @@ class UpkeepLoop:
         )
 
     def _stop_pool(self, name: str, pool: PoolSection, rows: Sequence[int]) -> None:
-        """Keep requests away, let what runs end, then stop; one step at a time."""
+        """Disable the pool, let requests end, then stop its engines; one stage per call."""
         looks = [self._host.snapshot(row) for row in rows]
         if all(look.word == "resting" for look in looks):
             return
@@ -242,7 +240,7 @@ class UpkeepLoop:
                 self._host.order(look.row, "rest")
 
     def _start_pool(self, name: str, rows: Sequence[int]) -> None:
-        """Requests come back when all serve; our word ends by itself at the start, too."""
+        """Start the pool, and enable it when all engines serve; the stop also ends by itself."""
         self._asked_us.pop(name, None)
         looks = [self._host.snapshot(row) for row in rows]
         for look in looks:

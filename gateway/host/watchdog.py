@@ -1,11 +1,9 @@
-"""Telemetry that lives and does nothing is ended, so that it is started again.
+"""Watchdog that restarts a telemetry process that hangs.
 
-A process that hangs tells nobody that it does. The board has the moment when telemetry was heard of
-last; a life that spoke and then fell silent for `HUNG_S` is killed. One that has not spoken yet is
-still being started, which takes what it takes.
-
-The exchange with other hosts likewise, and sooner: what they had in flight is dropped when it is
-silent for half a second, as its own end would have done with a host that is silent.
+The shared load table has the time of telemetry's last heartbeat. A process that published one and
+then is silent for `HUNG_S` is killed. A process without a heartbeat is still starting, for however
+long. The peer exchange is watched, too: its load is dropped after half a second of silence, as the
+exchange itself does with the load of a silent host.
 """
 
 from collections.abc import Callable
@@ -23,8 +21,8 @@ PEERS_SILENT_S, PEERS_LOOK_S = 0.5, 0.25
 async def watch(
     telemetry: ChildProcess, board: SharedLoadTable, clock: Clock, say: Callable[[str], None]
 ) -> None:
-    """Until cancelled."""
-    ended = 0  # the life that was ended last
+    """Watch telemetry until cancelled."""
+    ended = 0  # number of the process killed last
     while True:
         await next_tick(LOOK_S)
         now_s = clock.now_s()
@@ -38,7 +36,7 @@ async def watch(
 async def watch_peers(
     exchange: ChildProcess, board: SharedLoadTable, clock: Clock, say: Callable[[str], None]
 ) -> None:
-    """Until cancelled."""
+    """Watch the peer exchange until cancelled."""
     row, cleared_s = PeerLoadRow(board), None
     life = exchange.lives
     while True:

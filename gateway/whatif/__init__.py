@@ -1,1 +1,1 @@
-"""Simulations of recorded traffic with the real decision, in virtual time (what-ifs)."""
+"""Replays of recorded traffic with the production router, in virtual time."""

@@ -1,7 +1,7 @@
-"""A what-if as a process of its own: asked through standard input, told in files (`supposed`).
+"""Process of a what-if: reads inputs from standard input and writes results to files.
 
-It gives way to whatever serves: the lowest niceness, and the first that the kernel ends when memory
-runs short. It ends with who started it: standard input is then closed.
+It yields to serving processes: lowest priority, and first choice of the kernel's OOM killer. It
+ends with the process that started it, because standard input is then closed.
 """
 
 import os
@@ -59,7 +59,7 @@ def main(argv: list[str], environ: Mapping[str, str]) -> None:
 
 
 def answer(order: WhatIfJobSpec, url: str, report: "ProgressWriter") -> dict[str, Any]:
-    """The document. Raises `WhatIfInputError`, `HouseError`, `SpanError`."""
+    """Return the document. Raises `WhatIfInputError`, `HouseError` or `SpanError`."""
     asked = order.question
     settings = Settings.model_validate(order.settings)
     report.write_stage("reads the ledger")
@@ -86,7 +86,7 @@ def answer(order: WhatIfJobSpec, url: str, report: "ProgressWriter") -> dict[str
 
 
 class ProgressWriter:
-    """Writes down how far it is, now and then."""
+    """Writer of the progress file, at most every 0.2 s."""
 
     def __init__(self, place: Path, clock: Clock) -> None:
         self._place = place
@@ -98,7 +98,7 @@ class ProgressWriter:
         progress(self._place, WhatIfProgress(what, done, of))
 
     def of(self, names: Sequence[str], requests: int) -> Callable[[str, int], None]:
-        """All sets together, one after the other."""
+        """Return a callback that reports progress over all policy sets, one after the other."""
         total = requests * len(names)
 
         def report(name: str, done: int) -> None:
@@ -109,7 +109,7 @@ class ProgressWriter:
 
 
 def _rules(name: str, text: str, settings: Settings, in_force: Settings) -> Settings:
-    """The configuration under a set."""
+    """Return the configuration with a policy set."""
     if text == IN_FORCE:
         return in_force
     examined = examine_set(text, settings, name)
@@ -127,7 +127,7 @@ def _lower_priority() -> None:
 
 
 def _end_with_starter() -> None:
-    """End with the starter, whose end of the pipe closes; unbuffered, for a thread keeps it."""
+    """Exit when the starter closes its end of the pipe; unbuffered, as a thread holds it."""
     while os.read(STDIN, 4_096):
         pass
     os._exit(1)
@@ -135,4 +135,4 @@ def _end_with_starter() -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:], os.environ)
-    os._exit(0)  # at once: the next one may be asked for as soon as this one has told
+    os._exit(0)  # at once: the next job may start as soon as the result is written

@@ -1,4 +1,4 @@
-"""The ledger's own traffic as a trace, and what it knows of the APIs that answered."""
+"""Traffic of the ledger as a trace, and measured latencies of the APIs that answered."""
 
 import math
 import re
@@ -24,21 +24,21 @@ from ledger.spans import DAY_US, HOUR_US, Scope
 from router.packed import unpack_request
 
 SPAN_FORMS = "last-7-days, last-24-hours, or 2026-11-01..2026-11-08 (UTC days, the last excluded)"
-LENGTHS_MOST = 4_000  # answers before: what is older has faded
-LEAST_SEEN = 30  # answers from which an API's own latencies count
+LENGTHS_MOST = 4_000  # earlier answers: older ones have faded
+LEAST_SEEN = 30  # minimum answers for an API's own latencies
 _LAST = re.compile(r"last-(\d{1,4})-(hour|day)s?")
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
 class SpanError(ValueError):
-    """A text that is no span of time; the message shows valid ones."""
+    """A text that is not a time span; the message shows valid ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerTraffic:
-    """Arrivals from `start_us` on; `latency_source` by API; `refused`: asked, and never served.
+    """Arrivals from `start_us` on; `seen` by API; `refused` counts requests never served.
 
-    `cut`: there were more in the span than could be taken.
+    `cut` is true if the span has more requests than were read.
     """
 
     start_us: int
@@ -47,11 +47,11 @@ class LedgerTraffic:
     refused: int
     cut: bool = False
     lengths: Sequence[RecordedLength] = ()  # of answers before them
-    cache_hits: int = 0  # answered from the response cache, and not among the arrivals
+    cache_hits: int = 0  # response cache hits, which are no arrivals
 
 
 def span_of(text: str, now_us: int) -> Scope:
-    """Raises `SpanError`."""
+    """Return the time span of a text. Raises `SpanError`."""
     if found := _LAST.fullmatch(text):
         count, unit = int(found[1]), HOUR_US if found[2] == "hour" else DAY_US
         if count:
@@ -70,7 +70,7 @@ def span_of(text: str, now_us: int) -> Scope:
 
 
 def read_traffic(connection: Connection, scope: Scope, *, most: int | None = None) -> LedgerTraffic:
-    """Return the requests of the span, the earliest first."""
+    """Return the requests of the span, earliest first."""
     rows: dict[str, Arrival] = {}
     logs: dict[str, _Logs] = {}
     start_us: int | None = None
@@ -114,7 +114,7 @@ def read_traffic(connection: Connection, scope: Scope, *, most: int | None = Non
 
 
 def _asked(decision: bytes | None) -> dict[str, Any]:
-    """Return what the decision was told of the request; nothing where it is not kept any more."""
+    """Return the request as the decision knew it; empty if it is no longer stored."""
     if not decision:
         return {}
     try:
@@ -124,7 +124,7 @@ def _asked(decision: bytes | None) -> dict[str, Any]:
 
 
 class _Logs:
-    """Logarithms of seconds."""
+    """Logarithms of latencies in seconds."""
 
     def __init__(self) -> None:
         self.ttft: list[float] = []
@@ -148,7 +148,7 @@ class _Logs:
 
 
 def _lognormal(logs: list[float]) -> tuple[float, float] | None:
-    """Median in seconds, and sigma."""
+    """Return median in seconds and sigma; `None` with too few values."""
     if len(logs) < LEAST_SEEN:
         return None
     mean = math.fsum(logs) / len(logs)

@@ -1,4 +1,4 @@
-"""A what-if's document as one HTML file: figures, plots drawn as SVG, no script and no address.
+"""Document of a what-if as one HTML file: figures and SVG plots, no scripts, no URLs.
 
 The plots need the dashboard's libraries, which a gateway alone does not install.
 """
@@ -37,11 +37,11 @@ svg .role-axis-grid line {stroke: var(--line);}
 
 
 class PlotsMissingError(Exception):
-    """The libraries that draw are not installed; the text says how to have them."""
+    """The plotting libraries are not installed; the text says how to install them."""
 
 
 def page(document: dict[str, Any]) -> str:
-    """The whole report. Raises `PlotsMissingError`."""
+    """Return the whole report. Raises `PlotsMissingError`."""
     names = [result["policy"] for result in document["results"]]
     parts = [f"<h1>What if: {escape(' against '.join(names))}</h1>"]
     traffic = document["traffic"]
@@ -92,7 +92,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _plots(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """(title, SVG)."""
+    """Return (title, SVG) pairs."""
     try:
         import altair as alt  # noqa: PLC0415  (an extra: a gateway alone has none)
         import vl_convert as vlc  # noqa: PLC0415  (as above)
@@ -155,7 +155,7 @@ def _attainment_chart(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
 
 
 def _load(document: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """Samples by line, at times in the unit that is named."""
+    """Return samples by line with times in a unit, and the name of the unit."""
     is_long = document["traffic"]["seconds"] > 3 * 3600
     seconds, unit = (3600.0, "hours") if is_long else (60.0, "minutes")
     load = [
@@ -167,7 +167,7 @@ def _load(document: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
 
 
 def _axis(alt: Any, form: str) -> Any:
-    """Whole things have whole ticks: half of one was written as another 1."""
+    """Return an axis; counts have integer ticks, because 0.5 would be printed as 1."""
     return alt.Axis(format=form, tickMinStep=1) if form == "d" else alt.Axis(format=form)
 
 

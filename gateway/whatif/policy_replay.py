@@ -1,10 +1,10 @@
-"""A set of policies in a what-if: planned as a worker plans, on engines in virtual time.
+"""Replay of one policy set: planned as in a worker, on engines in virtual time.
 
-`RuleSet`, `CandidateBuilder` and `router.decide` are those that serve; what differs is who sees the
-targets (`TargetViews`), the clock, and that nothing is sent. Output lengths are learned from what
-the ledger has of the time before, API latencies, providers' caches and each pool's market on the
-way, as after a first start. Teams' hard budgets hold (`purses`); other budgets, rate limits and
-failures are not played, so stages that wait for a failure are never asked.
+`RuleSet`, `CandidateBuilder` and `router.decide` are those of production. Only the views of targets
+(`TargetViews`) and the clock differ, and nothing is sent. Output lengths are learned from earlier
+ledger rows; API latencies, provider caches and bid prices during the replay, as after a first
+start. Teams' hard budgets apply. Other budgets, rate limits and failures are not replayed, so
+stages that wait for a failure are never used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,23 +59,23 @@ from router.types import (
 
 
 class ReplayDecision(NamedTuple):
-    """Why a request went where it went; `target` is empty when it was refused."""
+    """Routing result of a request and its reason; `target` is empty if it was refused."""
 
     rule: str
     target: str
     reason: Reason
     price: Price | None = None
     held: ReplayHold | None = None
-    own_pusd: int = 0  # charged for it, where an own engine serves it
-    expected_pusd: int | None = None  # of an API, when it was decided
+    own_pusd: int = 0  # charge if an own engine serves it
+    expected_pusd: int | None = None  # of an API, at the decision
     request: RoutingRequest | None = None
-    hit: CachedPrompt = NOTHING_CACHED  # what an API charges as cached and written
+    hit: CachedPrompt = NOTHING_CACHED  # tokens that an API charges as cached and written
     comparators: tuple[Comparator, ...] = ()
     tier: str = ""  # service tier that an API is asked for; "": the standard one
 
 
 class StageDecision(NamedTuple):
-    """Holds what one stage of a model's targets decided, and on what."""
+    """Decision of one stage of a model's targets, with its inputs."""
 
     decision: Decision
     request: RoutingRequest
@@ -85,12 +85,12 @@ class StageDecision(NamedTuple):
 
 
 class PolicyReplay:
-    """One set of policies; `seats` are its own engines, empty at first."""
+    """Replay of one policy set; `seats` are its own engines, empty at first."""
 
     def __init__(self, house: ReplayFleet, rules: Settings, seconds: float) -> None:
         self._house = house
         self._rules = RuleSet(rules)
-        self.slos: dict[str, Slo] = {}  # by rule, those that were met
+        self.slos: dict[str, Slo] = {}  # by rule that matched a request
         self.broken = house.broken_under(rules)
         self.seats = [
             ReplayEngine(
@@ -169,7 +169,7 @@ class PolicyReplay:
         return choice
 
     def _decide(self, arrival: Arrival, number: int, *, is_final: bool) -> StageDecision:
-        """Decide one stage; while others may follow nothing waits or misses its promise."""
+        """Decide one stage. Before the last one, no request waits or misses its promise."""
         name, model, stages = self._route(arrival.model)
         targets = stages[number]
         terms = self._terms(arrival, name, model, number)
@@ -244,7 +244,7 @@ class PolicyReplay:
         return route
 
     def _terms(self, arrival: Arrival, name: str, model: ModelSection, number: int) -> PolicyTerms:
-        """Hours and shares as live; a recorded request has no tags, which conditions see."""
+        """Return live hours and shares; a recorded request has no tags for conditions."""
         chain = self._chains.get((name, arrival.tenant, number))
         if chain is None:
             targets = self._route(arrival.model)[2][number]
@@ -285,7 +285,7 @@ class PolicyReplay:
         frozen: Sequence[CandidateSnapshot],
         rule: CompiledPolicy,
     ) -> ReplayChoice | None:
-        """To run there, unless the engine would refuse its length."""
+        """Return the choice to run there; `None` if the engine would refuse its length."""
         candidate = verdict.candidate
         entry = next(snapshot for snapshot in frozen if snapshot.candidate is candidate)
         policy = rule.policy
@@ -334,7 +334,7 @@ class PolicyReplay:
     def _with_comparators(
         self, choice: ReplayChoice, model: ModelSection, request: RoutingRequest
     ) -> ReplayChoice:
-        """With what comparators would have of it, where its beginning is known."""
+        """Return the choice with what comparators would have cached of a known prefix."""
         told = choice.told
         if not request.beginning.marks or not isinstance(told, ReplayDecision):
             return choice
@@ -361,7 +361,7 @@ class PolicyReplay:
 
 
 def _causes_of(made: StageDecision) -> set[StageCause]:
-    """Why a stage did not answer; an engine that was feasible refused the length."""
+    """Return why a stage did not answer; a feasible engine refused the length."""
     refused = {StageCause.CONTEXT} if made.decision.order else set()
     return causes_of(made.decision.verdicts) | refused
 

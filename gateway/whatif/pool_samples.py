@@ -1,4 +1,4 @@
-"""KV, queue and price of each pool over the time of a what-if: the highest of each stretch."""
+"""KV usage, queue and bid price of each pool over a what-if: maxima per interval."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ SAMPLES = 240  # over the whole time
 
 
 class PoolSample(NamedTuple):
-    """One pool over a stretch of time: the highest of each."""
+    """Maxima of one pool over an interval of time."""
 
     at_s: float
     pool: str
@@ -21,7 +21,7 @@ class PoolSample(NamedTuple):
 
 
 class PoolSamples:
-    """`found`: by stretch and pool; `pools`: the pool of each engine by its name."""
+    """Samples by interval and pool in `found`; `pools` maps engine names to pools."""
 
     def __init__(self, seconds: float, pools: Mapping[str, str]) -> None:
         self._stretch_s = max(1.0, seconds / SAMPLES)

@@ -1,9 +1,8 @@
 """Recorded traffic through a policy in virtual time: pure, deterministic, no clock.
 
-Each arrival lets the engines run up to its instant, asks the chooser, and goes to an engine or to
-the API. Loops fold and the market moves on ticks of their own in between, as live; those of a lull,
-in which nothing runs and nothing waits, are passed at once. What comes out says of each request
-where it ran, and when its first token and its others came.
+Each arrival advances the engines to its time, calls the chooser, and goes to an engine or to the
+API. Feedback folds and bid prices run on their own ticks, as in production; ticks of idle times are
+applied at once. The result has, for each request, its target and the times of its tokens.
 """
 
 import heapq
@@ -27,10 +26,10 @@ TOLD_EVERY = 500  # requests
 
 @dataclass(slots=True)
 class ReplayOutcome:
-    """One request: on which engine it ran (`None`: at the API), its TTFT and TPOT in seconds.
+    """Result of one request: its engine (`None`: the API), TTFT and TPOT in seconds.
 
-    `abandoned`: it was tried on an engine first and given up there. `waited_s`: in the gateway's
-    queue, and part of its TTFT. Who was refused has no TTFT, and `choice` says why.
+    `abandoned`: it was tried on an engine first and given up there. `waited_s` is the time in the
+    gateway's queue, included in its TTFT. A refused request has no TTFT, and `choice` says why.
     """
 
     arrival: Arrival
@@ -54,15 +53,15 @@ class ReplayOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ReplayChoice:
-    """An engine to run on (`None`: the API), with what admission promises there in tokens.
+    """An engine to run on (`None`: the API), with the KV tokens that admission promises.
 
-    `patience_s`: without a first token by then the API is asked instead. `api`: which one, where
-    there are several. `again_s`: it waits, and is asked again so much later; `refused`: it never
-    ran. `slo` is its own where classes share a model, `most_tokens` where its answer was cut, and
-    `told` is the chooser's own. `stands`: asked once what other workers did is known, where that
-    comes late; whoever has no first token and was sent in ignorance then goes to the API.
-    `hit_tokens` of the prompt are expected in the engine's prefix cache. `leg`: another engine
-    reads the prompt. `best_effort`: no engine was forecast to keep the promise.
+    Without a first token within `patience_s` the API is used instead; `api` is its name if there
+    are several. `again_s`: the request waits, and is routed again after this time. `refused`: it
+    never ran. `slo` is its own where classes share a model, `most_tokens` the length at which its
+    answer is cut, `told` the chooser's own data. `stands` is called once when other workers' load
+    is known, if that is delayed; a request without a first token that was sent in error then goes
+    to the API. `hit_tokens` of the prompt are expected in the engine's prefix cache. `leg`: another
+    engine reads the prompt. `best_effort`: no engine was forecast to keep the promise.
     """
 
     seat: ReplayEngine | None
@@ -82,24 +81,24 @@ class ReplayChoice:
 
 
 class ReplayPolicyProtocol(Protocol):
-    """A policy under test. It must not read what an arrival's output will turn out to be."""
+    """A policy under test, as `PolicyReplay`; it must not read an arrival's actual output."""
 
     def choose(
         self, arrival: Arrival, seats: Sequence[ReplayEngine], now_s: float, worker: int, /
     ) -> ReplayChoice: ...
 
     def on_ended(self, outcome: ReplayOutcome) -> None:
-        """A request is over: time to learn from it."""
+        """Learn from a request that has ended."""
 
     def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None:
-        """Every second."""
+        """Update once a second."""
 
 
 @dataclass(slots=True)
 class Replay:
-    """`slos` is by model; `answers` is what the API would do with each request, in order.
+    """A replay. `slos` is by model; `answers` are the API's latencies in request order.
 
-    Where there are several, `apis` has the answers of each by its name.
+    With several APIs, `apis` has the latencies of each by name.
     """
 
     seats: Sequence[ReplayEngine]
@@ -108,15 +107,15 @@ class Replay:
     answers: Sequence[ApiLatency]
     knowledge: EngineKnowledge = field(default_factory=EngineKnowledge)
     apis: Mapping[str, Sequence[ApiLatency]] = field(default_factory=dict)
-    progress: Callable[[int], None] | None = None  # told how many requests have come
+    progress: Callable[[int], None] | None = None  # called with the number of arrivals
     outcomes: list[ReplayOutcome] = field(default_factory=list)
-    _moves: list[tuple[float, int, int]] = field(default_factory=list)  # at, what, of which request
+    _moves: list[tuple[float, int, int]] = field(default_factory=list)  # time, event, request index
     _order: list[ReplayEngine] = field(default_factory=list)
     _kept: dict[int, tuple[ReplayEngine, ReplayRequest]] = field(default_factory=dict)
-    _waiting: int = 0  # that will ask again
+    _waiting: int = 0  # requests that will be routed again
 
     def run(self, chooser: ReplayPolicyProtocol) -> list[ReplayOutcome]:
-        """Everything that was asked, to its end, in the order of asking."""
+        """Replay all requests to their end; return the outcomes in order of arrival."""
         self.outcomes = [ReplayOutcome(arrival) for arrival in self.arrivals]
         self._order = sorted(self.seats, key=lambda seat: not seat.reads_for_others)
         if self.arrivals:
@@ -175,7 +174,7 @@ class Replay:
         leg.seat.submit(name, reading, flight.worker)
 
     def _advance_until(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
-        """Let time pass, with what is due on the way."""
+        """Advance time, processing due events on the way."""
         moves = self._moves
         while moves and moves[0][0] <= until_s:
             at_s, what, index = heapq.heappop(moves)
@@ -198,7 +197,7 @@ class Replay:
         self._advance(until_s, chooser)
 
     def _fold(self, at_s: float, until_s: float) -> float:
-        """Returns when it is due again."""
+        """Fold the feedback, and return when the next fold is due."""
         period_s = self.knowledge.tick_s
         folds = self._quiet(at_s, until_s, period_s)
         for seat in self.seats:
@@ -208,13 +207,13 @@ class Replay:
         return at_s + (folds + 1) * period_s
 
     def _quiet(self, at_s: float, until_s: float, period_s: float) -> int:
-        """Return the periods that pass before an engine changes or a decision is made."""
+        """Return the number of periods before an engine changes or a decision is made."""
         if until_s == inf or self._waiting or any(seat.flights for seat in self.seats):
             return 0
         return int((until_s - at_s) / period_s)
 
     def _advance(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
-        """Engines that read for others go first: what they hand over comes in the same stretch."""
+        """Advance all engines; prefill engines first, so that handovers are in the interval."""
         for seat in self._order:
             for name, flight in seat.advance(until_s):
                 if flight.is_read_only:
@@ -230,7 +229,7 @@ class Replay:
                 self._free_kept(int(name), at_s)
 
     def _hand_over(self, index: int, flight: ReplayRequest, reader: ReplayEngine) -> None:
-        """A prompt is read: its KV moves to the engine that answers, where one still waits."""
+        """Move the KV of a read prompt to the engine that answers, if it still waits."""
         choice, read_s = self.outcomes[index].choice, flight.end_s
         assert choice is not None, "it was asked"
         assert choice.leg is not None, "who reads for it was chosen"
@@ -247,7 +246,7 @@ class Replay:
             reader.release(str(index), flight, at_s)
 
     def _recheck_choice(self, index: int, at_s: float) -> None:
-        """Recheck a choice once others' dispatches at its time are known."""
+        """Recheck a choice when other workers' dispatches of its time are known."""
         outcome = self.outcomes[index]
         if outcome.engine is None or outcome.choice is None or outcome.choice.stands is None:
             return
@@ -259,7 +258,7 @@ class Replay:
                 self._abandon_engine(index, at_s)
 
     def _abandon_engine(self, index: int, at_s: float) -> None:
-        """Without a first token so far: the engine is told to stop, and the API asked."""
+        """Abort a request without a first token on its engine, and send it to the API."""
         outcome = self.outcomes[index]
         seat = self._seat_of(outcome)
         flight = seat.flights.get(str(index))

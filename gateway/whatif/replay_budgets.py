@@ -1,10 +1,9 @@
-"""Teams' hard budgets in a what-if: refused where they would be, counted in their windows.
+"""Teams' hard budgets in a what-if: requests are refused and counted in their windows.
 
-Each window begins with nothing spent, the one in which the traffic begins included: what was spent
-before it is not known here. A request holds the most that it may cost and gives back what it did
-not; own engines are charged the engine-seconds that were forecast, at their contract's rate, which
-is what a provisional charge comes to. Other scopes than `team:NAME`, and soft budgets, are not
-played.
+Each window begins with nothing spent, including the one in which the traffic begins: earlier
+spending is unknown here. A request holds its maximum cost and releases the rest. Own engines are
+charged the forecast engine-seconds at their contract's rate, like a provisional charge. Scopes
+other than `team:NAME`, and soft budgets, are not replayed.
 """
 
 from collections.abc import Iterable
@@ -19,7 +18,7 @@ from ledger.money import usd_to_pusd
 
 
 class ReplayBudget:
-    """One budget; `window` is that of the last request that asked."""
+    """One budget; its current window is that of the last request."""
 
     def __init__(self, budget: BudgetSection) -> None:
         self._budget = budget
@@ -28,7 +27,7 @@ class ReplayBudget:
         self._taken: dict[int, int] = {}  # spent and held, by window
 
     def window_at_us(self, at_us: int) -> int:
-        """The window of this instant, by its start."""
+        """Return the start of the window of this time."""
         at_s = at_us // 1_000_000
         if not self._window.start_s <= at_s < self._window.end_s:
             self._window = window_at(self._budget.period, self._budget.timezone, at_s)
@@ -42,7 +41,7 @@ class ReplayBudget:
 
 
 class ReplayHold(NamedTuple):
-    """The most that a request may cost, on each budget of its team, in its start's window."""
+    """The maximum cost of a request, held on each budget of its team, by window."""
 
     pusd: int
     taken: tuple[tuple[ReplayBudget, int], ...]
@@ -53,7 +52,7 @@ class ReplayHold(NamedTuple):
 
 
 class _NamedBudget:
-    """A budget as `binding` looks at it."""
+    """A budget in the form that `binding` expects."""
 
     def __init__(self, budget: BudgetSection) -> None:
         self.budget, self.period = budget, budget.period
@@ -89,7 +88,7 @@ class ReplayBudgets:
         return ReplayHold(pusd, taken)
 
     def _purses(self, team: str) -> list[ReplayBudget]:
-        """Its own, and its own of what each team has that has none for that period."""
+        """Return the team's own budgets, and its default budgets for other periods."""
         found = self._of.get(team)
         if found is None:
             named = [budget for _, budget in binding(self._budgets, [TEAM.scope(team)])]

@@ -1,9 +1,9 @@
-"""Providers' prompt caches in virtual time, by the functions that serve.
+"""Prompt caches of providers in virtual time, with production functions.
 
-What a prompt begins with is told by the ids of its parts, else by its session: later prompts of one
-go on from its earlier ones. Who comes from the ledger has what its API charged as cached, and that
-API alone has it. A cache does what its published rule says; whoever asks one that keeps what is
-marked is taken to mark it. What is expected of a cache is learned from what it charged, as live.
+A prompt's prefix is known by the ids of its parts, else by its session: later prompts of a session
+extend earlier ones. A ledger request has the tokens that its API charged as cached, and only that
+API has them. A cache follows its published rule; where marks are required, requests are assumed to
+have them. The cached share is learned from charges, as in production.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,13 +26,13 @@ from router.cached_share import CachedShare
 from router.prompts import PromptPrefix
 from router.types import RoutingRequest
 
-BYTES_PER_TOKEN: Final = 4  # of a prompt whose text nobody has
+BYTES_PER_TOKEN: Final = 4  # of a prompt without text
 _PART_BYTES: Final = PREFIX_TOKENS * BYTES_PER_TOKEN
 _NOTHING: Final = PromptPrefix()
 
 
 def beginning_of_arrival(arrival: Arrival) -> PromptPrefix:
-    """Return the marks of a prompt's beginning, of equal ones for equal beginnings."""
+    """Return the prefix of a prompt; equal prefixes have equal hashes."""
     size = BYTES_PER_TOKEN * arrival.prompt_tokens
     if arrival.prefix:
         parts = min(size, _PART_BYTES * len(arrival.prefix))
@@ -47,13 +47,13 @@ def beginning_of_arrival(arrival: Arrival) -> PromptPrefix:
 
 
 class ReplayCaches:
-    """Holds what each API has read under a set of policies, and what it charged as cached."""
+    """Prompts that each API has read under one policy set, and its charges as cached."""
 
     def __init__(self) -> None:
         self.forecast = CacheForecast(ProviderCaches(None), CachedShare())
 
     def prepare(self, arrival: Arrival, beginning: PromptPrefix, price: Price | None) -> None:
-        """Have the API that was recorded know as much of the prompt as it charged as cached."""
+        """Add to the recorded API as much of the prompt as it charged as cached."""
         rule = None if price is None else cache_rule(price)
         if arrival.recorded and arrival.cached and rule is not None and arrival.api:
             known = _first_tokens(beginning, arrival.cached)
@@ -62,7 +62,7 @@ class ReplayCaches:
     def charged_hit(
         self, arrival: Arrival, entry: CandidateSnapshot, request: RoutingRequest
     ) -> CachedPrompt:
-        """Return what the API charges as cached and written, where it is asked now."""
+        """Return what the API would charge as cached and written now."""
         price = entry.price
         if price is None or not request.beginning.marks:
             return NOTHING_CACHED
@@ -80,7 +80,7 @@ class ReplayCaches:
         hit: CachedPrompt,
         at_s: float,
     ) -> None:
-        """An API answered: it has the prompt now, and what it charged as cached is seen."""
+        """Record an answer of an API: its cache has the prompt now, and its charge is observed."""
         rule = None if price is None else cache_rule(price)
         if rule is None or request.prompt_tokens < rule.least_tokens:
             return
@@ -91,22 +91,22 @@ class ReplayCaches:
     def record_elsewhere(
         self, comparators: Sequence[Comparator], request: RoutingRequest, at_s: float
     ) -> None:
-        """Comparators would have it, too, wherever it was answered."""
+        """Record the prompt at comparators, too, whichever target answered."""
         if request.beginning.marks:
             record_elsewhere(comparators, request, self.forecast, at_s)
 
 
 class CachedBills:
-    """Holds what requests would cost, each at the cheapest API of its model, were all asked there.
+    """Cost of requests if each were sent to the cheapest API of its model.
 
-    Every request is known to each of these APIs from its instant on.
+    Every request is known to each of these APIs from its arrival on.
     """
 
     def __init__(self) -> None:
         self._caches = ProviderCaches(None)
 
     def hits(self, arrival: Arrival, prices: Iterable[Price]) -> list[tuple[Price, CachedPrompt]]:
-        """Return what each price's provider would charge as cached, in the order of asking."""
+        """Return what each price's provider would charge as cached; call in order of arrival."""
         prefix = beginning_of_arrival(arrival)
         found = []
         for price in prices:
@@ -123,7 +123,7 @@ class CachedBills:
 
 
 def _whole_hit(quote: PriceQuote, prompt_tokens: int, readable: int) -> CachedPrompt:
-    """All that can be read is read, and what a provider is asked to keep is written."""
+    """Return a hit where all readable tokens are read, and marked ones are written."""
     rule = quote.cache_rule
     if rule is None or prompt_tokens < rule.least_tokens:
         return NOTHING_CACHED
@@ -132,7 +132,7 @@ def _whole_hit(quote: PriceQuote, prompt_tokens: int, readable: int) -> CachedPr
 
 
 def _first_tokens(beginning: PromptPrefix, tokens: int) -> PromptPrefix:
-    """Return the marks of so many tokens, up to the piece that holds the last one."""
+    """Return the hashes of the first tokens, up to the block with the last one."""
     pieces = 0
     while pieces < len(beginning.marks) and BYTES_PER_TOKEN * tokens > (
         ENDS[pieces - 1] if pieces else 0
@@ -142,7 +142,7 @@ def _first_tokens(beginning: PromptPrefix, tokens: int) -> PromptPrefix:
 
 
 def _marks_of_parts(parts: Sequence[int], size: int) -> Iterable[int]:
-    """A piece is told by the parts that it ends in or after, and by its place."""
+    """Yield a hash per block, from its place and the parts that it covers."""
     mark = told = 0
     for place, end in enumerate(ENDS):
         if end > size:

@@ -1,9 +1,9 @@
-"""One own engine in a replay: the simulated engine, and what the gateway would know of it.
+"""One own engine in a replay: the simulated engine, and the gateway's knowledge of it.
 
-The engine is the one that speaks HTTP elsewhere (`backends.simulator`). What is known of it is kept
-as live: sums of the gateway's own events (dispatch, first token, end), factors of `router.feedback`
-that telemetry folds every so often, the step model that was fitted, which need not be the true one.
-`ReplayEngine.state` freezes that into what a decision may see; other workers' events may come late.
+The engine is that of `backends.simulator`. The knowledge is kept as in production: sums of the
+gateway's own events (dispatch, first token, end), factors of `router.feedback` folded at intervals,
+and the fitted step model, which may differ from the true one. `ReplayEngine.state` freezes it for a
+decision; other workers' events may be delayed.
 """
 
 from collections import Counter, deque
@@ -32,24 +32,24 @@ from router.types import EngineState, Slo, StepModel, TargetHealth
 
 @dataclass(frozen=True, slots=True)
 class EngineKnowledge:
-    """The gateway's knowledge of its engines: error factors, and the delay of news."""
+    """The gateway's knowledge of its engines: error factors, and delays of events."""
 
-    step_factor: float = 1.0  # of all it believes of a step; below 1 it is too hopeful
-    prefill_factor: float = 1.0  # of the prefill's part, on top
+    step_factor: float = 1.0  # on the believed step time; below 1 it is optimistic
+    prefill_factor: float = 1.0  # additional, on the prefill part
     tick_s: float = 0.5  # between two folds of the loops
     workers: int = 1
-    skew_s: float = 0.0  # until a worker knows what another one did; then it looks once more
+    skew_s: float = 0.0  # delay of other workers' events; then choices are rechecked
     looks_again: bool = True
     loops: bool = True  # without them every factor stays as it began
 
 
 @dataclass(slots=True)
 class ReplayRequest:
-    """One request in an engine; `promised` tokens are its block-rounded final size at most.
+    """One request in an engine; `promised` is its maximum size in whole blocks, in tokens.
 
     `hit_tokens` of its prompt are expected in the prefix cache: held, and not read. `is_read_only`:
-    another engine answers it; `is_moved`: another one reads its prompt. `best_effort`: no
-    engine was forecast to keep its promise.
+    another engine answers it. `is_moved`: another engine reads its prompt. `best_effort`: no engine
+    was forecast to keep its promise.
     """
 
     arrival: Arrival
@@ -63,7 +63,7 @@ class ReplayRequest:
     best_effort: bool = False
     first_s: float | None = None
     end_s: float | None = None
-    loads: tuple[float, float] = (0.0, 0.0)  # by then, over time: of the engine at its first token
+    loads: tuple[float, float] = (0.0, 0.0)  # integrals of the engine's load at its first token
     prefilled: float = 0.0
     attended: float = 0.0
     preemptions: int = 0
@@ -75,7 +75,7 @@ class ReplayRequest:
 
     @property
     def latencies_s(self) -> tuple[float, float]:
-        """TTFT, and TPOT of what has one."""
+        """Return TTFT and TPOT in seconds; TPOT is 0 for an answer of one token."""
         assert self.first_s is not None, "it has ended"
         assert self.end_s is not None, "it has ended"
         further = self.arrival.output_tokens - 1
@@ -84,7 +84,7 @@ class ReplayRequest:
 
 
 class _Loads(NamedTuple):
-    """The sums that workers have on the board, as they were at an instant."""
+    """Sums of all workers in the shared load table at one time."""
 
     at_s: float
     sequences: int
@@ -97,10 +97,10 @@ class _Loads(NamedTuple):
 
 
 class _LoadIntegrals:
-    """Sequences and context of an engine, added up over time: token-seconds since the start.
+    """Sequences and context of an engine, integrated over time.
 
-    Means of a flight's two ends would lie low: it begins when its prompt has just been read, and
-    ends when those of others have been.
+    The mean of a request's start and end would be too low: it begins when its prompt has just been
+    read, and ends when those of others have been.
     """
 
     __slots__ = ("_at_s", "_before", "_before_s", "_context", "_now")
@@ -110,7 +110,7 @@ class _LoadIntegrals:
         self._before_s = self._at_s = self._context = 0.0
 
     def add(self, until_s: float, sequences: float, context: float) -> None:
-        """Time passed to here, at so many sequences on average and with so much context now."""
+        """Add the time until `until_s`, with mean sequences and the current context."""
         lasted_s = until_s - self._at_s
         if not 0.0 < lasted_s < inf:
             return
@@ -120,7 +120,7 @@ class _LoadIntegrals:
         self._context = context
 
     def at(self, at_s: float) -> tuple[float, float]:
-        """Return both sums as they were at this moment of what passed last."""
+        """Return both integrals at a time within the last interval."""
         lasted_s = self._at_s - self._before_s
         share = min(1.0, max(0.0, (at_s - self._before_s) / lasted_s)) if lasted_s else 1.0
         one, two = self._before, self._now
@@ -152,7 +152,7 @@ class ReplayEngine:
             step.t0_s,
             factor * knowledge.prefill_factor * step.q_s,
         )
-        self.fetched: list[tuple[str, float]] = []  # whose KV was elsewhere, since when it is not
+        self.fetched: list[tuple[str, float]] = []  # requests whose KV transfer ended, and when
         self._queued = self._hits = self._promised = self._waiting = self._squares = 0
         self._moved_s = 0.0
         self._observed = self._predicted = self._prefilled = self._attended = 0.0
@@ -165,11 +165,11 @@ class ReplayEngine:
 
     @property
     def is_looked_at_again(self) -> bool:
-        """Whether others' news comes late, and is then held against what was decided."""
+        """Return whether choices are rechecked, because other workers' events are delayed."""
         return self._knowledge.skew_s > 0.0 and self._knowledge.looks_again
 
     def submit(self, name: str, flight: ReplayRequest, worker: int = 0) -> None:
-        """Dispatch; the engine has been advanced to this instant."""
+        """Dispatch a request; the engine must have been advanced to this time."""
         arrival, at_s = flight.arrival, flight.started_s
         if not flight.is_moved:
             self._enter(name, flight, at_s, KvHandover(is_kept=flight.is_read_only))
@@ -184,7 +184,7 @@ class ReplayEngine:
         self._change_load(at_s, worker, sequences=1, queued=queued, held=held)
 
     def receive(self, name: str, at_s: float, moving_s: float) -> bool:
-        """Have the KV of a prompt come from who read it; False where its request was given up."""
+        """Receive the KV of a read prompt; return false if its request was given up."""
         flight = self.flights.get(name)
         if flight is None:
             return False
@@ -192,7 +192,7 @@ class ReplayEngine:
         return True
 
     def release(self, name: str, flight: ReplayRequest, at_s: float) -> None:
-        """Give the KV back that was kept of a prompt."""
+        """Free the KV that was kept of a prompt."""
         self.engine.free_kept(name)
         self._change_load(at_s, flight.worker, sequences=0, queued=0, held=-flight.promised)
 
@@ -208,7 +208,7 @@ class ReplayEngine:
         )
 
     def advance(self, until_s: float) -> list[tuple[str, ReplayRequest]]:
-        """Let time pass; returns what ended."""
+        """Advance time and return the requests that ended."""
         ended: list[tuple[str, ReplayRequest]] = []
         before = float(len(self.flights))
         events = self.engine.advance(until_s)
@@ -227,7 +227,7 @@ class ReplayEngine:
         return ended
 
     def abort(self, name: str) -> ReplayRequest:
-        """Stop a request that still runs; what it did is no evidence."""
+        """Abort a running request; it is not used as feedback."""
         flight = self.flights.pop(name)
         self._promise(flight, -1)
         self.engine.abort(name)
@@ -241,7 +241,7 @@ class ReplayEngine:
         return flight
 
     def fold(self, now_s: float) -> None:
-        """Do what telemetry does at every scrape."""
+        """Fold the feedback, as telemetry does at every scrape."""
         if self._knowledge.loops:
             sums = FeedbackSums(
                 self._observed, self._predicted, self._prefilled + self._queued,
@@ -253,13 +253,13 @@ class ReplayEngine:
             self.loops.fold(FeedbackSums(admitted_tokens=self._prefilled + self._queued), now_s)
 
     def skip_folds(self, folds: int, period_s: float) -> None:
-        """Apply so many folds a period apart of the last sums: nothing runs in between."""
+        """Apply `folds` folds of the last sums: nothing runs in between."""
         self.loops.skip_folds(folds, period_s)
 
     def state(
         self, now_s: float, worker: int = 0, tightest_ttft_ms: float | None = None
     ) -> EngineState:
-        """Return the engine's state as this worker knows it at this instant."""
+        """Return the engine's state as this worker knows it at this time."""
         seen = self._loads(now_s)
         if self._knowledge.skew_s:
             seen = self._stale_loads_of(worker, seen)
@@ -279,17 +279,17 @@ class ReplayEngine:
         return replace(state, residents=self._residents()) if is_crowded(state) else state
 
     def missed_load(self, flight: ReplayRequest) -> PeerLoad:
-        """Return others' load at this flight's dispatch that its worker did not know."""
+        """Return other workers' load at this request's dispatch that its worker did not know."""
         until_s = flight.started_s
         since_s = until_s - self._knowledge.skew_s
         late = [
             item for item in self._news if item[1] != flight.worker and since_s < item[0] <= until_s
         ]
         sequences, queued, held = (float(sum(pair[at] for pair in late)) for at in (2, 3, 4))
-        return PeerLoad(sequences, 0.0, queued, held)  # what decodes is known at once
+        return PeerLoad(sequences, 0.0, queued, held)  # decoding sequences are known at once
 
     def _promise(self, flight: ReplayRequest, count: int) -> None:
-        """A TPOT is promised, or kept or broken by now."""
+        """Add or remove a promised TPOT."""
         tpot_ms = bearable_ms(flight.slo.tpot_ms, self.believed)
         if tpot_ms is not None:
             self._tpots[tpot_ms] += count
@@ -306,7 +306,7 @@ class ReplayEngine:
     def _change_load(
         self, at_s: float, worker: int, *, sequences: int, queued: int, held: int
     ) -> None:
-        """A worker's own sums moved: `queued` prompt tokens, `held` tokens of promises."""
+        """Change a worker's sums: `queued` prompt tokens, `held` promised tokens."""
         self._queued += queued
         self._promised += held
         self._waiting += (queued > 0) - (queued < 0)
@@ -315,11 +315,11 @@ class ReplayEngine:
         if skew_s:
             news = self._news
             news.append((at_s, worker, sequences, queued, held))
-            while news[0][0] <= at_s - 2.0 * skew_s:  # a second look asks for what is so old
+            while news[0][0] <= at_s - 2.0 * skew_s:  # a recheck needs events of this age
                 news.popleft()
 
     def _stale_loads_of(self, worker: int, now: _Loads) -> _Loads:
-        """Without what others did of late; a worker's own news is seen at once."""
+        """Return the load without recent events of other workers; own events are known at once."""
         since_s = now.at_s - self._knowledge.skew_s
         late = [item for item in self._news if item[1] != worker and item[0] > since_s]
         queued = now.queued - sum(pair[3] for pair in late)
@@ -333,7 +333,7 @@ class ReplayEngine:
         )
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:
-        """The decoding sequences, as they are followed: a promise outgrown is a block more."""
+        """Return the decoding sequences; one beyond its promise counts one block more."""
         block, flights, found = self.shape.block_tokens, self.flights, []
         for name, held in self.engine.held_tokens():
             final = flights[name].final
@@ -366,7 +366,7 @@ class ReplayEngine:
             self._observe_decode(flight, event.at_s - flight.first_s, steps)
         del self.flights[event.id]
         self._promise(flight, -1)
-        held = 0 if flight.is_read_only else -flight.promised  # kept for who answers
+        held = 0 if flight.is_read_only else -flight.promised  # kept for the engine that answers
         self._change_load(event.at_s, flight.worker, sequences=-1, queued=0, held=held)
         return flight
 

@@ -1,4 +1,4 @@
-"""Learns in virtual time what a host learns of prompts and answers, by model and team, as live."""
+"""Estimates of prompts and answers by model and team, learned in virtual time."""
 
 from gateway.whatif.replay_caches import BYTES_PER_TOKEN
 from gateway.whatif.traffic import Arrival
@@ -10,27 +10,27 @@ from router.types import OutputMoments
 
 
 class ReplayEstimates:
-    """Output lengths, and how far estimates of prompts fall short; empty at first."""
+    """Output lengths and shortfall of prompt estimates; empty at first."""
 
     def __init__(self) -> None:
         self._lengths = OutputLengths()
         self._ratio = TokenRatio()
 
     def recall(self, model: str, past: RecordedLength) -> None:
-        """Take an answer of the time before."""
+        """Add an answer from before the replay."""
         key = (model, past.team)
         self._lengths.observe(key, past.input_tokens, past.output_tokens, cut=past.cut)
 
     def moments(self, key: RowKey, prompt_tokens: int) -> OutputMoments:
-        """Return how long an answer to such a prompt becomes, in tokens."""
+        """Return the moments of the output length after such a prompt, in tokens."""
         return self._lengths.moments(key, prompt_tokens)
 
     def margin(self, key: RowKey) -> float:
-        """Return by how much a prompt may outgrow its estimate."""
+        """Return the factor by which a prompt may exceed its estimate."""
         return self._ratio.margin(key)
 
     def observe(self, key: RowKey, arrival: Arrival, now_s: float, *, cut: bool) -> None:
-        """Take an answer that ended."""
+        """Add an answer that ended."""
         prompt = arrival.prompt_tokens
         self._lengths.observe(key, prompt, arrival.output_tokens, cut=cut)
         self._ratio.observe(key, BYTES_PER_TOKEN * (arrival.estimate or prompt), prompt, now_s)

@@ -1,8 +1,8 @@
-"""The fleet of a what-if: targets, engine models, prices, API latencies.
+"""Fleet of a what-if: targets, engine models, prices, API latencies.
 
-Everything here is the same for each policy that is tried in it. Engines are those of the file; how
-fast they are is a measured model: a simulated pool's profile, what a running host measured of its
-own engines, or one that the caller names for the pool.
+It is the same for each policy set that is replayed. Engines are those of the configuration; their
+speed is a measured model: a simulated pool's profile, a running host's own measurement, or one that
+the caller names for the pool.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,12 +38,12 @@ PRIOR_SOURCE = "assumed: a hosted API's usual latencies"
 
 
 class HouseError(Exception):
-    """Something the what-if needs is not known; the text names it and says how to give it."""
+    """A missing input of the what-if; the text names it and how to provide it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineModelSource:
-    """The behaviour of a pool's engine, and its source."""
+    """Performance model of a pool's engine, and its source."""
 
     shape: EngineShape
     source: str
@@ -51,7 +51,7 @@ class EngineModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ApiLatencySource:
-    """The latency of an API, and its source."""
+    """Latency of an API, and its source."""
 
     latency: Latency
     source: str
@@ -59,9 +59,9 @@ class ApiLatencySource:
 
 @dataclass(frozen=True, slots=True)
 class ReplayClock:
-    """When requests came: the first one at `from_us`, all `times` as far apart as they are played.
+    """Recorded times: the first request at `from_us`, intervals `times` as long as played.
 
-    Policies ask for hours of the week, which stay those of the recording at any speed.
+    Policies use hours of the week, which stay those of the recording at any speed.
     """
 
     from_us: int
@@ -72,7 +72,7 @@ class ReplayClock:
 
 
 class ReplayFleet:
-    """`start_us` is the wall clock at the first request; `seen` what is known of APIs by name."""
+    """The fleet. `start_us` is the wall clock at the first request; `seen` has API latencies."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class ReplayFleet:
         start_us: int,
         entered: Mapping[str, int | None] | None = None,
     ) -> None:
-        """`entered`: by pool, what the books have an hour of one GPU at, in pico-USD."""
+        """Build the fleet; `entered` is the ledger's pico-USD per hour of one GPU, by pool."""
         self.settings = settings
         self.prices = prices
         self.engines = engines
         self.start_us = start_us
         self.calendar = ReplayClock(start_us)
-        self.lengths: Sequence[RecordedLength] = ()  # of answers before the first request
+        self.lengths: Sequence[RecordedLength] = ()  # from answers before the first request
         self._entered = entered or {}
         self.runtime: Runtime = unstarted_runtime(settings)
         self.fleet = Fleet(settings, self.runtime, make_null_backend)
@@ -100,7 +100,7 @@ class ReplayFleet:
         }
 
     def model(self, name: str) -> tuple[str, ModelSection] | None:
-        """The logical model of a name that was asked for, aliases and pass-through resolved."""
+        """Return the logical model of a requested name; aliases and pass-through are resolved."""
         return resolve_model(self.settings, name)
 
     def value_prices(self, name: str) -> Sequence[Price]:
@@ -115,7 +115,7 @@ class ReplayFleet:
         return [price for price in known if price is not None]
 
     def shape_under(self, rules: Settings, engine: EngineReplica) -> EngineShape:
-        """Return an engine as `serve` starts it under a set of policies."""
+        """Return an engine as `serve` starts it under a policy set."""
         shape = self._pool_shape(rules, engine.pool)
         seats = seats_of(self.settings.pools[engine.pool])
         own = {f"pool:{engine.pool}/{seat.number}": seat.budget_tokens for seat in seats}
@@ -132,7 +132,7 @@ class ReplayFleet:
         )
 
     def broken_under(self, rules: Settings) -> dict[str, list[str]]:
-        """Tell by policy what no decision can keep, as engines read prompts, and what would."""
+        """Return by policy the promises that the prefill budgets break, each with a remedy."""
         found: dict[str, list[str]] = {}
         for pool in self.engines:
             steps = PoolSteps.of(self._pool_shape(rules, pool))
@@ -143,15 +143,15 @@ class ReplayFleet:
         return found
 
     def api_price(self, target: str) -> Price | None:
-        """Return what an API's model costs, by the name that its price has in the book."""
+        """Return the price of an API's model, by its name in the price book."""
         provider = self.settings.providers.get(target.partition("/")[0])
         name = target if provider is None else provider.price_name(target)
         return self.prices.find(name, self.start_us)
 
     def fixed_pusd_per_hour(self) -> tuple[int, list[str]]:
-        """All replicas of the pools in use, and the pools whose rate nobody entered.
+        """Return the rent of all replicas of the used pools, and the pools without a rate.
 
-        What stands in the books counts before the configuration: rates are entered there.
+        Rates in the ledger take precedence over the configuration.
         """
         total, unknown, paid = 0, [], machine_shares(self.settings)
         for name in self.engines:
@@ -166,7 +166,7 @@ class ReplayFleet:
 
 
 def pools_of_models(settings: Settings, models: Iterator[str]) -> list[str]:
-    """Own pools that the asked models may run on, in the order of the file."""
+    """Return the own pools that these models may use, in file order."""
     targets: set[str] = set()
     for name in models:
         found = resolve_model(settings, name)
@@ -180,7 +180,7 @@ def engine_models(
     named: Mapping[str, EngineModelSource],
     measured: Sequence[CapacityRow],
 ) -> dict[str, EngineModelSource]:
-    """A model for each pool; raises `HouseError` where none is known."""
+    """Return an engine model for each pool. Raises `HouseError` if one is unknown."""
     for name in named:
         if name not in settings.pools:
             known = ", ".join(settings.pools) or "none"

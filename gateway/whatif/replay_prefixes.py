@@ -1,8 +1,8 @@
-"""Own engines' prefix caches in virtual time: what is expected there, by the index that serves.
+"""Prefix caches of own engines in virtual time, with the production index.
 
-The simulated engine has a real cache of blocks, and says how much of each prompt it found. What is
-expected of it is told by what it was sent, and believed as far as it was found lately, as live.
-When it forgot is reckoned, as of engines that do not tell.
+The simulated engine has a real block cache, and reports how much of each prompt it found. The
+expected hits follow from the prompts sent there, weighted by recent hits, as in production.
+Evictions are estimated, as for engines that do not report them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _FORGOTTEN: Final = int(EngineCell.FORGOTTEN_S)
 
 
 class ReplayPrefixes:
-    """The index of every engine; `names` are all engines of the host, by their rows."""
+    """Prefix index of all engines; `names` are all engines of the host, by row."""
 
     def __init__(self, names: Sequence[str], seats: Mapping[str, ReplayEngine]) -> None:
         self._table = SharedLoadTable(None, TableLayout(1, tuple(names), ()))
@@ -29,7 +29,7 @@ class ReplayPrefixes:
             (row, seats[name], PrefixHitTrust()) for row, name in enumerate(names) if name in seats
         ]
         self._expected = [0.0] * len(names)
-        self._moved = [False] * len(names)  # since it was last reckoned what is forgotten
+        self._moved = [False] * len(names)  # since the last estimate of evictions
         self._rows = {seat.name: row for row, seat, _ in self._engines}
         for row, seat, trust in self._engines:
             cell = self._table.published_row(row) + _CAPACITY
@@ -39,20 +39,20 @@ class ReplayPrefixes:
     def record_sent(
         self, engine: int, marks: Sequence[int], expected_tokens: int, now_s: float
     ) -> None:
-        """A prompt that begins so goes to the engine of this row."""
+        """Record that a prompt with this prefix is sent to the engine of this row."""
         if marks:
             self.index.record_sent(engine, marks, now_s)
             self._expected[engine] += expected_tokens
             self._moved[engine] = True
 
     def record_released(self, engine: str, marks: Sequence[int], now_s: float) -> None:
-        """A prompt that begins so has its answer there."""
+        """Record that a prompt with this prefix was answered there."""
         row = self._rows[engine]
         self.index.record_released(row, marks, now_s)
         self._moved[row] = True
 
     def fold(self) -> None:
-        """Believe what was found lately, as telemetry does at every scrape."""
+        """Update trust and evictions, as telemetry does at every scrape."""
         for row, seat, trust in self._engines:
             trust.fold(self._expected[row], float(seat.engine.totals.prefix_hits))
             cells, published = self._table.cells, self._table.published_row(row)

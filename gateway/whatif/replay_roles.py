@@ -1,7 +1,7 @@
-"""A request of a what-if whose prompt one engine reads while another one answers.
+"""A request of a what-if whose prompt is read by another engine than the one that answers.
 
-As live: the engine that answers has its promise from the dispatch on, and the engine that reads
-keeps the prompt's KV until the answer's first token. Moving takes what the decision expected.
+As in production, the engine that answers has its promise from the dispatch on, and the engine that
+reads keeps the prompt's KV until the first token. The transfer takes the forecast time.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from router.types import Verdict
 
 
 class ReplayLeg(NamedTuple):
-    """The engine that reads a prompt: KV tokens that it promises, tokens in its prefix cache."""
+    """The engine that reads a prompt: promised KV tokens, expected prefix hits, transfer time."""
 
     seat: ReplayEngine
     row: int
@@ -23,7 +23,7 @@ class ReplayLeg(NamedTuple):
 
 
 def leg_of(verdict: Verdict, target: Target, seats: Mapping[str, ReplayEngine]) -> ReplayLeg | None:
-    """Return the leg that a decision chose; `None`: the engine that answers reads the prompt."""
+    """Return the leg that a decision chose; `None` if the answering engine reads the prompt."""
     forecast = verdict.prefill
     if forecast is None:
         return None

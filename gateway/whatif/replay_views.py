@@ -1,4 +1,4 @@
-"""Shows a decision in a what-if its targets, in virtual time."""
+"""Target views for decisions of a what-if, in virtual time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from router.types import ApiState, EngineState
 
 
 class ReplayViews:
-    """Targets by their rows; `markets` by pool, moved from outside."""
+    """Targets by row; `markets` by pool is updated by the replay."""
 
     def __init__(self, runtime: Runtime, seats: Mapping[str, ReplayEngine]) -> None:
         self._engines, self._seats = runtime.engines, seats
@@ -30,13 +30,13 @@ class ReplayViews:
         return 0.0  # no provider refuses in virtual time
 
     def learn(self, tracker: LatencyTracker) -> None:
-        """Show APIs as they were seen to answer."""
+        """Update the APIs with observed latencies."""
         for api in self._apis:
             api.learn(tracker)
 
 
 class _Own:
-    """An own engine, as the gateway's own events have it."""
+    """An own engine, as known from the gateway's own events."""
 
     def __init__(self, markets: Mapping[str, BidPrice], seat: ReplayEngine, pool: str) -> None:
         self._markets, self._seat, self._pool = markets, seat, pool
@@ -48,7 +48,7 @@ class _Own:
 
 
 class _Api:
-    """An API, as it was seen to answer."""
+    """An API, with observed latencies."""
 
     def __init__(self, name: str) -> None:
         self._key = (name,)

@@ -1,10 +1,10 @@
-"""Results of a what-if in numbers: dollars, promises, spill, load over time, disagreement.
+"""Results of a what-if: dollars, promises, spill, load over time, disagreement.
 
-Dollars are pico-USD in, USD out. Fixed dollars are what the engines cost over the time of the
-traffic, whatever they do. A request that was refused keeps no promise. `value` is what a request
-would cost at the cheapest API of its model, else at the cheapest comparator, at its true lengths
-and with what the prompt caches there would have of it, were everything asked there: `all_api` adds
-that up over what was served, and `saved` is what of it is left after rent and API.
+Money is pico-USD internally and USD in the document. Fixed dollars are the cost of the engines over
+the time of the traffic, whatever they do. A refused request keeps no promise. The value of a
+request is its cost at the cheapest API of its model, else at the cheapest comparator, at its actual
+lengths and with the cached tokens if all requests were sent there. `all_api` is its sum over served
+requests, and `saved` is what remains of it after rent and API costs.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ MOST_FLOWS = 20
 
 
 class AllApiBill:
-    """Holds what each request would cost at the cheapest API of its model, in order."""
+    """Cost of each request at the cheapest API of its model, in order."""
 
     def __init__(self, house: ReplayFleet, arrivals: Sequence[Arrival]) -> None:
         known: dict[str, Sequence[Price]] = {}
@@ -39,7 +39,7 @@ class AllApiBill:
             self._hits.append(bills.hits(arrival, prices))
 
     def of(self, outcomes: Sequence[ReplayOutcome]) -> list[int | None]:
-        """Return it of each outcome, at its true lengths; `None` where nothing has a price."""
+        """Return the cost of each outcome at its actual lengths; `None` without a price."""
         return [
             min(
                 [
@@ -76,7 +76,7 @@ def result(
     outcomes: Sequence[ReplayOutcome],
     bill: AllApiBill,
 ) -> dict[str, Any]:
-    """One set of policies; every figure in the unit of its name."""
+    """Return the results of one policy set; every figure in the unit of its name."""
     seconds = outcomes[-1].arrival.at_s
     per_hour, unknown = house.fixed_pusd_per_hour()
     fixed = per_hour * seconds / 3600.0 / PUSD_PER_USD
@@ -118,7 +118,7 @@ def result(
 
 
 def _expected_usd(outcomes: Sequence[ReplayOutcome]) -> float:
-    """Return what APIs were expected to charge, when they were chosen."""
+    """Return the API charges expected at the decisions."""
     expected = [decision_of(outcome).expected_pusd for outcome in outcomes]
     return sum(pusd for pusd in expected if pusd is not None) / PUSD_PER_USD
 
@@ -155,7 +155,7 @@ def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) 
 def _spill(
     house: ReplayFleet, outcomes: Sequence[ReplayOutcome], worth: Sequence[int | None]
 ) -> dict[str, Any]:
-    """Return what an API did of the requests that an own engine may serve."""
+    """Return the share of requests that an own engine may serve and an API served."""
     own = {
         name: any(target.own for target in house.fleet.targets(*found))
         for name in {outcome.arrival.model for outcome in outcomes}
@@ -181,9 +181,9 @@ def _spill(
 
 
 def _targets(planned: PolicyReplay, outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
-    """Return the targets of requests; `cached`: prompt tokens that were read from a cache.
+    """Return rows by target; `cached` are prompt tokens read from a cache.
 
-    `apart`: requests whose prompts another engine read.
+    `apart` counts requests whose prompts another engine read.
     """
     rows: dict[str, dict[str, Any]] = {}
     found = {seat.name: seat.engine.totals.prefix_hits for seat in planned.seats}
@@ -213,7 +213,7 @@ def _targets(planned: PolicyReplay, outcomes: Iterable[ReplayOutcome]) -> list[d
 
 
 def disagreement(before: Sequence[ReplayOutcome], after: Sequence[ReplayOutcome]) -> dict[str, Any]:
-    """Return where two sets disagree on a request, by target, and the difference."""
+    """Return requests that two policy sets send to different targets, and the difference."""
     flows: dict[tuple[str, str], list[tuple[ReplayOutcome, ReplayOutcome]]] = {}
     for outcome, other in zip(before, after, strict=True):
         here, there = _target_of(outcome), _target_of(other)
@@ -258,7 +258,7 @@ def _flow(
 
 
 def _target_of(outcome: ReplayOutcome) -> str:
-    """Replicas of a pool are one place."""
+    """Return the target; replicas of a pool count as one."""
     target = decision_of(outcome).target
     return target.rpartition("/")[0] if outcome.engine is not None else target or "refused"
 

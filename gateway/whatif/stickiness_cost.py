@@ -1,8 +1,8 @@
-"""Sessions in a what-if: which target each used last, and what holding on to it costs.
+"""Sessions in a what-if: the last target of each, and the cost of session affinity.
 
-A sticky session goes on where it was while that is feasible. Where another target was the better
-one, the difference is the price of stickiness: what the API charges more, or what an own engine
-would have done for nothing.
+A sticky session stays on its target while that is feasible. If another target was better, the
+difference is the cost of stickiness: the higher API charge, or the charge that an own engine would
+have avoided.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from router.types import Candidate, Verdict
 
 
 class StickinessCost:
-    """The stickiness cost of one set of policies."""
+    """Stickiness cost of one policy set."""
 
     def __init__(self) -> None:
         self._last = SessionAffinity()
@@ -30,18 +30,18 @@ class StickinessCost:
     def record_choice(
         self, model: str, arrival: Arrival, order: Sequence[Verdict], place: int
     ) -> None:
-        """It goes to `order[place]`, the first that can take it."""
+        """Record that a request goes to `order[place]`, the first target that can take it."""
         if not arrival.session:
             return
         self._requests += 1
         self._last.remember(_key(model, arrival), order[place].candidate.name)
-        # What a held session passed by has its reason, too.
+        # A target passed over for a sticky one carries that reason, too.
         if place == 0 and len(order) > 1 and order[1].reason is Reason.STICKY:
             self._held += 1
             self._pusd += _charged_pusd(order[0].candidate) - _charged_pusd(order[1].candidate)
 
     def document(self) -> dict[str, Any]:
-        """`held`: requests for which another target was better; dollars may be below zero."""
+        """Return totals. `held` counts requests with a better target; dollars may be negative."""
         dollars = self._pusd / PUSD_PER_USD
         return {"requests": self._requests, "held": self._held, "api_usd_more": dollars}
 
@@ -51,5 +51,5 @@ def _key(model: str, arrival: Arrival) -> str:
 
 
 def _charged_pusd(candidate: Candidate) -> int:
-    """Return the charge expected at the decision; an own engine's hour is paid in any case."""
+    """Return the charge expected at the decision; 0 for an own engine, which is paid anyway."""
     return 0 if candidate.engine is not None else candidate.expected_pusd or 0

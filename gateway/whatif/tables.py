@@ -1,11 +1,11 @@
-"""A what-if's document as rows of tables, for a terminal and for a page."""
+"""Document of a what-if as table rows, for a terminal and for a page."""
 
 from collections.abc import Sequence
 from typing import Any
 
 
 def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list[str]]]]:
-    """(title, columns, rows); in front of a column's title `>` is a number."""
+    """Return (title, columns, rows); a column title with `>` in front is numeric."""
     results = document["results"]
     found: list[tuple[str, Sequence[str], list[list[str]]]] = [
         (
@@ -68,7 +68,7 @@ def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list
 
 
 def notes(document: dict[str, Any]) -> list[str]:
-    """Return notes on the basis of the figures."""
+    """Return notes on the sources and limits of the figures."""
     traffic = document["traffic"]
     came = f"{traffic['requests']:,} requests in {traffic['seconds']:,.0f} s"
     lines = [
@@ -114,7 +114,7 @@ def notes(document: dict[str, Any]) -> list[str]:
 
 
 def _apart(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Return how many prompts were read by another engine, a line each set that has some."""
+    """Return a line with the number of prompts read by another engine, per set that has some."""
     found = [
         (result["policy"], sum(row.get("apart", 0) for row in result["targets"]))
         for result in results
@@ -127,7 +127,7 @@ def _apart(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _caches(traffic: dict[str, Any]) -> str:
-    """Return what is known of prompts' beginnings, and so of providers' prompt caches."""
+    """Return a note on what is known of prefixes, and so of prompt caches."""
     told = traffic.get("beginnings")
     if told == "recorded":
         return (
@@ -148,7 +148,7 @@ def share(value: float | None) -> str:
 
 
 def _with_sessions(results: Sequence[dict[str, Any]]) -> bool:
-    """A gateway elsewhere may be of a release that did not play them."""
+    """Return whether sessions were replayed; older remote gateways do not."""
     return any(result.get("sessions", {}).get("requests") for result in results)
 
 
@@ -167,7 +167,7 @@ def _dollars(entry: dict[str, Any]) -> list[str]:
 
 
 def _bill(dollars: dict[str, Any], lacks: str) -> tuple[str, str]:
-    """Return what all would cost at APIs, and what is left of it; older gateways say neither."""
+    """Return the cost of all at APIs, and the saving; "-" from older gateways."""
     if "all_api_usd" not in dollars:
         return "-", "-"
     unpriced = "+?" if dollars["all_api_unpriced_requests"] else ""
@@ -177,7 +177,7 @@ def _bill(dollars: dict[str, Any], lacks: str) -> tuple[str, str]:
 
 
 def breaks_promises(document: dict[str, Any]) -> bool:
-    """Whether own answers of any class keep less than is promised, or nobody of it is served."""
+    """Return whether any class misses its promise on own engines, or is refused entirely."""
     return any(
         each.get("breaks_promise") or each["refused"] == each["requests"] > 0
         for result in document["results"]
@@ -186,7 +186,7 @@ def breaks_promises(document: dict[str, Any]) -> bool:
 
 
 def broken_promises(document: dict[str, Any]) -> list[str]:
-    """Return the classes whose own answers miss their promise, a line each, with known causes."""
+    """Return a line for each class whose own answers miss their promise, with known causes."""
     lines = []
     for result in document["results"]:
         for each in result["classes"]:
@@ -246,7 +246,7 @@ def _load(samples: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 def _cached(target: dict[str, Any]) -> str:
-    """Return the share of its prompts' tokens that its cache had."""
+    """Return the share of prompt tokens that the cache had."""
     cached, prompts = target.get("cached"), target["input"]
     return share(cached / prompts if cached is not None and prompts else None)
 

@@ -32,11 +32,11 @@ _MISSING = ("", None)
 
 
 class TraceError(Exception):
-    """The file cannot be read as a trace; the text names the line, the column and the remedy."""
+    """The file cannot be read as a trace; the text names line, column and remedy."""
 
 
 class TraceFormat(NamedTuple):
-    """Columns of one kind of file; `scale` turns its times into seconds (`None`: ISO time)."""
+    """Columns of one file format; `scale` converts times to seconds (`None`: ISO time)."""
 
     name: str
     at: str
@@ -74,9 +74,9 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class TraceTraffic:
-    """Arrivals in the order of time, from 0 on; `left_out` rows had no prompt or no answer.
+    """Arrivals in order of time, from 0 on; `left_out` rows had no prompt or no answer.
 
-    `start_s`: of the first one, in seconds since the epoch, where the file tells it.
+    `start_s` is the time of the first one in seconds since the epoch, if the file has it.
     """
 
     form: str
@@ -86,13 +86,13 @@ class TraceTraffic:
 
     @property
     def came_us(self) -> int | None:
-        """When the first request came, by which policies' hours go: zones change their clocks."""
+        """Return when the first request arrived; policies' hours use it. `None` if unknown."""
         return None if self.start_s is None else int(1e6 * self.start_s)
 
     def start_us(self, now_us: int) -> int:
-        """The latest such hour of such a weekday up to now; now, where the file tells no time.
+        """Return the latest time up to now at the same hour and weekday; now if unknown.
 
-        Prices and budgets are today's, whenever it was recorded.
+        Prices and budgets are those of today, whenever the trace was recorded.
         """
         if self.start_s is None:
             return now_us
@@ -100,7 +100,7 @@ class TraceTraffic:
 
 
 def read_trace(path: Path, *, most: int | None = None) -> TraceTraffic:
-    """Raises `TraceError`. `most`: of the earliest requests."""
+    """Read a trace, at most the `most` earliest requests. Raises `TraceError`."""
     try:
         with _open_trace(path) as file:
             return _read(path, file, most)
@@ -187,7 +187,7 @@ def _form(path: Path, row: Mapping[str, Any]) -> TraceFormat:
 
 
 def _arrival(where: str, row: Mapping[str, Any], form: TraceFormat) -> Arrival | None:
-    """`None`: nothing was asked or answered."""
+    """Return the arrival of a row, or `None` if it has no prompt or no answer."""
     prompt = _tokens(where, form.prompt, row[form.prompt])
     output = _tokens(where, form.output, row[form.output])
     at_s = _time(where, form, row[form.at])
@@ -208,7 +208,7 @@ def _arrival(where: str, row: Mapping[str, Any], form: TraceFormat) -> Arrival |
 
 
 def _tokens(where: str, column: str, value: Any) -> int:
-    """A whole number of tokens; nothing counts as none."""
+    """Return a whole number of tokens; a missing value counts as 0."""
     if value in _MISSING:
         return 0
     try:

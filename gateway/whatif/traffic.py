@@ -10,15 +10,15 @@ PREFIX_TOKENS = 512  # as published traces count prefixes
 
 
 class Arrival(NamedTuple):
-    """One request: `output_tokens` is what it will turn out to be, which no decision may read.
+    """One request. `output_tokens` is its actual output, which no decision may read.
 
-    `prefix` are ids of the prompt's leading parts of `PREFIX_TOKENS` tokens each; equal leading ids
-    are an equal beginning, which an engine's prefix cache may hold. `inside`: whoever asked may not
-    leave the network, whatever the policies say. `session`: whose requests stay together, where the
-    model is sticky; empty: none. Of a `recorded` one, `cached` tokens of the prompt were charged as
-    cached by `api`, or were taken to be cached elsewhere where an own engine answered;
-    `estimate` and `bound` are what its prompt was taken for when it was decided (0: not known),
-    `content` what detectors found in it (None: nobody looked).
+    `prefix` has ids of the prompt's leading parts of `PREFIX_TOKENS` tokens each; equal leading ids
+    are an equal prefix, which an engine's prefix cache may hold. `inside`: the request may not
+    leave the network, whatever the policies say. `session` keeps requests together if the model is
+    sticky; empty for none. For a `recorded` request, `cached` prompt tokens were charged as cached
+    by `api`, or assumed cached elsewhere if an own engine answered; `estimate` and `bound` are the
+    prompt tokens at its decision (0: unknown), `content` the kinds that detectors found (`None`:
+    not inspected).
     """
 
     at_s: float
@@ -38,18 +38,18 @@ class Arrival(NamedTuple):
     content: str | None = None
 
     def parts(self) -> Sequence[int]:
-        """Return ids of the prompt's leading parts: as told, else those of its session."""
+        """Return ids of the prompt's leading parts: the given ones, else those of its session."""
         if self.prefix or not self.session:
             return self.prefix
         first = self.session_number() << 20  # a session has fewer parts
         return range(first, first + self.prompt_tokens // PREFIX_TOKENS)
 
     def session_number(self) -> int:
-        """Return the same number for each request of one session, and hardly of another one."""
+        """Return a number that is equal for all requests of a session, and rarely for others."""
         return crc32(f"{self.tenant}\0{self.model}\0{self.session}".encode())
 
     def condition_input(self, model: str) -> ConditionInput:
-        """Return what a policy's condition sees of it."""
+        """Return the facts that a policy's condition can test."""
         return ConditionInput(
             model=model,
             team=self.tenant,
@@ -58,6 +58,6 @@ class Arrival(NamedTuple):
         )
 
     def blocks(self, block_tokens: int) -> tuple[int, ...]:
-        """The prefix by an engine's own blocks, which must divide its parts."""
+        """Return the prefix as ids of an engine's blocks, whose size must divide its parts."""
         each = PREFIX_TOKENS // block_tokens
         return tuple([part * each + place for part in self.parts() for place in range(each)])

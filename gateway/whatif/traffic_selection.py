@@ -1,7 +1,7 @@
-"""The inputs of a what-if: traffic of the ledger, models, engines.
+"""Inputs of a what-if: traffic of the ledger, models, engines.
 
-The same for the command and for what a running host is asked; members of the API have the names of
-the command's options, and errors name them so.
+They are shared by the command and the API of a running host. Members of the API have the names of
+the command's options, and errors use these names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,15 +29,15 @@ from ledger.queries.traffic import RecordedLength
 
 
 class WhatIfInputError(Exception):
-    """An input that cannot be played; the text says what to use instead."""
+    """An invalid input; the text says what to use instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficSelection:
-    """Arrivals from `start_us` on; `seen` by API; `about`: members of the document's `traffic`.
+    """Arrivals from `start_us` on; `seen` by API; `about` adds to the document's `traffic`.
 
-    `came_us`: when the first of them came, where that is another time; `times`: how much faster
-    than they came they are played.
+    `came_us` is the recorded time of the first arrival, if it differs. `times` is the speed-up of
+    the replay.
     """
 
     arrivals: Sequence[Arrival]
@@ -46,13 +46,13 @@ class TrafficSelection:
     about: Mapping[str, Any]
     came_us: int | None = None
     times: float = 1.0
-    lengths: Sequence[RecordedLength] = ()  # of answers before them
+    lengths: Sequence[RecordedLength] = ()  # from answers before them
 
 
 def read_recorded_traffic(
     books: Engine, span: str, most: int | None, now_us: int
 ) -> TrafficSelection:
-    """The ledger's own. Raises `WhatIfInputError`, and `SpanError`."""
+    """Return traffic of the ledger. Raises `WhatIfInputError` or `SpanError`."""
     scope = span_of(span, now_us)
     with books.connect() as connection:
         found = read_traffic(connection, scope, most=most)
@@ -70,7 +70,7 @@ def read_recorded_traffic(
 def arrange_traffic(
     settings: Settings, traffic: TrafficSelection, named: Sequence[str], times: float
 ) -> TrafficSelection:
-    """With logical models that exist, at the speed asked for. Raises `WhatIfInputError`."""
+    """Return traffic with existing models, at the given speed. Raises `WhatIfInputError`."""
     renamed = dict(option.split("=", 1) for option in named if "=" in option)
     plain = [option for option in named if "=" not in option]
     if len(plain) > 1:
@@ -103,7 +103,7 @@ def pool_and_model(word: str) -> tuple[str, str]:
 
 
 def engine_model_source(word: str, what: str) -> EngineModelSource:
-    """By its profile's name. Raises `WhatIfInputError`."""
+    """Return the engine model of a profile name. Raises `WhatIfInputError`."""
     if what not in PROFILES:
         known = ", ".join(sorted(PROFILES))
         raise WhatIfInputError(f"--engine {word}: neither a profile nor a file; profiles: {known}")

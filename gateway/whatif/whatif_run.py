@@ -1,4 +1,4 @@
-"""One or two sets of policies on the same traffic: everything that a what-if reports."""
+"""One or two policy sets on the same traffic: everything that a what-if reports."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -23,9 +23,9 @@ def run_whatif(
     seed: int,
     progress: Progress,
 ) -> dict[str, Any]:
-    """The first set is the one in question; a second one is what it is compared with.
+    """Replay the sets and return the document; a second set is the baseline of the first.
 
-    APIs draw their latencies once a request from `seed`, the same for each set.
+    API latencies are drawn once per request from `seed`, equal for each set.
     """
     bill = AllApiBill(house, arrivals)
     found: list[list[ReplayOutcome]] = []
@@ -63,7 +63,7 @@ def _traffic(house: ReplayFleet, arrivals: Sequence[Arrival]) -> dict[str, Any]:
 
 
 def _beginnings(arrivals: Sequence[Arrival]) -> str:
-    """Whether prompts' beginnings are told, or what of them was charged as cached; else ""."""
+    """Return whether prefixes are in the traffic, or only recorded cache charges; else ""."""
     if any(arrival.prefix or arrival.session for arrival in arrivals):
         return "told"
     return "recorded" if any(arrival.recorded for arrival in arrivals) else ""

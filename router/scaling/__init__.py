@@ -1,1 +1,1 @@
-"""The number of engines that a pool should have, in dollars: pure, without a clock."""
+"""Number of engines that a pool should have, computed in dollars: pure, without a clock."""

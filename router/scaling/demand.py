@@ -1,4 +1,4 @@
-"""Learns a pool's traffic in bounded memory."""
+"""Traffic of a pool, learned in bounded memory."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -9,20 +9,20 @@ from router.scaling.rate_forecast import BASE_RATE, BASE_WORK, RateForecaster, m
 from router.scaling.residuals import MANY_POINTS, Points
 from router.scaling.switching import RateMotion, spread
 
-STEP_S = 60.0  # the shortest step that is learned from; shorter windows are added up
+STEP_S = 60.0  # minimum step of the learner; shorter windows are added up
 COARSE_S = 600.0
-OTHER = "(other)"  # classes beyond the most that are kept apart
+OTHER = "(other)"  # the class for those beyond the maximum number
 _MOST_CLASSES = 48
 _REFIT_S = 6 * 3600.0
-_RESTING_WIDTH = 0.15  # of a logarithm: the mean that rates return to is known no better
+_RESTING_WIDTH = 0.15  # in logarithms: precision of the mean that rates return to
 _BAND = (0.1, 0.9)
-_SURE = 0.98  # of internal-only traffic that its engines are to hold
+_SURE = 0.98  # probability that internal-only traffic fits its engines
 _FORGOTTEN_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """The fit that holds now: `version` counts fits, so answers can be remembered by it."""
+    """The current fit of a rate. `version` counts fits, so that results can be cached by it."""
 
     version: int
     moves: RateMotion
@@ -30,7 +30,7 @@ class Motion:
 
 
 class RateTrack:
-    """One rate's forecaster with its windows added up to steps, and its fit."""
+    """Forecaster of one rate, with its windows added up to steps, and its fit."""
 
     __slots__ = ("_forecaster", "_motion", "_next_fit", "_recent", "_recent_s", "_sum", "_sum_s")
 
@@ -73,18 +73,18 @@ class RateTrack:
             self._turn()
 
     def expected(self) -> float:
-        """Return the logarithm of the rate in the step that begins now."""
+        """Return the expected logarithm of the rate in the step that begins now."""
         forecaster = self._forecaster
         move = forecaster.expected() - forecaster.last if forecaster.seen else 0.0
         amount = sum(amount for amount, _ in self._recent)
         return forecaster.level(amount / max(self._recent_s, 1e-9)) + move
 
     def rate(self) -> float:
-        """Return the rate that was seen last."""
+        """Return the rate over the most recent step."""
         return sum(amount for amount, _ in self._recent) / max(self._recent_s, 1e-9)
 
     def ahead(self, seconds: float) -> tuple[float, float]:
-        """Return the logarithm expected so far ahead, and how much wider its errors are by then."""
+        """Return the expected logarithm of the rate at that time, and how much errors widen."""
         steps = max(1.0, seconds / self._forecaster.step_s)
         pull, resting = self._forecaster.pull, self._forecaster.resting
         kept = (1 - pull) ** (steps - 1)
@@ -93,7 +93,7 @@ class RateTrack:
 
     @classmethod
     def recalled(cls, memory: Mapping[str, object]) -> "RateTrack":
-        """Windows of an unfinished step are not kept."""
+        """Return a track restored from `memory`. Windows of an unfinished step are lost."""
         forecaster = RateForecaster.from_memory(memory)
         found = cls(forecaster.step_s, forecaster.base)
         found._forecaster = forecaster
@@ -121,7 +121,7 @@ class RateTrack:
 
 
 class PoolDemand:
-    """Work of a pool in all and requests by class. The step is that of the first window."""
+    """Total work and requests by class of a pool. The first window sets the step length."""
 
     def __init__(self) -> None:
         self._work: RateTrack | None = None
@@ -129,7 +129,7 @@ class PoolDemand:
         self._classes: dict[str, RateTrack] = {}
         self._shares: dict[str, float] = {}
         self._last_seen: dict[str, float] = {}
-        self._work_s: dict[str, float] = {}  # of a request of a class, a mean of an hour
+        self._work_s: dict[str, float] = {}  # mean work of a request by class, over an hour
         self._counted: dict[str, float] = {}  # requests behind that mean
         self.window_s = 0.0
 
@@ -144,7 +144,7 @@ class PoolDemand:
 
     @property
     def coarse(self) -> RateTrack:
-        """Return the rates in steps of ten minutes, for rent by the hour."""
+        """Return the rates in steps of ten minutes, used for rent paid by the hour."""
         assert self._coarse is not None
         return self._coarse
 
@@ -179,7 +179,11 @@ class PoolDemand:
                 self._shares[name] = share if old is None else old + fading * (share - old)
 
     def _learn_work(self, name: str, item: ClassArrivals, fading: float) -> None:
-        """A window's work is that of requests which began before it too: single ratios err."""
+        """Update the mean work of a request of a class.
+
+        A window includes work of requests that began before it, so the ratio of one window is
+        inaccurate.
+        """
         kept = (1 - fading) * self._counted.get(name, 0.0)
         count = kept + item.requests
         if count > 0:
@@ -187,7 +191,7 @@ class PoolDemand:
             self._work_s[name], self._counted[name] = work_s / count, count
 
     def share(self, name: str) -> float:
-        """Return a class's share of the work, over the last hour."""
+        """Return the share of a class in the work of about the last hour."""
         return self._shares.get(name, 0.0)
 
     @property
@@ -211,7 +215,7 @@ class PoolDemand:
         return ClassForecast(name, seconds, min(max(mean, low), high), low, high)
 
     def needed_work(self, traffic: DemandClass, seconds: float, at_s: float) -> float:
-        """Return the engine seconds a second that this class almost surely stays below."""
+        """Return the engine-seconds per second that this class stays below with 98 % certainty."""
         track = self._classes.get(traffic.name)
         seen = self._last_seen.get(traffic.name)
         if track is None or seen is None or at_s - seen > _FORGOTTEN_S:
@@ -221,7 +225,7 @@ class PoolDemand:
         return max(track.rate(), upper) * self._work_s.get(traffic.name, traffic.engine_s)
 
     def memory(self) -> dict[str, object]:
-        """Return what was learned, as JSON holds it; empty while nothing was observed."""
+        """Return the learned state as a JSON value; empty if nothing was observed."""
         if self._work is None or self._coarse is None:
             return {}
         return {
@@ -241,7 +245,7 @@ class PoolDemand:
 
     @classmethod
     def from_memory(cls, memory: Mapping[str, object]) -> "PoolDemand":
-        """Raises `ValueError` that names what is not as `memory` gave it."""
+        """Return demand restored from `memory()`. Raises `ValueError` with the bad part's name."""
         found = cls()
         if not memory:
             return found
@@ -264,7 +268,7 @@ class PoolDemand:
         return found
 
     def _known(self, arrivals: tuple[ClassArrivals, ...]) -> dict[str, ClassArrivals]:
-        """Return arrivals by class; classes beyond the most that are kept go into one."""
+        """Return arrivals by class; classes beyond the maximum are merged into one."""
         found: dict[str, ClassArrivals] = {}
         for item in sorted(arrivals, key=lambda item: item.name):
             names = len({*self._classes, *found})

@@ -1,8 +1,8 @@
-"""Values the k-th engine of a pool while a rate holds: its slice of the value curve V(n).
+"""Value of the k-th engine of a pool at a given rate: its slice of the value curve V(n).
 
-Own engines serve what may not leave first, then what is dearest elsewhere per second of engine
-time. So with total work of `rate` engines, classes lie one behind the other, and engine k takes
-what lies between k - 1 and k.
+Own engines first serve work that may not leave, then the work that is most expensive elsewhere per
+second of engine time. So with total work of `rate` engines, classes are stacked in that order, and
+engine k takes the work between k - 1 and k.
 """
 
 from bisect import bisect_right
@@ -14,10 +14,10 @@ from router.scaling.rate_points import RatePoints
 
 @dataclass(frozen=True, slots=True)
 class DemandMix:
-    """Shares of the work by class, in the order of service, and pico-USD an engine-hour of each.
+    """Shares of the work by class in service order, and their values in pUSD/engine-hour.
 
-    `fixed` is work, in engines, that does not follow the rate: batches, which are served last or
-    by their price.
+    `fixed` is work, in engines, that does not follow the rate: batches, which are served last or by
+    their price.
     """
 
     shares: tuple[float, ...]
@@ -33,7 +33,7 @@ class DemandMix:
         movable: Iterable[tuple[float, float]],
         fixed: Iterable[tuple[float, float]] = (),
     ) -> "DemandMix":
-        """Order pairs of share and density; `kept` may not leave, so it is served first."""
+        """Return a mix of (share, density) pairs; `kept` work may not leave and is served first."""
         rows = [row for row in kept if row[0] > 0]
         rows += sorted((row for row in movable if row[0] > 0), key=lambda row: (-row[1], row[0]))
         edges, sums, share_sum, value_sum = [0.0], [0.0], 0.0, 0.0
@@ -55,11 +55,11 @@ class DemandMix:
         return max((*self.densities, *(density for _, density in self.fixed)), default=0.0)
 
     def value(self, engines: float, rate: float) -> float:
-        """Return V(n): pico-USD an hour that these engines avoid at this rate, both in engines."""
+        """Return V(n), the pUSD an hour that `engines` avoid at `rate` (in engines of work)."""
         if not self.fixed:
             return self._flowing(engines, rate)
         best, left = 0.0, max(0.0, engines)
-        # Work that may wait stands between the classes by its price.
+        # Deferrable work is ordered between the classes by its price.
         rows = [(share * rate, density) for share, density in self._rows()]
         kept = len(rows)
         order = sorted(
@@ -74,15 +74,15 @@ class DemandMix:
         return best
 
     def earns(self, engine: int, rate: float) -> float:
-        """Return what this engine adds, the first is 1, in pico-USD an hour."""
+        """Return what the engine of this number, counted from 1, adds in pico-USD an hour."""
         return self.value(engine, rate) - self.value(engine - 1, rate)
 
     def mean_earned(self, engine: int, points: RatePoints, level: float, base: float) -> float:
         """Return the mean of `earns` over the errors of a forecast, in pico-USD an hour.
 
-        `level` is the logarithm of the expected rate in engines and `base` what is in it beyond the
-        rate. V(n) is a sum over classes: the step from a density to the next one, times the work of
-        all classes so far, of which n engines take no more than n.
+        `level` is the logarithm of the expected rate in engines plus `base`. V(n) is a sum over
+        classes: the difference from a density to the next, times the work of all classes so far, at
+        most n engines.
         """
         if self.fixed:
             return sum(

@@ -1,8 +1,8 @@
-"""A plan for the number of engines of a pool, as data, and what the planner is told.
+"""Plan for the number of engines of a pool, and the planner's inputs, as data.
 
-Times are microseconds since the epoch and are passed in. Work is engine time: a class of requests
-needs `engine_s` seconds of one engine each, and an engine gives `capacity` seconds of work a second
-within its promises. Money is whole pico-USD. What is not known is `None`.
+Times are microseconds since the epoch and are passed in. Work is engine time: a request of a class
+needs `engine_s` seconds of one engine, and an engine provides `capacity` seconds of work a second
+within its promises. Money is whole pico-USD. Unknown values are `None`.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class ScaleReason(StrEnum):
-    """Why a plan wants its number of engines; members are stored by value."""
+    """Reason for a plan's number of engines; members are stored by value."""
 
     HOLD = "hold"
     EARNS_RENT = "earns_rent"
@@ -41,10 +41,10 @@ REASON_WORDS: dict[ScaleReason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RentTerms:
-    """The cost of one engine from its start to its stop.
+    """Cost of one engine from its start to its stop.
 
-    It is paid from the asking, in whole units of `unit_s` (1: by the second, 3600: by the hour),
-    for at least `least_s`. The first `reserved` engines are paid for in any case.
+    Rent is paid from the start request, in whole units of `unit_s` (1: by the second, 3600: by the
+    hour), for at least `least_s`. The first `reserved` engines are paid for in any case.
     """
 
     pusd_per_hour: int
@@ -55,12 +55,13 @@ class RentTerms:
 
 @dataclass(frozen=True, slots=True)
 class PoolTerms:
-    """A pool as the planner needs it.
+    """Properties of a pool that the planner needs.
 
-    `start_s`: from asking for an engine until it serves, as measured on its host. `drain_s`: from
-    asking it to stop until its rent ends. `cold_pusd`: what cold caches cost after one start.
-    `internal_spare`: engines beyond what internal-only traffic needs. `interruptions_per_hour`: how
-    often an engine of a spot market is taken away, so that another start is paid.
+    `start_s` is the time from a start request until the engine serves, as measured on its host.
+    `drain_s` is the time from a stop request until the rent ends. `cold_pusd` is the cost of cold
+    caches after one start. `internal_spare` is the number of engines beyond the need of
+    internal-only traffic. `interruptions_per_hour` is how often a spot engine is reclaimed, so that
+    another start is paid.
     """
 
     pool: str
@@ -77,10 +78,10 @@ class PoolTerms:
 
 @dataclass(frozen=True, slots=True)
 class DemandClass:
-    """Requests that share a price elsewhere and a demand of engine time.
+    """Requests with the same price elsewhere and the same demand of engine time.
 
-    `pusd_per_request` is the price at the cheapest API that policy, residency and features let
-    through, `None` where none is known. `movable` is false for what may not leave.
+    `pusd_per_request` is the price at the cheapest API that policy, residency and features allow,
+    `None` if unknown. `movable` is false for requests that may not leave.
     """
 
     name: str
@@ -91,9 +92,10 @@ class DemandClass:
 
 @dataclass(frozen=True, slots=True)
 class ClassArrivals:
-    """Requests of one class that arrived, and the engine time that they need: `work_s`.
+    """Arrived requests of one class, and the engine time that they need in seconds: `work_s`.
 
-    Where lengths are known the work is theirs, else `requests` times the class's `engine_s`.
+    The work is computed from actual lengths if known, else as `requests` times the class's
+    `engine_s`.
     """
 
     name: str
@@ -103,10 +105,10 @@ class ClassArrivals:
 
 @dataclass(frozen=True, slots=True)
 class ArrivalWindow:
-    """Arrivals of one window by class; served here or elsewhere, both count.
+    """Arrivals of one window by class, wherever they were served.
 
-    A class that is not named had none. `None` for `arrivals` is a gap: the last rates hold.
-    Batches are no arrivals: `FleetState.batches` has them.
+    A class that is missing had none. `arrivals` is `None` for a gap: the last rates stay valid.
+    Batches are not arrivals; see `FleetState.batches`.
     """
 
     ends_us: int
@@ -116,10 +118,10 @@ class ArrivalWindow:
 
 @dataclass(frozen=True, slots=True)
 class EngineLease:
-    """One engine that runs or starts: rent counts from `asked_us`, it serves from `ready_us`.
+    """One engine that runs or starts: rent counts from `asked_us`, service from `ready_us`.
 
-    `ready_us` is expected while it starts. `stoppable` is false for reserved hours and engines that
-    somebody else owns.
+    `ready_us` is an estimate during the start. `stoppable` is false for reserved hours and for
+    engines of another owner.
     """
 
     token: str
@@ -130,7 +132,7 @@ class EngineLease:
 
 @dataclass(frozen=True, slots=True)
 class BatchWorkload:
-    """Batch work that waits: engine seconds, what they would cost elsewhere, and until when."""
+    """Waiting batch work: engine-seconds, cost elsewhere, and deadline."""
 
     name: str
     engine_s: float
@@ -140,7 +142,7 @@ class BatchWorkload:
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    """The state of now: engines, prices of the classes, batches, and a spot rent in force.
+    """Current state of a fleet: engines, class prices, batches, and the spot rent if any.
 
     `rent_pusd_per_hour` replaces the rent of `RentTerms` for engines that are not reserved.
     """
@@ -154,10 +156,10 @@ class FleetState:
 
 @dataclass(frozen=True, slots=True)
 class ClassForecast:
-    """Requests a second of one class, when an engine asked for now would serve: mean and band.
+    """Forecast of one class in requests per second: mean and band.
 
-    The band holds four fifths of what is expected; what is outside of it counts in the mean as its
-    ends. `horizon_s` says how far ahead that is.
+    The time is when an engine requested now would serve, `horizon_s` ahead. The band holds 80 % of
+    the expected values; values outside it count in the mean as its ends.
     """
 
     name: str
@@ -169,9 +171,9 @@ class ClassForecast:
 
 @dataclass(frozen=True, slots=True)
 class FleetAlternative:
-    """One number of engines, weighed: expected pico-USD over the plan's horizon.
+    """One number of engines with its expected cost in pico-USD over the plan's horizon.
 
-    `rent_pusd` has the start-up and what is paid ahead in it, `api_pusd` is what then goes to APIs.
+    `rent_pusd` includes the start-up and rent paid ahead. `api_pusd` is the remaining cost of APIs.
     """
 
     engines: int
@@ -186,9 +188,9 @@ class FleetAlternative:
 
 @dataclass(frozen=True, slots=True)
 class EngineWorth:
-    """The earnings of one engine an hour over the horizon, beside its rent an hour.
+    """Expected earnings of one engine an hour over the horizon, and its rent an hour.
 
-    `value_pusd` is `None` where no price elsewhere is known.
+    `value_pusd` is `None` if no price elsewhere is known.
     """
 
     place: int
@@ -198,11 +200,11 @@ class EngineWorth:
 
 @dataclass(frozen=True, slots=True)
 class ScalePlan:
-    """The number of engines that a pool should have now, and why.
+    """The number of engines that a pool should have now, and the reason.
 
-    `running` counts those that run or start. `stop` names the engines to drain, in that order;
-    starts are `wanted` less what stays. `last` is the last engine that is wanted (`None` at zero),
-    `next` the first that is not. `look_again_us` is when the plan should be made again.
+    `running` counts engines that run or start. `stop` names the engines to drain, in order; starts
+    are `wanted` minus the engines that stay. `last` is the last wanted engine (`None` at zero),
+    `next` the first that is not wanted. `look_again_us` is when to make the next plan.
     """
 
     pool: str
@@ -225,11 +227,11 @@ class ScalePlan:
 
 
 class SizesFleet(Protocol):
-    """The interface of `router.scaling.planner.FleetPlanner(terms)`.
+    """Interface of a fleet planner, implemented by `router.scaling.planner.FleetPlanner`.
 
-    `observe` is told each window once, in order; `plan` changes nothing, so the same state gives
-    the same plan. `memory` and `FleetPlanner.from_memory(terms, memory)` keep what was learned over
-    a restart: a mapping that JSON holds.
+    `observe` takes each window once, in order. `plan` changes nothing, so the same state gives the
+    same plan. `memory` returns a JSON mapping that `FleetPlanner.from_memory(terms, memory)`
+    restores after a restart.
     """
 
     def observe(self, window: ArrivalWindow) -> None: ...

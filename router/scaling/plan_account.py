@@ -1,4 +1,4 @@
-"""The sums behind a number of engines: alternatives, worth of two engines, forecast, a sentence."""
+"""Account of a scaling plan: alternatives, worth of two engines, forecast, a sentence."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from router.scaling.plan import (
 )
 
 _HORIZON_S = 3_600.0
-_STEPS = 6  # that the horizon is summed over
+_STEPS = 6  # steps that the horizon is divided into
 _WILDEST = log(3.0)  # an error beyond it was a jump from next to nothing: no factor of a high rate
 _PUSD = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class PlanBasis:
-    """The grounds of a plan. `priced`: whether all that may leave has a price elsewhere."""
+    """Inputs of a plan. `priced` is true if all movable traffic has a price elsewhere."""
 
     terms: PoolTerms
     demand: PoolDemand
@@ -42,7 +42,7 @@ class PlanBasis:
         return max(_HORIZON_S, float(self.terms.rent.unit_s), 2 * self.terms.start_s)
 
     def rates(self) -> Iterator[tuple[float, float, float]]:
-        """Yield rates in engines, their probabilities, and when: seconds from now."""
+        """Yield rates in engines, their probabilities, and their times in seconds from now."""
         step_s = self.horizon_s / _STEPS
         points = self.demand.work.motion.moves.points
         for step in range(_STEPS):
@@ -54,7 +54,7 @@ class PlanBasis:
                 yield rate / self.terms.capacity, probability / _STEPS, at_s
 
     def worths(self, places: Iterable[int]) -> tuple[EngineWorth, ...]:
-        """Expected pico-USD an hour by place; `None` where a price elsewhere is not known."""
+        """Return the expected worth of each engine, with `None` if a price elsewhere is unknown."""
         rates = tuple(self.rates()) if self.demand.observed else ()
         known = bool(rates) and self.priced
         return tuple(
@@ -70,7 +70,7 @@ class PlanBasis:
 
 
 def account(basis: PlanBasis, wanted: int, stop: tuple[str, ...], reason: ScaleReason) -> ScalePlan:
-    """Write down a plan that `FleetPlanner.size` decided."""
+    """Return the plan for the engine count that `FleetPlanner.size` decided."""
     running, hours = len(basis.state.engines), basis.horizon_s / 3600
     rates = tuple(basis.rates()) if basis.demand.observed else ()
     counts = sorted({0, max(0, wanted - 1), wanted, wanted + 1, running})
@@ -99,7 +99,10 @@ def account(basis: PlanBasis, wanted: int, stop: tuple[str, ...], reason: ScaleR
 def _alternative(
     basis: PlanBasis, rates: tuple[tuple[float, float, float], ...], count: int, hours: float
 ) -> FleetAlternative:
-    """Engines that are asked for now serve after their start; those that leave are paid no more."""
+    """Return the expected cost of `count` engines over the horizon.
+
+    Engines requested now serve after their start; engines that leave are no longer paid.
+    """
     running, bought = len(basis.state.engines), 0.0
     reserved = basis.terms.rent.reserved
     starts, step_s = max(0, count - running), basis.horizon_s / _STEPS
@@ -123,7 +126,7 @@ def _sentence(
     last: EngineWorth | None,
     following: EngineWorth,
 ) -> str:
-    """Say the number, why, and what the two engines at its edge earn beside their rent."""
+    """Return the number, the reason, and earnings and rent of the last and the next engine."""
     running = len(basis.state.engines)
     change = f"{running} to {wanted} engines" if wanted != running else f"{wanted} engines stay"
     parts = [f"{basis.terms.pool}: {change}: {REASON_WORDS[reason]}"]

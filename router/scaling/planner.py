@@ -1,10 +1,10 @@
-"""The planner of a pool's size: each engine runs that earns more than its rent.
+"""Planner of a pool's size: an engine runs if it earns more than its rent.
 
-The k-th engine is asked for when what it is expected to earn, over all that its rate may do next,
-exceeds its rent and its start; it is stopped when its next step is not expected to earn its rent
-and keeping it is not worth the next start (`switching.py`). Where one engine more or less is a
-small part, this is the quantile `1 - rent / value` of the traffic. What may not leave, reserved
-hours, and the configuration's limits bound it.
+The k-th engine is started if its expected earnings, over all possible future rates, exceed its rent
+and its start. It is stopped if the next step is not expected to earn its rent and keeping it costs
+more than the next start (`switching.py`). Where one engine is a small part of the fleet, this is
+the quantile `1 - rent / value` of the traffic. Internal-only traffic, reserved hours and the
+configured limits bound the number.
 """
 
 from collections import OrderedDict
@@ -37,11 +37,11 @@ from router.scaling.switching import (
 _REMEMBERED = 512  # solved engines
 _LOOKED_AHEAD_S = 4 * 3600.0
 _MOST_STEPS = 60
-_BLOCK_S = 1_800.0  # rent that is paid so far ahead is planned by blocks
+_BLOCK_S = 1_800.0  # rent paid this far ahead is planned in blocks
 _SLOW_START_S = 600.0  # from which starts are planned by the slower forecast
 _BLOCK_STEPS = (1, 2, 3, 4, 6)  # of ten minutes: lengths that are planned
-_NOISE_S = 72.0  # of rent, that a start must earn beyond its cost, for windows of a minute
-_RENT_WIDTH = 0.05  # of a logarithm: spot rents that are taken for equal beyond the next step
+_NOISE_S = 72.0  # of rent that a start must earn beyond its cost, for one-minute windows
+_RENT_WIDTH = 0.05  # in logarithms: spot rents treated as equal beyond the next step
 _SHARE_WIDTH = 0.02
 _SMALL_SHARE = 0.01
 _ALIKE = 12  # places from which two neighbours, then three, are solved as one
@@ -49,7 +49,7 @@ _ALIKE = 12  # places from which two neighbours, then three, are solved as one
 
 @dataclass(frozen=True, slots=True)
 class EngineCount:
-    """A number of engines with what bound it."""
+    """A number of engines, the engines to stop, and the reason."""
 
     wanted: int
     stop: tuple[str, ...]
@@ -57,7 +57,7 @@ class EngineCount:
 
 
 class FleetPlanner:
-    """Plans one pool. It is told what arrived; `plan` changes nothing but what it remembers."""
+    """Planner of one pool. `observe` takes arrivals; `plan` changes only a cache."""
 
     def __init__(self, terms: PoolTerms, demand: PoolDemand | None = None) -> None:
         self._terms = terms
@@ -66,7 +66,7 @@ class FleetPlanner:
 
     @classmethod
     def from_memory(cls, terms: PoolTerms, memory: Mapping[str, object]) -> "FleetPlanner":
-        """Go on with what another one's `memory` had. Raises `ValueError` where it is damaged."""
+        """Return a planner that continues from `memory`. Raises `ValueError` if it is damaged."""
         return cls(terms, PoolDemand.from_memory(memory))
 
     def memory(self) -> dict[str, object]:
@@ -84,13 +84,13 @@ class FleetPlanner:
         self._demand.observe(window)
 
     def plan(self, state: FleetState) -> ScalePlan:
-        """Return the number of engines with the sums behind it."""
+        """Return the number of engines with the account behind it."""
         sizing = self.size(state)
         basis = PlanBasis(self._terms, self._demand, state, self._mix(state), self._priced(state))
         return account(basis, sizing.wanted, sizing.stop, sizing.reason)
 
     def size(self, state: FleetState) -> EngineCount:
-        """Return the number alone."""
+        """Return the number of engines, the engines to stop and the reason, without an account."""
         terms, running = self._terms, len(state.engines)
         bounds = self._bounds(state)
         if not self._demand.observed:
@@ -119,7 +119,7 @@ class FleetPlanner:
     def solved(
         self, engine: int, mix: DemandMix, rent: float, motion: Motion, block: int
     ) -> SwitchValue:
-        """Switching of one engine, remembered while nothing that it rests on changes."""
+        """Return the switching value of one engine, cached until one of its inputs changes."""
         terms, step_s = self._terms, motion.moves.step_s
         if rent != interrupted_rent(
             terms, terms.rent.pusd_per_hour
@@ -171,7 +171,7 @@ class FleetPlanner:
         )
 
     def _priced(self, state: FleetState) -> bool:
-        """Return whether all traffic that may leave has a price elsewhere."""
+        """Return whether all movable traffic has a price elsewhere."""
         return not any(
             traffic.movable
             and traffic.pusd_per_request is None
@@ -180,7 +180,7 @@ class FleetPlanner:
         )
 
     def _bounds(self, state: FleetState) -> tuple[int, ScaleReason]:
-        """Return the least number, and why."""
+        """Return the minimum number of engines and its reason."""
         terms = self._terms
         kept = sum(not engine.stoppable for engine in state.engines)
         found = [(terms.least, ScaleReason.LEAST)]
@@ -192,7 +192,7 @@ class FleetPlanner:
                 for traffic in state.classes
                 if not traffic.movable
             )
-            if work > 0:  # however little: what may not leave has nowhere else to go
+            if work > 0:  # any amount: internal-only traffic has no other target
                 need = max(1, ceil(work / terms.capacity - 1e-9)) + terms.internal_spare
                 found.append((need, ScaleReason.INTERNAL_NEED))
         return max(found, key=lambda row: row[0])
@@ -215,14 +215,15 @@ class FleetPlanner:
         return EngineCount(wanted, tuple(engine.token for engine in free[:surplus]), reason)
 
 
-_INTERFACE: type[SizesFleet] = FleetPlanner  # mypy holds the planner to what others call
+_INTERFACE: type[SizesFleet] = FleetPlanner  # mypy checks that the planner implements it
 
 
 class EngineChoice:
-    """Whether the k-th engine should start or stop, for one state of the fleet.
+    """Decision whether the k-th engine should start or stop, for one state of the fleet.
 
-    An engine that is paid by the hour does not bind its place for an hour: a fleet can shrink when
-    the next of its engines is at its end. A place is bound until then, and blocks are so long.
+    An engine paid by the hour does not bind its place for an hour: the fleet can shrink as soon as
+    the paid time of any of its engines ends. A place is bound until then, which sets the block
+    length.
     """
 
     def __init__(self, planner: FleetPlanner, state: FleetState, mix: DemandMix) -> None:
@@ -263,7 +264,7 @@ class EngineChoice:
         return self._gain(engine) < 0
 
     def _block(self, place: int, *, starting: bool) -> int:
-        """Coarse steps until the fleet could be so many engines smaller again, at least one."""
+        """Return the coarse steps until the fleet could shrink to this size again, at least one."""
         terms = self._terms.rent
         paid_s = float(max(terms.unit_s, terms.least_s) if starting else terms.unit_s)
         if paid_s < _BLOCK_S:
@@ -272,9 +273,9 @@ class EngineChoice:
         return min(_BLOCK_STEPS, key=lambda steps: abs(steps * COARSE_S - bound_s))
 
     def _solved(self, engine: int, block: int) -> tuple[SwitchValue, float]:
-        """The switching of an engine in its place or near it, and how far that place is shifted.
+        """Return the switching value at the engine's place or a near one, and the level shift.
 
-        Rates move by their logarithm, so high places switch alike at rates in proportion.
+        Rates move in logarithms, so engines at high places switch alike at proportional rates.
         """
         track = self._planner.demand.coarse if block > 1 else self._track
         width = max(1, engine // _ALIKE)
@@ -287,7 +288,7 @@ class EngineChoice:
         return replace(moves, resting=moves.resting - log(self._terms.capacity))
 
     def _earned(self, engine: int) -> float:
-        """Return pico-USD that the engine is expected to earn in the coming step."""
+        """Return the pico-USD that the engine is expected to earn in the coming step."""
         found = self._means.get(engine)
         if found is None:
             mean = self._mix.mean_earned(engine, self._points, self._expected, self._base)
@@ -295,7 +296,7 @@ class EngineChoice:
         return found
 
     def _gain(self, engine: int) -> float:
-        """Return the coming step's earnings less its rent, and what being on is worth after it."""
+        """Return the coming step's earnings minus rent, plus the value of being on after it."""
         motion = self._track.motion
         rent = self._rent * motion.moves.step_s / 3600
         value, shift = self._solved(engine, 1)
@@ -308,7 +309,7 @@ class EngineChoice:
         return start_pusd(self._terms, self._rent, step_s) + steps * self._earned(engine)
 
     def _level(self) -> float:
-        """Return the last rate that would lead the coarse motion to what is expected."""
+        """Return the last rate from which the coarse motion leads to the expected rate."""
         if self._planner.demand.coarse is not self._planner.demand.work:
             return self._planner.demand.work.expected() - log(self._terms.capacity)
         moves = self._moves()
@@ -316,7 +317,7 @@ class EngineChoice:
 
 
 def _reach(running: int, most: int, starts: Callable[[int], bool]) -> int:
-    """The last engine in a row that starts. If one does, all before it do: steps may double."""
+    """Return the last engine that starts. All engines before it start, so steps may double."""
     reached, step = running, 1
     while reached < most and starts(min(most, reached + step)):
         reached = min(most, reached + step)
@@ -332,24 +333,24 @@ def _reach(running: int, most: int, starts: Callable[[int], bool]) -> int:
 
 
 def interrupted_rent(terms: PoolTerms, rent: float) -> float:
-    """Return the rent of an hour of serving, pico-USD, where some hours hold another start.
+    """Return the rent of an hour of serving in pico-USD, including the cost of interruptions.
 
-    An engine that is taken away is replaced: its start is paid, and its caches are cold.
+    An interrupted engine is replaced: another start is paid, and its caches are cold.
     """
     return rent + terms.interruptions_per_hour * (rent * terms.start_s / 3600 + terms.cold_pusd)
 
 
 def start_pusd(terms: PoolTerms, rent: float, step_s: float) -> float:
-    """Return what a start costs beside its time: cold caches, and a little against noise.
+    """Return the cost of a start besides its time: cold caches, and a margin for noise.
 
-    The noise of rates falls with the root of the time that they are counted over.
+    The noise of rates falls with the square root of the time that they are counted over.
     """
     noise_s = _NOISE_S * sqrt(min(1.0, STEP_S / step_s))
     return terms.cold_pusd + rent * noise_s / 3600
 
 
 def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:
-    """Return for how long stopping this engine would save nothing."""
+    """Return for how many seconds stopping this engine would save nothing."""
     age_s = (state.at_us - engine.asked_us) / 1e6 + terms.drain_s
     least_s = max(0.0, terms.rent.least_s - age_s)
     unit_s = terms.rent.unit_s
@@ -359,7 +360,7 @@ def _left_s(engine: EngineLease, state: FleetState, terms: PoolTerms) -> float:
 
 
 def _stoppable(state: FleetState, terms: PoolTerms, look_s: float) -> list[EngineLease]:
-    """Return engines whose stop saves rent before the next look, the youngest first."""
+    """Return the engines whose stop saves rent before the next plan, youngest first."""
     found = [
         engine
         for engine in state.engines

@@ -1,11 +1,10 @@
-"""A rate's forecast, learned online: the next window's mean in logarithms, and errors around it.
+"""Online forecast of a rate: mean of the next window in logarithms, and its errors.
 
-A rate moves towards its own means over hours and over a day, loses a part of its last move, and
-follows the hours of earlier days as far as they have helped. How much of each is regressed
-recursively (least squares that forget), from a prior that is true of the rates we know. Errors are
-as wide as they were in the last hours, and restless hours teach less. Rates are learned by their
-logarithm above a base that a few requests make, because logarithms of less are noise. Memory is a
-constant, whatever arrives.
+A rate moves towards its own means over hours and over a day, loses part of its last move, and
+follows the hours of earlier days as far as they helped before. The weights are fitted by recursive
+least squares with forgetting, from a prior that holds for known rates. Error widths follow the last
+hours, and volatile hours weigh less. Rates are learned as logarithms above a base of a few
+requests, because logarithms of lower rates are noise. Memory use is constant.
 """
 
 from collections.abc import Mapping
@@ -27,12 +26,12 @@ _PRIOR_WEIGHT = 6.0
 _SIZE = len(_PRIOR)
 _INTERCEPT = 0.3
 _LARGEST_MISS = 1.6  # of the present size of errors, that is learned from
-_LEAST_DRIFT = 0.01  # below it nothing is known of a pull
-_UNSURE = 5.0  # of all features together: beyond it nothing more is forgotten
+_LEAST_DRIFT = 0.01  # below this value no pull can be estimated
+_UNSURE = 5.0  # total uncertainty of the features above which forgetting stops
 
 
 class RateForecaster:
-    """One rate that is told in windows of `step_s` seconds."""
+    """Forecaster of one rate, observed in windows of `step_s` seconds."""
 
     __slots__ = (
         "_away", "_before", "_betas", "_covariance", "_drift", "_errors", "_hours", "_last",
@@ -68,29 +67,29 @@ class RateForecaster:
 
     @property
     def resting(self) -> float:
-        """Return the logarithm that the rate is pulled to over hours."""
+        """Return the logarithm towards which the rate moves over hours."""
         return self._long
 
     @property
     def pull(self) -> float:
-        """Return the part of its distance to `resting` that a rate loses in one step."""
+        """Return the share of its distance to `resting` that a rate loses in one step."""
         return max(0.0, min(0.5, self._drift[0] / max(self._drift[1], _LEAST_DRIFT)))
 
     @property
     def width(self) -> float:
-        """Return how much larger errors are now than those of `errors`."""
+        """Return the ratio of the current error width to that of `errors`."""
         return self._width.ratio
 
     def level(self, rate: float) -> float:
-        """Return the logarithm that a rate is learned by."""
+        """Return the logarithm under which a rate is learned."""
         return log(max(rate, 0.0) + self.base)
 
     def rate(self, level: float) -> float:
-        """Return the rate of a logarithm that `level` gave, or that was expected."""
+        """Return the rate of a logarithm from `level` or `expected`; at least 0."""
         return max(0.0, exp(level) - self.base)
 
     def observe(self, rate: float, ends_s: float) -> None:
-        """Learn from one window that ended then, seconds of any clock that counts days."""
+        """Learn from one window that ended at `ends_s`, seconds of a clock with whole days."""
         level = self.level(rate)
         if not self.seen:
             self._last = self._short = self._long = level
@@ -128,8 +127,8 @@ class RateForecaster:
         target = max(-1.0, min(1.0, level - self._last))
         away = self._long - self._last
         keep = _KEEP**self._scale
-        # By the distance one step before: the last one has the noise of the rate seen last in it,
-        # which goes by the next step and would pass for a pull.
+        # The distance of the step before is used: the last one contains the noise of the last rate,
+        # which is gone in the next step and would look like a pull.
         gone, before = self._drift, self._away
         self._drift = [keep * gone[0] + before * target, keep * gone[1] + before * away]
         self._away = away
@@ -173,7 +172,7 @@ class RateForecaster:
         return (self._last, self._short, self._long, *moves)
 
     def memory(self) -> dict[str, object]:
-        """Return what was learned, as JSON holds it."""
+        """Return the learned state as a JSON value."""
         return {
             "step_s": self.step_s,
             "base": self.base,
@@ -189,7 +188,7 @@ class RateForecaster:
 
     @classmethod
     def from_memory(cls, memory: Mapping[str, object]) -> "RateForecaster":
-        """Raises `ValueError` where it is not what `memory` gave."""
+        """Return a forecaster restored from `memory()`. Raises `ValueError` if it is invalid."""
         (step_s,) = numbers(memory, "step_s", 1)
         (base,) = numbers(memory, "base", 1)
         found = cls(step_s, base)
@@ -210,7 +209,7 @@ class RateForecaster:
 
 
 def member(memory: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """Return a part of a memory. Raises `ValueError` that names it."""
+    """Return a mapping of a memory. Raises `ValueError` with its name if it is missing."""
     part = memory.get(name)
     if isinstance(part, Mapping):
         return part
@@ -218,7 +217,7 @@ def member(memory: Mapping[str, object], name: str) -> Mapping[str, object]:
 
 
 def numbers(memory: Mapping[str, object], name: str, count: int) -> list[float]:
-    """A member of a memory: one number or a list of them. Raises `ValueError` that names it."""
+    """Return `count` numbers of a memory as a list. Raises `ValueError` with the name."""
     value = memory.get(name)
     values = value if isinstance(value, list) else [value]
     found = [float(item) for item in values if isinstance(item, int | float)]

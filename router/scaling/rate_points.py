@@ -1,7 +1,7 @@
-"""Means over a forecast's errors in few steps: sums of probabilities are kept, errors are searched.
+"""Means over the errors of a forecast, from cumulative sums and a binary search.
 
-What engines earn is made of parts that grow with the rate up to a limit. The mean of such a part
-needs the sums below and above the rate at which its limit is reached, and no look at every error.
+The earnings of an engine are made of parts that grow with the rate up to a limit. The mean of such
+a part needs only the sums below and above the rate at which the limit is reached.
 """
 
 from bisect import bisect_left
@@ -12,9 +12,9 @@ from router.scaling.residuals import Points
 
 
 class RatePoints:
-    """Errors of a rate's logarithm with their probabilities, and the sums of both.
+    """Errors of a rate's logarithm with their probabilities, and cumulative sums of both.
 
-    `rate` below is `exp(level + error) - base`, in engines, and never below zero.
+    The rate of an error is `exp(level + error) - base`, in engines, and at least zero.
     """
 
     __slots__ = ("_errors", "_points", "_shares", "_sums")
@@ -30,7 +30,7 @@ class RatePoints:
         return [(max(0.0, exp(level + error) - base), share) for error, share in self._points]
 
     def mean_up_to(self, limit: float, level: float, base: float = 0.0) -> float:
-        """Return the mean of the smaller of `limit`, in engines, and the rate."""
+        """Return the mean of min(`limit`, rate), in engines."""
         if limit <= 0:
             return 0.0
         first = self._place(base, level)
@@ -40,5 +40,5 @@ class RatePoints:
         return below + limit * (self._shares[-1] - self._shares[full])
 
     def _place(self, rate: float, level: float) -> int:
-        """Return how many errors lead to less than this rate."""
+        """Return the number of errors that give less than this rate."""
         return bisect_left(self._errors, (log(rate) if rate > 0 else -inf) - level)

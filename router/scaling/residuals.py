@@ -1,7 +1,7 @@
 """Forecast errors: a histogram in bounded memory that forgets slowly.
 
-Errors are differences of logarithms. Bins are narrow around zero and wide at the tails; each keeps
-its weight and its sum, so that a bin's mean is exact. A few wide pretended errors stand for what is
+Errors are differences of logarithms. Bins are narrow around zero and wide at the tails. Each bin
+keeps its weight and its sum, so that its mean is exact. A few wide initial errors stand for what is
 not yet observed.
 """
 
@@ -30,7 +30,7 @@ Points = tuple[tuple[float, float], ...]  # an error and its probability
 
 
 class ErrorHistogram:
-    """Errors of one forecast. `keep` is the share of the weight that survives one observation."""
+    """Errors of one forecast. `keep` is the share of the weight left after one observation."""
 
     __slots__ = ("_keep", "_sums", "_unit", "_weights")
 
@@ -51,7 +51,7 @@ class ErrorHistogram:
             self._unit = 1.0
 
     def points(self, edges: Sequence[float] = FEW_POINTS) -> Points:
-        """Return the mean error between these shares of the probability, with its probability."""
+        """Return the mean error between these quantiles, each with its probability."""
         total = sum(self._weights)
         found: list[tuple[float, float]] = []
         cells = [
@@ -77,7 +77,7 @@ class ErrorHistogram:
         return tuple((error, mass / whole) for error, mass in found)
 
     def quantile(self, share: float) -> float:
-        """Return the error that this share of the errors does not exceed, to a bin's mean."""
+        """Return the error that `share` of the errors do not exceed, as a bin's mean."""
         total = sum(self._weights)
         sums = accumulate(self._weights)
         for place, below in enumerate(sums):
@@ -92,7 +92,7 @@ class ErrorHistogram:
         }
 
     def recall(self, memory: Mapping[str, object]) -> None:
-        """Take what `memory` gave. Raises `ValueError` for another shape."""
+        """Restore the state of `memory`. Raises `ValueError` for another shape."""
         rows = []
         for name in ("weights", "sums"):
             row = memory.get(name)
@@ -110,9 +110,9 @@ class ErrorHistogram:
 
 
 class ErrorWidth:
-    """Return how large errors are now, to their usual size: rates are calm and restless by turns.
+    """Current size of errors relative to their usual size; rates alternate in volatility.
 
-    `ratio` is what a usual error is to be multiplied by.
+    Multiply a usual error by `ratio` to get a current one.
     """
 
     __slots__ = ("_calm", "_follow_calm", "_follow_unrest", "_unrest")
@@ -128,7 +128,7 @@ class ErrorWidth:
 
     @property
     def size(self) -> float:
-        """The size of errors now, in logarithms."""
+        """Return the current size of errors, in logarithms."""
         return max(self._unrest, _SCALE)
 
     def add(self, error: float) -> None:
@@ -140,12 +140,12 @@ class ErrorWidth:
         return [self._unrest, self._calm]
 
     def recall(self, sizes: Sequence[float]) -> None:
-        """Take what `memory` gave. Raises `ValueError` for sizes that are none."""
+        """Restore the state of `memory`. Raises `ValueError` unless all sizes are positive."""
         self._unrest, self._calm = sizes
         if min(sizes) <= 0:
             raise ValueError("sizes: those of a forecast's errors are above zero")
 
 
 def widened(points: Points, ratio: float) -> Points:
-    """Return errors that are larger by a ratio, with the same probabilities."""
+    """Return the errors multiplied by `ratio`, with the same probabilities."""
     return tuple((error * ratio, probability) for error, probability in points)

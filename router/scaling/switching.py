@@ -1,14 +1,12 @@
-"""When one engine should be on: optimal switching of the k-th engine over an uncertain rate.
+"""Optimal switching of the k-th engine under an uncertain rate: when it should be on.
 
-The k-th engine earns its slice of V(n), whatever the others do, so each is a problem of its own
-with two states. The rate's logarithm moves by a pull towards its mean and an error as observed.
-`D` is what being on is worth beyond being off, in pico-USD:
-
+The k-th engine earns its slice of V(n) whatever the others do, so each is a separate problem with
+two states. The logarithm of the rate moves by a pull towards its mean plus an observed error. `D`
+is the value of being on compared with being off, in pico-USD:
     Q = gain of the next step + mean of D after it         stop while Q < 0
     D = Q, between 0 and c                                 start while Q > c
-
-`c` is what a start loses: what the engine would have earned while it starts, and cold caches. Rent
-by the hour adds blocks: an engine is on for whole blocks, and its end is the time to stop.
+`c` is the cost of a start: earnings missed during the start, and cold caches. With rent by the
+hour, an engine is on for whole blocks, and the end of a block is the time to stop.
 """
 
 from collections import deque
@@ -25,7 +23,7 @@ _FINEST = 0.015
 _MARGIN, _SHORT_MARGIN = 0.9, 0.6
 _SHORT_S = 300.0
 _MOST_CELLS = 200
-_BLOCKS = 3  # of rent, that are looked ahead
+_BLOCKS = 3  # blocks of rent in the horizon
 _LEAST_AHEAD = 12  # steps
 _EXACT = 1e-3  # of an hour's rent: changes of D below it end the iteration
 
@@ -35,7 +33,7 @@ Rows = list[tuple[tuple[float, ...], Callable[[Sequence[float]], tuple[float, ..
 
 @dataclass(frozen=True, slots=True)
 class RateMotion:
-    """The motion of the rate's logarithm in one step of `step_s`."""
+    """Motion of the rate's logarithm in one step of `step_s` seconds."""
 
     step_s: float
     resting: float
@@ -46,7 +44,7 @@ class RateMotion:
         return level + self.pull * (self.resting - level)
 
     def over(self, steps: int) -> "RateMotion":
-        """Return several steps as one: errors of each fade like the rate's distance to its mean."""
+        """Return several steps as one; the errors of each fade like the distance to the mean."""
         kept = (1 - self.pull) ** steps
         wider = spread(self.pull, steps)
         points = tuple((error * wider, probability) for error, probability in self.points)
@@ -55,7 +53,7 @@ class RateMotion:
 
 @dataclass(frozen=True, slots=True)
 class SwitchCosts:
-    """Rent an hour, what a start costs beside it, and whole blocks of steps that are paid."""
+    """Rent per hour, start time and cost of a start, and steps of a paid block."""
 
     rent: float
     start_s: float
@@ -67,7 +65,8 @@ class SwitchCosts:
 class SwitchValue:
     """`D` on a grid of logarithms of the rate.
 
-    For blocks also what renewing one and starting one gain over being off, from the rate seen last.
+    For blocks, `renewing` and `starting` are the gains of renewing and of starting one over being
+    off, by the last rate.
     """
 
     low: float
@@ -85,7 +84,7 @@ class SwitchValue:
         return values[cell] * (1 - part) + values[cell + 1] * part
 
     def mean(self, level: float, points: Points) -> float:
-        """Return the mean of D a step after a forecast `level`, over its errors."""
+        """Return the mean of `D` one step after a forecast `level`, over its errors."""
         last, found = len(self.on) - 1, 0.0
         for error, probability in points:
             place = (level + error - self.low) / self.spacing
@@ -101,25 +100,25 @@ class SwitchValue:
 
 
 def spread(pull: float, steps: float) -> float:
-    """Return how much wider errors are after so many steps than after one."""
+    """Return the ratio of error width after `steps` steps to that after one."""
     faded = 1 - (1 - pull) ** 2
     wider = steps if faded < 1e-9 else (1 - (1 - pull) ** (2 * steps)) / faded
     return sqrt(wider)
 
 
 def start_steps(start_s: float, step_s: float) -> list[float]:
-    """Return the parts of the steps after a start that its engine does not serve yet."""
+    """Return, for each step after a start, the part during which the engine does not serve."""
     whole, rest = divmod(start_s / step_s, 1.0)
     return [1.0] * int(whole) + ([rest] if rest > 1e-9 else [])
 
 
 class SwitchSolver:
-    """Solves one engine's switching on a grid around the rates that it is used at."""
+    """Solver for one engine's switching, on a grid around the rates at which it is used."""
 
     def __init__(
         self, engine: int, dearest: float, motion: RateMotion, rent: float, base: float = 0.0
     ) -> None:
-        """`base`: engines that logarithms have beyond the rate."""
+        """Build the grid; `base` is the number of engines that logarithms add to the rate."""
         ratio = max(dearest / max(rent, 1e-9), 0.1)
         margin = _SHORT_MARGIN if motion.step_s < _SHORT_S else _MARGIN
         low = log(engine - 1 + min(1.0, 0.3 / ratio) + base) - margin
@@ -132,7 +131,7 @@ class SwitchSolver:
         self._rows = self._transitions(motion)
 
     def solve(self, earning: Earning, costs: SwitchCosts, steps: int) -> SwitchValue:
-        """Iterate D until it stands still, at most `steps`."""
+        """Iterate `D` until it converges, at most `steps` times."""
         motion, hours = self._motion, self._motion.step_s / 3600
         earned = [hours * earning(motion.after(level)) for level in self._levels]
         rent = hours * costs.rent
@@ -157,7 +156,7 @@ class SwitchSolver:
         return SwitchValue(self._low, self._spacing, tuple(values))
 
     def _blocks(self, earned: list[float], lost: list[float], costs: SwitchCosts) -> SwitchValue:
-        """Renewing a paid block against being off, with leave to start later."""
+        """Return the gain of renewing a paid block over being off and perhaps starting later."""
         count, rent = costs.block_steps, costs.rent * self._motion.step_s / 3600
         part, ahead, parts = [0.0] * len(earned), earned, []
         for _ in range(count):
@@ -168,7 +167,7 @@ class SwitchSolver:
         off = renewed = waited = [0.0] * len(earned)
         held: deque[list[float]] = deque(maxlen=count + 1)
         held.append(off)
-        # The last block counts for the steps before the end alone, or waiting would cost nothing.
+        # The last block counts only for the steps before the end; otherwise waiting would be free.
         for step in range(max(_BLOCKS * count, _LEAST_AHEAD)):
             if step < count:
                 renewed = parts[step]

@@ -1,11 +1,11 @@
-"""Operations of operators, finance and team admins, each once for command line and HTTP.
+"""Operations of operators, finance and team admins, shared by command line and HTTP.
 
-    verb        what a verb is: its path, what it is given, what it does
+    verb        definition of an operation: path, input, function
     policies, whatifs, overrides, engines, keys, prices, invoices, rates, entries, books
-                the verbs, by what they are about; all of them in `routes`
+                the operations by subject; `routes` has all of them
     desk, routes
-                a worker's side: threads, bodies, the routes with their documentation
-    remote      the command line's side towards a gateway elsewhere
+                in a worker: threads, bodies, the routes with their documentation
+    remote      client of the command line for a gateway elsewhere
 
-`gateway.cli.admin_backend` has a verb done here or there; `gateway.control.access` says who may.
+`gateway.cli.admin_backend` runs an operation here or remotely; `gateway.control.access` has scopes.
 """

@@ -29,10 +29,10 @@ class LedgerChangesInput(msgspec.Struct, forbid_unknown_fields=True):
     NoInput,
 )
 def budgets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    """With what the window that holds this moment has seen; of one's own team, or all.
+    """Return budgets with the spending of their current window, of the caller's team or all.
 
-    A default (`user:*`) is followed by everybody whom it binds and who has spent in that window, of
-    the values of a tag by those with the least left; `bound` counts all of them.
+    A default (`user:*`) is followed by every account that it binds and that spent in that window;
+    of the values of a tag, those with the least left. `bound` counts all of them.
     """
     whose = place.identity
     team = (
@@ -62,7 +62,7 @@ def _line(state: BudgetState) -> dict[str, Any]:
 
 
 def bound_document(state: BudgetState) -> dict[str, Any] | None:
-    """Return how many a default binds and what they used; None of any other budget."""
+    """Return how many accounts a default binds and their use; `None` for other budgets."""
     bound = state.bound
     if bound is None:
         return None
@@ -76,7 +76,7 @@ def bound_document(state: BudgetState) -> dict[str, Any] | None:
 
 @verb("GET /contracts", CONTRACTS, None, "What own GPUs cost, by pool", NoInput)
 def contracts_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    """The newest of each pool."""
+    """Return the newest contract of each pool."""
     table = GpuContractRow
     newest = select(table.pool, func.max(table.id).label("id")).group_by(table.pool).subquery()
     query = (

@@ -1,4 +1,4 @@
-"""The verbs of `breakeven budgets`: limits that people enter over the configuration's, by name."""
+"""Operations of `breakeven budgets`: limits entered by people over the configuration's."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -38,7 +38,7 @@ _Period = Literal["day", "month"]
 
 
 class EnterBudgetInput(msgspec.Struct, forbid_unknown_fields=True):
-    """A budget to enter; a member that is left out has the configuration's default."""
+    """A budget to enter; a missing member has the configuration's default."""
 
     scope: _Scope
     usd: Annotated[Decimal, msgspec.Meta(description="limit of one period")]
@@ -108,7 +108,7 @@ def budgets_end(place: OperationContext, given: BudgetInput) -> dict[str, Any]:
     name = budget_key(given.scope, given.period)
     with place.ledger.connect() as connection:
         known = {state.line.id for state in budget_states(connection, place.now_us)}
-    if not is_declared(place.ledger):  # nothing was served yet: the file's budgets start later
+    if not is_declared(place.ledger):  # no gateway started yet: the file's budgets are added later
         known |= _configured(place.settings).keys()
     if name not in known:
         raise OperationRefused(
@@ -137,7 +137,7 @@ def budgets_withdraw(place: OperationContext, given: BudgetInput) -> dict[str, A
 def _enter(
     place: OperationContext, scope: str, period: str, says: dict[str, Any] | None, note: str | None
 ) -> dict[str, Any]:
-    """Append the entry and bring the budget to it, in one transaction."""
+    """Append the entry and apply it to the budget, in one transaction."""
     name, at_us = budget_key(scope, period), place.now_us
     given = ManualEntry(0, BUDGET + name, says, at_us, at_us, place.by, note)
     file = _configured(place.settings)
@@ -154,7 +154,7 @@ def _in_force(connection: Connection, name: str, at_us: int) -> dict[str, Any] |
 
 
 def _checked(settings: Settings, given: EnterBudgetInput) -> BudgetSection:
-    """Judge it as a budget of the file is judged; the fault names the member."""
+    """Validate the input as a budget of the configuration file; errors name the member."""
     stated = {"scope": given.scope, "usd": given.usd, "period": given.period, "hard": given.hard,
               "timezone": given.timezone or settings.timezone}  # fmt: skip
     if given.alert_at is not None:
@@ -186,7 +186,7 @@ def _terms(spec: BudgetSpec | None) -> dict[str, Any] | None:
 
 
 def _state(state: BudgetState | None) -> dict[str, Any] | None:
-    """Return what binds it now; None of one that is ended or was never in force."""
+    """Return the current state of a budget; `None` if it ended or was never active."""
     if state is None:
         return None
     return {
@@ -203,7 +203,7 @@ def _state(state: BudgetState | None) -> dict[str, Any] | None:
 
 
 def _entry(manual_entry: ManualEntry | None) -> dict[str, Any] | None:
-    """Return the entry; None where there is none or it is taken back."""
+    """Return the entry; `None` if there is none or it was withdrawn."""
     if manual_entry is None or (said := budget_of(manual_entry)) is None:
         return None
     return {

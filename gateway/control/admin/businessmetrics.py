@@ -1,4 +1,4 @@
-"""The verbs of `breakeven metrics`: customers, tickets or orders by day, kept under a name."""
+"""Operations of `breakeven metrics`: customers, tickets or orders by day, under a name."""
 
 import re
 from datetime import date
@@ -34,7 +34,7 @@ _Group = Annotated[str, msgspec.Meta(max_length=200)]
 
 
 class MetricLine(msgspec.Struct, forbid_unknown_fields=True):
-    """Units of one day, of the whole house, of a team, or of a tag `NAME=VALUE`."""
+    """Units of one day, for the organization, a team, or a tag `NAME=VALUE`."""
 
     day: date
     value: Decimal

@@ -1,4 +1,4 @@
-"""A running host's knowledge of its engines in shared memory, and orders to restart one."""
+"""State of the engines of a running host from shared memory, and restart orders."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +20,13 @@ from router.types import EngineState, TargetHealth
 
 
 class EngineSnapshot(NamedTuple):
-    """An engine at one moment."""
+    """State of an engine at one moment."""
 
     row: int
     seat: EngineReplica
     state: EngineState
     in_flight: int  # of this host's requests
-    life: int  # 0: none serves, or somebody else's
+    life: int  # 0: no process serves, or another owner's
     word: str
 
 
@@ -50,7 +50,7 @@ class EngineHost:
         return [self.snapshot(row) for row in range(len(self.runtime.engines))]
 
     def engines_named(self, name: str) -> list[EngineSnapshot]:
-        """The engines that a name means; raises `OverrideError` when there are none."""
+        """Return the engines of a name. Raises `OverrideError` if there are none."""
         found = [
             snapshot
             for snapshot in self.every()
@@ -67,7 +67,7 @@ class EngineHost:
         return [(name, latencies_of(self._board.api_stats(at))) for at, name in enumerate(names)]
 
     def started_us(self, row: int) -> int:
-        """When the process that serves was started, by the epoch; 0: it does not say."""
+        """Return when the serving process started, in us since the epoch; 0 if unknown."""
         return int(self._board.published(row)[EngineCell.STARTED_S] * 1e6)
 
     def round_trip_us(self, row: int) -> int | None:
@@ -75,9 +75,9 @@ class EngineHost:
         return round(self._board.published(row)[EngineCell.ROUND_TRIP_S] * 1e6) or None
 
     def order(self, row: int, verb: str = "") -> None:
-        """Ask the host's parent process, which alone starts and ends engines, for its next life.
+        """Order the host's parent process, the only one that starts engines, to restart this one.
 
-        `rest` and `wake` end it until it is wanted again.
+        The verbs `rest` and `wake` stop it until it is needed again.
         """
         name = f"{row}.{verb}" if verb else str(row)
         (self.runtime.restart_orders / name).touch(mode=0o600)
@@ -85,7 +85,7 @@ class EngineHost:
 
 @contextmanager
 def running_here(settings: Settings) -> Iterator[EngineHost]:
-    """The host that runs on this state directory. Raises `OverrideError` when none does."""
+    """Yield the host that runs on this state directory. Raises `OverrideError` if none does."""
     try:
         if not is_held(settings):
             here = settings.state.resolve()
@@ -101,7 +101,7 @@ def running_here(settings: Settings) -> Iterator[EngineHost]:
 
 
 def runtime_of(settings: Settings) -> Runtime:
-    """Return what the last start resolved. Raises `OverrideError` where there was none."""
+    """Return the runtime of the last start. Raises `OverrideError` if there was none."""
     path = settings.state.resolve() / "run" / "runtime.json"
     try:
         return Runtime.load(path)

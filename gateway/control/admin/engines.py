@@ -1,7 +1,7 @@
-"""The verbs of `breakeven engine status|drain|resume|restart`, for the host that answers.
+"""Operations of `breakeven engine status|drain|resume|restart`, for the answering host.
 
-To drain is an override like any other; waiting until an engine is empty, and going through a pool
-one by one, is left to who asks (`gateway.cli.engineops`): no request hangs for half an hour.
+A drain is an override like any other. The caller waits until an engine is empty and walks through a
+pool one by one (`gateway.cli.engineops`), so that no request stays open for half an hour.
 """
 
 from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ def engines_restart(place: OperationContext, given: RestartEngineInput) -> dict[
                     "restart it where it runs"
                 )
                 raise OperationRefused(words, param="engine")
-            if snapshot.word == "stopped":  # flags that this vLLM has not: no start can succeed
+            if snapshot.word == "stopped":  # this vLLM lacks the flags: no start can succeed
                 why = told.get(snapshot.seat.name, "its host ends")
                 raise OperationRefused(
                     f"{snapshot.seat.name} is stopped for good: {why}", param="engine"
@@ -166,14 +166,14 @@ def _upkeep(engine_snapshot: EngineSnapshot, notes: Mapping[str, UpkeepNote]) ->
 
 
 def _measurement_document(note: EngineMeasurement | None) -> dict[str, Any] | None:
-    """When its speed was found out, how, and what was sent to it for that."""
+    """Return when and how its speed was measured, and what was sent for it."""
     if note is None:
         return None
     return {name: getattr(note, name) for name in note.__struct_fields__ if name != "engine"}
 
 
 def _promised_us(settings: Settings) -> tuple[int | None, int | None]:
-    """The tightest first token and the tightest further one that policies promise."""
+    """Return the tightest TTFT and the tightest TPOT that policies promise, in us."""
     slos = [rule.slo for rule in settings.policies]
     promised = ([slo.ttft_ms for slo in slos], [slo.tpot_ms for slo in slos])
     ttft, tpot = (min((ms for ms in some if ms is not None), default=None) for some in promised)
@@ -181,12 +181,12 @@ def _promised_us(settings: Settings) -> tuple[int | None, int | None]:
 
 
 def _way(round_trip_us: int | None, promised_us: int | None) -> dict[str, Any]:
-    """The round trip, and whether it is much of the tightest promise."""
+    """Return the round trip, and whether it is a large part of the tightest promise."""
     return {"round_trip_us": round_trip_us, "far": is_far(round_trip_us, promised_us)}
 
 
 def _steps(state: EngineState, promised_us: int | None) -> dict[str, Any]:
-    """A step full of prompts; where it breaks the promise of each token, a budget that does not."""
+    """Return the time of a full step and, if it breaks the TPOT, a budget that does not."""
     known, pace = state.step, state.step_feedback
     if known is None:
         return {"full_step_us": None, "breaks_tpot": None, "prefill_budget_advised": None}

@@ -1,4 +1,4 @@
-"""The verbs of what people enter beside rates: projects' teams, scenarios, currencies' rates."""
+"""Operations on entered values other than prices: projects, scenarios, currency rates."""
 
 import re
 from datetime import UTC, date, datetime
@@ -164,28 +164,28 @@ def _current_quotes(place: OperationContext) -> dict[str, ManualEntry]:
 
 
 def current_entries(place: OperationContext, kind: str) -> list[ManualEntry]:
-    """Return what is entered of a kind and counts now, by name."""
+    """Return the current entries of a kind, by name."""
     with place.ledger.connect() as connection:
         found = standing_entries(connection, kind, place.now_us)
     return [entry for _, entry in sorted(found.items()) if entry.says is not None]
 
 
 def entries_document(place: OperationContext, kind: str) -> dict[str, Any]:
-    """Return what is entered of a kind and counts now, as a list in JSON."""
+    """Return the current entries of a kind as a JSON list."""
     return list_document([entry_document(entry) for entry in current_entries(place, kind)])
 
 
 def enter_entry(
     place: OperationContext, subject: str, says: dict[str, Any] | None, note: str | None
 ) -> dict[str, Any]:
-    """Append the entry, at once, by whoever asks."""
+    """Append an entry, effective at once, under the caller's name."""
     given = ManualEntry(0, subject, says, place.now_us, place.now_us, place.by, note)
     with place.ledger.begin() as connection:
         return entry_document(enter(connection, given))
 
 
 def entry_document(manual_entry: ManualEntry) -> dict[str, Any]:
-    """Return the entry as JSON has it."""
+    """Return the entry as a JSON value."""
     return {
         "number": manual_entry.number,
         "name": manual_entry.name,

@@ -1,4 +1,4 @@
-"""The verbs of `breakeven estimates`: what was learned of texts and targets, and forgetting it."""
+"""Operations of `breakeven estimates`: show learned estimates, and reset them."""
 
 from contextlib import suppress
 from typing import Annotated, Any
@@ -82,7 +82,7 @@ def estimates_reset(place: OperationContext, given: ResetEstimatesInput) -> dict
         words = "what is learned of a target is of no model or team: name either"
         raise OperationRefused(words, param="target")
     model, keys = _logical(place, given.model), None
-    with suppress(OverrideError):  # no gateway runs here: those that start, and others, follow
+    with suppress(OverrideError):  # no gateway runs here: others follow, and this one at its start
         if given.target is None:
             keys = len(_known(place, model, given.team))
         else:
@@ -102,7 +102,7 @@ def estimates_reset(place: OperationContext, given: ResetEstimatesInput) -> dict
 
 
 def _known(place: OperationContext, model: str | None, team: str | None) -> list[KnownRatio]:
-    """The keys of this host's table that are meant. Raises `OverrideError` where none runs."""
+    """Return the matching keys of this host's table. Raises `OverrideError` if none runs."""
     with place.engines() as host:
         table = EstimateTable(host.runtime.run_dir / ESTIMATES_FILE)
         try:
@@ -174,7 +174,7 @@ def _mean_length(known: KnownRatio, lengths: OutputLengths) -> float | None:
 
 
 def _logical(place: OperationContext, name: str | None) -> str | None:
-    """The model that the name means: estimates are kept by logical models."""
+    """Return the logical model of a name: estimates are kept by logical model."""
     if name is None:
         return None
     found = resolve_model(place.settings, name)

@@ -1,4 +1,4 @@
-"""A worker's desk for verbs: bodies within bounds, work in threads, one at a time, few waiting."""
+"""Execution of operations in a worker: bounded bodies, threads, one at a time."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ from gateway.http.body import decode_object, encode
 from ledger.identity.keys import Identity
 
 AT_ONCE = 8  # in work and waiting
-EACH = 4  # of one team: one that asks without end leaves others, who may have a key to revoke, room
+EACH = 4  # of one team, so that other teams can still revoke a key
 RETRY_S = 2.0
 MOST_DIGITS = 40  # of a number, its zeros counted
 T = TypeVar("T", bound=msgspec.Struct)
@@ -33,7 +33,7 @@ _AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
 
 
 class AdminExecutor:
-    """One per worker: the configuration that names are judged by, the ledger, and engines."""
+    """Executor of a worker: configuration for names, ledger, and engines."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class AdminExecutor:
         host: EngineHost,
         clock: Clock,
     ) -> None:
-        """`settings`: the configuration file's."""
+        """Create an executor; `settings` are those of the configuration file."""
         self._settings = settings
         self._make_engine = make_engine
         self._host = host
@@ -70,12 +70,12 @@ class AdminExecutor:
             raise
         finally:
             self._here[whose] -= 1
-            self._here += Counter()  # which keeps nobody at 0
+            self._here += Counter()  # drops teams with 0
 
     def _work(self, verb: AdminOperation[Any], identity: Identity, given: Any) -> bytes:
-        """In a thread, and written there: a long list would hold up the loop that streams share.
+        """Run an operation in a thread and encode it there: a long list would block the loop.
 
-        Rare, so nothing stays open for it.
+        Operations are rare, so no database connection is kept open.
         """
         engine = self._make_engine()
         try:
@@ -92,7 +92,7 @@ class AdminExecutor:
         yield self._host
 
     async def _parse_input(self, verb: AdminOperation[Any], request: Request) -> Any:
-        """Within the size limit and the receive deadline; every member known, and storable."""
+        """Return the input, read within size limit and deadline; all members known and storable."""
         try:
             if verb.in_query:
                 return _storable(msgspec.convert(_query(request), verb.given, strict=False))
@@ -121,14 +121,15 @@ class AdminExecutor:
 
 
 def actor(identity: Identity) -> str:
-    """Return the actor as the books name it: a key's user, else the key."""
+    """Return the actor as the ledger names it: a key's user, else the key."""
     return identity.user_id or f"key:{identity.key_id}"
 
 
 def _storable(given: T) -> T:
-    """No text with a NUL, which PostgreSQL does not store, nor a note that steers a terminal.
+    """Return the input if it can be stored, else raise `RequestError`.
 
-    And no number that is none, or whose digits would fill the memory once they are written out.
+    PostgreSQL does not store NUL, a note must not contain terminal controls, and a number must be
+    finite and short enough to be written out.
     """
     for name, value in msgspec.structs.asdict(given).items():
         texts = value if isinstance(value, list) else [value]
@@ -151,7 +152,7 @@ def _is_amount(value: Decimal) -> bool:
 
 
 def _query(request: Request) -> dict[str, str]:
-    """Each name once: of two values nobody could say which one counts."""
+    """Return the query parameters. Raises `RequestError` if a name occurs twice."""
     pairs = request.query_params.multi_items()
     names = [name for name, _ in pairs]
     for name in names:

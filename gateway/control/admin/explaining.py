@@ -1,8 +1,8 @@
-"""The verb of `breakeven policy explain`: why a request went, or would go, where it goes.
+"""Operation of `breakeven policy explain`: why a request is routed where it is.
 
-A past request by its id: every try with the candidates' numbers, and its decision made again from
-what the ledger kept. Or a supposed one: planned as this host would plan it at this moment, nothing
-sent. A team's key is told of its own team; of another's, as of what is not there.
+A past request is found by id: every attempt with the candidates' numbers, and its decision repeated
+from what the ledger stored. A hypothetical request is planned as this host would do now; nothing is
+sent. A team's key sees its own team only; another team's request is reported as missing.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _Tokens = Annotated[int, msgspec.Meta(ge=1, le=NUMBER_LIMIT)]
 
 
 class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
-    """`request_id`, or `model` with what is supposed of a request for it."""
+    """Either `request_id`, or `model` with the properties of a hypothetical request."""
 
     request_id: Annotated[str, msgspec.Meta(max_length=64, description="a past one")] | None = None
     model: Annotated[str, msgspec.Meta(max_length=256, description="or: for it")] | None = None
@@ -40,7 +40,7 @@ class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decision_document(decisions: Sequence[Decision]) -> dict[str, Any]:
-    """Return what acts on a supposed request: a decision, and those of the stages before it."""
+    """Return the decision that acts on a hypothetical request, and those of earlier stages."""
     *earlier, acting = decisions
     lines = [
         f"  before: {line}"
@@ -72,7 +72,7 @@ def decisions_explain(place: OperationContext, given: ExplainInput) -> dict[str,
         document = {"attempts": found.attempts, "decision": None, "lines": found.lines}
     else:
         document = _explain_hypothetical(place, given, team)
-    # What has no end (the age of what was never seen) is null in JSON.
+    # Infinite numbers (the age of an engine never seen) are null in JSON.
     finite: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return finite
 
@@ -97,12 +97,12 @@ def _explain_hypothetical(
 
 
 def split_kinds(text: str | None) -> tuple[str, ...]:
-    """Return kinds of content that are listed with commas."""
+    """Return the content kinds of a comma-separated list."""
     return tuple(filter(None, (kind.strip() for kind in (text or "").split(","))))
 
 
 def _only_team(place: OperationContext) -> str | None:
-    """`None`: may see what all of them asked for."""
+    """Return the team that the caller is limited to; `None` if it may see all."""
     whose = place.identity
     return None if whose is None or USAGE + EVERY_TEAM in whose.scopes else whose.team_id
 

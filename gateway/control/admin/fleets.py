@@ -1,7 +1,7 @@
-"""The verbs of `breakeven fleet`: pools that size themselves, their plans, and a switch for them.
+"""Operations of `breakeven fleet`: pools that size themselves, plans, and a pause.
 
-A pause is kept as overrides are: with who, when, why and until when. No verb changes what starts
-and stops engines: that stands in the configuration file alone.
+A pause is stored like an override: with author, time, note and end. No operation changes the
+commands that start and stop engines; only the configuration file does.
 """
 
 from collections.abc import Sequence
@@ -157,7 +157,7 @@ def _store(
 
 
 def _pools(place: OperationContext, pool: str | None, recorded: Sequence[str] = ()) -> list[str]:
-    """Return pools with `scale`, then those that the books know from earlier."""
+    """Return pools with `scale`, then pools that only the ledger knows."""
     known = [name for name, entry in place.settings.pools.items() if entry.scale is not None]
     known += [name for name in recorded if name not in known]
     if pool is None:

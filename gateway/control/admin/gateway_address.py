@@ -1,4 +1,4 @@
-"""The address of another gateway and its credentials, from the environment."""
+"""Address of a remote gateway and its credentials, from the environment."""
 
 import os
 
@@ -7,5 +7,5 @@ TOKEN, TOKEN_COMMAND = "BREAKEVEN_TOKEN", "BREAKEVEN_TOKEN_COMMAND"
 
 
 def gateway_url() -> str | None:
-    """The gateway elsewhere that `--gateway` or the environment names; None: this host's own."""
+    """Return the gateway that `--gateway` or the environment names; `None` for the local one."""
     return os.environ.get(GATEWAY) or None

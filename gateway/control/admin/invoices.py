@@ -1,4 +1,4 @@
-"""The verbs of `breakeven invoices`: what providers and clouds billed, beside the books."""
+"""Operations of `breakeven invoices`: provider and cloud bills, next to the ledger."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -112,7 +112,7 @@ def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[
             f"(`providers.{given.provider}.billed_with`): import it with --provider {account}"
         )
         raise OperationRefused(words, param="provider")
-    if found.format == "focus":  # its charges have instants
+    if found.format == "focus":  # its charges have timestamps
         found = replace(found, offset_min=0)
     elif given.provider is not None:
         offset = place.settings.providers[given.provider].billing_utc_offset
@@ -140,7 +140,7 @@ def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dic
             invoices.lines_of(connection, given.invoice), {**known, **given.projects}
         )
         compared = compare_bill(connection, invoice)
-    if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
+    if invoice.party.startswith(GPU):  # cloud resources are not models: days are compared
         lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]
     rows = [_line_document(*row) for row in _rows(invoice, lines, list(compared.booked), given.by)]
     found: dict[str, Any] = msgspec.to_builtins(
@@ -180,7 +180,7 @@ def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str,
             dropped = dropped_note(connection, invoice)
         found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
         told = _zone_document(zone)
-        if manner is PostingMode.ADDS:  # of what is owed beside the books no zone tells anything
+        if manner is PostingMode.ADDS:  # amounts owed outside the ledger have no time zone
             told["note"] = dropped = None
         seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found, "zone": told}
         seen["dropped"] = dropped
@@ -203,7 +203,7 @@ def _by_day(days: dict[date, int]) -> dict[str, int]:
 
 
 def _has_bookings(place: OperationContext, party: str, lines: Sequence[InvoiceLine]) -> bool:
-    """Whether something of an invoice's days was booked before its party shared an account."""
+    """Return whether costs of the invoice's days were booked before the account was shared."""
     days = [line.day for line in lines]
     with place.ledger.connect() as connection:
         return bool(booked_costs(connection, party, min(days), max(days)))

@@ -1,4 +1,4 @@
-"""The verbs of journal findings: where rows may lack, and that a person has seen it."""
+"""Operations on journal findings: where records may be missing, and acknowledgements."""
 
 from typing import Annotated, Any
 
@@ -48,7 +48,7 @@ def findings_list(place: OperationContext, given: ListFindingsInput) -> dict[str
     AcknowledgeInput,
 )
 def findings_acknowledge(place: OperationContext, given: AcknowledgeInput) -> dict[str, Any]:
-    """All or none. The findings stay in the books, and each acknowledgement is entered."""
+    """Acknowledge all named findings or none. They stay in the ledger, and each is recorded."""
     with place.ledger.begin() as connection:
         known = {finding.place for finding in open_findings(connection)}
         missing = sorted({*given.places} - known)

@@ -1,7 +1,7 @@
-"""Makers of keys for themselves, and the bounds of what they make.
+"""Makers of keys for themselves, and the limits on the keys that they make.
 
-A maker hands on no more than it may itself. Keys that came from the same first maker are counted
-together, so that keys made by keys are no way around a limit.
+A maker grants no more than it has itself. Keys with the same first maker are counted together, so
+that keys made by keys do not bypass a limit.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from ledger.identity.keychanges import KnownKey
 from ledger.identity.keys import Identity
 from ledger.identity.lineage import KeyOrigin, descend
 
-# Who may act for a team is chosen by who may, never by a key that made itself.
+# These scopes are granted by an admin, never by a key to its own keys.
 _NEVER = frozenset({KEYS, KEYS + EVERY_TEAM})
 
 
 @dataclass(frozen=True, slots=True)
 class KeyMaker:
-    """A key or person that makes keys, and the most that it hands on. `line`: None for a person."""
+    """A key or person that makes keys, and the most it may grant. People have no `line`."""
 
     identity: Identity
     org: str
@@ -42,7 +42,7 @@ class KeyMaker:
 
     @property
     def bounds(self) -> Identity:
-        """It as the identity that what it makes is compared with."""
+        """Return the identity with which new keys are compared."""
         return Identity(
             key_id=self.identity.key_id, user_id=self.user, team_id=self.team, org_id=self.org,
             scopes=self.scopes, models=self.models,
@@ -51,14 +51,14 @@ class KeyMaker:
         )  # fmt: skip
 
     def made(self, key: KnownKey) -> bool:
-        """Whether this key comes from it, or is itself."""
+        """Return whether this key was made by the maker, or is the maker itself."""
         if self.line is None:
             return key.member == self.user and key.team == self.team
         return self.line == key.line_id or self.line in (key.makers or ())
 
 
 def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
-    """Return the caller as a maker. Raises where nobody said what it may make."""
+    """Return the caller as a maker. Raises `OperationRefused` if it may not make keys."""
     whose = place.identity
     if whose is None or whose.key_id == OPEN:
         raise OperationRefused("a key or a person makes keys for themselves", kind="forbidden")
@@ -74,7 +74,7 @@ def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
             KeyOrigin(member=whose.user_id), None,
         )  # fmt: skip
     key = keychanges.find_key(connection, whose.key_id)
-    if not key.is_in_force(place.now_us):  # it ended since it was let in
+    if not key.is_in_force(place.now_us):  # it ended after it was admitted
         raise OperationRefused("this key has ended", kind="forbidden")
     return KeyMaker(
         whose, whose.org_id, whose.team_id, whose.user_id, whose.scopes - _NEVER, whose.models,
@@ -84,7 +84,7 @@ def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
 
 
 def refuse_wider(place: OperationContext, maker: KeyMaker, old: KnownKey) -> None:
-    """Raise where the old key was given more than its maker has by now."""
+    """Raise `OperationRefused` if the old key has more than its maker has now."""
     models = None if old.models is None else tuple(old.models)
     refuse_excess(place.settings, maker, tuple(old.scopes), models, old.residency)
     if dict(maker.tags) != (old.tags or {}) or maker.user != old.user:
@@ -113,7 +113,7 @@ def refuse_excess(
 
 
 def end_of(place: OperationContext, maker: KeyMaker, wanted_us: int | None) -> int | None:
-    """When the key ends: as wanted, where that is no later than it may. Raises where it is."""
+    """Return when the key ends: as wanted, or the latest allowed. Raises if wanted is later."""
     latest = [] if maker.days is None else [place.now_us + maker.days * team_keys.DAY_US]
     latest += [] if maker.ends_us is None else [maker.ends_us]
     latest_us = min(latest, default=None)
@@ -128,10 +128,10 @@ def end_of(place: OperationContext, maker: KeyMaker, wanted_us: int | None) -> i
 def end_of_next(
     place: OperationContext, maker: KeyMaker, old: KnownKey, days: int | None
 ) -> int | None:
-    """Return when a key in another's place ends: as wanted, else as the old one, where it may."""
+    """Return when a replacement key ends: as wanted, else as the old one, within the limit."""
     if days is not None:
         return end_of(place, maker, place.now_us + days * team_keys.DAY_US)
-    if old.origin.root is None:  # an admin said when it ends
+    if old.origin.root is None:  # an admin set its end
         return old.expires_us
     ends = (old.expires_us, end_of(place, maker, None))
     return min((at_us for at_us in ends if at_us is not None), default=None)
@@ -142,7 +142,7 @@ def keys_of(connection: Connection, maker: KeyMaker) -> list[KnownKey]:
 
 
 def own_key(connection: Connection, maker: KeyMaker, key_id: str) -> KnownKey:
-    """Return the maker's key of this id; another's is refused as one that is not there."""
+    """Return the maker's key of this id. Raises `OperationRefused` for keys of others."""
     found = next((key for key in keys_of(connection, maker) if key.id == key_id), None)
     if found is None:
         missing = f"you have no key with the id `{key_id}`"
@@ -151,9 +151,9 @@ def own_key(connection: Connection, maker: KeyMaker, key_id: str) -> KnownKey:
 
 
 def keys_of_root(connection: Connection, maker: KeyMaker) -> list[KnownKey]:
-    """All that came from the same first maker, so that keys of keys are no way around a limit.
+    """Return all keys with the same first maker, so that keys of keys share one limit.
 
-    Among them what a key that an admin made was rotated to.
+    They include keys that an admin's key was rotated to.
     """
     first = maker.origin.makers[:1]
     return [
@@ -166,9 +166,9 @@ def keys_of_root(connection: Connection, maker: KeyMaker) -> list[KnownKey]:
 
 
 def count_keys(found: list[KnownKey], maker: KeyMaker, now_us: int) -> tuple[int, int]:
-    """Keys in force that came from the first maker, and those made within a day.
+    """Return the active keys of the first maker, and how many were made within a day.
 
-    Of the first maker itself count those that were rotated and go on for a while.
+    A rotated key of the first maker itself counts while it is ending.
     """
     root = maker.origin.root
     live = sum(
@@ -179,7 +179,7 @@ def count_keys(found: list[KnownKey], maker: KeyMaker, now_us: int) -> tuple[int
 
 
 def times_made(found: list[KnownKey], maker: KeyMaker, now_us: int) -> list[int]:
-    """Return when keys that came from the first maker were made within a day, oldest first."""
+    """Return when keys of the first maker were made within a day, oldest first."""
     root, since_us = maker.origin.root, now_us - team_keys.DAY_US
     return sorted(
         key.created_us

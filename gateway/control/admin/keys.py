@@ -1,8 +1,8 @@
-"""The verbs of `breakeven keys`: list, make, rotate, revoke.
+"""Operations of `breakeven keys`: list, create, rotate, revoke.
 
-Nobody hands on what they do not hold: a key's scopes, models, residency, tags and end bound those
-of the keys that it makes. Who may act for one team makes keys of that team alone, and has no
-members to name another by; a key of another team is not there for them.
+No caller grants more than it has: the scopes, models, residency, tags and end of a key bound those
+of the keys that it makes. A caller that acts for one team makes keys of that team only; keys of
+other teams do not exist for it.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _Id = Annotated[str, msgspec.Meta(max_length=64, description="as the list has it
 
 
 class CreateTeamKeyInput(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields of a key for one's own team. `role` or `scopes`; default: models."""
+    """Fields of a key for the caller's own team. Either `role` or `scopes`; default: models."""
 
     name: _Text
     user: _Text | None = None
@@ -51,7 +51,7 @@ class CreateTeamKeyInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class CreateKeyInput(msgspec.Struct, forbid_unknown_fields=True):
-    """Input of a key of any team; organisation, team and user are made when missing."""
+    """Input of a key of any team; missing organization, team and user are created."""
 
     name: _Text
     team: _Text = "default"
@@ -67,7 +67,7 @@ class CreateKeyInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ListKeysInput(msgspec.Struct, forbid_unknown_fields=True):
-    """A page of the list, in the order in which keys were made."""
+    """A page of the list, in order of creation."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)] = PAGE
     after: Annotated[_Id, msgspec.Meta(description="the `last_id` of the page before")] | None = (
@@ -124,7 +124,7 @@ def keys_list(place: OperationContext, given: ListKeysInput) -> dict[str, Any]:
     CreateTeamKeyInput,
 )
 def keys_create(place: OperationContext, given: CreateTeamKeyInput) -> dict[str, Any]:
-    """For one's own team: what the key at hand has beside its scopes is inherited."""
+    """Create a key of the caller's team, which inherits everything but the scopes."""
     whose = place.identity
     wide = CreateKeyInput(
         name=given.name, user=given.user, role=given.role, scopes=given.scopes,
@@ -218,7 +218,7 @@ def keys_revoke(place: OperationContext, given: RevokeKeyInput) -> dict[str, Any
 def revoke_with_made(
     place: OperationContext, connection: Connection, key_id: str, note: str | None
 ) -> dict[str, Any]:
-    """Revoke a key and those that it made for itself, if an admin did not choose otherwise."""
+    """Revoke a key and the keys that it made, unless `when_maker_ends` keeps them."""
     ends = place.settings.self_service.when_maker_ends == "end"
     also = keychanges.revoke(connection, key_id, author_of(place, note), with_made=ends)
     return {"key_id": key_id, "state": "revoked", **({"also": also} if also else {})}
@@ -227,7 +227,7 @@ def revoke_with_made(
 def _within_reach(
     place: OperationContext, connection: Connection, key_id: str, *, param: str = "key_id"
 ) -> KnownKey:
-    """A key of another team is told from none by nobody who acts for one team."""
+    """Return the key. For a caller of one team, a key of another team does not exist."""
     whose, missing = place.identity, f"no key has the id `{key_id}`"
     try:
         found = keychanges.find_key(connection, key_id)
@@ -266,7 +266,7 @@ def _refuse_excess(
 def refuse_more_models(
     settings: "Settings", whose: Identity, models: tuple[str, ...] | None
 ) -> None:
-    """An alias is what it stands for, and may be called as if it were a provider's."""
+    """Refuse models that the caller may not use; aliases are resolved first."""
     if whose.models is None:
         return
     for name in models or ():
@@ -291,7 +291,7 @@ def _refuse_another_teams_user(
 
 
 def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:
-    """Tags open and close policies; to rotate a key is to be given it."""
+    """Refuse to rotate a key with other tags: tags select policies, and the caller gets it."""
     if whose is None or _acts_for_all(whose) or dict(whose.tags) == (old.tags or {}):
         return
     words = f"key `{old.id}` has other tags than this one: let somebody with `keys:all` rotate it"
@@ -299,14 +299,14 @@ def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:
 
 
 def _own_end(whose: Identity | None, connection: Connection) -> int | None:
-    """When the key that asks ends by itself; people and the command line do not."""
+    """Return when the caller's key expires; `None` for people and the command line."""
     if whose is None or whose.key_id in (PERSON, OPEN):
         return None
     return keychanges.find_key(connection, whose.key_id).expires_us
 
 
 def _refuse_later(expires_us: int | None, ends_us: int | None) -> None:
-    """Or a key with an end would only have to make another one."""
+    """Refuse a later end than the caller's own; else a key could outlive its end."""
     if ends_us is not None and (expires_us is None or expires_us > ends_us):
         words = f"this key ends at {_moment(ends_us)}: say `days` that end no later"
         raise OperationRefused(words, kind="forbidden", param="days")
@@ -327,8 +327,8 @@ def spelled_models(
 ) -> tuple[str, ...] | None:
     """Return the names as the configuration spells them, as requests are compared with them.
 
-    Raises for one that nobody has: a key for it would be refused with every request. It is told
-    the names that it may use, and no others.
+    Raises `OperationRefused` for an unknown name: a key for it would fail with every request. The
+    error lists only models that the caller may use.
     """
     if names is None:
         return None
@@ -349,7 +349,7 @@ def _acts_for_all(whose: Identity) -> bool:
 
 
 def _made_for_others(whose: Identity) -> frozenset[str]:
-    """A person asks no model, for nobody would pay; keys for those who do are theirs to make."""
+    """Return scopes that a person may grant without having them: people do not call models."""
     person = whose.key_id == PERSON and _acts_for_all(whose)
     return frozenset({INFERENCE}) if person else frozenset()
 

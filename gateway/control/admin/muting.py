@@ -1,4 +1,4 @@
-"""The verbs of `breakeven anomalies`: nobody is told of the unusual days of a muted series."""
+"""Operations of `breakeven anomalies`: mute alerts on unusual days of a series."""
 
 from typing import Annotated, Any, Literal
 

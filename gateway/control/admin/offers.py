@@ -1,4 +1,4 @@
-"""The verbs of offers that people enter: prices of GPUs, and reserved API capacity by the unit."""
+"""Operations on entered offers: GPU prices, and reserved API capacity by the unit."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The verbs of claims: what providers say beyond what was booked, and what is not owed of it."""
+"""Operations on claims: provider bills beyond the booked cost, and waivers of them."""
 
 from typing import Annotated, Any
 
@@ -60,9 +60,9 @@ def claims_list(place: OperationContext, given: ListClaimsInput) -> dict[str, An
     WaiveClaimsInput,
 )
 def claims_waive(place: OperationContext, given: WaiveClaimsInput) -> dict[str, Any]:
-    """All or none. The claims stay in the books as they were said, and each waiver is entered.
+    """Waive all named claims or none. Claims stay in the ledger; each waiver is recorded.
 
-    One that was waived already stays as it was.
+    A claim that was already waived does not change.
     """
     named = dict.fromkeys(sorted(given.attempts), 0)
     with place.ledger.begin() as connection:

@@ -1,4 +1,4 @@
-"""The verbs of `breakeven target` and `breakeven route`: what is held over the policies."""
+"""Operations of `breakeven target` and `breakeven route`: overrides of the policies."""
 
 from typing import Annotated, Any, Literal
 
@@ -147,7 +147,7 @@ def routes_release(place: OperationContext, given: ReleaseRouteInput) -> dict[st
 
 
 def _overrides_document(place: OperationContext, said: list[Override]) -> dict[str, Any]:
-    """With the models that are left without a target."""
+    """Return the overrides, and the models that are left without a target."""
     left = verbs.unserved_models(
         place.settings, verbs.overrides_in_force(place.ledger, place.now_us)
     )

@@ -1,10 +1,10 @@
-"""Keys that members make for themselves, and what a key may do: the verbs of self-service.
+"""Self-service operations: keys that members make for themselves, and a key's rights.
 
 A maker is a key with the scope `keys:own`, or a person whose entry in the access file has `keys`.
-What it makes may do a part of what it may itself, and spends of the same budgets: team,
-organisation, user and tags are the maker's, models, scopes and end no more than the maker's, and a
-key made by a key counts on its maker's budgets and limits as well. How many, how often and for how
-long an admin says (`self_service`). Other keys of the team are not there for a maker.
+New keys get at most the maker's rights and spend from the same budgets: team, organization, user
+and tags are the maker's; models, scopes and end are no more than the maker's. A key made by a key
+also counts on its maker's budgets and limits. `self_service` sets number, rate and lifetime. Other
+keys of the team do not exist for a maker.
 """
 
 from typing import Annotated, Any
@@ -49,7 +49,7 @@ _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
 class CreateOwnKeyInput(msgspec.Struct, forbid_unknown_fields=True):
-    """A key for oneself as asked for; what is left out is as the maker has it."""
+    """Fields of a key for the caller; missing fields are the maker's."""
 
     name: _Text
     scopes: (
@@ -152,7 +152,7 @@ def own_keys_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
 )
 def own_keys_create(place: OperationContext, given: CreateOwnKeyInput) -> dict[str, Any]:
     with place.ledger.begin() as connection:
-        bump_generation(connection)  # first: of two who make keys at once one waits, then counts
+        bump_generation(connection)  # first: of two concurrent requests one waits, then counts
         maker = maker_of(place, connection)
         spec = _spec(place, maker, given)
         refuse_too_many(place, connection, maker, 1)
@@ -176,7 +176,7 @@ def own_keys_create(place: OperationContext, given: CreateOwnKeyInput) -> dict[s
     team_keys.RotateKeyInput,
 )
 def own_keys_rotate(place: OperationContext, given: team_keys.RotateKeyInput) -> dict[str, Any]:
-    """It may do what the old one may, and spends of the same budgets."""
+    """Replace one's own key by a key with the same rights and budgets."""
     ends_us = place.now_us + team_keys.overlap_us(given.overlap)
     with place.ledger.begin() as connection:
         bump_generation(connection)
@@ -219,12 +219,12 @@ def _holder(place: OperationContext) -> Identity:
 
 
 def _served_models(place: OperationContext, whose: Identity) -> list[str]:
-    """Return what `/v1/models` lists for it: a model that is retired is refused."""
+    """Return what `/v1/models` lists for the caller; retired models are refused."""
     return served_models(place.settings, usable_models(place.settings, whose), place.now_us)
 
 
 def _spec(place: OperationContext, maker: KeyMaker, given: CreateOwnKeyInput) -> KeySpec:
-    """The key as asked for, within the maker's bounds. Raises where it is not."""
+    """Return the requested key within the maker's limits, else raise `OperationRefused`."""
     if len(maker.origin.makers) > DEEPEST or len(maker.origin.counts_on) > MOST_COUNTED:
         words = f"keys made by keys go {DEEPEST} deep: let the maker's own maker make this one"
         raise OperationRefused(words, kind="forbidden")
@@ -242,7 +242,7 @@ def _spec(place: OperationContext, maker: KeyMaker, given: CreateOwnKeyInput) ->
 
 
 def _of_no_key(line: dict[str, Any], maker: KeyMaker) -> bool:
-    """Whether a line binds a person's own key, who has none."""
+    """Return whether a line is bound to the key of a person, who has no key."""
     return maker.line is None and line["scope"].startswith("key:")
 
 

@@ -1,4 +1,4 @@
-"""The verbs of `breakeven policy`: sets judged, compared, put in force, taken back."""
+"""Operations of `breakeven policy`: check, compare, activate and roll back policy sets."""
 
 import os
 from typing import Annotated, Any

@@ -1,8 +1,7 @@
-"""The verbs of `breakeven prices`: what counts, what to doubt, imports that somebody approves.
+"""Operations of `breakeven prices`: active prices, doubts, and imports with approval.
 
-A file's text is always sent along: nothing is read from a path, wherever the verb is done. What an
-import stores is approved by the word of a difference that was seen (`approves`); another one by
-then is refused.
+The content of a file is always sent along; no operation reads a path. An import is approved with
+the digest of the difference that was shown (`approves`), and refused if the difference changed.
 """
 
 from collections.abc import Sequence
@@ -60,7 +59,7 @@ class PriceSourceInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ImportPricesInput(PriceSourceInput):
-    """The input of an import, with the digest of the difference that was seen."""
+    """Input of an import, with the digest of the difference that was shown."""
 
     approves: Annotated[str, msgspec.Meta(description="as `/prices/diff` told it")] = ""
 
@@ -168,7 +167,7 @@ def _plan_import(
 
 
 def _plan_digest(plan: PriceImportPlan) -> str:
-    """Names what a person saw; the same whenever it is planned, unless something changed."""
+    """Return the digest of a plan; it changes only if the plan does."""
     told = (plan.book, approved(plan))
     return sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()[:32]
 
@@ -186,19 +185,19 @@ def _like(name: str, patterns: Sequence[str] | None) -> bool:
 
 
 def _price_name(settings: Settings, name: str) -> str:
-    """Return what requests of a target are priced as; another name as it is."""
+    """Return the name that prices requests of a target; other names are returned unchanged."""
     provider = settings.providers.get(name.partition("/")[0])
     return name if provider is None else provider.price_name(name)
 
 
 def _asked_tier(settings: Settings, name: str) -> str | None:
-    """Return the service tier that requests of a target ask for, where its section states one."""
+    """Return the service tier that requests of a target use, if its section sets one."""
     provider = settings.providers.get(name.partition("/")[0])
     return None if provider is None else provider.tier
 
 
 def _names(settings: Settings, book: PriceBook, everything: bool) -> list[str]:
-    """Return the names that the configuration uses or that were stated, or all names."""
+    """Return names that the configuration uses or that were entered; with `everything`, all."""
     used = names_in_use(settings)
     if everything:
         return sorted({*used, *book.names()})
@@ -227,7 +226,7 @@ def _doubts(place: OperationContext, book: PriceBook, names: Sequence[str]) -> l
 
 
 def _concerns_all(book: PriceBook, doubt: PriceFlag, at_us: int) -> bool:
-    """Whether plain requests meet what is unread: most prices say nothing of hosted tools."""
+    """Return whether unread terms apply to plain requests; most apply to hosted tools only."""
     price = book.find(doubt.name, at_us)
     return price is not None and bool(unlimited_terms(book.unread_terms(price, at_us), ()))
 

@@ -1,4 +1,4 @@
-"""The verbs of `breakeven rates`: what own GPUs and those who run them cost, by who says so."""
+"""Operations of `breakeven rates`: cost of own GPUs and of their operation, with sources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -46,10 +46,10 @@ _Usd = Annotated[Decimal, msgspec.Meta(description="dollars")]
 
 
 class EnterRateInput(msgspec.Struct, forbid_unknown_fields=True):
-    """The input of a rate; fields that are left out stay as they are on its first day.
+    """Input of a rate; missing fields keep their value of its first day.
 
-    `source` is that of the fields that are given: of the GPU's rate, of the ops, or of both. It is
-    the GPU rate's if none of them is given.
+    `source` is the source of the given fields: the GPU rate, the ops cost, or both. Without any of
+    these fields it is the source of the GPU rate.
     """
 
     pool: _Pool
@@ -111,7 +111,7 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     EnterRateInput,
 )
 def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any]:
-    """Enter it. `carried`: entries of later days that now have it; `to_come`: all later ones."""
+    """Enter a rate. `carried` are later entries that now include it; `to_come` all later ones."""
     declared = _declared_contracts(place.settings)
     names = _pools_sharing_machine(declared, given.pool)
     from_us = _start_us_of(given.since, place.now_us)
@@ -135,7 +135,7 @@ def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any
                 to_come.append(carried[-1])
         if _has_ops(given):
             _enter_ops_source(connection, place, given.pool, given.source, from_us)
-        # The entry itself is the last of its pool: sent once more, it is found and not repeated.
+        # The entry is the last of its pool: a repeated request finds it and does not add another.
         said = [
             _enter_rate(connection, place, name, rate, from_us=from_us, note=given.note)
             for name, rate in rates.items()
@@ -156,7 +156,7 @@ def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any
     WithdrawRateInput,
 )
 def rates_withdraw(place: OperationContext, given: WithdrawRateInput) -> dict[str, Any]:
-    """The configuration's word again, at once, and of all that was to come."""
+    """Return to the configuration's rates at once, and drop all later entries."""
     declared = _declared_contracts(place.settings)
     names = _pools_sharing_machine(declared, given.pool)
     with place.ledger.begin() as connection:
@@ -203,7 +203,7 @@ def _enter_ops_source(
 def _followed(
     coming: Sequence[ManualEntry], before: GpuRate, after: GpuRate
 ) -> Iterator[tuple[ManualEntry, GpuRate | None]]:
-    """Yield the later entries of a pool in their order, each with its new rate if that changes."""
+    """Yield the later entries of a pool in order, each with its new rate if that changes."""
     for entry in coming:
         rate = rate_of(entry)
         if rate is None:
@@ -216,7 +216,7 @@ def _followed(
 def _rates(
     given: EnterRateInput, now: Mapping[str, Mapping[str, Any]], settings: Settings
 ) -> dict[str, GpuRate]:
-    """By pool; pools on one machine bear its rate by their shares, exactly."""
+    """Return rates by pool; pools on one machine split its rate exactly by their shares."""
     names = list(now)
     rates: list[int | None] = [now[name]["pusd_per_hour"] for name in names]
     if given.usd_per_hour is not None:
@@ -251,7 +251,7 @@ def _with_ops(rate: GpuRate, given: EnterRateInput) -> GpuRate:
 
 
 def _pusd(name: str, usd: Decimal) -> int:
-    """Exact. A rate of nothing is none: what is owned has its amortisation and its power."""
+    """Return exact pico-USD. A GPU rate must be above 0: owned GPUs cost power and wear."""
     least = "more than 0" if name == "usd_per_hour" else "0 or more"
     if not usd.is_finite() or usd < 0 or usd > MOST_USD or (name == "usd_per_hour" and not usd):
         raise OperationRefused(f"`{name}` is {least} and at most {MOST_USD} dollars", param=name)
@@ -278,13 +278,13 @@ def _start_us_of(since: date | None, now_us: int) -> int:
 
 
 def _declared_contracts(settings: Settings) -> dict[str, dict[str, Any]]:
-    """By pool, what the configuration says, as a contract's columns."""
+    """Return the configured contracts by pool, as columns of a contract."""
     found: list[DeclaredContract] = contracts(settings)
     return {contract.pool: asdict(contract) for contract in found}
 
 
 def _pools_sharing_machine(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
-    """The pool and all others on its machine."""
+    """Return the pool and all others on its machine."""
     if pool not in declared:
         raise OperationRefused(f"there is no pool `{pool}` in the configuration", param="pool")
     machine = declared[pool]["machine"]

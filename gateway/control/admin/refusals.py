@@ -1,6 +1,6 @@
-"""Refusals of operations: words for the command line, kind and member for HTTP.
+"""Errors of operations: text for the command line, kind and member for HTTP.
 
-Apart from the verbs, for it knows the errors of all of them.
+The module is separate from the operations because it knows the errors of all of them.
 """
 
 from gateway.control.admin.verb import OperationRefused
@@ -27,7 +27,7 @@ KINDS: dict[type[Exception], str] = {
 
 
 def request_error_of(error: Exception) -> RequestError | None:
-    """Return what a client is told of a verb's own error; None for any other."""
+    """Return the client error for an operation's own error; `None` for any other error."""
     words = f"{error}".removesuffix(".") + "."
     if isinstance(error, OperationRefused):
         # SDKs wait at most a minute: a longer wait is the caller's own to plan.

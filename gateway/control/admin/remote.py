@@ -1,7 +1,7 @@
-"""A gateway elsewhere, asked with a key or with a person's token: the same verbs, done there.
+"""Client of a remote gateway, with a key or a person's token: the same operations.
 
-A token of the house's sign-in is in `BREAKEVEN_TOKEN`, or is what the command in
-`BREAKEVEN_TOKEN_COMMAND` prints: the identity provider's own program knows how one signs in there.
+A token of the identity provider is in `BREAKEVEN_TOKEN`, or is printed by the command in
+`BREAKEVEN_TOKEN_COMMAND`, usually the identity provider's own program.
 """
 
 import shlex
@@ -19,7 +19,7 @@ from gateway.control.admin.gateway_address import API_KEY, TOKEN, TOKEN_COMMAND
 from gateway.control.admin.verb import PREFIX, AdminOperation, OperationRefused
 
 TIMEOUT_S = 60.0
-COMMAND_S = 300.0  # somebody may have to sign in meanwhile
+COMMAND_S = 300.0  # the person may have to sign in
 G = TypeVar("G", bound=msgspec.Struct)
 
 
@@ -28,7 +28,7 @@ class RemoteAdmin:
         self._client = client
 
     def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]:
-        """Return the gateway's answer. Raises `OperationRefused` with its words, or the reason."""
+        """Return the gateway's answer. Raises `OperationRefused` with its error text."""
         said = {
             name: value for name, value in msgspec.to_builtins(given).items() if value is not None
         }
@@ -55,7 +55,7 @@ class RemoteAdmin:
 
 
 def is_cleartext(url: str) -> bool:
-    """Whether anybody on the way there reads the key: plain HTTP, to another host."""
+    """Return whether the key would cross a network unencrypted: plain HTTP to another host."""
     parts = urlsplit(url)
     if parts.scheme != "http" or parts.hostname in (None, "localhost"):
         return False
@@ -66,7 +66,7 @@ def is_cleartext(url: str) -> bool:
 
 
 def bearer_token(url: str, environ: Mapping[str, str]) -> str:
-    """Find the credential to send: one of the three variables. Raises `OperationRefused`."""
+    """Return the credential from one of three variables. Raises `OperationRefused`."""
     named = [name for name in (API_KEY, TOKEN, TOKEN_COMMAND) if environ.get(name)]
     if not named:
         raise OperationRefused(
@@ -83,7 +83,7 @@ def bearer_token(url: str, environ: Mapping[str, str]) -> str:
 
 
 def _run_token_command(command: str) -> str:
-    """Run the token command; its error output goes to the person."""
+    """Return the output of the token command; its error output goes to the terminal."""
     try:
         done = subprocess.run(  # noqa: S603 - the person's own command, as they wrote it; no shell
             shlex.split(command), stdout=subprocess.PIPE, check=True, timeout=COMMAND_S, text=True
@@ -96,13 +96,13 @@ def _run_token_command(command: str) -> str:
 
 @contextmanager
 def remote(url: str, environ: Mapping[str, str]) -> Iterator[RemoteAdmin]:
-    """`url`: with or without `/v1`. Raises `OperationRefused` without a key or an address."""
+    """Yield a client for `url`, with or without `/v1`. Raises `OperationRefused` if invalid."""
     base = url.rstrip("/").removesuffix("/v1")
     if not base.startswith(("http://", "https://")):
         raise OperationRefused(f"`{url}` is no address: it begins with http:// or https://")
     headers = {"authorization": f"Bearer {bearer_token(url, environ)}"}
     try:
-        # Plain HTTP within this machine is told to no proxy of the environment, with its key.
+        # Plain HTTP to this machine must not send its key to a proxy of the environment.
         proxied = urlsplit(base).scheme != "http" or is_cleartext(base)
         client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S, trust_env=proxied)
     except (httpx.InvalidURL, ValueError) as error:

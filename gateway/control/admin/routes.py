@@ -1,4 +1,4 @@
-"""The verbs as routes below `/v1/organization`, described by what they are given."""
+"""Routes of all operations below `/v1/organization`, with OpenAPI from their inputs."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,7 +15,7 @@ _UNKEPT = {"cache-control": "no-store"}  # a new key's token is among the answer
 
 
 def admin_routes(desk: AdminExecutor) -> list[Route]:
-    """Return the routes that answer; FastAPI takes a fifth of a worker's start for them."""
+    """Return the serving routes. FastAPI routes would take a fifth of a worker's start."""
     return [
         Route(PREFIX + verb.path, _endpoint(desk, verb), methods=[verb.method], name=verb.name)
         for verb in OPERATIONS
@@ -23,7 +23,7 @@ def admin_routes(desk: AdminExecutor) -> list[Route]:
 
 
 def described_routes() -> list[BaseRoute]:
-    """Return the same for the API's description, once somebody reads it; these answer nothing."""
+    """Return routes for the OpenAPI document only, built when it is first read."""
     router = APIRouter(prefix=PREFIX, tags=["organization"])
     for verb in OPERATIONS:
         router.add_api_route(
@@ -38,12 +38,12 @@ def described_routes() -> list[BaseRoute]:
     return list(router.routes)
 
 
-# A docstring would be in the description.
+# A docstring would appear in the OpenAPI description.
 async def _answer_nothing() -> None: ...
 
 
 def describe_input(verb: AdminOperation[Any]) -> dict[str, Any]:
-    """The query's parameters, or the body."""
+    """Return the OpenAPI description of the query parameters or the body."""
     schema = msgspec.json.schema(verb.given)
     shape = _whole(schema["$defs"][verb.given.__name__], schema["$defs"])
     if not verb.in_query:
@@ -65,7 +65,7 @@ def describe_input(verb: AdminOperation[Any]) -> dict[str, Any]:
 
 
 def _whole(part: Any, named: dict[str, Any]) -> Any:
-    """Without references: the document has no other place for what they name."""
+    """Return the schema part with references inlined; the document has no place for them."""
     if isinstance(part, list):
         return [_whole(item, named) for item in part]
     if not isinstance(part, dict):

@@ -1,8 +1,7 @@
-"""A verb: where it is asked for over HTTP, what it is given, and what it does.
+"""Definition of an operation: HTTP path, input, and function.
 
-`work` may block; it takes the place that it works on and what it was given, and returns what is
-told, as JSON has it. What cannot be done is raised as one of the errors of
-`gateway.control.admin.refusals`, whose words say why.
+`work` may block. It takes the context and the input, and returns the result as a JSON value. A
+failure is raised as one of the errors of `gateway.control.admin.refusals`, with the reason.
 """
 
 from collections.abc import Callable
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
 
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters
-NUMBER_LIMIT = 2**31 - 1  # of what the ledger counts
+NUMBER_LIMIT = 2**31 - 1  # maximum of ledger numbers
 LARGEST = 1024 * 1024  # bytes of a body
 Note = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT, description="why")]
 G = TypeVar("G", bound=msgspec.Struct)
 
 
 class OperationRefused(Exception):
-    """A refused operation. `kind`: of `gateway.errors`; `param`: the wrong member.
+    """A refused operation. `kind` is of `gateway.errors`; `param` is the wrong member.
 
-    `retry_after_s`: seconds after which the same operation may be accepted.
+    `retry_after_s` is the time after which the same operation may be accepted.
     """
 
     def __init__(
@@ -49,11 +48,11 @@ class OperationRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OperationContext:
-    """The ledger, the configuration and the caller of an operation.
+    """Ledger, configuration and caller of an operation.
 
-    `by`: who acts, as the books will have it. `identity`: whose key asks; None at the command line
-    of the host itself, which may do everything. `opened`: the ledger, once it is needed.
-    `engines`: what runs on this host.
+    `by` is the actor as the ledger records it. `identity` is the caller's key; `None` for the
+    command line of the host itself, which may do everything. `opened` opens the ledger when it is
+    needed. `engines` opens the state of this host's engines.
     """
 
     settings: "Settings"
@@ -70,10 +69,10 @@ class OperationContext:
 
 @dataclass(frozen=True, eq=False)
 class AdminOperation(Generic[G]):
-    """`path`: below `/v1/organization`. `name`: the operation's, in the OpenAPI document.
+    """One operation. `path` is below `/v1/organization`; `name` is its OpenAPI operation id.
 
-    `scope`: what a caller over HTTP must hold. `command`: the words of the command line that do the
-    same on this host; `None` where only HTTP has it.
+    `scope` is required of callers over HTTP. `command` is the equivalent command line; `None` if
+    there is only HTTP.
     """
 
     name: str
@@ -88,7 +87,7 @@ class AdminOperation(Generic[G]):
 
     @property
     def in_query(self) -> bool:
-        """Whether what it is given stands in the query; else it is the body."""
+        """Return whether the input is in the query; otherwise it is the body."""
         return self.method != "POST"
 
 
@@ -100,7 +99,7 @@ def verb(
     given: type[G],
     largest: int = LARGEST,
 ) -> Callable[[Callable[[OperationContext, G], dict[str, Any]]], AdminOperation[G]]:
-    """Makes a function a verb of its name. `asked`: method and path, as `GET /targets`."""
+    """Return a decorator that makes an operation; `asked` is like `GET /targets`."""
     method, _, path = asked.partition(" ")
     return lambda work: AdminOperation(
         work.__name__, method, path, scope, command, summary, given, work, largest
@@ -108,7 +107,7 @@ def verb(
 
 
 class NoInput(msgspec.Struct, forbid_unknown_fields=True):
-    """The input of an operation that takes none."""
+    """Input of an operation that takes none."""
 
 
 def list_document(found: list[dict[str, Any]]) -> dict[str, Any]:

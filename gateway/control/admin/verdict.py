@@ -1,4 +1,4 @@
-"""The verdict on own GPUs over HTTP: the object that `ledger report --json` has, too."""
+"""Verdict on own GPUs over HTTP; the same object as `ledger report --json`."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ DAYS, DAYS_MOST = 30, 366
 
 
 class ReadVerdictInput(msgspec.Struct, forbid_unknown_fields=True):
-    """A calendar month has its own hours; without one amounts are of 720 h."""
+    """Period of the verdict. A calendar month has its own hours; otherwise a month is 720 h."""
 
     days: Annotated[
         int, msgspec.Meta(ge=1, le=DAYS_MOST, description="the last so many days of traffic")

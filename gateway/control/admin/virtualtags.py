@@ -1,4 +1,4 @@
-"""The verbs of `breakeven tags`: virtual tags, whose rules give each request a value."""
+"""Operations of `breakeven tags`: virtual tags, whose rules give each request a value."""
 
 from typing import Annotated, Any
 

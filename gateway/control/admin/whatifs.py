@@ -1,8 +1,8 @@
-"""The verb of `breakeven policy simulate`: what a set of policies would have done.
+"""Operations of `breakeven policy simulate`: what a policy set would have done.
 
-It is asked for and looked at again: no request hangs for minutes. What it plays is the ledger's own
-traffic of all teams, so it is for who may see what all of them used. Nothing is sent, nothing is
-written into the books.
+A simulation is started and then polled, so that no request stays open for minutes. It replays the
+ledger's traffic of all teams, so the caller needs access to all usage. Nothing is sent, and the
+ledger does not change.
 """
 
 import os

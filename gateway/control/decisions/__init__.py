@@ -1,1 +1,1 @@
-"""Decisions as they are kept: made again, or made of what was only supposed."""
+"""Recorded decisions, repeated from the ledger, and decisions on hypothetical requests."""

@@ -1,7 +1,7 @@
-"""A recorded decision made again from what the ledger kept: the same, or told where it differs.
+"""Replay of a recorded decision from the ledger, compared with the record.
 
-Nothing of the running host is asked: request, policy and candidates come from the record, exact,
-and `router.decide` is pure. Compared is the record itself, byte by byte.
+The running host is not used: request, policy and candidates come exact from the record, and
+`router.decide` is pure. The packed records are compared byte by byte.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from router.types import Decision
 
 @dataclass(frozen=True, slots=True)
 class DecisionReplay:
-    """`inputs` as they were frozen, what follows from them, and whether that was recorded."""
+    """Stored `inputs`, the decision made from them, and whether it equals the record."""
 
     inputs: Inputs
     decision: Decision
@@ -29,7 +29,7 @@ class DecisionReplay:
         request, policy, candidates = self.inputs
         return {
             "identical": self.identical,
-            # Sets in an order: it is the same document in every process.
+            # Sorted sets, so that every process returns the same document.
             "request": msgspec.to_builtins(request, order="deterministic"),
             "policy": msgspec.to_builtins(policy, order="deterministic"),
             "candidates": msgspec.to_builtins(candidates, order="deterministic"),
@@ -37,7 +37,7 @@ class DecisionReplay:
         }
 
     def lines(self) -> list[str]:
-        """Return the inputs of the numbers, and whether they are reproduced."""
+        """Return lines with the inputs of the numbers, and whether they were reproduced."""
         _, policy, candidates = self.inputs
         slo = policy.slo
         promised = f"ttft {_ms(slo.ttft_ms)}, tpot {_ms(slo.tpot_ms)}"
@@ -65,14 +65,14 @@ class DecisionReplay:
 
 
 def replay_decision(inputs: bytes, recorded: bytes) -> DecisionReplay:
-    """Raises `ValueError` for what another release froze."""
+    """Repeat a decision. Raises `ValueError` for inputs of another format version."""
     try:
         request, policy, candidates = decode(msgspec.msgpack.decode(inputs, strict=False))
     except (TypeError, msgspec.DecodeError) as error:
         raise ValueError(f"the frozen inputs cannot be read: {error}") from error
     decision = decide(request, policy, candidates)
     asked = request, policy, decision
-    stage = stage_of(msgspec.msgpack.decode(recorded))  # which was asked is no part of `decide`
+    stage = stage_of(msgspec.msgpack.decode(recorded))  # the stage is not an input of `decide`
     packed = pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked, stage)
     return DecisionReplay((request, policy, candidates), decision, packed == recorded)
 

@@ -1,4 +1,4 @@
-"""A try in the books as sentences: who asked, why it went there, what came of it, what it cost."""
+"""Text of a recorded attempt: caller, routing reason, outcome and cost."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ _EXPLAINED: Mapping[str, str] = {
 
 
 def document(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    """For programs: what the sentences are made of."""
+    """Return the values of the text for programs."""
     return {
         "opened_us": row.opened_us,
         "model": row.model,
@@ -66,7 +66,7 @@ def document(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def explain_attempt(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> list[str]:
-    """`before`: the try before it, which failed."""
+    """Return the lines of an attempt; `before` is the failed attempt before it."""
     found = [_request_line(row)] if before is None else []
     found.append(_routing_line(row, before))
     if row.duration_us is not None:
@@ -104,7 +104,7 @@ def _came(row: Row[*tuple[Any, ...]]) -> str:
 
 
 def _ending(row: Row[*tuple[Any, ...]]) -> str:
-    """`finished (200)`, `upstream_error: server_error (500)`."""
+    """Return the outcome, as `finished (200)` or `upstream_error: server_error (500)`."""
     error = "" if row.error is None else f": {row.error}"
     status = "" if not row.http_status else f" ({row.http_status})"
     return f"{row.status}{error}{status}"

@@ -1,7 +1,7 @@
-"""A supposed request against the running host: the same planning, nothing sent.
+"""Hypothetical request against the running host: the same planning, nothing is sent.
 
-With `serve` running its shared memory is read, so the answer is what a request would meet at
-this moment; without it every engine is `unknown`, and the answer says so.
+While `serve` runs, its shared memory is read, so the answer is what a request would get now.
+Otherwise every engine is `unknown`, and the answer says so.
 """
 
 import tempfile
@@ -55,15 +55,15 @@ class HypotheticalRequest:
     team: str
     prompt_tokens: int
     max_tokens: int | None
-    content: tuple[str, ...] = ()  # kinds that it holds
+    content: tuple[str, ...] = ()  # content kinds in it
 
 
 def explain(
     settings: Settings, question: HypotheticalRequest, books: Engine | None, prices: PriceBook
 ) -> tuple[Decision, ...] | None:
-    """The decisions of the model's stages as far as they are due, the one that acts last.
+    """Return the decisions of the model's stages that are due; the last one acts.
 
-    `None` when there is no such model. `books`: `None` before a first start.
+    Returns `None` for an unknown model. `books` is `None` before the first start.
     """
     found = resolve_model(settings, question.model)
     if found is None:
@@ -117,7 +117,7 @@ def explain(
 def _decide_stages(
     model: ModelSection, decide_stage: Callable[..., Decision]
 ) -> tuple[Decision, ...]:
-    """Stage by stage until one can serve; else what the policy says of that at the first one."""
+    """Decide stage by stage until one can serve, else apply `otherwise` at the first one."""
     made = [decide_stage(0, is_final=not model.then)]
     causes: set[StageCause] = set()
     for number, stage in enumerate(model.then, start=1):
@@ -134,11 +134,11 @@ def _decide_stages(
 def _with_contexts(
     decision: Decision, request: RoutingRequest, contexts: Mapping[str, int]
 ) -> Decision:
-    """Return the decision with a word at each API whose stated context is exceeded.
+    """Return the decision with a note at each API whose stated context is exceeded.
 
-    No decision depends on it: the list may be older than the model, and a provider refuses such a
-    request free of charge, which a stage `after: context` answers. `contexts`: tokens by target,
-    0 where none is stated.
+    The note changes no decision: the list may be older than the model, and a provider refuses such
+    a request free of charge, which a stage `after: context` handles. `contexts` is tokens by
+    target, 0 if not stated.
     """
 
     def told(verdict: Verdict) -> Verdict:
@@ -157,7 +157,7 @@ def _with_contexts(
 
 
 class _StatedRequest(NamedTuple):
-    """The policies and overrides at this moment."""
+    """The policies and overrides that are active now."""
 
     settings: Settings
     overrides: Sequence[Override] = ()
@@ -200,7 +200,7 @@ def _condition_input(model: str, question: HypotheticalRequest) -> ConditionInpu
 
 @contextmanager
 def _looked_at(settings: Settings) -> Iterator[tuple[Runtime, SharedLoadTable]]:
-    """The running host's shared memory, or one with nothing in it when no such host runs."""
+    """Yield the running host's shared memory, or an empty one if no such host runs."""
     path = settings.state.resolve() / "run" / "runtime.json"
     runtime = Runtime.load(path) if path.exists() else None
     with tempfile.TemporaryDirectory() as folder:
@@ -233,7 +233,7 @@ def unstarted_runtime(settings: Settings) -> Runtime:
 
 
 class NullBackend:
-    """A target that is looked at and never called."""
+    """Backend of a target that is never called; `Backend` for planning only."""
 
     secrets = ()
 
@@ -241,11 +241,11 @@ class NullBackend:
         raise UpstreamUnreachable(f"{call.path} of a supposed request is never sent")
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 def make_null_backend(
     _name: str, _what: PoolSection | ProviderSection, _url: str | None
 ) -> Backend:
-    """A wire client to nowhere, for a fleet that is only looked at."""
+    """Return a backend that sends nothing, for a fleet used for planning only."""
     return NullBackend()

@@ -1,7 +1,7 @@
-"""Why a past request went where it went: what the ledger kept of its decisions, try by try.
+"""Recorded routing of a past request: the ledger's decision for each attempt.
 
-Each is made again from its frozen inputs, and told where it differs. Of one that was refused it is
-told why each target was out.
+Each decision is repeated from its stored inputs and compared. For a refused request, the reason of
+each target is returned.
 """
 
 from dataclasses import asdict
@@ -23,7 +23,7 @@ from router.packed import NUMBERS
 
 
 class RecordedDecision(NamedTuple):
-    """A document for each attempt, and all of it in words."""
+    """A document for each attempt, and all of it as text lines."""
 
     attempts: list[dict[str, Any]]
     lines: list[str]
@@ -32,7 +32,7 @@ class RecordedDecision(NamedTuple):
 def read_recorded_decision(
     engine: Engine, request_id: str, team: str | None = None
 ) -> RecordedDecision | None:
-    """`None`: the ledger has no such request, or not of this team (`None`: of any)."""
+    """Return the decisions of a request; `None` if the ledger has none for this team."""
     query = (
         select(
             AttemptRow.attempt_id,
@@ -91,7 +91,7 @@ def _try(
 def _read_refusal(
     connection: Connection, request_id: str, team: str | None
 ) -> RecordedDecision | None:
-    """Asked of nobody: why each target was out. What was frozen is kept of attempts alone."""
+    """Return a refused request with each target's reason. Inputs are stored for attempts only."""
     query = select(RefusalRow).where(RefusalRow.request_id == request_id)
     if team is not None:
         query = query.where(RefusalRow.team_id == team)
@@ -113,7 +113,7 @@ def _read_refusal(
 
 
 def _read_hit(connection: Connection, request_id: str, team: str | None) -> RecordedDecision | None:
-    """Asked of nobody, as an equal request was answered before: whose answer it was, how old."""
+    """Return a response cache hit: the attempt that was reused, and its age."""
     row = find_hit(connection, request_id, team)
     if row is None:
         return None
@@ -147,7 +147,7 @@ def _budget(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _budget_line(row: Row[*tuple[Any, ...]]) -> str:
-    """Return the most that the attempt could cost, and the money that was there."""
+    """Return the most that the attempt could cost, and the money that was left."""
     wanted = "its price is not known" if row.bound_pusd is None else (
         f"it may cost up to {usd_text(row.bound_pusd)}"
     )  # fmt: skip
@@ -171,7 +171,7 @@ def _decision(blob: bytes, lines: list[str]) -> dict[str, Any]:
 
 
 def _replay_lines(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:
-    """The decision made again from what was kept of its inputs."""
+    """Return the decision repeated from its stored inputs, and text lines."""
     if not inputs:
         return None, ["its inputs were not kept: budgets or a batch changed it, or it was too long"]
     try:
@@ -187,7 +187,7 @@ def _shadow_line(policy: str, target: str | None, reason: str) -> str:
 
 
 def _lines(recorded: dict[str, Any]) -> list[str]:
-    """One line per candidate: its reason, and the numbers that were looked at."""
+    """Return one line per candidate with its reason and numbers."""
     return [
         *_stage_lines(recorded.get("stage")),
         *_candidate_lines(recorded),
@@ -195,7 +195,7 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
 
 
 def _stage_lines(stage: dict[str, Any] | None) -> list[str]:
-    """Which of the model's stages decided, and who of those before was not asked."""
+    """Return the stage that decided, and the candidates of earlier stages not tried."""
     if stage is None:
         return []
     first = f"stage {stage['number']} of {stage['count']}"
@@ -224,7 +224,7 @@ def _candidate_lines(recorded: dict[str, Any]) -> list[str]:
 
 
 def _cached(candidate: dict[str, Any]) -> list[str]:
-    """Tell what of the prompt the provider was expected to have, and what that saves there."""
+    """Return the expected cached tokens of the prompt, and their saving there."""
     tokens, saves = candidate.get("cached_tokens"), candidate.get("cache_saves_pusd")
     if not tokens:
         return []
@@ -232,7 +232,7 @@ def _cached(candidate: dict[str, Any]) -> list[str]:
 
 
 def _figure_text(name: str, number: float) -> str:
-    """Money as people read it; what engine time is worth, by the hour, as GPUs are paid for."""
+    """Return money in dollars, and the value of engine time in dollars per hour."""
     if name == "objective_pusd":
         return f"objective={usd_text(round(number))}"
     if name == "density_pusd_per_s":
@@ -241,17 +241,17 @@ def _figure_text(name: str, number: float) -> str:
 
 
 def _plain(number: float) -> str:
-    """Without an exponent, whatever its size."""
+    """Return the number without an exponent."""
     return f"{number:.4f}".rstrip("0").rstrip(".")
 
 
 def _cap(tokens: int | None) -> list[str]:
-    """Return the limit that money set where the request itself has none."""
+    """Return the output limit set by money, if the request has none."""
     return [] if tokens is None else [f"output_cap_tokens={tokens}"]
 
 
 def _kv(engine: dict[str, Any] | None) -> list[str]:
-    """The KV figure of an own engine, and what it was made of."""
+    """Return the KV ratio's components of an own engine."""
     if engine is None or engine["kv_free_tokens"] is None:
         return []
     made_of = f"{engine['kv_used_tokens']} used, {engine['kv_promised_tokens']} promised"

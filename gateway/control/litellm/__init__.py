@@ -1,1 +1,1 @@
-"""Keys, teams, users, budgets and spending out of the database of a LiteLLM proxy."""
+"""Import of keys, teams, users, budgets and spending from a LiteLLM proxy's database."""

@@ -1,4 +1,4 @@
-"""Imports a LiteLLM database: what it comes to, and then keys and spending into the ledger."""
+"""Import of a LiteLLM database: first a survey, then keys and spending."""
 
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
@@ -29,9 +29,9 @@ KEYS = "LiteLLM_VerificationToken"
 
 
 class SourceSurvey(NamedTuple):
-    """Tells what a database holds, and what would be made of it.
+    """Contents of a database, and the plan for their import.
 
-    `days` have spending; of `daily_days` of them only daily sums are whole.
+    `days` have spending; for `daily_days` of them only daily sums are complete.
     """
 
     plan: IdentityPlan
@@ -40,12 +40,12 @@ class SourceSurvey(NamedTuple):
     daily_days: int = 0
 
     def fails(self, accepted: Collection[ImportLoss]) -> bool:
-        """Whether something is lost that nobody accepted."""
+        """Return whether something would be lost that was not accepted."""
         return any(note.rank(accepted) == "error" for note in self.plan.notes)
 
 
 class KeysResult(NamedTuple):
-    """`known`: keys that were here before; they stay as they are, revoked ones too."""
+    """Counts of imported keys. `known` keys existed before and do not change, even if revoked."""
 
     made: int
     known: int
@@ -53,7 +53,7 @@ class KeysResult(NamedTuple):
 
 
 def survey_source(source: SourceDatabase, pepper: bytes, now_us: int) -> SourceSurvey:
-    """Read everything but single rows of spending; writes nothing. Raises `SourceError`."""
+    """Read everything but single spending rows; write nothing. Raises `SourceError`."""
     now = datetime.fromtimestamp(now_us / 1e6, UTC)
     with source.reading() as connection:
         if not source.columns_of(connection, KEYS):
@@ -80,7 +80,7 @@ def survey_source(source: SourceDatabase, pepper: bytes, now_us: int) -> SourceS
 def import_keys(
     ledger: Engine, plan: IdentityPlan, pepper: bytes, author: ChangeAuthor
 ) -> KeysResult:
-    """Make the keys that are not here, all in one transaction."""
+    """Create the missing keys in one transaction."""
     made = known = 0
     left_out = list(plan.left_out)
     with ledger.begin() as connection:
@@ -102,7 +102,7 @@ def import_history(
     pepper: bytes,
     told: Callable[[str], None],
 ) -> SpendResult:
-    """Keep the spending of each day that is not kept yet."""
+    """Store the spending of each day that is not stored yet."""
     names = SourceNames(plan.teams, plan.organisations, lambda digest: foreign_id(pepper, digest))
     return import_spend(source, ledger, names, told)
 

@@ -1,8 +1,8 @@
-"""Turns LiteLLM's keys, teams, users and budgets into ours, and says what is lost. Pure.
+"""Conversion of LiteLLM's keys, teams, users and budgets, with a list of losses. Pure.
 
-Keys stay valid: whoever sends one is told by its SHA-256. Those that are blocked, expired or
-malformed are left out, each with its reason. A budget that starts anew each day or month is one
-of ours; others, and whatever else restricts a key, are losses by name.
+Keys stay valid: a key is recognized by the SHA-256 of its token. Blocked, expired and malformed
+keys are left out, each with a reason. Budgets with a daily or monthly period are converted; other
+budgets and other restrictions of a key are listed as losses.
 """
 
 import re
@@ -42,7 +42,7 @@ class SourceRows(NamedTuple):
 
 
 class PlannedKey(NamedTuple):
-    """`digest`: the SHA-256 of its token, by which it is known."""
+    """A key to import. `digest` is the SHA-256 of its token."""
 
     digest: str
     spec: KeySpec
@@ -60,9 +60,9 @@ class LeftOut(NamedTuple):
 
 @dataclass(slots=True)
 class IdentityPlan:
-    """`budgets` and `limits` are entries of a configuration file, by scopes with ids from here.
+    """Plan of an import. `budgets` and `limits` are configuration entries with new ids.
 
-    `teams` and `organisations` say what LiteLLM's ids are called here.
+    `teams` and `organisations` map LiteLLM's ids to the new ones.
     """
 
     keys: list[PlannedKey] = field(default_factory=list)
@@ -79,7 +79,7 @@ class IdentityPlan:
 
 
 def plan_identities(rows: SourceRows, key_id: Callable[[str], str], now: datetime) -> IdentityPlan:
-    """Return what to make of them. `key_id`: the id that a digest has here."""
+    """Return the import plan. `key_id` returns the new id of a digest."""
     plan = IdentityPlan()
     plan.organisations = _names(rows.organisations, "organization_alias", DEFAULT)
     plan.teams = _names(rows.teams, "team_alias", DEFAULT)
@@ -131,7 +131,7 @@ def _plan_key(
 def _why_left_out(
     row: Row, team: Row | None, models: tuple[str, ...] | None, now: datetime
 ) -> str | None:
-    """Return why a key is not imported, if it opened nothing at LiteLLM either."""
+    """Return why a key is not imported, if LiteLLM accepted it for nothing either."""
     if row["blocked"]:
         return "it is blocked"
     if team is not None and team["blocked"]:
@@ -144,7 +144,7 @@ def _why_left_out(
 
 
 def _user_of(plan: IdentityPlan, row: Row, name: str, *, is_at_home: bool) -> str | None:
-    """Return the user of a key, where that belongs to its organisation as everybody does here."""
+    """Return the user of a key if it belongs to the key's organization, as required here."""
     user = _plain(row["user_id"], ID_LIMIT)
     if user is None:
         return None
@@ -157,7 +157,7 @@ def _user_of(plan: IdentityPlan, row: Row, name: str, *, is_at_home: bool) -> st
 
 
 def _models(own: Any, teams: Any) -> tuple[str, ...] | None:
-    """Return what a key may use: of its own list and its team's, both; None: every model."""
+    """Return the models in both the key's and its team's list; `None`: every model."""
     allowed = [set(given) for given in (own, teams) if given]
     allowed = [given for given in allowed if EVERY_MODEL not in given and OF_TEAM not in given]
     if not allowed:
@@ -167,14 +167,14 @@ def _models(own: Any, teams: Any) -> tuple[str, ...] | None:
 
 
 def _names(rows: Mapping[str, Row], alias: str, taken: str) -> dict[str, str]:
-    """Return readable ids: the alias, where it is plain and nobody else's, else LiteLLM's id."""
+    """Return readable ids: the alias if it is plain and unique, else LiteLLM's id."""
     aliases = [_plain(row[alias], ID_LIMIT) for row in rows.values()]
     found = {}
     for name, row in sorted(rows.items()):
         wanted = _plain(row[alias], ID_LIMIT)
         free = wanted is not None and aliases.count(wanted) == 1
         free = free and wanted not in (taken, "*") and wanted not in rows
-        if name in (taken, "*"):  # nobody's keys become those of whoever has none, or of all
+        if name in (taken, "*"):  # avoids the names of the default and of all teams
             found[name] = f"litellm {name}"
         else:
             found[name] = wanted if free and wanted is not None else name
@@ -189,7 +189,7 @@ def _plain(given: Any, limit: int) -> str | None:
 
 
 def _carry_limits(plan: IdentityPlan, scope: str, row: Row, budgets: Mapping[str, Row]) -> None:
-    """Carry over what a row and the budget that it names limit; note what is lost."""
+    """Convert the limits of a row and of its budget; list what is lost."""
     for source in (row, budgets.get(row.get("budget_id") or "")):
         if source is not None:
             _carry_budget(plan, scope, source)

@@ -1,7 +1,7 @@
-"""Reads a LiteLLM proxy's PostgreSQL: read-only, in batches, and named columns alone.
+"""Reader of a LiteLLM proxy's PostgreSQL: read-only, in batches, named columns only.
 
-What is read stands in `COLUMNS`. No statement can name another one, so no prompt, answer, password
-or provider's secret is ever fetched. A column that this release of LiteLLM does not have is None.
+`COLUMNS` lists all columns that are read. No statement can name another one, so no prompt, answer,
+password or provider secret is fetched. A column missing in this LiteLLM release is `None`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ from ledger.database import open_readonly
 BATCH: Final = 2_000
 STATEMENT_MS: Final = 60_000
 Row = Mapping[str, Any]
-# Of these it is counted how many have a budget: none is carried over.
+# Budgets in these tables are counted, and not imported.
 BUDGETED: Final[Mapping[str, str]] = {
     "LiteLLM_TeamMembership": "team members",
     "LiteLLM_OrganizationMembership": "organization members",
@@ -80,17 +80,17 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "LiteLLM_DailyTeamSpend": ("id", "date", "team_id", "api_key"),
 }  # fmt: skip
 SPEND: Final = "LiteLLM_SpendLogs"
-DAILY: Final = "LiteLLM_DailyUserSpend"  # every request once, also those whose rows are gone
+DAILY: Final = "LiteLLM_DailyUserSpend"  # every request once, including pruned rows
 DAILY_TEAMS: Final = "LiteLLM_DailyTeamSpend"
 _EXACT: Final = frozenset({"spend", "max_budget", "soft_budget"})  # floats: read as decimal text
 
 
 class SourceError(ValueError):
-    """A database that cannot be read as LiteLLM's; the text says why and what to do."""
+    """The database cannot be read as LiteLLM's; the text says why and what to do."""
 
 
 class SourceDatabase:
-    """One LiteLLM database; `name` tells its spending from others'."""
+    """One LiteLLM database; `name` identifies its spending among several sources."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -110,7 +110,7 @@ class SourceDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction in which the database itself refuses every write."""
+        """Yield a transaction in which the database refuses every write."""
         try:
             with self._engine.connect() as connection:
                 connection.execute(text("SET TRANSACTION READ ONLY"))
@@ -121,7 +121,7 @@ class SourceDatabase:
             raise SourceError(f"the database cannot be read: {_first_line(error)}") from error
 
     def columns_of(self, connection: Connection, name: str) -> frozenset[str]:
-        """Return those of `COLUMNS` that the table has; none where there is no such table."""
+        """Return the columns of `COLUMNS` that the table has; empty if it does not exist."""
         if name not in self._known:
             query = text(
                 "SELECT column_name FROM information_schema.columns "
@@ -148,7 +148,7 @@ class SourceDatabase:
             after = batch[-1][key]
 
     def budgets_beside(self, connection: Connection) -> dict[str, int]:
-        """Return how many have a budget of those that are not read otherwise, by what they are."""
+        """Return the number of budgets in tables that are not imported, by table."""
         found = {}
         for source, name in BUDGETED.items():
             if "budget_id" in self.columns_of(connection, source):
@@ -158,7 +158,7 @@ class SourceDatabase:
         return {name: count for name, count in found.items() if count}
 
     def spend_days(self, connection: Connection) -> list[tuple[str, int]]:
-        """Return the UTC days that have rows of spending, and how many, the oldest first."""
+        """Return the UTC days with spending rows and their counts, oldest first."""
         if "startTime" not in self.columns_of(connection, SPEND):
             return []
         day_of = func.to_char(_source(SPEND).c.startTime, "YYYY-MM-DD").label("day")
@@ -166,7 +166,7 @@ class SourceDatabase:
         return [(day, int(count)) for day, count in connection.execute(query)]
 
     def spend_of(self, connection: Connection, start: datetime, end: datetime) -> Iterator[Row]:
-        """Yield the rows of spending of a span, a batch at a time."""
+        """Yield the spending rows of a span, a batch at a time."""
         selected = _selected(SPEND, self.columns_of(connection, SPEND))
         place = _source(SPEND).c.startTime, _source(SPEND).c.request_id
         after: tuple[datetime, str] = (start, "")
@@ -184,7 +184,7 @@ class SourceDatabase:
             after = batch[-1]["startTime"], batch[-1]["request_id"]
 
     def daily_days(self, connection: Connection) -> dict[str, int]:
-        """Return the days that have daily sums, and how many requests each adds up to."""
+        """Return the days with daily sums, and the number of requests in each."""
         if not {"id", "date", "api_requests"} <= self.columns_of(connection, DAILY):
             return {}
         place = _source(DAILY).c
@@ -205,7 +205,7 @@ class SourceDatabase:
             after = batch[-1]["id"]
 
     def teams_of_day(self, connection: Connection, day: str) -> dict[str, str]:
-        """Return the team of each key that was one team's on a day."""
+        """Return the team of each key that belonged to exactly one team on a day."""
         if not {"date", "team_id", "api_key"} <= self.columns_of(connection, DAILY_TEAMS):
             return {}
         place = _source(DAILY_TEAMS).c
@@ -222,7 +222,7 @@ def _source(name: str) -> TableClause:
 
 
 def _selected(name: str, there: frozenset[str]) -> list[ColumnElement[Any]]:
-    """Return every column of `COLUMNS`, one that is not there as null, floats as exact text."""
+    """Return every column of `COLUMNS`: missing ones as null, floats as exact text."""
     source = _source(name)
     return [
         null().label(member) if member not in there

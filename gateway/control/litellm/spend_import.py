@@ -1,8 +1,8 @@
-"""Adds up LiteLLM's spending by day, key, team, model and provider, and keeps it beside the books.
+"""Import of LiteLLM's spending by day, key, team, model and provider, next to the ledger.
 
-A day is read in batches and stored in one transaction. One whose number of requests is stored
-already is not read again: a broken import goes on, and a second one changes nothing. A day whose
-rows were pruned is read from LiteLLM's daily sums: the one or the other, never both.
+A day is read in batches and stored in one transaction. A day whose number of requests is stored is
+not read again: an interrupted import resumes, and a second import changes nothing. A day whose rows
+were pruned is read from LiteLLM's daily sums; the two sources are never mixed.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ FAILED: Final = "failure"
 
 
 class SpendDay(NamedTuple):
-    """A UTC day of a source. `is_sums`: its daily sums know of more requests than rows are left."""
+    """A UTC day of a source. `is_sums`: its daily sums have more requests than its rows."""
 
     day: str
     requests: int
@@ -28,7 +28,7 @@ class SpendDay(NamedTuple):
 
 
 class SpendResult(NamedTuple):
-    """`known`: days that were stored before and are as they were."""
+    """Result of an import. `known` counts days that were stored before and did not change."""
 
     days: int
     known: int
@@ -36,7 +36,7 @@ class SpendResult(NamedTuple):
 
 
 class SourceNames(NamedTuple):
-    """Maps LiteLLM's ids to those here. `key_id`: the id of a key by its digest."""
+    """Map of LiteLLM's ids to the new ones. `key_id` returns a key's id by its digest."""
 
     teams: Mapping[str, str]
     organisations: Mapping[str, str]
@@ -44,7 +44,7 @@ class SourceNames(NamedTuple):
 
 
 def spend_days(source: SourceDatabase, connection: Connection) -> list[SpendDay]:
-    """Return the days that a source has spending of, the oldest first. Raises `SourceError`."""
+    """Return the days with spending in a source, oldest first. Raises `SourceError`."""
     rows, sums = dict(source.spend_days(connection)), source.daily_days(connection)
     for day in sums:
         try:
@@ -62,7 +62,7 @@ def spend_days(source: SourceDatabase, connection: Connection) -> list[SpendDay]
 def import_spend(
     source: SourceDatabase, ledger: Engine, names: SourceNames, told: Callable[[str], None]
 ) -> SpendResult:
-    """Store each day that is not stored. `told` hears of a day once it is there."""
+    """Store each missing day. `told` is called with each day after it is stored."""
     with source.reading() as connection:
         days = spend_days(source, connection)
     with reading(ledger) as connection:
@@ -97,7 +97,7 @@ def _cells_of(
 def _sums_of(
     source: SourceDatabase, day: str, names: SourceNames
 ) -> dict[HistoryCell, HistorySums]:
-    """Return a day's cells by its daily sums; organisations are not in them."""
+    """Return a day's cells from its daily sums, which have no organizations."""
     cells: dict[HistoryCell, HistorySums] = {}
     ids: dict[str, str] = {}
     with source.reading() as connection:
@@ -149,5 +149,5 @@ def _spend_of(row: Row, place: str) -> int:
 
 
 def _text(given: str | None) -> str:
-    """Return a text that is short and storable: PostgreSQL's hold no NUL here either."""
+    """Return a shortened text without NUL, as the source is PostgreSQL, too."""
     return (given or "")[:TEXT_LIMIT]

@@ -1,8 +1,8 @@
-"""People at the admin API by a token of the house's identity provider (the section `oidc`).
+"""Sign-in of people to the admin API with tokens of an identity provider (section `oidc`).
 
-    tokens      whether a token holds: its signature, for whom it is, until when; no I/O
-    issuer      the provider's keys: fetched, kept, asked for again, all of it bounded
-    signin      both together: a token to what it says of a person
+    tokens      verification of a token: signature, audience, lifetime; no I/O
+    issuer      keys of the provider: fetched, cached and refreshed within limits
+    signin      both together: a token to verified claims
 
-What a person may do is no matter of the token: the access file says it (`gateway.control.people`).
+The access file, not the token, says what a person may do (`gateway.control.people`).
 """

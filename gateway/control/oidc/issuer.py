@@ -1,10 +1,9 @@
-"""The issuer's keys: asked for through the gateway's own rules outward, kept, and bounded.
+"""Keys of an identity provider, fetched through the gateway's address policy and cached.
 
-Two documents, the discovery and the key set it names: at a judged address, without redirects,
-within 5 s and 256 KiB together. They are kept for `FRESH_S`; a token that names a key nobody knows
-has them fetched at once, for that is how keys rotate, but not sooner than `PAUSE_S` after the time
-before: whoever sends made-up names costs the issuer one question in that time, not one a request.
-While the issuer is away its last keys go on for `KEPT_S`.
+Discovery and key set are fetched from a checked address, without redirects, within 5 s and 256 KiB
+each. They are cached for `FRESH_S`. A token with an unknown key id triggers a fetch at once, since
+keys rotate this way, but at most every `PAUSE_S`: made-up ids cost the issuer one fetch in that
+time. While the issuer is unreachable its last keys stay valid for `KEPT_S`.
 """
 
 import asyncio
@@ -34,11 +33,11 @@ log = logging.getLogger("breakeven.oidc")
 
 
 class IssuerUnavailable(Exception):
-    """The issuer's keys cannot be had, and there are none from before."""
+    """The issuer's keys cannot be fetched, and none are cached."""
 
 
 class Issuer:
-    """One per worker. `fetches` counts how often the issuer was asked."""
+    """Key cache of one issuer; one per worker. `fetches` counts the requests to the issuer."""
 
     def __init__(
         self,
@@ -57,8 +56,8 @@ class Issuer:
         self.fetches = 0
 
     async def keys(self, kid: str | None) -> KeySet:
-        """Find keys that may have signed a token naming `kid`. Raises `IssuerUnavailable`."""
-        under_way = self._turn.locked()  # whoever knows the key already need not wait for its end
+        """Return keys that may have signed a token with `kid`. Raises `IssuerUnavailable`."""
+        under_way = self._turn.locked()  # a caller with a known key need not wait for it
         if self._lacks(kid) if under_way else self._is_fetch_due(kid):
             async with self._turn:
                 if self._is_fetch_due(kid):
@@ -77,7 +76,7 @@ class Issuer:
         return keys is None or not (kid is None or any(key.kid == kid for key in keys))
 
     def _is_fetch_due(self, kid: str | None) -> bool:
-        """Whether to ask now: a key is missing or all are old, and it is a while since the last."""
+        """Return whether to fetch now: a key is missing or all are old, and the pause is over."""
         now_s = self._clock.now_s()
         old = now_s - self._fetched_s >= FRESH_S
         pause_s = AGAIN_S if self._current_keys() is None else PAUSE_S
@@ -109,7 +108,7 @@ class Issuer:
 
 
 def reason_against_address(issuer: str, address: str) -> str | None:
-    """Why its keys are not fetched there. Digits are believed of the configuration alone."""
+    """Return why keys are not fetched there. Only the configuration may name an IP address."""
     own, other = urlsplit(issuer), urlsplit(address)
     if (other.scheme, other.hostname) == (own.scheme, own.hostname):
         return None
@@ -123,7 +122,7 @@ def reason_against_address(issuer: str, address: str) -> str | None:
 
 
 async def _document(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
-    """Within `LARGEST`; whatever is compressed would not be."""
+    """Return a JSON document of at most `LARGEST` bytes; compressed answers are refused."""
     headers = {"accept": "application/json", "accept-encoding": "identity"}
     async with client.stream("GET", url, headers=headers) as answer:
         if answer.status_code != httpx.codes.OK or "content-encoding" in answer.headers:

@@ -1,4 +1,4 @@
-"""A token to what it says of a person: the issuer's keys, and what counts (`oidc`)."""
+"""Verified claims of a person's token, from the issuer's keys (`oidc`)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from gateway.errors import RequestError
 
 
 class OidcSignIn:
-    """One per worker."""
+    """Token verification; one per worker."""
 
     def __init__(self, rule: TokenRequirements, issuer: Issuer) -> None:
         self._rule = rule
@@ -21,7 +21,7 @@ class OidcSignIn:
         return is_jwt(token)
 
     async def claims(self, token: str, now_us: int) -> dict[str, Any]:
-        """Return the issuer's verified claims. Raises 401, or 503 while nobody can verify them."""
+        """Return the verified claims. Raises 401, or 503 while no keys are available."""
         try:
             keys = await self._issuer.keys(key_id(token))
             return claims(token, keys, self._rule, now_us // 1_000_000)

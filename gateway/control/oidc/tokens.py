@@ -1,9 +1,9 @@
-"""Whether a token of the issuer holds: its signature, for whom it is, and until when. No I/O.
+"""Verification of an issuer's token: signature, audience and lifetime. No I/O.
 
-`joserfc` reads and verifies; what is allowed is said here. A key of the issuer's is used for the
-signatures of its own kind alone, and none of them can be made with what is public: a token that
-names another algorithm (`none`, an HMAC with the public key as its secret) is refused before any
-key is looked at. What a token's header says of keys (`jwk`, `jku`, `x5u`) is never followed.
+`joserfc` verifies; this module sets what is allowed. An issuer's key is used only for signatures of
+its own type, and none of them can be made with public data: a token with another algorithm (`none`,
+an HMAC with the public key as its secret) is refused before any key is used. Key references in a
+token's header (`jwk`, `jku`, `x5u`) are never followed.
 """
 
 import binascii
@@ -22,21 +22,21 @@ LONGEST = 16 * 1024  # characters
 LEEWAY_S = 60  # clocks of two machines
 MOST_KEYS = 64
 LEAST_RSA_BITS = 2048
-_TYPES = ("jwt", "at+jwt")  # of a sign-in, and of an access token
-_KINDS = ("RSA", "EC", "OKP")  # no secrets that both sides know
+_TYPES = ("jwt", "at+jwt")  # of an ID token, and of an access token
+_KINDS = ("RSA", "EC", "OKP")  # no shared secrets
 
 
 class NotValid(Exception):
-    """The token does not hold; the text says why, and nothing of what it contains."""
+    """The token is not valid; the text says why, without its contents."""
 
 
 class NoKey(Exception):
-    """None of the issuer's keys that are of use."""
+    """The issuer has no usable key."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRequirements:
-    """The requirements of a token. `audiences`: a token is for one of them."""
+    """Requirements of a token. Its audience must be one of `audiences`."""
 
     issuer: str
     audiences: tuple[str, ...]
@@ -44,12 +44,12 @@ class TokenRequirements:
 
 
 def is_jwt(token: str) -> bool:
-    """Whether it is of the form of a signed JWT; no key of ours is."""
+    """Return whether the token has the form of a signed JWT; keys of the gateway do not."""
     return token.startswith("eyJ") and token.count(".") == 2
 
 
 def key_id(token: str) -> str | None:
-    """The `kid` that its header names, believed for nothing but finding a key."""
+    """Return the `kid` of the token's header, unverified, used only to find a key."""
     if len(token) > LONGEST:
         raise NotValid(f"it is longer than {LONGEST} characters")
     try:
@@ -61,7 +61,7 @@ def key_id(token: str) -> str | None:
 
 
 def usable(document: Mapping[str, Any], rule: TokenRequirements) -> KeySet:
-    """The keys of a JWKS that may have signed. Raises `NoKey` without one."""
+    """Return the keys of a JWKS that may sign tokens. Raises `NoKey` if there are none."""
     said = document.get("keys")
     if not isinstance(said, Sequence) or len(said) > MOST_KEYS:
         raise NoKey(f"`keys` is a list of at most {MOST_KEYS}")
@@ -100,7 +100,7 @@ def claims(token: str, keys: KeySet, rule: TokenRequirements, now_s: int) -> dic
 
 
 def _refuse_other_kinds(header: Mapping[str, Any], said: Mapping[str, Any]) -> None:
-    """An issuer signs more than sign-ins: what tells of one that ended is none (`events`)."""
+    """Refuse other tokens of the issuer, such as a logout token (`events`)."""
     kind = header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
         raise NotValid("its `typ` is that of another kind of token")
@@ -109,7 +109,7 @@ def _refuse_other_kinds(header: Mapping[str, Any], said: Mapping[str, Any]) -> N
 
 
 def _key(said: object, rule: TokenRequirements) -> Key | None:
-    """None of one that is for something else, too short, or of no form that is known."""
+    """Return the key, or `None` if it is for another use, too short, or of an unknown form."""
     if not isinstance(said, dict) or said.get("kty") not in _KINDS or "d" in said:
         return None
     if said.get("use", "sig") != "sig":
@@ -121,11 +121,11 @@ def _key(said: object, rule: TokenRequirements) -> Key | None:
         if said["kty"] == "RSA" and len(modulus) * 8 < LEAST_RSA_BITS:
             return None
         return import_key(said)
-    except (JoseError, ValueError, TypeError, KeyError):  # of one key; others may be good
+    except (JoseError, ValueError, TypeError, KeyError):  # one bad key; others may be good
         return None
 
 
 def _error_text(error: JoseError) -> str:
-    """The library's own, which name a claim or an algorithm."""
+    """Return the library's error text, which names a claim or an algorithm."""
     claim = getattr(error, "claim", None)
     return f"`{claim}` is not as it must be" if claim else str(error.description or error.error)

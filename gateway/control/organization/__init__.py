@@ -1,1 +1,1 @@
-"""Usage and costs as OpenAI's organisation endpoints have them."""
+"""Usage and costs in the form of OpenAI's organization endpoints."""

@@ -1,9 +1,9 @@
-"""Usage and costs in the shapes of OpenAI's organisation endpoints, read from the ledger.
+"""Usage and costs in the form of OpenAI's organization endpoints, read from the ledger.
 
-A project is a team. A key with the scope `usage` reads its own team, one with `usage:all` every
-team, and with them what of the GPUs was idle or unavailable. Tokens are all that attempts used;
-requests count once, however many targets were tried. Costs are what the ledger holds, exactly:
-API charges, and GPU hours once they are closed.
+A project is a team. A key with the scope `usage` reads its own team; one with `usage:all` reads
+every team, and also idle and unavailable GPU time. Tokens are those of all attempts; a request
+counts once, whatever the number of attempts. Costs are exact, as in the ledger: API charges, and
+GPU hours once they are closed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -79,7 +79,7 @@ class _Page:
 
 
 def add_organization(app: FastAPI, reads: LedgerReads, clock: Clock) -> None:
-    """Add the endpoints, described in the application's OpenAPI."""
+    """Add the endpoints to the application, with their OpenAPI description."""
     for page in _PAGES:
         app.add_api_route(
             f"/v1/organization{page.path}",
@@ -107,7 +107,7 @@ def _endpoint(
 
 
 def _body(page: _Page, query: PageQuery, team: str | None, connection: Connection) -> bytes:
-    """In a thread: the page, encoded."""
+    """Return the encoded page; runs in a thread."""
     from ledger.reports.usage import TooManyCells  # noqa: PLC0415  (as said above)
     from ledger.seals.retirements import retired_until_us  # noqa: PLC0415  (as said above)
 
@@ -178,7 +178,7 @@ def _completions(cell: "UsageCell") -> Result:
 
 
 def _other(cell: "UsageCell", *, name: str, counted: str, count: Callable[..., int]) -> Result:
-    """One of the pages that count a single unit, which OpenAI calls `counted` there."""
+    """Return a result of a page with a single unit, which OpenAI calls `counted`."""
     return {
         "object": f"organization.usage.{name}.result",
         counted: count(cell),
@@ -211,7 +211,7 @@ def _costs(connection: Connection, scope: Scope, query: PageQuery) -> list[tuple
 
 
 def _without_items(cells: "list[CostCell]") -> "list[CostCell]":
-    """A filter by items looks at them; who did not group by them is shown their sum."""
+    """Return cells summed over line items, for a filter by items without a group by items."""
     from ledger.reports.usage import CostCell  # noqa: PLC0415  (as said above)
 
     sums: dict[tuple[int, tuple[str | None, ...]], int] = {}
@@ -222,7 +222,7 @@ def _without_items(cells: "list[CostCell]") -> "list[CostCell]":
 
 
 def _cost(cell: "CostCell") -> Result:
-    """The amount is written with all its places: whoever needs them must not read a float."""
+    """Return a cost result; the amount has all decimal places, which a float would lose."""
     from ledger.reports.usage import HOURS  # noqa: PLC0415  (as said above)
 
     value = msgspec.Raw(usd_exact(cell.pusd).encode())
@@ -236,7 +236,7 @@ def _cost(cell: "CostCell") -> Result:
     }
 
 
-# Each page that counts a single unit: its title, the unit's name, and how much a cell has of it.
+# Pages of a single unit: title, the unit's name, and its amount in a cell.
 _UNITS: Mapping[str, tuple[str, str, Callable[["UsageCell"], int]]] = {
     "embeddings": ("Tokens embedded", "input_tokens", lambda cell: cell.prompt_tokens),
     "moderations": ("Tokens judged", "input_tokens", lambda cell: cell.prompt_tokens),
@@ -250,7 +250,7 @@ _CHAT = "/usage/completions"
 
 
 def _counted(page: str, shape: Callable[..., Any]) -> partial[Any]:
-    """Answers of a usage page: all requests of the kinds that it counts."""
+    """Return the result function of a usage page: all requests of its kinds."""
     kinds = frozenset(kind for kind, spec in KINDS.items() if spec.usage_page == page)
     return partial(_usage, kinds=kinds, shape=shape)
 

@@ -1,7 +1,7 @@
-"""The query of a usage or costs page, read strictly: a filter that is misspelt is refused.
+"""Query parameters of a usage or costs page, parsed strictly: unknown names are refused.
 
-Lists come repeated, as `models=a&models=b` or as `models[]=a&models[]=b`, the way that OpenAI's
-clients send them. A cursor names the bucket that its page begins with.
+Lists are repeated, as `models=a&models=b` or `models[]=a&models[]=b`, as OpenAI's clients send
+them. A cursor names the bucket that its page begins with.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class EndpointFilters:
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """One page: buckets of `width_s` from `start_s` to before `end_s`; `next_s` if more follow."""
+    """One page: buckets of `width_s` from `start_s` to before `end_s`; `next_s` if more."""
 
     start_s: int
     end_s: int
@@ -64,7 +64,7 @@ class PageQuery:
 
     @property
     def buckets(self) -> list[tuple[int, int]]:
-        """Aligned to the epoch; the first and the last may be cut by the query's times."""
+        """Return the buckets, aligned to the epoch; the query's times may cut first and last."""
         found = []
         start_s = self.start_s
         while start_s < self.end_s:
@@ -77,7 +77,7 @@ class PageQuery:
 def page_query(
     pairs: Sequence[tuple[str, str]], accepted: EndpointFilters, *, now_s: int, team: str | None
 ) -> PageQuery:
-    """`pairs` as they came; `team`: the only one that the reader may see. Raises 400 and 403."""
+    """Parse `pairs` of a query; `team` limits the reader. Raises `RequestError` 400 or 403."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name.removesuffix("[]"), []).append(value)

@@ -1,7 +1,7 @@
-"""Reads of the ledger for HTTP answers: in threads of their own, few at once, each limited in time.
+"""Reads of the ledger for HTTP answers, in separate threads, few at once, time-limited.
 
-Nothing here runs on the event loop or shares a thread with keys' look-ups. Who comes when all
-places are taken waits; when too many wait, a further one gets 503 at once.
+Nothing here runs on the event loop or shares a thread with key lookups. A read waits if all threads
+are busy; if too many wait, the next one gets 503 at once.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class LedgerReads:
-    """One per worker. `engine` is read-only."""
+    """Reader of the ledger for one worker. `engine` is read-only."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class LedgerReads:
         self._closing = False
 
     async def run(self, read: Callable[[Connection], T]) -> T:
-        """Return `read` applied to one state of the books. Raises the error for the client."""
+        """Return `read` applied to one snapshot of the ledger. Raises `RequestError`."""
         if self._taken >= AT_ONCE + WAITING:
             raise RequestError(
                 "overloaded", "Too many usage queries wait already.", retry_after_s=RETRY_S

@@ -1,1 +1,1 @@
-"""Prices for the gateway: as configured, as programs read them, and followed while it runs."""
+"""Prices of the gateway: from the configuration, as JSON, and followed while it runs."""

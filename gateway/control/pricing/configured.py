@@ -1,4 +1,4 @@
-"""The price book as configured: the bundled map, and the files over it in their order."""
+"""Configured price book: the bundled price map, and price files over it in order."""
 
 import socket
 from pathlib import Path
@@ -15,9 +15,9 @@ from ledger.prices.start_prices import StartPrices, read_sources, store_start_pr
 
 
 def store_prices(settings: Settings, engine: Engine, at_us: int) -> StartPrices:
-    """Bring the stored versions to what the files say, and add names that the map prices.
+    """Store the prices of the files, and add names that only the bundled map prices.
 
-    Another price of the map for a name that has one waits for `breakeven prices import`.
+    A changed map price for a known name waits for `breakeven prices import`.
     """
     try:
         sources = read_sources(map(Path, settings.prices))
@@ -27,7 +27,7 @@ def store_prices(settings: Settings, engine: Engine, at_us: int) -> StartPrices:
 
 
 def names_in_use(settings: Settings) -> list[str]:
-    """Every name that requests may be priced or compared by: targets at providers, comparators."""
+    """Return every name that may price a request: targets at providers, and comparators."""
     names: set[str] = set()
     for _, model in logical_models(settings):
         names |= set(model.compare_with)
@@ -39,12 +39,12 @@ def names_in_use(settings: Settings) -> list[str]:
 
 
 def actor() -> str:
-    """Return the actor as the system knows it: `user@host`."""
+    """Return the actor as `user@host`."""
     return f"{os_user()}@{socket.gethostname()}"
 
 
 def price_aliases(settings: Settings) -> dict[str, str]:
-    """Names that the files declare to be other names; a later file wins."""
+    """Return the aliases that the price files declare; a later file wins."""
     aliases: dict[str, str] = {}
     for rank, name in enumerate(settings.prices, start=1):
         try:

@@ -1,4 +1,4 @@
-"""Prices, their changes and doubts as plain values, for programs and for tables."""
+"""Prices, their changes and doubts as plain values, for JSON and tables."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -17,7 +17,7 @@ _PER = {PER_TOKEN: 1_000_000, SHARE: 10_000}  # pico-USD per token, millionths
 
 
 def amount_text(pusd: int | None, unit: str) -> str:
-    """`0.15` USD per million tokens, `0.005` USD, or `10` percent: exact, no exponent."""
+    """Return exact text without exponent: `0.15` USD per million tokens, `0.005` USD, percent."""
     if pusd is None:
         return "-"
     value = Decimal(pusd) / _PER.get(unit, PUSD_PER_USD)
@@ -26,12 +26,12 @@ def amount_text(pusd: int | None, unit: str) -> str:
 
 
 def beginning(price: Price) -> str | None:
-    """None: for as long as anything is known of the name."""
+    """Return when the price begins, or `None` if it always applied."""
     return moment_text(price.effective_from_us) if price.effective_from_us > 0 else None
 
 
 def ending(price: Price) -> str | None:
-    """Return the moment from which the price no longer counts; None without an end."""
+    """Return when the price ends, or `None` if it has no end."""
     return None if price.effective_until_us is None else moment_text(price.effective_until_us)
 
 
@@ -81,9 +81,9 @@ def _amount_json(price_amount: PriceAmount) -> dict[str, Any]:
 def price_json(
     asked: str, price: Price | None, flags: Sequence[PriceFlag], unread: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """`asked` may be another name than the one that is priced.
+    """Return a price as JSON. `asked` may be another name than the one that is priced.
 
-    `unread`: charges that its terms do not say; a request is charged one if it is `charged_for`.
+    `unread` lists charges that its terms do not state; a request has one if it is `charged_for`.
     """
     shown: dict[str, Any] = {"asked": asked, "flags": [flag_json(flag) for flag in flags]}
     if price is None:

@@ -28,7 +28,7 @@ GENAI_INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class PriceSource:
-    """The prices of a source, as `book`; `refused` are rows that cannot be used."""
+    """Prices of a source, as `book`; `refused` are rows that cannot be used."""
 
     book: str
     drafts: tuple[PriceDraft, ...]
@@ -38,7 +38,7 @@ class PriceSource:
 
 @dataclass(frozen=True, slots=True)
 class PriceText:
-    """A file of prices: its name without a folder, its bytes, and the day that it is of."""
+    """A price file: its name without a folder, its bytes, and its date."""
 
     name: str
     data: bytes
@@ -46,7 +46,7 @@ class PriceText:
 
 
 def read_text(name: str) -> PriceText | None:
-    """The file that `--from` names; None for what is no file. Raises `PriceError`."""
+    """Return the file that `--from` names; `None` for another source. Raises `PriceError`."""
     if name in (LITELLM, GENAI):
         return None
     path = Path(name)
@@ -64,9 +64,9 @@ def source_of(
     stored: Sequence[Price],
     at_us: int,
 ) -> PriceSource:
-    """Read prices of a source or a file. `configured`: names of the configuration's price files.
+    """Read prices of a source or a file. `configured` lists the configured price files.
 
-    Nothing is read from a path here. Raises `PriceError` with every fault, a line each.
+    Nothing is read from a path here. Raises `PriceError` with every fault, one a line.
     """
     if given == LITELLM:
         stamp = ImportStamp(actor(), f"litellm {version('litellm')}", read_on=_map_release_date())
@@ -106,7 +106,7 @@ def _day(said: str | None, at_us: int) -> str:
 
 
 def _genai(stored: Sequence[Price], at_us: int) -> PriceSource:
-    """Return the package's prices that differ from stored lists, and those it has stated."""
+    """Return the package's prices that differ from stored ones, or that it already set."""
     try:
         snapshot = importlib.import_module("genai_prices.data_snapshot")
     except ImportError:

@@ -1,1 +1,1 @@
-"""Live traffic of teams that agreed, asked again of a baseline."""
+"""Drift detection: live requests of consenting teams, repeated on a baseline model."""

@@ -1,8 +1,8 @@
-"""In a worker: draws requests that an own engine has answered, for the process that compares.
+"""Sampling in a worker of requests answered by own engines, for the drift process.
 
-Only of teams that the pool's `sampling` names, and only conversations. What is drawn goes through a
-socket into that process' memory: no file and no table ever holds a prompt. Where nobody listens, or
-the socket is full, it is let go; the request that it came from waits for nothing.
+Only conversations of teams in the pool's `sampling` are drawn. Samples go through a socket into
+that process's memory; no file or table contains a prompt. If the process does not listen, or the
+socket is full, the sample is dropped; the request never waits.
 """
 
 import random
@@ -25,14 +25,14 @@ LONGEST = 64 * 1024  # bytes of a conversation; longer ones are not drawn
 
 
 class DriftSample(msgspec.Struct, frozen=True):
-    """A conversation, as its client wrote it, and the pool whose engine answered."""
+    """A conversation as its client sent it, and the pool whose engine answered."""
 
     pool: str
     messages: msgspec.Raw
 
 
 class SampleSender:
-    """One per worker. `rng` draws."""
+    """Sender of samples; one per worker. `rng` draws the requests."""
 
     def __init__(self, settings: Settings, run_dir: Path, rng: random.Random) -> None:
         self._rules: Mapping[str, tuple[SamplingSection, str]] = {
@@ -45,7 +45,7 @@ class SampleSender:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
     def offer(self, asked: InferenceRequest, identity: Identity, target: Target) -> None:
-        """A request that `target` has answered."""
+        """Draw from the requests that `target` has answered, and send the sample."""
         found = self._rules.get(target.pool or "")
         if found is None:
             return
@@ -65,14 +65,14 @@ class SampleSender:
             with short_path(self._address) as address:
                 self._socket.sendto(news, address)
         except OSError:
-            return  # nobody listens, or too many wait: this one is let go
+            return  # no listener, or the socket is full: the sample is dropped
 
     def close(self) -> None:
         self._socket.close()
 
 
 def open_drawing(settings: Settings, run_dir: Path) -> SampleSender | None:
-    """A worker's; `None` where no pool is sampled."""
+    """Return a worker's sample sender, or `None` if no pool is sampled."""
     if all(pool.sampling is None for pool in settings.pools.values()):
         return None
     return SampleSender(settings, run_dir, random.SystemRandom())

@@ -1,14 +1,11 @@
-"""The sampling process: `python -m gateway.telemetry.drift.sampling --config FILE ...`.
+"""Drift process: `python -m gateway.telemetry.drift.sampling --config FILE ...`.
 
-What workers drew is asked of the pool and of its baseline, both through the gateway with the key of
-a named account: so each question has its row, its price and its team, as any other. It is asked
-while the engines of both have nothing else to do, never more often than the pool's cap, and let go
-when they have no idle moment in time. Prompts and answers stay in this process' memory until they
-are compared; what is kept of them is counts.
-
-Both models say what they would write at each token of the baseline's greedy answer (`engine eval`
-says how that is judged). Over the last `window` questions the share of tokens where they differ is
-known with an interval: an interval above the limit of the pool's risk class is drift.
+Samples are sent to the pool and to its baseline through the gateway with the key of a named
+account, so each has a ledger row, a price and a team. They are sent only while the engines of both
+are idle, at most at the pool's hourly cap, and dropped without an idle moment in time. Prompts and
+answers stay in memory until they are compared; only counts are kept. Both models score each token
+of the baseline's greedy answer (see `engine eval`). An interval of the share of differing tokens
+over the last `window` samples above the limit of the pool's risk class is drift.
 """
 
 import asyncio
@@ -46,12 +43,12 @@ from gateway.telemetry.drift.drawing import SOCKET, DriftSample
 from ledger.fleet.driftnotes import DriftNote, write_drift
 from ledger.unixsocket import short_path
 
-PLACES = 64  # drawn and not yet asked, of one pool; the oldest is let go
+PLACES = 64  # waiting samples of one pool; the oldest is dropped
 LOOK_S = 0.2
 PATIENCE_S = 300.0  # for an idle moment
 TIMEOUT_S = 120.0
 HOUR_S = 3600.0
-LEAST = 20  # compared, before anything is said
+LEAST = 20  # comparisons before a result is published
 _MESSAGES = msgspec.json.Decoder(list[dict[str, Any]])
 _DRAWN = msgspec.json.Decoder(DriftSample)
 
@@ -60,11 +57,11 @@ log = logging.getLogger("breakeven.drift")
 
 @dataclass
 class SampledPool:
-    """One pool: what waits, when questions were asked, what came of the last ones."""
+    """State of one pool: waiting samples, request times, recent comparisons."""
 
     name: str
     rule: SamplingSection
-    rows: tuple[int, ...]  # of engines that must be idle: its own, and the baseline's
+    rows: tuple[int, ...]  # rows of engines that must be idle: its own, and the baseline's
     window: deque[PromptComparison]
     waiting: deque[DriftSample] = field(default_factory=lambda: deque(maxlen=PLACES))
     asked_s: deque[float] = field(default_factory=deque)
@@ -77,7 +74,7 @@ class SampledPool:
         self.waiting.append(drawn)
 
     def can_request(self, now_s: float) -> bool:
-        """Within the cap of the last hour."""
+        """Return whether the cap of the last hour allows another request."""
         while self.asked_s and now_s - self.asked_s[0] >= HOUR_S:
             self.asked_s.popleft()
         return len(self.asked_s) < self.rule.per_hour
@@ -104,7 +101,7 @@ class SampledPool:
 
 
 class DriftSampler:
-    """`ask` compares one conversation; `idle` says whether engines have nothing else to do."""
+    """Sampler that compares conversations while the engines of a pool are idle."""
 
     def __init__(
         self, settings: Settings, runtime: Runtime, host: EngineHost, url: str, clock: Clock
@@ -129,7 +126,7 @@ class DriftSampler:
         )
 
     async def run(self, client: httpx.AsyncClient, keys: Mapping[str, str]) -> None:
-        """Each pool by itself: one that is never idle holds up no other."""
+        """Run all pools in parallel: a pool that is never idle does not delay others."""
         self.publish_drift()
         async with asyncio.TaskGroup() as group:
             for pool in self.watched.values():
@@ -155,7 +152,7 @@ class DriftSampler:
         except TimeoutError:
             sampled_pool.let_go += 1
         except (NoAnswer, LookupError, ValueError, TypeError) as error:
-            sampled_pool.failed += 1  # what it says may repeat the prompt
+            sampled_pool.failed += 1  # the error text may contain the prompt
             log.warning(
                 "%s: a question had no answer of both: %s", sampled_pool.name, type(error).__name__
             )

@@ -1,6 +1,6 @@
-"""Metrics of what is learned: how much was offered, why not all of it was taken, and the estimates.
+"""Metrics of learned estimates: observations offered, rejections by reason, values.
 
-No series is of one team: a team's own estimates are told by `breakeven estimates show`.
+No series is for a single team; `breakeven estimates show` has a team's own estimates.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ Statistics = Mapping[tuple[Estimator, str], float]
 
 
 class EstimatorMetrics:
-    """Counts are kept in memory until `flush`; values are read when `/metrics` is."""
+    """Estimator metrics. Counts stay in memory until `flush`; values are read at each scrape."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
         self.observations = Counter(
@@ -44,12 +44,12 @@ class EstimatorMetrics:
         self._sources: list[Callable[[], Statistics]] = []
 
     def count(self, estimator: str, objection: Objection | None) -> None:
-        """An attempt's usage is counted once, as `bytes_per_token`, for both that learn from it."""
+        """Count an attempt once, as `bytes_per_token`, for both estimators that learn from it."""
         key = estimator, objection
         self._counted[key] = self._counted.get(key, 0) + 1
 
     def watch(self, source: Callable[[], Statistics]) -> None:
-        """`source` tells the values of some estimators."""
+        """Add a source of values of some estimators."""
         self._sources.append(source)
 
     def flush(self) -> None:
@@ -66,7 +66,7 @@ class EstimatorMetrics:
             self.rejected.labels(estimator, objection.value).inc(amount)
 
     def look(self) -> None:
-        """Publish the values as they are now."""
+        """Publish the current values."""
         for source in self._sources:
             for (estimator, statistic), value in source().items():
                 self.value.labels(estimator.value, statistic).set(value)

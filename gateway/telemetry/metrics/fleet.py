@@ -1,7 +1,7 @@
-"""Metrics of pools that size themselves. A pool's series are there before its first plan.
+"""Metrics of pools that size themselves; the series exist before a pool's first plan.
 
-They are read from what the host's scaling process left, so that every worker answers the same.
-When that process ends, the values stay and the plan's age grows.
+They are read from notes of the host's scaling process, so that every worker answers the same. When
+that process ends, the values stay and the plan's age grows.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ledger.fleet.scaling_notes import ScalingNote, read_scaling
 
 
 class FleetMetrics(Collector):
-    """Reads the notes of a host's scaling process."""
+    """Collector that reads the notes of a host's scaling process."""
 
     def __init__(self, run_dir: Path, clock: Clock) -> None:
         self._run_dir, self._clock = run_dir, clock

@@ -1,4 +1,4 @@
-"""Metrics of this host's GPUs, read when `/metrics` is rendered, from what the driver last told."""
+"""Metrics of this host's GPUs, read at each scrape from the driver's last answer."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ class GpuMetrics(Collector):
         self._clock = clock
 
     def collect(self) -> Iterator[Metric]:
-        """Figures of the last answer, and its age; what a GPU does not tell is left out."""
+        """Yield the figures of the last answer, and its age; missing figures are omitted."""
         age = GaugeMetricFamily(
             "breakeven_gpu_silent_seconds", "Since when the driver has told nothing about the GPUs"
         )

@@ -1,8 +1,8 @@
-"""Metrics of one host beside its requests: the ledger's lag and the state of engines.
+"""Metrics of one host other than its requests: ledger lag and engine state.
 
-Read when `/metrics` is rendered, from what the ledger writer and telemetry leave for all workers,
-so every worker answers the same. The lag grows by itself when the writer stops; of an engine whose
-metrics are stale nothing is shown but that it is not healthy.
+They are read at each scrape from data that the ledger writer and telemetry share with all workers,
+so every worker answers the same. The lag grows by itself if the writer stops. For an engine with
+stale metrics only its health is shown.
 """
 
 from collections.abc import Iterator
@@ -133,7 +133,7 @@ class HostMetrics(Collector):
             published, loads = board.published(row), board.loads(row)
             state = engine_state(published, loads, now_s, self._stale_s, life=board.life(row))
             if state.health is TargetHealth.OFF:
-                continue  # on purpose: no alert is to come of it
+                continue  # stopped on purpose: no alert
             serves = state.health is TargetHealth.HEALTHY
             healthy.add_metric([name], float(serves))
             expected.add_metric([name], loads[LoadCell.PREFIX_EXPECTED_TOTAL])

@@ -1,6 +1,6 @@
-"""Metrics of attempts that took two engines: how each part ended, and how long KV took to move.
+"""Metrics of attempts that used two engines: outcome of each part, and KV transfer time.
 
-Labels are engines of the configuration and closed words, so a client adds no series.
+Labels are engines of the configuration and closed values, so a client adds no series.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from ledger.journals.records import AttemptLeg
 
 
 class LegMetrics:
-    """`count` adds to a counter in memory, as `RequestMetrics.count` does."""
+    """Counters of attempt parts; `count` adds in memory, like `RequestMetrics.count`."""
 
     def __init__(self, registry: CollectorRegistry | None, count: Callable[..., None]) -> None:
         self._count = count

@@ -1,7 +1,7 @@
-"""The files that the metrics of a worker are mapped from, with a block behind each byte.
+"""Preallocated files for the mapped metrics of a worker.
 
-The library makes them with holes and writes into mapped memory: on a full disk a first value of a
-label could end the worker by SIGBUS. A file that is there it takes as it is.
+The library creates sparse files and writes into mapped memory: on a full disk, the first value of a
+label could kill the worker with SIGBUS. The library uses existing files as they are.
 """
 
 import os
@@ -14,7 +14,7 @@ KINDS = ("counter", "histogram", "gauge_livesum")  # in the names of the library
 
 
 def allocate_metric_files(directory: Path, worker: int) -> None:
-    """Make the files of a worker. Raises `OSError` where the disk is full."""
+    """Create the files of a worker. Raises `OSError` if the disk is full."""
     directory.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
         file = os.open(directory / f"{kind}_{worker}.db", os.O_RDWR | os.O_CREAT, 0o600)

@@ -1,7 +1,7 @@
-"""Histograms of how fast answers are written: time per output token, and gaps between arrivals.
+"""Histograms of answer speed: time per output token, and gaps between chunks.
 
-A gap is counted where content arrives, so its cost is one search in a short tuple and one addition;
-an attempt hands over its counts once, when it is settled.
+A gap is counted as content arrives, which costs one search in a short tuple and one addition. An
+attempt adds its counts once, when it is settled.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from gateway.telemetry.metrics.target_histogram import TargetHistogram
 
 
 class PaceMetrics:
-    """Labels are of configured targets alone. One per worker."""
+    """Speed histograms of one worker; labels are configured targets only."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
         self._tpot = TargetHistogram(
@@ -32,13 +32,13 @@ class PaceMetrics:
     def observe_attempt(
         self, target: str, tpot_s: float | None, gaps: Sequence[int] | None, decode_s: float
     ) -> None:
-        """Count a streamed attempt; its gaps add up to `decode_s`."""
+        """Add a streamed attempt; its gaps add up to `decode_s`."""
         if tpot_s is not None:
             self._tpot.observe(target, tpot_s)
         if gaps is not None and decode_s > 0.0:
             self._gaps.add(target, gaps, decode_s)
 
     def flush(self) -> None:
-        """Everything counted so far is in the registry."""
+        """Move all counts into the registry."""
         self._tpot.flush()
         self._gaps.flush()

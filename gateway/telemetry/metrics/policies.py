@@ -1,4 +1,4 @@
-"""Metrics of what policies say beside whom they choose, and of who waits.
+"""Metrics of shadow policies, undecided conditions, content finds and queues.
 
 Labels are names of the policy file, and the ways in which waiting ends.
 """
@@ -46,7 +46,7 @@ class PolicyMetrics:
             registry=registry,
             multiprocess_mode="livesum",
         )
-        self.length.set(0)  # whoever waited in a predecessor that was killed is gone
+        self.length.set(0)  # requests queued in a killed predecessor are gone
         self.waits = Histogram(
             "breakeven_queue_wait_seconds",
             "How long requests waited for room, and how that ended",

@@ -1,10 +1,11 @@
 """Prometheus metrics of the request path, with closed label sets.
 
-Label values come from configuration and from closed enums; anything else is `other`, so a client
-cannot grow `/metrics`. In multiprocess mode the files are keyed by worker index, not by pid: a
-restarted worker continues its predecessor's counters and no file is ever left behind.
-Counts are kept in memory and go to the files with `flush`, several times a second and before this
-worker renders `/metrics`: a file per request would cost more than the rest of metering.
+Label values come from configuration and closed enums; others become `other`, so a client cannot
+grow `/metrics`. In multiprocess mode the files are keyed by worker index, not by process id: a
+restarted worker continues its predecessor's counters, and no stale file remains.
+
+Counts stay in memory and go to the files with `flush`, several times a second and before this
+worker renders `/metrics`: a file write per request would cost more than the rest of metering.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -88,18 +89,18 @@ class RequestMetrics:
         self.journal_writes = _journal_writes(registry)
         self.endings_waiting, self.endings_lost = _endings(registry)
         self.working = 0
-        self._told_working = -1  # what the registry has; a worker before may have left another
+        self._told_working = -1  # value in the registry; a predecessor may have left another
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
         self._ended: dict[AttemptLabels, AttemptSums] = {}
         self.legs = LegMetrics(registry, self.count)
         self._create_series()
 
     def _create_series(self) -> None:
-        """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
+        """Create the series of alerts: Prometheus sees no increase when a series appears."""
         self.refusals.labels("budget")
-        self.endings_waiting.set(0)  # a predecessor's are gone with it
+        self.endings_waiting.set(0)  # those of a predecessor are gone
         for way in JOURNAL_WAYS:
-            self.journal_writes.labels(way).set(0)  # a predecessor may have had another one
+            self.journal_writes.labels(way).set(0)  # a predecessor may have used another way
         for target in (*self._targets, OTHER):
             for finding in ("disputed", "over_bound"):
                 self.usage_findings.labels(target, finding)
@@ -161,7 +162,7 @@ class RequestMetrics:
         self.pace.observe_attempt(self.target(target), tpot_s, gaps, decode_s)
 
     def flush(self) -> bool:
-        """Move what was counted into the registry; return whether a request works or has ended."""
+        """Move counts into the registry. Return whether a request is open or has ended."""
         every, self._ended = self._ended, {}
         for ended, tally in every.items():
             self._count_ended(ended, tally)
@@ -205,7 +206,7 @@ def _in_flight(registry: CollectorRegistry | None) -> Gauge:
         registry=registry,
         multiprocess_mode="livesum",
     )
-    in_flight.set(0)  # what a predecessor that was killed worked on is over
+    in_flight.set(0)  # requests of a killed predecessor have ended
     return in_flight
 
 
@@ -230,7 +231,7 @@ def _journal_writes(registry: CollectorRegistry | None) -> Gauge:
 
 
 def _endings(registry: CollectorRegistry | None) -> tuple[Gauge, Counter]:
-    """Return the metrics of ends of attempts that found no room on the disk."""
+    """Return the metrics of attempt ends that wait for disk space."""
     waiting = Gauge(
         "breakeven_journal_endings_waiting",
         "Ends of attempts that wait in memory for room on the disk; no new work is taken meanwhile",

@@ -1,4 +1,4 @@
-"""Metrics of the response cache, with closed labels; without the cache there are none."""
+"""Metrics of the response cache, with closed labels; absent if the cache is disabled."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
-"""A histogram by target, whose observations wait in memory for the next flush.
+"""Histogram by target, with observations kept in memory until the next flush.
 
-The registry's cells lie in a file that several processes map: one observation there costs as much
+The registry's cells are in a file mapped by several processes: one observation there costs as much
 as fifty here, and every attempt has two or three.
 """
 
@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, Histogram
 
 
 class CountedHistogram(Histogram):
-    """A histogram that takes observations which are counted by bucket already."""
+    """A histogram that accepts observations already counted by bucket."""
 
     def add(self, counts: Sequence[float], total: float) -> None:
-        """Add `counts` of each bucket, the last one unbounded, and the sum of what was seen."""
+        """Add `counts` of each bucket, the last one unbounded, and the sum of the observations."""
         self._sum.inc(total)
         for bucket, count in zip(self._buckets, counts, strict=True):
             if count:
@@ -23,12 +23,12 @@ class CountedHistogram(Histogram):
 
 
 class TargetHistogram:
-    """Labels are of configured targets alone."""
+    """Histogram with a label of configured targets only."""
 
     def __init__(
         self, name: str, words: str, bounds: Sequence[float], registry: CollectorRegistry | None
     ) -> None:
-        """`bounds` of the buckets, in ascending order and without the last one, which has none."""
+        """Create the histogram; `bounds` are ascending and omit the unbounded last bucket."""
         self._bounds = bounds
         self._registered = CountedHistogram(
             name, words, ("target",), buckets=bounds, registry=registry
@@ -41,12 +41,12 @@ class TargetHistogram:
         sums[-1] += seen
 
     def add(self, target: str, counts: Sequence[float], total: float) -> None:
-        """Take observations that are counted by bucket already, and their sum."""
+        """Add observations already counted by bucket, and their sum."""
         sums = self._sums_of(target)
         sums[:] = map(add, sums, (*counts, total))
 
     def flush(self) -> None:
-        """Everything observed so far is in the registry."""
+        """Move all observations into the registry."""
         waiting, self._waiting = self._waiting, {}
         for target, (*counts, total) in waiting.items():
             self._registered.labels(target).add(counts, total)

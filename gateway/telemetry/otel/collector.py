@@ -1,10 +1,9 @@
-"""Requests to a collector: the status of an answer counts, and little of it is read.
+"""HTTP session for a collector: only the status counts, and little of the body is read.
 
-The exporter would read an answer to its end, whatever its size, and take a redirect for success. A
-wrong address (a stream, a page, a proxy that sends on) must cost neither memory nor go unsaid.
-
-What `requests` finds by itself is cut down: a password in `~/.netrc` is never sent, and would stand
-in place of the configured header; a proxy of the environment is asked for what is elsewhere alone.
+The standard exporter would read the whole body, whatever its size, and take a redirect for success.
+A wrong address (a stream, a page, a forwarding proxy) must neither use memory nor go unreported.
+Defaults of `requests` are restricted: a password in `~/.netrc` is never sent, and would replace the
+configured header; a proxy of the environment is used for remote addresses only.
 """
 
 from typing import Any
@@ -14,12 +13,12 @@ import requests
 
 from backends.address_policy import LOCALHOST, parse_address
 
-READS = 4  # that a rightful answer takes: its bytes, and what ends them
+READS = 4  # reads of a valid answer: its body, and its end
 LARGEST = 16 * 1024  # bytes of one
 
 
 class CollectorSession(requests.Session):
-    """A session for OpenTelemetry's exporters. Raises `TooManyRedirects` for a single one."""
+    """Session for OpenTelemetry's exporters. Raises `TooManyRedirects` for any redirect."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,14 +32,14 @@ class CollectorSession(requests.Session):
         answer = super().send(request, **(how | {"stream": True}))
         if not _has_ended(answer):
             answer.close()  # its connection is not used again
-        answer.raw = None  # there is no content, also for who asks for it
+        answer.raw = None  # no content is available
         if answer.is_redirect:
             raise requests.TooManyRedirects("it sends on to elsewhere, which is not followed")
         return answer
 
 
 def _as_configured(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """An auth of one's own: without any, `~/.netrc` is looked through for one."""
+    """Return the request unchanged: without an auth function, `~/.netrc` would be read."""
     return request
 
 
@@ -51,7 +50,7 @@ def _is_here(url: str) -> bool:
 
 
 def _has_ended(answer: requests.Response) -> bool:
-    """Whether the answer is over within what is read of it; each read waits as long as a send."""
+    """Return whether the body ended within a few reads; each read has the timeout of a send."""
     try:
         return any(not answer.raw.read1(LARGEST) for _ in range(READS))
     except Exception:  # noqa: BLE001 - of many kinds; its status has come, and counts

@@ -1,8 +1,8 @@
-"""OpenTelemetry's SDK, set up as the configuration says: batches, sent from threads of its own.
+"""OpenTelemetry SDK set up by the configuration: batches, sent from its own threads.
 
-What cannot be sent is dropped when its bounded queue is full: a collector that is away costs
-memory for a few thousand spans, and no request anything. Nothing is taken from `OTEL_*` variables
-that the configuration says, headers included; the rest of them works as the SDK documents.
+Spans that cannot be sent are dropped when the bounded queue is full: an unreachable collector costs
+memory for a few thousand spans and delays no request. `OTEL_*` variables do not replace configured
+values, including headers; the others work as the SDK documents.
 """
 
 import threading
@@ -33,11 +33,11 @@ from gateway.telemetry.otel.vocabularies import VOCABULARIES
 from ledger.journals.records import AttemptSettled
 
 SCOPE = "breakeven"
-LAST_S = 1.0  # for what is left when a worker ends
+LAST_S = 1.0  # for the last batch when a worker ends
 
 
 class OtelObserver:
-    """Observes requests, as a `TraceObserver` does, and exports what it saw."""
+    """Observer of requests that exports spans and metrics; a `TraceObserver`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class OtelObserver:
         clock: Clock,
         counted: ExportCounters,
     ) -> None:
-        """`names`: of models and of targets, which have series of their own."""
+        """Create the observer. `names` are the models and the targets with their own series."""
         self._sent: list[
             tuple[TracerProvider | MeterProvider, CountingSpanExporter | CountingMetricExporter]
         ] = []
@@ -78,7 +78,7 @@ class OtelObserver:
         return RequestTelemetry(trace, self._genai)
 
     def close(self) -> None:
-        """The SDK waits half a minute for each way; a worker that ends has a second."""
+        """Shut down within a second; the SDK would wait half a minute for each signal."""
         ends = [threading.Thread(target=item.shutdown, daemon=True) for item, _ in self._sent]
         for end in ends:
             end.start()
@@ -90,7 +90,7 @@ class OtelObserver:
 
 
 class RequestTelemetry:
-    """A `RequestTrace`: spans of sampled requests, and histograms of all."""
+    """A `RequestTrace` with spans of sampled requests and histograms of all."""
 
     __slots__ = ("_genai", "_sent", "_trace")
 
@@ -133,7 +133,7 @@ def make_otel_observer(
     environ: Mapping[str, str],
     registry: CollectorRegistry | None,
 ) -> OtelObserver:
-    """`worker` names this process among all that send: a host, and its worker's number."""
+    """Return the observer; `worker` identifies this process, as host and worker number."""
     said = {
         "service.name": SCOPE,
         "service.version": version(SCOPE),

@@ -1,4 +1,4 @@
-"""The GenAI conventions' histograms, of every attempt: how long it took, and its tokens."""
+"""Histograms of the GenAI conventions for every attempt: durations and tokens."""
 
 from opentelemetry.metrics import Histogram, Meter
 
@@ -6,7 +6,7 @@ from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.telemetry.otel import genai_attributes
 from ledger.journals.records import AttemptSettled
 
-# The conventions name these bounds, so that boards of different makers can be added up.
+# These bounds are set by the conventions, so that histograms can be added up.
 DURATION_S = tuple(0.01 * 2**step for step in range(14))
 TOKENS = tuple(4**power for power in range(14))
 FIRST_S = (
@@ -31,7 +31,7 @@ PER_TOKEN_S = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.
 
 
 class GenAi:
-    """One per worker. Labels are of configured names alone: no client adds a series."""
+    """Histograms of one worker. Labels are configured names only: no client adds a series."""
 
     def __init__(self, meter: Meter, models: frozenset[str], targets: frozenset[str]) -> None:
         self._models, self._targets = models, targets
@@ -46,7 +46,7 @@ class GenAi:
         self._tokens = _histogram(meter, f"{prefix}.token.usage", "{token}", TOKENS)
 
     def record_attempt(self, plan: RoutingPlan, step: AttemptPlan, record: AttemptSettled) -> None:
-        """One attempt has ended."""
+        """Record an attempt that ended."""
         target = step.frozen.target
         said: dict[str, str] = {
             "gen_ai.operation.name": genai_attributes.operation(plan),

@@ -1,8 +1,7 @@
-"""Attributes of spans and metrics by OpenTelemetry's GenAI conventions (v1.41).
+"""Attributes of spans and metrics by OpenTelemetry's GenAI conventions (v1.41). Pure.
 
-Pure. No prompt, no answer and no key is among it; what the conventions have no word for, as a cost
-or a policy, is under `breakeven`. Token counts of input include what was read from a cache, as the
-conventions have it.
+No prompt, answer or key is included. Attributes without a convention, such as cost or policy, are
+under `breakeven`. Input tokens include those read from a cache, as the conventions require.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from ledger.journals.records import AttemptSettled
 
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...]]
 
-# Ours by name to theirs, where they differ; whatever stands in neither goes by its own.
+# Provider names to those of the conventions, where they differ.
 PROVIDERS = {
     "anthropic": "anthropic",
     "azure": "azure.ai.openai",
@@ -30,11 +29,11 @@ PROVIDERS = {
     "xai": "x_ai",
 }
 OWN_ENGINE = "vllm"
-OTHER = "_OTHER"  # the conventions' word for what has no series of its own
+OTHER = "_OTHER"  # the conventions' value for names without a series
 
 
 def provider(target: Target) -> str:
-    """Return the name of a target's provider."""
+    """Return the name of a target's provider in the conventions."""
     if target.own:
         return OWN_ENGINE
     name = target.provider or target.name
@@ -112,7 +111,7 @@ def of_ending(record: AttemptSettled) -> Attributes:
 
 
 def error_of(record: AttemptSettled) -> str | None:
-    """Return an attempt's error; a client that left is no failure of its target."""
+    """Return an attempt's error; a client disconnect is no failure of its target."""
     if record.status in ("finished", "client_gone"):
         return None
     return record.error or record.status

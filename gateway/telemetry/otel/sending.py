@@ -1,8 +1,8 @@
-"""Exports to a collector, counted; failures are logged once, and so is their end.
+"""Exports to a collector, counted; the first failure and the recovery are logged.
 
-OpenTelemetry's exporters say each failed try, every few seconds for as long as a collector is away.
-The first failure is said in their words, the rest is counted alone, until all was taken for a
-while. A span that finds the queue full is counted, too: who is new goes, who waits stays.
+OpenTelemetry's exporters log each failed try, every few seconds while a collector is unreachable.
+Here only the first failure is logged; later ones are counted until exports succeed for a while.
+Spans that find the queue full are counted, too: new spans are dropped, queued ones are kept.
 """
 
 import logging
@@ -19,8 +19,8 @@ from gateway.clock import Clock
 from gateway.telemetry.otel.collector import CollectorSession
 
 EXPORT_S = 5.0  # for one batch, with all its tries
-QUEUE_SPANS = 2_048  # of a worker: those that wait, and those on their way
-STEADY_S = 10.0  # without a failure: it is back
+QUEUE_SPANS = 2_048  # of a worker: waiting and being sent
+STEADY_S = 10.0  # without a failure: recovered
 SENT, LOST = "sent", "lost"
 
 log = logging.getLogger("gateway.otel")
@@ -44,11 +44,11 @@ class ExportCounters:
         )
         for counter in (self.spans, self.exports):
             for outcome in (SENT, LOST):
-                counter.labels(outcome)  # Prometheus sees no increase in a series' birth
+                counter.labels(outcome)  # Prometheus sees no increase when a series appears
 
 
 class ExportPath:
-    """One signal's way to its collector. `says`: the logger that tells each failed try."""
+    """One signal's export path. `says` is the logger that reports each failed try."""
 
     def __init__(self, signal: str, says: logging.Logger, counter: Counter, clock: Clock) -> None:
         self._signal, self._says, self._counter, self._clock = signal, says, counter, clock
@@ -60,12 +60,12 @@ class ExportPath:
         self._says.removeFilter(self._is_log_shown)
 
     def count_lost(self, number: int) -> None:
-        """They are not sent any more."""
+        """Count items that will not be sent."""
         self._lost += number
         self._counter.labels(LOST).inc(number)
 
     def record_batch(self, number: int, *, taken: bool) -> None:
-        """A batch of so many was taken, or given up."""
+        """Record whether a batch of `number` items was accepted."""
         now_s = self._clock.now_s()
         if not taken:
             if self._failed_s is None:
@@ -106,7 +106,7 @@ class CountingSpanExporter(trace_exporter.OTLPSpanExporter):
 
 
 class SpanQueue(BatchSpanProcessor):
-    """The SDK's, which drops and does not count."""
+    """The SDK's span queue, with a count of dropped spans."""
 
     def __init__(self, exporter: CountingSpanExporter) -> None:
         super().__init__(exporter, max_queue_size=QUEUE_SPANS)
@@ -114,7 +114,7 @@ class SpanQueue(BatchSpanProcessor):
         self._taken = 0
 
     def on_end(self, span: ReadableSpan) -> None:
-        """On the worker's one loop; the exporter's thread makes room."""
+        """Queue a span; runs on the worker's event loop only, the exporter's thread drains."""
         if self._taken - self._to.handed >= QUEUE_SPANS:
             self._to.way.count_lost(1)
             return

@@ -1,9 +1,8 @@
-"""One request as spans: itself, how it was decided, its wait, and every attempt.
+"""Spans of one request: the request, its decision, its wait, and every attempt.
 
-A span of an own engine is the engine's: it is told which attempt it works for (`traceparent`), and
-one that sends its spans to the same collector hangs them under it. APIs are told nothing: what
-goes on inside is not for others. Times are those of the journal, so a trace says what the ledger
-says. Of a request that is not sampled nothing is made.
+An own engine receives the attempt's `traceparent`, so that spans that it sends to the same
+collector become children of the attempt. APIs receive none, because internals are private. Times
+are those of the journal, so a trace agrees with the ledger. Unsampled requests create nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +42,7 @@ class TraceHeaders(Getter[dict[str, str]]):
 
 
 class TraceSampler:
-    """Begins traces: as the client's `traceparent` says, else as sampled."""
+    """Starter of traces, sampled as the client's `traceparent` says, else by share."""
 
     def __init__(
         self, tracer: Tracer, clock: Clock, vocabularies: Sequence[SpanVocabulary] = ()
@@ -76,7 +75,7 @@ class TraceSampler:
 
 
 class SpanTrace:
-    """The spans of one request that is sampled, as a `RequestTrace`."""
+    """Spans of one sampled request, as a `RequestTrace`."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class SpanTrace:
         self._vocabularies = vocabularies
         self._within = set_span_in_context(span)
         self._attempts: dict[str, tuple[Span, int]] = {}
-        self._planned_ns: int | None = None  # when it had been planned for the first time
+        self._planned_ns: int | None = None  # when it was planned for the first time
         self._waited = False
 
     def on_decided(self, begun_s: float, plan: RoutingPlan) -> None:
@@ -106,7 +105,7 @@ class SpanTrace:
     def on_dispatched(
         self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
     ) -> dict[str, str]:
-        """Its span begins; an own engine is told of it."""
+        """Start the attempt's span. Return its `traceparent` header for an own engine."""
         now_ns = self._now_ns()
         if number == 1 and self._waited and self._planned_ns is not None:
             self._past(WAIT, self._planned_ns, now_ns, {})
@@ -115,7 +114,7 @@ class SpanTrace:
         span = self._tracer.start_span(
             name, self._within, SpanKind.CLIENT, attributes, start_time=now_ns
         )
-        assert isinstance(span, Span)  # what is in a sampled span is sampled
+        assert isinstance(span, Span)  # children of a sampled span are sampled
         for vocabulary in self._vocabularies:
             span.set_attributes(vocabulary.of_attempt(plan, step))
         self._attempts[attempt_id] = (span, now_ns)
@@ -154,7 +153,7 @@ class SpanTrace:
 
 
 def _parent(span: Span) -> str:
-    """W3C Trace Context, level 1: version, trace, span, sampled."""
+    """Return a `traceparent` of W3C Trace Context, level 1: version, trace, span, sampled."""
     context = span.get_span_context()
     trace_id, span_id = format_trace_id(context.trace_id), format_span_id(context.span_id)
     return f"00-{trace_id}-{span_id}-01"

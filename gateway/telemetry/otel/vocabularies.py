@@ -1,10 +1,9 @@
-"""Span attributes in the words of tools that read others than OpenTelemetry's GenAI conventions.
+"""Span attributes in vocabularies other than OpenTelemetry's GenAI conventions. Pure.
 
-Pure. Each vocabulary in `otel.vocabularies` adds its own attributes beside the conventions':
-OpenInference (Phoenix, Arize) and Langfuse. They tell who asked (`user.id`, `session.id`, tags),
-which the conventions leave out. No prompt and no answer is among them; a cost that is not known is
-left out. Dollars are floating-point numbers there, as both define them: the ledger has the exact
-amounts.
+Each vocabulary in `otel.vocabularies` adds its attributes: OpenInference (Phoenix, Arize) and
+Langfuse. They include the caller (`user.id`, `session.id`, tags), which the conventions omit. No
+prompt or answer is included; an unknown cost is omitted. Dollars are floating-point numbers, as
+both define them: the ledger has the exact amounts.
 """
 
 import json
@@ -24,9 +23,9 @@ EMBEDDING = "EMBEDDING"
 
 @dataclass(frozen=True, slots=True)
 class SpanVocabulary:
-    """One vocabulary: what it says of a request, of an attempt that begins, and of its end.
+    """One vocabulary: attributes of a request, of an attempt's start, and of its end.
 
-    `of_ending` gets the nanosecond of Unix time at which the attempt began.
+    `of_ending` takes the Unix time at which the attempt began, in nanoseconds.
     """
 
     of_request: Callable[[RoutingPlan], Attributes]
@@ -88,7 +87,7 @@ def _langfuse_attempt(plan: RoutingPlan, step: AttemptPlan) -> Attributes:
 
 
 def _langfuse_ending(record: AttemptSettled, begun_ns: int) -> Attributes:
-    """Details are JSON text there, also an instant. Kinds of tokens do not overlap."""
+    """Return the end's attributes. Details and times are JSON; token kinds do not overlap."""
     tokens = record.tokens
     usage = {
         "input": tokens.input,
@@ -117,7 +116,7 @@ def _langfuse_ending(record: AttemptSettled, begun_ns: int) -> Attributes:
 
 
 def _asker(plan: RoutingPlan, tags_name: str) -> Attributes:
-    """Return who asked: the key's user and tags, and the client's session."""
+    """Return the caller's attributes: the key's user and tags, and the client's session."""
     said: dict[str, str | tuple[str, ...]] = {}
     if plan.identity.user_id is not None:
         said["user.id"] = plan.identity.user_id
