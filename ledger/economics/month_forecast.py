@@ -51,26 +51,42 @@ class _Fit:
 
 
 def forecast_month(
-    past_pusd: Sequence[int], *, last_weekday: int, days_over: int, days_left: int
+    past_pusd: Sequence[int],
+    *,
+    last_weekday: int,
+    days_over: int,
+    days_left: int,
+    paces: Sequence[tuple[int, ...]] | None = None,
+    certain_pusd: int = 0,
 ) -> MonthForecast | None:
     """Return the month's total; None with fewer than seven days.
 
     `past_pusd` are whole days in order, as many as there are; the last one's weekday is
-    `last_weekday` (Monday is 0), and the last `days_over` of them are the month's.
+    `last_weekday` (Monday is 0), and the last `days_over` of them are the month's. `paces` are the
+    same days as they would have been at the rates of each day left, without `certain_pusd`, which
+    the days left cost whatever comes; without paces the past days themselves.
     """
     spent = sum(past_pusd[len(past_pusd) - days_over :]) if days_over else 0
     if len(past_pusd) < LEAST_DAYS:
         return None
     if not days_left:
         return MonthForecast(spent, spent, spent, spent, 0)
-    fit = _fit([float(pusd) for pusd in past_pusd[-MOST_DAYS:]], last_weekday)
-    coming = [fit.of(ahead, (last_weekday + 1 + ahead) % 7) for ahead in range(days_left)]
-    rest = sum(coming)
-    error = QUANTILE * _error_of_sum(fit, days_left)
+    each = [tuple(past_pusd)] * days_left if paces is None else paces
+    fits = {
+        pace: _fit([float(pusd) for pusd in pace[-MOST_DAYS:]], last_weekday) for pace in set(each)
+    }
+    rest = sum(
+        fits[pace].of(ahead, (last_weekday + 1 + ahead) % 7) for ahead, pace in enumerate(each)
+    )
+    # The same days are uncertain at every rate, so their errors add up.
+    error = QUANTILE * sum(
+        _error_of_sum(fit, days_left) * (each.count(pace) / days_left) for pace, fit in fits.items()
+    )
+    known = spent + certain_pusd
     return MonthForecast(
-        spent + round(rest),
-        spent + max(0, round(rest - error)),
-        spent + max(0, round(rest + error)),
+        known + round(rest),
+        known + max(0, round(rest - error)),
+        known + max(0, round(rest + error)),
         spent,
         days_left,
     )

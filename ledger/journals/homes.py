@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ledger.journals.layout import HEADER_BYTES
+from ledger.journals.layout import HEADER_BYTES, parse_header
 from ledger.journals.mark import WriteMark
 from ledger.locks import is_locked
 from ledger.presence import is_there
@@ -51,7 +51,8 @@ class JournalSource:
 def list_journals(directory: Path) -> list[JournalSource]:
     """Return every journal: those of format 1 first, for they are older. Raises `OSError`.
 
-    A folder that has neither the name of one nor anything of one is a person's, and left alone.
+    A folder that is none, a copy of a journal among them, is a person's and left alone: `copies`
+    lists what it holds.
     """
     others = {FOLDER, DAMAGED}
     old = [
@@ -160,13 +161,14 @@ def _is_segment(home: Path, file: int) -> bool:
 
 
 def copies(directory: Path) -> list[Path]:
-    """Return what `keep_copy` kept, oldest journal first; a person's files there are none.
+    """Return segments that `keep_copy` kept, then those in a person's copies of journals.
 
-    Raises `OSError`.
+    Other files there are none. Raises `OSError`.
     """
     named = [pattern.fullmatch for pattern in _SEGMENTS.values()]
     found = []
-    for home in sorted(_folders(directory / DAMAGED)):
+    others = [home for home in _folders(directory / FOLDER) if not _is_journal(home)]
+    for home in [*sorted(_folders(directory / DAMAGED)), *sorted(others)]:
         with os.scandir(home) as entries:
             here = [each for each in entries if any(fits(each.name) for fits in named)]
             found += sorted(Path(each.path) for each in here if each.is_file())
@@ -205,9 +207,27 @@ def _segments(home: Path, number: int) -> list[Path]:
 
 
 def _is_journal(home: Path) -> bool:
-    if _NAME.fullmatch(home.name) or is_there(home / HOLDER_FILE):
-        return True
-    return bool(_segments(home, 2))
+    """Return whether a folder's segments say that they are of it, or its name is a journal's.
+
+    A disk may have lost the lock file or headers, and a person may have put a segment of another
+    journal there. A copy is named after the journal that its segments name, and more.
+    """
+    others = set()
+    for path in _segments(home, _WRITTEN):
+        if (name := _named_by(path)) == home.name:
+            return True
+        others.add(name or home.name)
+    is_copy = any(name != home.name and name in home.name for name in others)
+    return not is_copy and _NAME.fullmatch(home.name) is not None
+
+
+def _named_by(segment: Path) -> str | None:
+    try:
+        with segment.open("rb") as file:
+            header = parse_header(file.read(HEADER_BYTES))
+    except FileNotFoundError:  # applied and removed meanwhile
+        return None
+    return None if header is None else header.journal
 
 
 def _folders(directory: Path) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """Reads the copies of damaged segments that this disk still has.
 
 Copies lie in the journal directory's folder `damaged` (`ledger.journals.homes.keep_copy`), one
-folder for each journal. Nothing is written here.
+folder for each journal, or where a person copied a journal's folder. Nothing is written here.
 """
 
 from collections.abc import Iterator
@@ -32,15 +32,17 @@ class SegmentRemains(msgspec.Struct, frozen=True):
 
 
 def read_remains(path: Path) -> SegmentRemains:
-    """Return what a copy says; its folder is named after its journal. Raises `OSError`."""
+    """Return what a copy says; its header, else its folder, names its journal. Raises `OSError`."""
     journal, segment, data = path.parent.name, number_of(path), path.read_bytes()
     if path.suffix == ".journal":
         frames = list(decode(data, 0, sealed=True))
         intact = tuple(frame.record for frame in frames if frame.record is not None)
         lost = sum(frame.end - frame.start for frame in frames if frame.record is None)
         return SegmentRemains(path, journal, segment, intact, (), lost)
+    header = parse_header(data[:HEADER_BYTES])
+    since = 0 if header is None else HEADER_BYTES
+    journal = journal if header is None else header.journal
     stamp = stamp_of(journal, segment)
-    since = 0 if parse_header(data[:HEADER_BYTES]) is None else HEADER_BYTES
     scanner = SegmentScanner(data, 0, stamp, since=since)
     scan = scanner.scan(0)
     holes = [(damage.start, damage.end) for damage in scan.damages]

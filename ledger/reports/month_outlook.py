@@ -9,6 +9,7 @@ from ledger.economics.month_forecast import LEAST_DAYS, MOST_DAYS, MonthForecast
 from ledger.queries import reads as queries
 from ledger.reporting_zone import ReportingZone
 from ledger.reports.daily import DaySpend, spend_by_day
+from ledger.reports.month_pace import month_pace
 from ledger.spans import DAY_US, Scope
 
 
@@ -16,7 +17,8 @@ from ledger.spans import DAY_US, Scope
 class MonthOutlook:
     """The month of the reporting zone; `forecast` is None while fewer than seven days are over.
 
-    `spent_pusd` includes `adjusted_pusd`, what posted bills of its days differed by.
+    `spent_pusd` includes `adjusted_pusd`, what posted bills of its days differed by. The forecast
+    is without the GPUs of `unknown` pools: no rate to come, or no past hours, are known of them.
     """
 
     start_us: int
@@ -25,6 +27,7 @@ class MonthOutlook:
     spent_pusd: int
     forecast: MonthForecast | None
     adjusted_pusd: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 def month_outlook(
@@ -32,7 +35,8 @@ def month_outlook(
 ) -> MonthOutlook:
     """Read the whole days before today, as many as the books have; today is among those to come.
 
-    Days are forecast from what was booked for days: an adjustment is of the past alone.
+    What is over counts as it was booked; days to come are reckoned at the rates known for them. An
+    adjustment is of the past alone.
     """
     start_us, end_us = zone.month(now_us)
     today_us = zone.day(now_us)[0]
@@ -48,14 +52,19 @@ def month_outlook(
     spent = sum(day.total_pusd for day in days if day.start_us >= start_us)
     adjusted = sum(day.adjusted_pusd for day in days if day.start_us >= start_us)
     before = sum(day.booked_pusd for day in days if start_us <= day.start_us < from_us)
+    coming = list(zone.days(Scope(today_us, end_us)))
+    pace = month_pace(connection, whole, coming, team, now_us)
     found = forecast_month(
         [day.booked_pusd for day in whole],
         last_weekday=zone.date_of(today_us - DAY_US // 2).weekday(),
         days_over=sum(day.start_us >= start_us for day in whole),
-        days_left=len(list(zone.days(Scope(today_us, end_us)))),
+        days_left=len(coming),
+        paces=pace.pasts,
+        certain_pusd=pace.certain_pusd,
     )
     ends = _at_least(found, before + adjusted, spent)
-    return MonthOutlook(start_us, end_us, zone.name, spent, ends, adjusted)
+    unknown = () if ends is None else pace.unknown
+    return MonthOutlook(start_us, end_us, zone.name, spent, ends, adjusted, unknown)
 
 
 def _since_spend_began(days: list[DaySpend]) -> list[DaySpend]:
@@ -90,4 +99,8 @@ def month_text(outlook: MonthOutlook, money: Callable[[int], str]) -> str:
     low, high = money(found.low_pusd), money(found.high_pusd)
     ends = "" if low == high else f" ({low} to {high})"
     days = "1 day is" if found.days_left == 1 else f"{found.days_left} days are"
-    return f"{spent}; about {money(found.expected_pusd)} at its end{ends}, {days} to come."
+    text = f"{spent}; about {money(found.expected_pusd)} at its end{ends}, {days} to come"
+    if outlook.unknown:
+        names = ", ".join(f"`{pool}`" for pool in outlook.unknown)
+        text += f", without the GPUs of {names}, whose rate is not known"
+    return f"{text}."

@@ -187,3 +187,21 @@ def test_no_window_is_locked_while_budgets_are_declared(lent_database, opened) -
     finally:
         engine.dispose()
         lent_database.take_back()
+
+
+def test_a_journal_that_a_person_renamed_is_shown_and_brought_in(
+    engine, tmp_path, opened, settled
+) -> None:
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1, holds=()))
+    writer.append_ending(settled(1))
+    writer.close()
+    home = tmp_path / FOLDER / writer.name
+    home.rename(home.with_name(f"{home.name}.bak"))
+    drain(engine, tmp_path)
+    assert flags(engine) == {}
+    (source,) = find_remains(engine, tmp_path)
+    assert (source.journal, len(source.new)) == (writer.name, 2)
+    assert apply_remains(engine, HOST, [source], by="ann", at_us=79).attempts == 1
+    assert flags(engine) == {"r1.1": None}
+    assert faults(engine) == set()

@@ -546,3 +546,22 @@ def test_a_journal_behind_a_link_ends_and_what_it_leads_to_stays(engine, tmp_pat
     assert (settled_rows(engine), journal_faults(engine)) == (names(0, 1, 2), [])
     assert not home.is_symlink()
     assert list(other.glob("*.segment"))
+
+
+@pytest.mark.parametrize("name", ["{}.bak", "copy-of-{}"])
+def test_a_persons_copy_of_a_journal_is_neither_a_loss_nor_removed(
+    engine, tmp_path, opened, settled, name: str
+) -> None:
+    """Red before: its records were told as damaged, quarantined, and the copy deleted."""
+    writer = JournalWriter(tmp_path, "w0")
+    write_attempts(writer, opened, settled, range(3))
+    copy = tmp_path / FOLDER / name.format(writer.name)
+    shutil.copytree(tmp_path / FOLDER / writer.name, copy)
+    tail = tail_of(engine, tmp_path)
+    drain(tail)
+    write_attempts(writer, opened, settled, range(3, 5))
+    writer.close()
+    drain(tail)
+    assert settled_rows(engine) == {f"r{number}.1" for number in range(5)}
+    assert journal_faults(engine) == []
+    assert [path.name for path in (tmp_path / FOLDER).iterdir()] == [copy.name]
