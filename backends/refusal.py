@@ -18,6 +18,8 @@ from backends.secret import HIDDEN, Secret, strike_out
 INVALID = "invalid_request_error"
 CONTEXT_LENGTH = "context_length_exceeded"
 CONTENT_FILTER = "content_filter"
+FORBIDDEN = 403
+OUR_ACCOUNT = (401, 402, FORBIDDEN)  # our credentials and balance, not the client's
 TOO_LONG = "maximum context length"  # in vLLM's and OpenAI's refusals alike
 _TOO_LONG_STATUSES = (400, 413)
 _CONTEXT_CODES = frozenset({CONTEXT_LENGTH, "exceed_context_size_error"})  # llama.cpp's own
@@ -114,6 +116,16 @@ def is_too_long(body: bytes, status: int = 400) -> bool:
 def is_about_account(body: bytes) -> bool:
     """Return whether a 400 refuses our key or balance, as Google's does."""
     return _ACCOUNT.match(_said(_members(body))) is not None
+
+
+def refuses_account(status: int, body: bytes) -> bool:
+    """Return whether a refusal is of our key or our balance, which no client can mend.
+
+    A filter's 403 is not: it refuses what the client said, and our key is right.
+    """
+    if status == FORBIDDEN:
+        return not is_content_refusal(body)
+    return status in OUR_ACCOUNT or (status == 400 and is_about_account(body))
 
 
 def is_about_model(body: bytes) -> bool:

@@ -22,12 +22,11 @@ from backends.errors import (
     UpstreamRejected,
 )
 from backends.ratelimit import parse_duration, parse_retry_after
-from backends.refusal import KEY_LIKE
+from backends.refusal import KEY_LIKE, refuses_account
 
 LAYERS_LIMIT = 4  # objects in each other that are looked into
 TEXT_LIMIT = 500  # characters of a message that are searched
 _OVERLOADED = (429, 503, 529)
-_OUR_ACCOUNT = (401, 402, 403)
 _NO_ANSWER_OF_THE_CLIENTS = (408, 499)  # the provider's own deadline, its own client's leaving
 _UNSPECIFIC = (500, 502, 520)  # proxies give them to whatever failed behind them
 _NUMBERS = ("status_code", "code", "status", "http_status", "http_code", "statusCode", "error_code")
@@ -74,11 +73,12 @@ def read_error(raw: bytes) -> BackendError:
     status = _status(layers)
     if status in _OVERLOADED:
         return UpstreamOverloaded(message, status=status, retry_after_s=_first_wait_s(layers))
-    if status in _OUR_ACCOUNT:
+    body = msgspec.json.encode({"error": layers[0]})
+    if status is not None and refuses_account(status, body):
         return UpstreamRejected(message, status=status)
     if status is not None and status < 500 and status not in _NO_ANSWER_OF_THE_CLIENTS:
         declined = RequestDeclined(message, status=status)
-        declined.body = msgspec.json.encode({"error": layers[0]})
+        declined.body = body
         return declined
     return StreamError(message, status=status)
 

@@ -15,7 +15,7 @@ import msgspec
 from backends.chunks import parse_answer
 from backends.errors import BackendError, RequestDeclined, UpstreamRejected
 from backends.json_mending import mend_json
-from backends.refusal import openai_refusal
+from backends.refusal import FORBIDDEN, openai_refusal, refuses_account
 from backends.secret import Secret
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.line_usage import LineHold, line_overrun, line_usage, most_usage, refused_usage
@@ -30,9 +30,8 @@ from ledger.prices.book import BATCH, Price, cost_pusd
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 
-OUR_ACCOUNT = (401, 402, 403)  # caused by our credentials or balance, not by the client
-DONE, STATUS_DIGITS = 200, 3  # HTTP status, and its digits
-UNDONE = ("batch_expired", "batch_cancelled")  # OpenAI's codes
+DONE, STATUS_DIGITS = 200, 3  # of HTTP
+UNDONE = ("batch_expired", "batch_cancelled")  # OpenAI's words; what is sent may have no hash
 GONE = "batch_gone"
 NO_RESULT = "no_result"
 _NOT_DONE = "not_done"
@@ -140,9 +139,11 @@ class LineSettlement:
 
     def _refused(self, line: OutLine, opening: AttemptOpening, status: int, body: bytes) -> LineEnd:
         used = refused_usage(line, body)
-        if status in OUR_ACCOUNT:
+        if refuses_account(status, body):
             return self.settle_returned(line, opening, kept=True, used=used)
         told = openai_refusal(body, status, self.secrets)
+        if status == FORBIDDEN:  # a filter's: the caller's own key is right
+            status = 400
         if status in PASSING:
             return self._settle_retry(line, opening, (status, told), failed=True, used=used)
         ending = _AttemptEnd("rejected", status, REFUSED)

@@ -29,7 +29,7 @@ from backends.errors import (
     WrongAddress,
 )
 from backends.exchange import drain_exchange, pour_exchange, read_all
-from backends.refusal import is_about_account, is_about_model, is_too_long, openai_refusal
+from backends.refusal import FORBIDDEN, is_about_model, is_too_long, openai_refusal, refuses_account
 from gateway.clock import Clock
 from gateway.errors import ErrorFault, fault_header
 from gateway.http.connection import Header
@@ -48,8 +48,6 @@ EVENTS = "text/event-stream"
 REFUSAL_LIMIT_BYTES = 1024 * 1024
 NOT_FOUND = 404
 NO_PATH = (NOT_FOUND, 405)
-FORBIDDEN = 403
-OUR_ACCOUNT = (401, 402, FORBIDDEN)  # our credentials and balance, not the client's
 CONTENT = b"x-breakeven-content"
 
 
@@ -218,17 +216,15 @@ class ResponseWriter:
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, status, secrets)
         headers = _headers(attempt, JSON, fault_header(ErrorFault.REQUEST))
-        if status in OUR_ACCOUNT:  # from a filter: the client's key is valid
+        if status == FORBIDDEN:  # a filter's: the caller's own key is right
             status = 400
         await reply.send_whole(status, headers, told)
 
 
 def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError | None:
-    """Return the failure in a 4xx that another target may answer or the operator can fix."""
-    content = is_content_refusal(body)
-    filtered = status == FORBIDDEN and content  # otherwise the gateway's key has no permission
-    if (status in OUR_ACCOUNT and not filtered) or (status == 400 and is_about_account(body)):
-        # Its body may quote the gateway's credentials.
+    """Return what a 4xx is that another target may answer, or our operator mend."""
+    if refuses_account(status, body):
+        # Its body may quote our credentials.
         return UpstreamRejected("the target refused our credentials", status=status)
     if status in NO_PATH and not is_about_model(body):
         return WrongAddress("the target has no such path", status=status)
@@ -237,7 +233,7 @@ def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError
         return ModelNotServed("the target is without that model or adapter", status=NOT_FOUND)
     if attempt.leads_on(StageCause.CONTEXT) and is_too_long(body, status):
         return ContextTooLong("the prompt exceeds the target's context", status=status)
-    if content and attempt.leads_to_stage(StageCause.CONTENT_POLICY):
+    if attempt.leads_to_stage(StageCause.CONTENT_POLICY) and is_content_refusal(body):
         return ContentFiltered("its content filter refused the request", status=status)
     return None
 

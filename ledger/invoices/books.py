@@ -28,6 +28,7 @@ from ledger.invoices.posted_bills import InvoiceSpan
 from ledger.orm.books import PostingRow
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 from ledger.posting_rows import posting_rows
+from ledger.reporting_zone import reporting_zone
 from ledger.spans import DAY_US
 
 
@@ -182,8 +183,11 @@ def post_invoice(
 ) -> dict[date, int]:
     """Post an invoice. Return the amounts posted by day.
 
-    Its days must be over, and late settles and the last hour's close must be booked: later bookings
-    would be owed twice. Raises `InvoiceStateError` otherwise, or if the invoice was posted.
+    An entry stands at the last instant of its date in UTC and in the reporting time zone: reports
+    of either have it on that date.
+
+    Its days must be over, and late settles and the last hour's close be in the books: what came to
+    them afterwards would be owed twice.
     """
     with engine.begin() as connection:
         serialize_claims(connection)  # two concurrent postings would each miss the other
@@ -201,12 +205,13 @@ def post_invoice(
             raise InvoiceStateError(too_early_text(invoice))
         posted = posting_differences(connection, invoice, manner)
         accounts = adjustments(_account(invoice.party)), _owed_to(invoice.party)
+        zone = reporting_zone(connection)
         rows = [
             row
             for day, pusd in sorted(posted.items())
             for row in posting_rows(
                 invoice_entry(number, day),
-                _us(day) + DAY_US - 1,
+                min(_us(day) + DAY_US, zone.day(zone.midnight_us(day))[1]) - 1,
                 postings_for_invoice(*accounts, booked_pusd=0, invoiced_pusd=pusd),
             )
         ]

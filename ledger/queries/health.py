@@ -10,8 +10,16 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from ledger.orm.tables import AttemptRow, JournalPositionRow, QuarantinedRecordRow, RefusalRow
+from ledger.orm.tables import (
+    AttemptRow,
+    GpuHourRow,
+    JournalPositionRow,
+    QuarantinedRecordRow,
+    RefusalRow,
+    RollupHourRow,
+)
 from ledger.seals.compactions import compacted_refusals
+from ledger.seals.retirements import retired_until_us
 from ledger.spans import Scope, rows
 
 
@@ -44,8 +52,17 @@ def freshness(connection: Connection) -> Freshness:
 
 
 def first_us(connection: Connection) -> int | None:
-    """Return the opening time of the oldest attempt, or `None` without attempts."""
-    return connection.execute(select(func.min(AttemptRow.opened_us))).scalar()
+    """When the oldest attempt in the books was opened; of a retired one, the start of its hour."""
+    first = connection.execute(select(func.min(AttemptRow.opened_us))).scalar()
+    if not retired_until_us(connection):
+        return first
+    summed = connection.execute(select(func.min(RollupHourRow.start_us))).scalar()
+    return min(filter(None, (first, summed)), default=None)
+
+
+def first_gpu_hour_us(connection: Connection) -> int | None:
+    """When the oldest GPU hour that was closed began."""
+    return connection.execute(select(func.min(GpuHourRow.hour_us))).scalar()
 
 
 def refusals(connection: Connection, scope: Scope) -> list[RefusalCount]:

@@ -31,7 +31,14 @@ from ledger.queries.fleet import (
     round_trips,
     samples_bucket_us,
 )
-from ledger.queries.health import Freshness, RefusalCount, first_us, freshness, refusals
+from ledger.queries.health import (
+    Freshness,
+    RefusalCount,
+    first_gpu_hour_us,
+    first_us,
+    freshness,
+    refusals,
+)
 from ledger.queries.load import PoolLoads, loads
 from ledger.queries.requests import (
     AttemptComparison,
@@ -87,6 +94,7 @@ __all__ = [
     "decision",
     "engine_samples",
     "engines_now",
+    "first_gpu_hour_us",
     "first_sample_us",
     "first_us",
     "freshness",

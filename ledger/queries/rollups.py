@@ -12,8 +12,13 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, union_all
 
-from ledger.orm.tables import AttemptRow, RollupPackingRow, RollupPositionRow, RollupWaitingRow
-from ledger.seals.retirements import retired_until_us
+from ledger.orm.tables import (
+    AttemptRow,
+    RetirementRow,
+    RollupPackingRow,
+    RollupPositionRow,
+    RollupWaitingRow,
+)
 from ledger.spans import DAY_US, HOUR_US, Scope, rows, total
 from ledger.sums.rollup import QUARTER_US, WEEK_US, RollupCube, hour_of
 
@@ -29,12 +34,27 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RollupProgress:
-    """Position of the sums, end of the packed tiers, and opening of the newest attempt."""
+    """The position of the sums, the end of coarser ones, and the newest attempt's opening.
+
+    `gone_us`: before it rows may be retired; 0 where none is.
+    """
 
     seq: int
     version: int
     newest_us: int | None = None
     packed_us: int = 0
+    gone_us: int = 0
+
+    def summed(self, scope: Scope) -> Scope:
+        """Return the scope as sums can have it: an hour whose rows may be gone is not cut.
+
+        It counts where it begins, as GPU hours do, so parts of a period add up to it.
+        """
+        ends = [
+            -(-at_us // HOUR_US) * HOUR_US if at_us - at_us % HOUR_US < self.gone_us else at_us
+            for at_us in (scope.start_us, scope.end_us)
+        ]
+        return replace(scope, start_us=ends[0], end_us=ends[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +95,15 @@ def rollup_progress(connection: Connection) -> RollupProgress | None:
         RollupPackingRow.until_us,
         RollupPackingRow.version,
         select(func.max(AttemptRow.seq)).scalar_subquery(),
+        select(func.max(RetirementRow.until_us)).scalar_subquery(),
     ).outerjoin(RollupPackingRow, RollupPackingRow.version == RollupPositionRow.version)
     row = connection.execute(query).one_or_none()
     if row is None or not row[0]:
         return None
-    if (row[5] or 0) - row[0] > BEHIND and not retired_until_us(connection):
+    gone_us = int(row[6] or 0)
+    if (row[5] or 0) - row[0] > BEHIND and not gone_us:
         return None
-    return RollupProgress(row[0], row[1], row[2], row[3] or 0)
+    return RollupProgress(row[0], row[1], row[2], row[3] or 0, gone_us)
 
 
 def parts_of(
@@ -194,7 +216,8 @@ def sums_at(
     ask: SumQuery,
     here: RollupProgress | None,
 ) -> Sums:
-    """Return the requested sums at the state `here`, for several reads in `read_consistently`."""
+    """Return the sums as `read_consistently` gives them: at the state `here`, for several reads."""
+    scope = scope if here is None else here.summed(scope)
     parts = parts_of(scope, here, ask.bucket_us)
     if here is None or parts is None:
         return _of_rows(connection, cube, scope, ask, in_spans(AttemptRow.opened_us, (

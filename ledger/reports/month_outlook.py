@@ -40,8 +40,9 @@ def month_outlook(
     """
     start_us, end_us = zone.month(now_us)
     today_us = zone.day(now_us)[0]
-    first_us = queries.first_us(connection)
-    from_us = today_us if first_us is None else max(first_us, today_us - MOST_DAYS * DAY_US)
+    begun = (queries.first_us(connection), queries.first_gpu_hour_us(connection))
+    first_us = min((at_us for at_us in begun if at_us is not None), default=today_us)
+    from_us = max(first_us, today_us - MOST_DAYS * DAY_US)
     if zone.day(from_us)[0] != from_us:
         from_us = min(zone.day(from_us)[1], today_us)  # a partial day says nothing about whole days
     days = spend_by_day(connection, Scope(min(start_us, from_us), now_us, team), zone)

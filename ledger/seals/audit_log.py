@@ -28,7 +28,7 @@ from ledger.orm.identity import KeyChangeRow, KeyRow, OrganisationRow, TeamRow, 
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 from ledger.orm.policies import ManualEntryRow, OverrideRow, PolicySetRow
 from ledger.orm.registers import RegisterEntryRow
-from ledger.seals.seal import GENESIS, leaf
+from ledger.seals.seal import GENESIS, leaf, said_leaf
 
 ROWS_AT_ONCE = 500
 PARTS_AT_ONCE = 5_000
@@ -38,15 +38,19 @@ _WIDE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class RowEnding:
-    """The only later change of a row: its time column, its event name, and its author."""
+    """A later, single change of a row: its time, its word, and its author.
+
+    `until`: a column that may be stated until then, and not after it.
+    """
 
     column: str
     event: str
     actor: str | None = None
+    until: str | None = None
 
     @property
     def columns(self) -> set[str]:
-        return {self.column} if self.actor is None else {self.column, self.actor}
+        return {name for name in (self.column, self.actor, self.until) if name is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ REGISTERS = (
         InvoiceRow,
         "id",
         actor="imported_by",
-        end=RowEnding("posted_us", POSTED, "posted_by"),
+        end=RowEnding("posted_us", POSTED, "posted_by", until="utc_offset_min"),
         parts=RowParts(InvoiceItemRow, "invoice_id", "id"),
     ),
     AuditedTable(EngineCapacityRow, "id", subject="engine"),
@@ -253,6 +257,27 @@ def leaf_of(
     """Return the hash of all that an entry of this row covers, including secrets."""
     names = register.columns(event)
     rest = _leaves(connection, register, row) if event == MADE else ()
+    values = [_order_members(row[name]) for name in names]
+    if event != MADE and register.end is not None and register.end.until is not None:
+        return said_leaf(register.name, *values)  # what was not stated by then stays so
+    return leaf(register.name, names, values, *rest)
+
+
+def earlier_leaf_of(
+    connection: Connection, register: AuditedTable, event: str, row: Mapping[str, Any]
+) -> bytes | None:
+    """The hash of an entry from before `until` was part of a row's end: it was of its beginning.
+
+    None for registers without such a column.
+    """
+    if register.end is None or register.end.until is None:
+        return None
+    names = register.columns(event)
+    rest: Iterator[bytes] = iter(())
+    if event == MADE:
+        names, rest = sorted([*names, register.end.until]), _leaves(connection, register, row)
+    else:
+        names.remove(register.end.until)
     return leaf(register.name, names, [_order_members(row[name]) for name in names], *rest)
 
 

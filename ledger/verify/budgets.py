@@ -225,7 +225,9 @@ def windows_are_as_declared(connection: Connection) -> Found:
         elif limit is None and (budget_id, start) not in granted:
             continue
         elif said.is_known(budget_id, start) and limit not in said.limits(budget_id, start, ends):
-            yield f"{budget_id} {start}", f"granted under {limit}, which was no limit then"
+            ahead_us = said.declared_after(budget_id, limit, ends)
+            if ahead_us is None or not _was_set_back(connection, ahead_us, start, ends):
+                yield f"{budget_id} {start}", f"granted under {limit}, which was no limit then"
     known = {(row[0], row[1]) for row in rows}
     held = select(HoldRow.budget_id, HoldRow.window).distinct()
     for budget_id, start in connection.execute(held):
@@ -291,16 +293,43 @@ class _BudgetStatement:
     def limits(self, account: str, start: int, ends: int) -> set[int]:
         """Return the limits in force during a window, extended by 1 h for hosts' clocks.
 
-        A window before the first version comes from a clock that was set back, and has the limit of
-        that version.
+        A window before the first version is of a clock that was set back, and has the limit of
+        that. So are versions with the time of the one before them: they and that one may have been
+        in force in any window since the version before them all.
         """
         found = set()
         for name in (account, default_of(account) or ""):
             said = self._versions.get(name, [])
-            since = bisect_right([line.recorded_us for line in said], (start - HOUR_S) * _S)
-            until = bisect_right([line.recorded_us for line in said], (ends + HOUR_S) * _S)
+            times = [line.recorded_us for line in said]
+            since = bisect_right(times, (start - HOUR_S) * _S)
+            until = bisect_right(times, (ends + HOUR_S) * _S)
+            tied = bisect_right(times, times[until]) if until < len(times) else until
+            until = tied if tied > until + 1 else until
             found |= {line.limit_pusd for line in said[max(0, since - 1) : max(1, until)]}
         return found
+
+    def declared_after(self, account: str, limit: int | None, ends: int) -> int | None:
+        """When a clock first said that a version with this limit began, after a window's end."""
+        times = (
+            version.recorded_us
+            for version in self.of(account)
+            if version.limit_pusd == limit and version.recorded_us >= ends * _S
+        )
+        return min(times, default=None)
+
+
+def _was_set_back(connection: Connection, ahead_us: int, start: int, ends: int) -> bool:
+    """Return whether attempts of a window were written after one that a clock opened ahead of it.
+
+    Attempts and their order are sealed.
+    """
+    first = select(func.min(AttemptRow.seq)).where(AttemptRow.opened_us >= ahead_us)
+    later = select(AttemptRow.seq).where(
+        AttemptRow.opened_us >= start * _S,
+        AttemptRow.opened_us < ends * _S,
+        AttemptRow.seq > first.scalar_subquery(),
+    )
+    return connection.execute(later.limit(1)).first() is not None
 
 
 def _counted(connection: Connection) -> dict[_Key, int]:

@@ -7,7 +7,15 @@ from sqlalchemy import Connection, select
 
 from ledger.budgets.versions import budgets_are_as_said
 from ledger.orm.registers import RegisterEntryRow
-from ledger.seals.audit_log import MADE, REGISTERS, AuditedTable, chain_entry, leaf_of, rows_of
+from ledger.seals.audit_log import (
+    MADE,
+    REGISTERS,
+    AuditedTable,
+    chain_entry,
+    earlier_leaf_of,
+    leaf_of,
+    rows_of,
+)
 from ledger.seals.seal import GENESIS
 
 Found = Generator[tuple[str, str], None, None]
@@ -55,5 +63,7 @@ def _rows(connection: Connection, register: AuditedTable, entered: Entered) -> F
             if register.end is not None and event != MADE and row[register.end.column] is None:
                 continue  # not ended: if it was entered as such, it is left over
             wanted = entered.pop((register.name, str(row[register.key]), event), None)
-            if wanted is not None and wanted != leaf_of(connection, register, event, row):
+            if wanted is None or wanted == leaf_of(connection, register, event, row):
+                continue
+            if wanted != earlier_leaf_of(connection, register, event, row):
                 yield f"{register.name} {row[register.key]}", EDITED

@@ -50,6 +50,12 @@ TABLE = [
     ({"type": "error", "error": {"type": "permission_error"}}, OURS, 403),
     ({"type": "error", "error": {"type": "invalid_request_error"}}, THEIRS, 400),
     ({"type": "error", "error": {"type": "request_too_large"}}, THEIRS, 413),
+    # A filter's 403: our key is right
+    ({"error": {"code": 403, "message": "m requires moderation on Azure. Your input was flagged "
+                'for "violence".', "metadata": {"reasons": ["violence"]}}}, THEIRS, 403),
+    ({"error": {"code": "content_filter", "status": 403, "message": "m"}}, THEIRS, 403),
+    ({"error": {"code": 403, "message": "m"}}, OURS, 403),
+    ({"error": {"code": 400, "message": "API key not valid. Please pass a valid one."}}, OURS, 400),
     # Gemini and Vertex
     (google(429, "RESOURCE_EXHAUSTED"), FULL, 429),
     ({"error": {"status": "RESOURCE_EXHAUSTED"}}, FULL, 429),

@@ -109,6 +109,8 @@ def test_a_refusal_is_the_lines_answer_and_costs_nothing() -> None:
         (result(200, {"choices": [{"error": {"code": 429}}]}), True, False),
         (result(200, {"error": {"code": "insufficient_quota"}}), False, True),
         (result(401, {"error": {"message": "our key"}}), False, True),
+        (result(403, {"error": {"message": "our key"}}), False, True),
+        (result(400, {"error": {"message": "API key not valid."}}), False, True),
     ],
 )
 def test_what_was_not_done_waits_again(result_: LineResult, failed: bool, kept: bool) -> None:
@@ -194,13 +196,17 @@ def test_what_a_refusal_counts_is_charged(status: int) -> None:
     assert ended.settled.cost_pusd == 20 * 500 + 4 * 2000
 
 
-@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("status", [200, 400, 403])
 def test_a_prompt_that_a_filter_read_is_charged(status: int) -> None:
-    """Azure bills it, and counts nothing: 26 bytes are booked as 7 tokens."""
+    """Azure bills it, and counts nothing: 26 bytes are booked as 7 tokens.
+
+    Red before: a 403 counted as a refusal of our account, and the line was sent and paid again.
+    """
     told = {"error": {"code": "content_filter", "message": "filtered"}}
     ended = BOOKING.settle_result(LINE, OPENING, result(status, told))
     assert (ended.settled.status, ended.settled.http_status) == ("rejected", 400)
     assert (ended.settled.basis, ended.settled.cost_pusd) == ("estimated", 7 * 500)
+    assert said(ended.answer)["response"]["status_code"] == 400
 
 
 SOUGHT = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import insert, select
 
 from ledger.fleet.hours import GRACE_US
+from ledger.invoices.adjusted import adjusted_by_day
 from ledger.invoices.bookings import booked_costs
 from ledger.invoices.books import (
     InvoiceStateError,
@@ -22,7 +23,8 @@ from ledger.invoices.posted_bills import known_offset
 from ledger.invoices.reconcile import DifferenceCause, by_day_and_model
 from ledger.orm import tables as orm
 from ledger.orm.types import exact_sum
-from ledger.spans import DAY_US
+from ledger.reporting_zone import ReportingZone, declare_zone
+from ledger.spans import DAY_US, EVER
 from ledger.verify.checks import verify
 from ledger.writing.fold import JournalItem
 from ledger.writing.repository import LedgerRepository
@@ -102,6 +104,26 @@ def test_posting_brings_what_is_owed_to_the_invoice(books, invoiced):
     with pytest.raises(InvoiceStateError, match="posted by ben"):
         post_invoice(books, number, by="eve", at_us=LATER_US)
     assert owed(books) == invoiced
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York", "Pacific/Kiritimati",
+     "Etc/GMT+12"],
+)  # fmt: skip
+def test_what_a_bill_differs_by_is_of_its_date_in_any_time_zone(books, name):
+    """Red before: east of UTC it was of the day after, and a month's last day of the next month."""
+    with books.begin() as connection:
+        declare_zone(connection, name, 1)
+    number = kept(books, invoice(1000))
+    post_invoice(books, number, by="ben", at_us=LATER_US)
+    zone, again = ReportingZone(name), ReportingZone()
+    with books.connect() as connection:
+        for days in (zone, again):
+            found = adjusted_by_day(connection, EVER, days)
+            assert found == {days.midnight_us(DAY): 1000 - 870}
+        (_, adjusted) = booked_costs(connection, "provider:openai", DAY, DAY)
+    assert (adjusted.day, adjusted.booked_pusd) == (DAY, 1000 - 870)
 
 
 def test_a_corrected_invoice_counts_what_was_adjusted_before(books):

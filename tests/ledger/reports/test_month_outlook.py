@@ -1,13 +1,20 @@
 """The month's spend is its days'; the forecast rests on whole days of the zone alone."""
 
+from collections import Counter
 from datetime import date
 
 import pytest
+from sqlalchemy import func, insert, select
 
 from ledger.economics.month_forecast import MonthForecast
+from ledger.orm import tables as orm
+from ledger.queries import reads as queries
 from ledger.reporting_zone import ReportingZone
+from ledger.reports.daily import spend_by_day
 from ledger.reports.month_outlook import MonthOutlook, month_outlook, month_text
-from ledger.spans import DAY_US, HOUR_US
+from ledger.seals.retire import AttemptRetirer
+from ledger.spans import DAY_US, HOUR_US, Scope
+from ledger.sums.rollups import Rollups
 from ledger.writing.repository import LedgerRepository
 
 COST = 10**9
@@ -87,6 +94,63 @@ def test_days_before_a_team_began_to_spend_are_not_its_pace(steady, opened, sett
     assert early.forecast is None
     assert idle.forecast is not None
     assert idle.forecast.expected_pusd == 0
+
+
+def test_days_whose_attempts_were_retired_are_days_of_the_books(steady, seal_all) -> None:
+    """Red before: with `retain_days` the pace was of the days whose attempts were kept.
+
+    And days of Kolkata lacked both halves of the UTC hours that their midnights cut. An hour that
+    is only summed counts where it begins, so a month may have one hour more or less.
+    """
+    engine, zone, now_us = steady
+    with engine.connect() as connection:
+        before = month_outlook(connection, now_us, zone)
+        first_us = queries.first_us(connection)
+        spent = spend_by_day(connection, Scope(first_us, now_us), zone)
+    seal_all(engine, rows_at_once=70)
+    while Rollups(engine).follow():
+        pass
+    while not AttemptRetirer(engine).step(before_us=now_us - 9 * DAY_US, at_us=1).waits_for:
+        pass
+    first_us -= first_us % HOUR_US
+    with engine.connect() as connection:
+        oldest = connection.execute(select(func.min(orm.AttemptRow.opened_us))).scalar_one()
+        assert oldest > now_us - 10 * DAY_US
+        assert queries.first_us(connection) == first_us
+        found = month_outlook(connection, now_us, zone)
+        days = spend_by_day(connection, Scope(first_us, now_us), zone)
+    assert sum(day.total_pusd for day in days) == sum(day.total_pusd for day in spent)
+    whole = [day.total_pusd // COST for day in days[1:-1]]
+    assert Counter(whole) == {24: len(whole) - 1, 23: 1}, "the first of those that rows tell"
+    assert found.spent_pusd == before.spent_pusd - COST
+    assert found.forecast is not None
+    assert before.forecast is not None
+    assert -2 * COST < found.forecast.expected_pusd - before.forecast.expected_pusd <= 0
+
+
+def test_gpu_hours_without_any_attempt_have_a_forecast(engine) -> None:
+    """Red before: books in which nobody had asked anything said that their days were missing."""
+    zone = ReportingZone()
+    start_us, now_us = zone.midnight_us(date(2026, 11, 1)), zone.midnight_us(date(2026, 11, 16))
+    idle = {"pool": "chat", "contract_id": 1, "replicas": 1, "bill_pusd": COST,
+            "used_pusd": 0, "idle_pusd": COST, "unavailable_pusd": 0,
+            "busy_us": 0, "unavailable_us": 0}  # fmt: skip
+    hours = [
+        {**idle, "hour_us": at_us, "closed_us": at_us + HOUR_US}
+        for at_us in range(start_us, now_us, HOUR_US)
+    ]
+    paid = {"pool": "chat", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 1,
+            "billing": "on_demand", "pusd_per_hour": COST, "recorded_us": start_us,
+            "ops_seconds_per_week": 0, "ops_pusd_per_hour": 0}  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(insert(orm.GpuContractRow), [paid])
+        connection.execute(insert(orm.GpuHourRow), hours)
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone)
+    assert found.spent_pusd == COST * 15 * 24
+    assert found.forecast is not None
+    total = COST * 30 * 24
+    assert abs(found.forecast.expected_pusd - total) < total // 10**6
 
 
 def test_an_empty_ledger_has_no_forecast(engine) -> None:

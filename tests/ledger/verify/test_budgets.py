@@ -118,6 +118,52 @@ def test_a_clock_set_back_behind_the_first_version_is_no_edit(engine) -> None:
     assert findings(engine) == {"windows_are_as_declared"}
 
 
+AHEAD_US = (MONTH.end_s + 40 * 86_400) * 10**6
+
+
+@pytest.fixture
+def window_says(engine):
+    """Two limits, the second said by a clock that was ahead; the window is granted under any."""
+    say(engine, ("team:search", 10_000), at_us=AT_US)
+    say(engine, ("team:search", 11_000), at_us=AHEAD_US)
+    grow(engine, "h", [GrantNeed(TEAM, 1_000, 1_000)])
+
+    def edit(pusd: int) -> set[str]:
+        with engine.begin() as connection:
+            connection.execute(update(orm.BudgetWindowRow).values(limit_pusd=pusd))
+        return findings(engine)
+
+    return edit
+
+
+def test_a_limit_said_by_a_clock_that_was_set_back_then_is_no_edit(
+    engine, opened, settled, window_says
+) -> None:
+    """Red before: `verify` found an edit for good, where nobody had edited anything."""
+
+    def answer(number: int, at_us: int) -> None:
+        first = opened(number, holds=(), opened_us=at_us)
+        records = (first, settled(number, settled_us=at_us))
+        items = [JournalItem("j", 1, 2 * number + at, b"", what) for at, what in enumerate(records)]
+        LedgerRepository(engine, host="h").apply(items, (), at_us=at_us)
+
+    answer(1, AT_US + 1)
+    assert window_says(11_000) == {"windows_are_as_declared"}, "nothing shows a clock ahead"
+    answer(2, AHEAD_US + 1)
+    assert window_says(11_000) == {"windows_are_as_declared"}, "it went on from there"
+    answer(3, AT_US + 2)
+    assert window_says(11_000) == set(), "the clock was set back"
+    assert window_says(11_001) == {"windows_are_as_declared"}
+
+
+def test_limits_said_behind_a_clock_that_was_ahead_are_no_edits(engine, window_says) -> None:
+    """Versions follow each other in time: these have the time of the one before them."""
+    for pusd in (12_000, 13_000):
+        say(engine, ("team:search", pusd), at_us=AT_US + 5)
+    assert [window_says(pusd) for pusd in (10_000, 11_000, 12_000, 13_000)] == [set()] * 4
+    assert window_says(13_001) == {"windows_are_as_declared"}
+
+
 def test_of_budgets_from_before_versions_no_limit_is_known(engine) -> None:
     """What they had been was written nowhere; their calendar is known."""
     row = {"id": TEAM.budget_id, "scope": "team:search", "period": "month", "limit_pusd": 9,

@@ -1,5 +1,7 @@
 """Every edit of what the books are kept by is found, on either database."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import insert, text
 
@@ -8,10 +10,12 @@ from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.orm import tables as orm
 from ledger.orm.tables import RegisterEntryRow
-from ledger.seals.audit_log import AuditLog, register_head
+from ledger.seals import audit_log
+from ledger.seals.audit_log import AuditLog, earlier_leaf_of, leaf_of, register_head
 from ledger.verify.heads import entry_is_there
-from ledger.verify.registers import registers_hold
+from ledger.verify.registers import EDITED, registers_hold
 
+BILL = "date,item,amount\n2026-11-01,m,0.5\n2026-11-02,m,1\n2026-11-02,n,-0.1\n"
 LATER_US = 1_800_000_000_000_000  # the invoices' days are over
 CONTRACT = {"pool": "chat", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 2,
             "billing": "reserved", "pusd_per_hour": 7, "recorded_us": 1}  # fmt: skip
@@ -40,8 +44,7 @@ def books(engine):
         connection.execute(insert(orm.ConfigVersionRow), [
             {"hash": "h1", "yaml": "a: 1", "applied_us": 4}])  # fmt: skip
     for party in ("provider:a", "provider:b"):
-        bill = parse("date,item,amount\n2026-11-01,m,0.5\n2026-11-02,m,1\n2026-11-02,n,-0.1\n")
-        number = store(engine, bill, party=party, name="nov.csv", by="ana", at_us=5)
+        number = store(engine, parse(BILL), party=party, name="nov.csv", by="ana", at_us=5)
     post_invoice(engine, number, by="ben", at_us=LATER_US)
     while AuditLog(engine).follow(at_us=9):
         pass
@@ -84,6 +87,7 @@ EDITS = {
     "who posted an invoice": "UPDATE invoices SET posted_by = 'eve' WHERE id = 2",
     "when an invoice was posted": "UPDATE invoices SET posted_us = 7 WHERE id = 2",
     "an invoice that is not posted any more": "UPDATE invoices SET posted_us = NULL",
+    "whose days a posted invoice has": "UPDATE invoices SET utc_offset_min = 60 WHERE id = 2",
     "an invoice's line": "UPDATE invoice_items SET amount_pusd = 1 WHERE id = 2",
     "whose an invoice's line is": "UPDATE invoice_items SET invoice_id = 1 WHERE id = 4",
     "a line's day": "UPDATE invoice_items SET day = '2026-11-03' WHERE id = 5",
@@ -108,6 +112,47 @@ def test_every_edit_is_found(books) -> None:
             assert list(registers_hold(connection)), edit
             connection.rollback()
     assert findings(books) == []
+
+
+@pytest.mark.parametrize("stated", [480, 0])
+def test_an_invoices_zone_may_be_stated_until_it_is_posted(books, stated: int) -> None:
+    """Red before: `verify` found an edit for good once a zone was found, or stated later."""
+    again = replace(parse(BILL), offset_min=stated)
+    assert store(books, again, party="provider:a", name="nov.csv", by="ana", at_us=6) == 1
+    assert findings(books) == []
+    post_invoice(books, 1, by="ben", at_us=LATER_US)
+    assert findings(books) == []
+    while AuditLog(books).follow(at_us=9):
+        pass
+    assert findings(books) == []
+    for minutes in ("NULL", "60"):
+        with books.connect() as connection:
+            connection.execute(text(f"UPDATE invoices SET utc_offset_min = {minutes} WHERE id = 1"))
+            assert list(registers_hold(connection)) == [("invoices 1", EDITED)]
+            connection.rollback()
+
+
+def test_entries_of_invoices_by_an_earlier_version_hold(books, monkeypatch) -> None:
+    """It had the zone beside what was imported, and none where an invoice was posted."""
+    monkeypatch.setattr(audit_log, "leaf_of", of_earlier_version)
+    bill = replace(parse(BILL), offset_min=-240)
+    number = store(books, bill, party="provider:c", name="nov.csv", by="ana", at_us=6)
+    post_invoice(books, number, by="ben", at_us=LATER_US)
+    while AuditLog(books).follow(at_us=9):
+        pass
+    monkeypatch.undo()
+    assert findings(books) == []
+    for change in ("party = 'provider:d'", "posted_by = 'eve'", "utc_offset_min = 60"):
+        with books.connect() as connection:
+            connection.execute(text(f"UPDATE invoices SET {change} WHERE id = {number}"))
+            assert list(registers_hold(connection)) == [(f"invoices {number}", EDITED)]
+            connection.rollback()
+
+
+def of_earlier_version(connection, register, event, row) -> bytes:
+    return earlier_leaf_of(connection, register, event, row) or leaf_of(
+        connection, register, event, row
+    )
 
 
 def test_what_is_not_entered_yet_is_no_finding(books) -> None:
