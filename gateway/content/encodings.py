@@ -8,19 +8,24 @@ import base64
 import binascii
 import html
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
+
+from gateway.content.labels import LABEL_SIGNS, without_labels
+from gateway.content.spellings import SPELLING_SIGNS, respell
 
 _BETWEEN: Final = (
     "and then|und dann|followed by|then|and|next|plus|dash|space|pause|dann|und|danach|et|puis|y|"
     "luego|e|poi"
 )
 _ESCAPE: Final = re.compile(
-    r"(?=[%&\\=<\"',; |\r\n])(?:"  # no letter begins one: most places are told at once
+    r"(?=[%&\\=<\"',; |\r\n/\x1b])(?:"  # no letter begins one: most places are told at once
     r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)|&#(?P<number>\d{1,7});?|"
     r"&#[xX](?P<hexadecimal>[0-9A-Fa-f]{1,6});?|"
-    r"(?P<named>&[A-Za-z]{2,12};)|\\+u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
+    r"(?P<named>&[A-Za-z]{2,12};)|(?:\\+|%)u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
     r"\\+U(?P<wide>[0-9A-Fa-f]{8})|\\+(?P<octal>[0-7]{3})|(?P<quoted>(?:=[0-9A-F]{2}){3,})|"
     r"\\+(?P<control>[nrt/\"'.@_-])|"
+    r"(?P<remark><!--[^<>\n]{0,24}-->|/\*[^*/\n]{0,24}\*/|\x1b\[[0-9;]{0,12}m)|"
     # What layout and code put between the groups of a number, or the pieces of a key.
     r"(?P<tag></?(?!at>|dot>)[A-Za-z][A-Za-z0-9]{0,9}"
     r"(?: [a-z-]{1,12}=\"[^\"<>%&\\@]{0,60}\")*\s?/?>)|"
@@ -29,13 +34,14 @@ _ESCAPE: Final = re.compile(
     # Beside an address, strings without a sign between them are arguments of a command.
     r"(?:(?<= )[ \t\r\n]{0,12}|\\?\r?\n[ \t]{0,12})(?![\"'][\w.%+-]{0,64}@))"
     r"(?P=quote)(?=[\w@]))|"
-    r"(?P<listed>(?<=[0-9A-Z])[\"'],\s{0,2}[\"']"
+    r"(?P<listed>(?<=[0-9A-Z])[\"']\]?,\s{0,2}\[?[\"']"
     r"(?:[A-Za-z_]{1,12}\d{0,2}[\"']:\s?[\"'])?(?=[0-9A-Z]))|"
     rf"(?P<word>(?<=[0-9A-Z])[,;]? \(?(?:{_BETWEEN})\)?,? (?=[0-9A-Z]))|"
     r"(?P<line>(?<=[0-9A-Z])(?: ?\|\r?\n[ \t]?\| ?|(?P<item>[\"']?),?\r?\n[ \t]{0,8}"
-    r"(?:(?:[-*>]|\d{1,2}[.)]) )?(?P=item))(?=[0-9A-Z])))"
+    r"(?:(?:[-*>]|\d{1,2}[.)]|- \[[ x]\]) )?(?P=item))(?=[0-9A-Z])))"
 )
 _LAID_OUT: Final = {
+    "remark": "",
     "tag": " ",
     "joined": "",
     "listed": " ",
@@ -45,7 +51,7 @@ _LAID_OUT: Final = {
 ESCAPE_SIGNS: Final = (
     "%[0-9A-Fa-f]{2}",
     "&#[xX]?[0-9A-Fa-f]{1,6}[;&]",
-    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|e[nm]sp;|thinsp;|quot;|apos;)",
+    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|e[nm]sp;|thinsp;|shy;|[nm]dash;|quot;|apos;)",
     r"[0-9A-Za-z]\\@[0-9A-Za-z]",
     r"\\u[0-9A-Fa-f]{4}",
     r"\\u\{[0-9A-Fa-f]{2}",
@@ -64,6 +70,8 @@ ESCAPE_SIGNS: Final = (
     "[0-9A-Za-z_-](?:\"(?: \\\\\n|\n)[ \t]{0,12}\"|'\n[ \t]{0,12}')[0-9A-Za-z_-]",
     "[0-9A-Za-z_-](?:\" \"|' ')[0-9A-Za-z_-]",
     "[0-9](?:\", ?\"|', ?')[0-9]",
+    r"[0-9]\"\], ?\[\"[0-9]",
+    r"-->[0-9A-Z]", r"[0-9A-Z]/\*", r"\x1b\[", r"%u00[2-7][0-9A-Fa-f]", r"\n- \[ \] [0-9A-Z]",
     r"[0-9]\", ?\"[A-Za-z_]{1,12}[0-9]{0,2}\": ?\"[0-9]",
     "[0-9A-Z][\"']\n[ \t]{0,8}- [\"'][0-9A-Z]",
     r"[0-9A-Z]\n2[.)] [0-9A-Z]",
@@ -72,6 +80,8 @@ ESCAPE_SIGNS: Final = (
     rf"[0-9][,;] (?:{_BETWEEN}) [0-9]",
     r"[0-9] \((?:pause|space|dash)\) [0-9]",
     r"\|\n\| ?[0-9A-Z]{2,8} ?\|\n",
+    *SPELLING_SIGNS,
+    *LABEL_SIGNS,
 )
 # Base64 of ASCII has a slash for a question mark alone, and paths are full of them.
 # An equals sign alone is everywhere in code and logs: what may stand behind one is a part of it.
@@ -117,11 +127,7 @@ def unescape(text: str) -> DecodedText | None:
     starts: list[int] = []
     ends: list[int] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
-        plain = _plain_of(match)
-        if plain is None:
-            continue
-        begin, end = match.span()
+    for begin, end, plain in _readings_of(text):
         parts += (text[at:begin], plain)
         starts += (*range(at, begin), *([begin] * len(plain)))
         ends += (*range(at + 1, begin + 1), *([end] * len(plain)))
@@ -132,6 +138,19 @@ def unescape(text: str) -> DecodedText | None:
     starts += range(at, len(text))
     ends += range(at + 1, len(text) + 1)
     return DecodedText("".join(parts), starts, ends)
+
+
+def _readings_of(text: str) -> Iterable[tuple[int, int, str]]:
+    """Return the first of the ways to read a text otherwise that reads any of it."""
+    return _escapes_of(text) or list(respell(text)) or list(without_labels(text))
+
+
+def _escapes_of(text: str) -> list[tuple[int, int, str]]:
+    return [
+        (*match.span(), plain)
+        for match in _ESCAPE.finditer(text)
+        if (plain := _plain_of(match)) is not None and plain != match[0]
+    ]
 
 
 def _plain_of(match: re.Match[str]) -> str | None:
@@ -177,6 +196,7 @@ def run_around(text: str, place: int) -> tuple[int, int]:
 def read_run(run: str) -> str | None:
     """Return the text that a run is base64, base32 or hexadecimal of, or None."""
     whole = _LINE_ENDS.sub("", run) if "\n" in run or "\r" in run else run
+    whole = whole.removeprefix("0x")
     if whole.isupper() and _BASE32.fullmatch(bare := whole.rstrip("=")):
         return _from_base32(bare)
     if "=" not in whole and (whole.islower() or whole.isupper() or whole.isdigit()):

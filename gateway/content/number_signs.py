@@ -113,7 +113,7 @@ SIXTH_SIGNS: Final = (
 
 _SPREAD: Final = r"[ \t\r\n./()_|-]{0,3}"
 _SEVEN: Final = rf"[0-9](?:{_SPREAD}[0-9]){{6}}"
-_TELEPHONE: Final = (
+TELEPHONE_WORDS: Final = (
     r"tel|tele|telephone|telefon|telefonnummer|telefono|t\xc3\xa9l|t\xc3\xa9l\xc3\xa9phone|tel\xc3\xa9fono|"
     "phone|mobil|mobile|mob|mobilnummer|cell|cellular|fax|call|sms|text|whatsapp|fon|festnetz|"
     "durchwahl|appel|appelez|appeler|handy|handynummer|rufnummer|portable|ring|dial|reach|hotline"
@@ -121,7 +121,7 @@ _TELEPHONE: Final = (
 TELEPHONE_SIGNS: Final = (
     rf"\+ ?\(?[0-9](?:{_SPREAD}[0-9]){{7}}",
     rf"[^0-9.]00[1-9](?:{_SPREAD}[0-9]){{7}}",
-    rf"(?i)[^a-z](?:{_TELEPHONE})[^a-z][^\x1e]{{0,30}}{_SEVEN}",
+    rf"(?i)[^a-z](?:{TELEPHONE_WORDS})[^a-z][^\x1e]{{0,30}}{_SEVEN}",
 )
 """Telephones with a country's code, and numbers that a word before them calls so."""
 
@@ -133,13 +133,18 @@ PERSON_WORDS: Final = (
     f"identification{_MAYBE}(?:number|no|code)", "citizen", "steuer", "idnr",
     f"german{_WORD_END}", f"bsn{_WORD_END}", "burgerservice", "sofi", f"dutch{_WORD_END}", "pesel",
     f"polish{_WORD_END}", f"nif{_WORD_END}", "contribuinte", "personnummer",
-    f"swedish{_WORD_END}", r"f(?:o|\xf8|\xc3\xb8)dselsnummer", f"norwegian{_WORD_END}",
+    f"swedish{_WORD_END}", r"f(?:o|\xc3\xb8)dselsnummer", f"norwegian{_WORD_END}",
     "rijksregister", f"niss{_WORD_END}", f"insz{_WORD_END}", f"belgian{_WORD_END}",
     f"registre{_WORD_END}", f"nhs{_WORD_END}", f"patient{_WORD_END}", f"cpf{_WORD_END}",
     f"cadastro{_WORD_END}", f"sin{_WORD_END}", f"social{_MAYBE}(?:insurance|security)",
     f"tfn{_WORD_END}", f"australian{_WORD_END}", "aadhaar", "aadhar", f"uidai{_WORD_END}",
     r"uid[^a-z0-9][^0-9\x1e]{0,12}[0-9]{4}[ .-]?[0-9]{4}[ .-]?[0-9]{4}[^0-9.-]",
-    f"tckn{_WORD_END}", "kimlik", f"turkish{_WORD_END}", f"ssn{_WORD_END}",
+    f"tckn{_WORD_END}", "kimlik", f"turkish{_WORD_END}", f"ssn{_WORD_END}", f"my{_MAYBE}social",
+    f"codice{_MAYBE}fiscale", r"cod\. ?fisc", r"c\.f\.", f"nir{_WORD_END}", "insee", r"s\xc3\xa9cu",
+    "henkil", f"hetu{_WORD_END}", "finnish", "ahv", f"avs{_WORD_END}", f"dni{_WORD_END}",
+    r"nie[^a-z][^\x1e]{0,24}[xyz][^a-z]{1,5}[0-9]", "documento de id", "extranjero", f"nino{_WORD_END}", "ni (?:number|no)",
+    r"nat\. ?ins", f"personnr{_WORD_END}", f"fnr{_WORD_END}", r"num\xc3\xa9ro national",
+    "pessoa f", "sozialversicherung",
 )  # fmt: skip
 PERSON_SIGN: Final = f"(?i)[^a-z](?:{'|'.join(PERSON_WORDS)})"
 """Words that name a number of a person within a line or two."""

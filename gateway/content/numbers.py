@@ -6,6 +6,8 @@ from typing import Final
 
 from gateway.content.cards import cards_in, find_cards, find_runs
 from gateway.content.national_ids import find_country
+from gateway.content.spread_ids import find_spread
+from gateway.content.number_signs import PERSON_WORDS, TELEPHONE_WORDS
 from gateway.content.spans import Span, matches_around
 from gateway.content.telephone import is_telephone
 
@@ -39,8 +41,22 @@ _NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a
 _BESIDE: Final = 120  # characters before a number in which a word may name it
 
 
+_NAMES: Final = re.compile(
+    re.sub(
+        r"(?:\\x[89a-f][0-9a-f])+",  # signs are in UTF-8
+        lambda match: bytes.fromhex(match[0].replace("\\x", "")).decode(),
+        rf"(?i)(?<![a-z])(?:{TELEPHONE_WORDS}|{'|'.join(PERSON_WORDS)})",
+    )
+)
+
+
 def _digits(text: str) -> str:
     return "".join(_GROUP.findall(text))
+
+
+def is_named(before: str) -> bool:
+    """Return whether a word that names a number of a person or a telephone stands in a text."""
+    return _NAMES.search(before) is not None
 
 
 def find_card_spans(text: str, places: Sequence[int]) -> Iterator[Span]:
@@ -97,15 +113,22 @@ def find_shaped(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 def find_named(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield numbers of people around words that name one."""
-    seen = set[int]()
+    seen, done = set[int](), set[int]()
     for place in places:
-        for match in _WEAK.finditer(text, max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND):
+        around = max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND
+        for match in _WEAK.finditer(text, *around):
             if match.start() in seen:
                 continue
             seen.add(match.start())
             if _DATE.match(match[0]) is None:
                 written, start = _whole_groups(text, match)
-                yield from _named_numbers(text, written, start, len(written) + start)
+                for span in _named_numbers(text, written, start, len(written) + start):
+                    done.add(span.end)
+                    yield span
+        for begin, end, number in find_spread(text, *around):
+            if end not in done:
+                done.add(end)
+                yield Span("national_id", begin, end, number)
 
 
 def _whole_groups(text: str, match: re.Match[str]) -> tuple[str, int]:

@@ -21,6 +21,7 @@ from gateway.content.encodings import (
 )
 from gateway.content.folding import NUL, FoldedText
 from gateway.content.secret_formats import is_bare_secret
+from gateway.content.numbers import is_named
 from gateway.content.sign_index import FoldingIndex, SignIndex
 from gateway.content.stretches import stretches
 
@@ -33,6 +34,7 @@ _INSIDE: Final = frozenset(bytes((byte,)) for byte in _CONTINUED)
 _NUL: Final = NUL.encode()
 _ESCAPE_REACH: Final = 220
 _FOLDED_REACH: Final = 80  # characters around one that may hide something
+_NAMED_BEFORE: Final = 48  # characters before a run in which a word may name what it says
 _TOLD_MOST: Final = 12  # places in one run before the engine is stopped
 _ORDER: Final = {
     kind: place
@@ -254,6 +256,7 @@ class TextScanner:
         """Read runs of base64 and hexadecimal; a find in one is the whole run."""
         texts, owners, unread = [], [], 0
         finds: list[TextFind] = []
+        begins: list[int] = []
         joined = source.joined
         for begin, end in runs:
             run = joined[begin:end]
@@ -270,11 +273,17 @@ class TextScanner:
                 unread += 1
             else:
                 room[0] -= len(plain)
-                texts.append(plain)
+                named = _name_before(joined, begin)
+                texts.append(named + plain)
                 owners.append(place)
+                begins.append(len(named))
         if texts:
             inner = self._scan(texts, depth + 1, room)
-            finds += [TextFind(find.kind, *owners[find.text], find.value) for find in inner.finds]
+            finds += [
+                TextFind(find.kind, *owners[find.text], find.value)
+                for find in inner.finds
+                if find.end > begins[find.text]
+            ]
             unread += inner.unread
         return ScanResult(finds, unread)
 
@@ -299,6 +308,12 @@ class TextScanner:
                 value = source.texts[text][start:finish]
                 finds.append(TextFind(self._names[sign], text, start, finish, value))
         return finds
+
+
+def _name_before(joined: str, begin: int) -> str:
+    """Return the end of a text before a run, if a word there may name a number."""
+    before = joined[max(0, begin - _NAMED_BEFORE) : begin].rpartition(_JOINT)[2]
+    return before if is_named(before) else ""
 
 
 def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:
