@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from gateway.content.labels import LABEL_SIGNS, without_labels
-from gateway.content.spellings import SPELLING_SIGNS, respell
+from gateway.content.spellings import SPELLING_SIGNS, join_listed, respell
 
 _BETWEEN: Final = (
     "and then|und dann|followed by|then|and|next|plus|dash|space|pause|dann|und|danach|et|puis|y|"
@@ -29,11 +29,11 @@ _ESCAPE: Final = re.compile(
     # What layout and code put between the groups of a number, or the pieces of a key.
     r"(?P<tag></?(?!at>|dot>)[A-Za-z][A-Za-z0-9]{0,9}"
     r"(?: [a-z-]{1,12}=\"[^\"<>%&\\@]{0,60}\")*\s?/?>)|"
-    r"(?P<joined>(?<=[\w@])(?P<quote>[\"'])[ \t]{0,3}(?:(?:[+.&]|\|\|)[ \t\r\n]{0,12}|"
-    r"\r?\n[ \t]{0,12}[+.&] ?|"
+    r"(?P<joined>(?<=[\w@.])(?P<quote>[\"'])[ \t]{0,3}(?:(?:[+.&]|\|\|)[ \t\r\n]{0,12}|"
+    r"\r?\n[ \t]{0,12}[+.&] ?|\}\$?\{|"
     # Beside an address, strings without a sign between them are arguments of a command.
     r"(?:(?<= )[ \t\r\n]{0,12}|\\?\r?\n[ \t]{0,12})(?![\"'][\w.%+-]{0,64}@))"
-    r"(?P=quote)(?=[\w@]))|"
+    r"(?P=quote)(?=[\w@.]))|"
     r"(?P<listed>(?<=[0-9A-Z])[\"']\]?,\s{0,2}\[?[\"']"
     r"(?:[A-Za-z_]{1,12}\d{0,2}[\"']:\s?[\"'])?(?=[0-9A-Z]))|"
     rf"(?P<word>(?<=[0-9A-Z])[,;]? \(?(?:{_BETWEEN})\)?,? (?=[0-9A-Z]))|"
@@ -71,6 +71,7 @@ ESCAPE_SIGNS: Final = (
     "[0-9A-Za-z_-](?:\" \"|' ')[0-9A-Za-z_-]",
     "[0-9](?:\", ?\"|', ?')[0-9]",
     r"[0-9]\"\], ?\[\"[0-9]",
+    r"'\}\$?\{'", r"\"\}\$?\{\"", "<wbr>", "</span><span",
     r"-->[0-9A-Z]", r"[0-9A-Z]/\*", r"\x1b\[", r"%u00[2-7][0-9A-Fa-f]", r"\n- \[ \] [0-9A-Z]",
     r"[0-9]\", ?\"[A-Za-z_]{1,12}[0-9]{0,2}\": ?\"[0-9]",
     "[0-9A-Z][\"']\n[ \t]{0,8}- [\"'][0-9A-Z]",
@@ -142,7 +143,8 @@ def unescape(text: str) -> DecodedText | None:
 
 def _readings_of(text: str) -> Iterable[tuple[int, int, str]]:
     """Return the first of the ways to read a text otherwise that reads any of it."""
-    return _escapes_of(text) or list(respell(text)) or list(without_labels(text))
+    listed = list(join_listed(text))
+    return listed or _escapes_of(text) or list(respell(text)) or list(without_labels(text))
 
 
 def _escapes_of(text: str) -> list[tuple[int, int, str]]:

@@ -29,7 +29,7 @@ _CODE: Final = (
 _MARKS: Final = r"[\s!-/:-@\[-^`{-~]"
 _LABEL: Final = rf"(?:{_ORDINALS}|{_NOUNS}|{_CODE})(?:[ _]?\d{{1,2}}(?={_MARKS}))?(?![A-Za-z])"
 _BETWEEN: Final = re.compile(
-    rf"(?<=[0-9A-Z])(?:{_MARKS}{{1,8}}_?{_LABEL}){{1,5}}{_MARKS}{{1,8}}(?=[0-9A-Z])", re.IGNORECASE
+    rf"(?<=[0-9A-Z])(?i:(?:{_MARKS}{{1,8}}_?{_LABEL}){{1,5}}{_MARKS}{{1,8}})(?=[+0-9A-Z])"
 )
 _LONGEST: Final = 64  # characters of what stands between two groups
 _TOKEN: Final = re.compile(r"(?<![0-9A-Za-z])(?:\d+|[A-Z][0-9A-Z]{0,7})(?![0-9A-Za-z])|(?<=_)\d\d?(?![0-9A-Za-z])")
@@ -40,7 +40,7 @@ _PARTS: Final = "part|block|group|chunk|piece|segment|digit|teil|ziffer|gruppe|b
 LABEL_SIGNS: Final = (
     f"(?i)(?:{_PARTS})[ _]?2[^0-9a-z]",
     f"(?i)(?:second|zweiter|segundo|deuxi\xc3\xa8me) (?:{_PARTS}|four|bloc)",
-    f"(?i)(?:ends with|ending in|ends in|starts with|endet mit) [0-9A-Z]",
+    "(?i)(?:ends with|ending in|ends in|starts with|endet mit) [0-9A-Z]",
     r"\.(?:append|push|add)\([\"']?[0-9A-Z]",
     r"\+= [\"'][0-9A-Z]{1,8}[\"']",
     "\\nB=[0-9A-Z]",
@@ -54,7 +54,7 @@ LABEL_SIGNS: Final = (
     r"\(2\) [0-9A-Z]",
     " b\\) [0-9A-Z]",
     r"\\text[a-z]{0,2}\{[0-9A-Z]",
-    f"[0-9] (?:dot|hyphen|slash|guion|tiret|espace|espacio) [0-9]",
+    "[0-9] (?:dot|hyphen|slash|guion|tiret|espace|espacio) [0-9]",
     "[0-9] (?:Bindestrich|Leerzeichen) [0-9]",
 )
 

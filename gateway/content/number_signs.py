@@ -126,6 +126,12 @@ TELEPHONE_SIGNS: Final = (
 """Telephones with a country's code, and numbers that a word before them calls so."""
 
 _MAYBE: Final = "[^a-z0-9]?"
+_ANY_MARKS: Final = r"[^0-9A-Za-z\x1e\x1f]{0,5}"
+SPREAD_TELEPHONE_SIGN: Final = (
+    rf"(?i)[^a-z](?:{TELEPHONE_WORDS}|my number)[^a-z][^0-9\x1e]{{0,30}}(?:\+{_ANY_MARKS}|00)[1-9]"
+    rf"(?:{_ANY_MARKS}[0-9]){{7}}"
+)
+"""Numbers with a country's code in whatever groups that a word before them calls so."""
 PERSON_WORDS: Final = (
     f"tax{_MAYBE}(?:id|no|nr|number|file|payer)", f"tin{_WORD_END}",
     f"national{_MAYBE}(?:id|insurance|number)", f"personal{_MAYBE}(?:id|number|code|no)",

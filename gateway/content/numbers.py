@@ -38,6 +38,10 @@ _SHAPED: Final = re.compile(
 )
 _SHAPE_MOST: Final = 28
 _NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a number
+_BEHIND: Final = 64  # characters behind the eighth digit of a telephone
+_SPREAD_PHONE: Final = re.compile(
+    r"(?:\+[^0-9A-Za-z]{0,5}|(?<![0-9A-Za-z])00)[1-9](?:[^0-9A-Za-z\x1e\x1f]{0,5}[0-9]){7,14}(?![0-9A-Za-z])"
+)
 _BESIDE: Final = 120  # characters before a number in which a word may name it
 
 
@@ -160,6 +164,17 @@ def _named_numbers(text: str, written: str, start: int, place: int) -> Iterator[
         if len(number) <= 17 and is_telephone(stretch, text[max(0, at - 40) : at]):
             yield Span("phone", at, finish, number)
             return
+
+
+def find_spread_phones(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield telephones with a country's code, which a word names, whatever stands in them."""
+    done = -1
+    for place in places:
+        for match in _SPREAD_PHONE.finditer(text, max(0, place - _NAMED_BEFORE), place + _BEHIND):
+            number = _digits(match[0]).removeprefix("00")
+            if match.start() >= done and match.end() >= place and is_telephone(f"+{number}", ""):
+                done = match.end()
+                yield Span("phone", match.start(), done, number)
 
 
 def find_written_ids(text: str, places: Sequence[int]) -> Iterator[Span]:

@@ -44,7 +44,7 @@ _MARKS: Final = r"[\s!-/:-@\[-`{-~]"
 _ONE: Final = r"(?<![A-Za-z0-9])[A-Za-z](?![A-Za-z0-9])"  # a letter of a number that stands apart
 _TOKEN: Final = rf"(?>(?:(?:double|triple) )?(?:{_WORD})|\d++|{_ONE})"
 _SPELLED: Final = re.compile(
-    rf"(?<![A-Za-z0-9])(?:plus {_MARKS}{{0,3}})?{_TOKEN}(?:{_MARKS}{{0,8}}{_TOKEN})++(?![a-z])",
+    rf"(?<![A-Za-z0-9])(?:plus{_MARKS}{{1,4}})?{_TOKEN}(?:{_MARKS}{{0,8}}{_TOKEN})++(?![a-z])",
     re.IGNORECASE,
 )
 _SPOKEN: Final = re.compile(rf"double|triple|plus|{_WORD}|\d+|[a-z]", re.IGNORECASE)
@@ -117,8 +117,14 @@ def _read_bytes(written: str) -> str:
     return bytes.fromhex(written).decode("latin-1")
 
 
+_LETTERS_APART: Final = re.compile(r"(?<!\S)[\w@.+-](?: [\w@.+-]){11,}(?!\S)")
+_QUOTED: Final = re.compile(r"[\"']([^\"'\s])[\"']")
+_LISTED: Final = re.compile(r"([\"'])[^\"'\s]\1(?:,\s?\1[^\"'\s]\1){11,}")
+
+
 # What stands for what.
 _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
+    (_LETTERS_APART, lambda written: written.replace(" ", "")),
     (_SPELLED, _read_words),
     (
         re.compile(rf"{_CHARACTER}(?:[ -]?{_CHARACTER}){{5,}}"),
@@ -133,6 +139,12 @@ _READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
     (re.compile(r"(?<!\d)0[01]{7}(?:[ ,]{1,2}0[01]{7}){5,}(?!\d)"), _read_codes(2)),
     (re.compile(r"(?<!\d)(?:0[4-7][0-7]|1[0-7][0-7])(?: (?:0[4-7][0-7]|1[0-7][0-7])){5,}(?!\d)"), _read_codes(8)),
 )  # fmt: skip
+# Letters that look like digits, among digits; an account number begins with its country.
+_ALIKE: Final = re.compile(
+    r"(?<![0-9A-Za-z])((?:[A-Z]{2}(?=[0-9OolI]{2}))?)([0-9OolISB](?:[ -]?[0-9OolISB]){8,33})(?![0-9A-Za-z])"
+)
+_DRAWN: Final = str.maketrans("OolISB", "001158")
+_DIGITS_LEAST: Final = 0.6  # of what is read as digits
 # Backwards is read what a word, a call or a mark of direction calls so.
 _BACKWARDS: Final = re.compile(
     r"revers|backward|r\u00fcckw\u00e4rts|al rev\u00e9s|l['\u2019]envers|strrev|\[::-1\]|\u202e",
@@ -160,7 +172,23 @@ _SPACED: Final = (" ", ", ", "-")
 _ONES: Final = _LANGUAGES[0].split()[1:]
 _CODE_OF_DIGIT: Final = "(?:4[89]|5[0-7])"
 _ANY_WORD: Final = "|".join(_LANGUAGES[0].split())
+# How keys begin, and the sign of an address, where each letter stands apart or is its code.
+_BEGINS: Final = (
+    "AKIA", "ghp_", "gith", "glpa", "sk-a", "sk-p", "sk_l", "sk_t", "xoxb", "xoxp", "AIza", "hf_", "npm_",
+)  # fmt: skip
+_SEPARATE: Final = (" ", "', '", '", "', '","')
+_APART_SIGNS: Final = (
+    *(mark.join(begin) for begin in _BEGINS for mark in _SEPARATE),
+    *(
+        mark.join(str(ord(letter)) for letter in begin)
+        for begin in _BEGINS
+        for mark in (", ", ",", " ")
+    ),
+    "(?i) @ [a-z] [a-z] ",
+    *(rf"{mark}64{mark}(?:9[7-9]|1[01][0-9]){mark}" for mark in (", ", ",", " ")),
+)
 SPELLING_SIGNS: Final = (
+    *_APART_SIGNS,
     *(_in_bytes(_pairs(words, mark)) for words in _LANGUAGES for mark in _SPACED[:1]),
     *(_in_bytes(_pairs(words, mark)) for words in _LANGUAGES[:4] for mark in _SPACED[1:]),
     f"(?i)[0-9] (?:{_ANY_WORD}) [0-9]",
@@ -168,6 +196,7 @@ SPELLING_SIGNS: Final = (
     f"(?i) (?:oh|o) (?:{_ANY_WORD}) ",
     f"(?i)(?:double|triple) (?:{_ANY_WORD})",
     f"(?i)(?:{'|'.join(f'{ten}-{one}' for ten in _TENS for one in _ONES)}) (?:{'|'.join(_TENS)})",
+    "[0-9][OolI][0-9]",
     "3[0-9] 3[0-9] 3[0-9] 3[0-9]",
     "3[0-9]:3[0-9]:3[0-9]:3[0-9]",
     "3[0-9]3[0-9] 3[0-9]3[0-9] 3[0-9]",
@@ -184,6 +213,12 @@ SPELLING_SIGNS: Final = (
 )
 
 
+def join_listed(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield lists of single characters in quotes, and what they are together."""
+    for match in _LISTED.finditer(text):
+        yield *match.span(), "".join(_QUOTED.findall(match[0]))
+
+
 def respell(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield what stands otherwise in a text and what it says, in order."""
     found = [
@@ -192,6 +227,11 @@ def respell(text: str) -> Iterator[tuple[int, int, str]]:
         for match in pattern.finditer(text)
         if (plain := read(match[0])) != match[0]
         and (pattern is not _SPELLED or _is_number(match[0], plain))
+    ]
+    found += [
+        (*match.span(), match[1] + match[2].translate(_DRAWN))
+        for match in _ALIKE.finditer(text)
+        if _is_mostly_digits(match[2])
     ]
     if turned := [(*match.span(), " ") for match in _BACKWARDS.finditer(text)]:
         found += turned  # what called it so is read once
@@ -205,6 +245,11 @@ def respell(text: str) -> Iterator[tuple[int, int, str]]:
         if begin >= done:
             yield begin, end, plain
             done = end
+
+
+def _is_mostly_digits(written: str) -> bool:
+    digits = sum(map(str.isdigit, written))
+    return _DIGITS_LEAST * sum(map(str.isalnum, written)) <= digits < sum(map(str.isalnum, written))
 
 
 def _rank(found: tuple[int, int, str]) -> tuple[int, int]:
