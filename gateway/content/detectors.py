@@ -21,7 +21,6 @@ from gateway.content.number_signs import (
     FRENCH_SIGN,
     NUMBER_SIGNS,
     PERSON_SIGN,
-    SPREAD_TELEPHONE_SIGN,
     RUN_SIGN,
     SIXTH_SIGNS,
     SPREAD_SIGNS,
@@ -31,9 +30,8 @@ from gateway.content.number_signs import (
 from gateway.content.numbers import (
     find_card_spans,
     find_named,
-    find_numbers,
     find_shaped,
-    find_spread_phones,
+    find_telephones,
     find_uneven_cards,
     find_written_ids,
 )
@@ -221,8 +219,7 @@ DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
     Detector(frozenset(("card",)), find_uneven_cards, word_signs=(RUN_SIGN,)),
     Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
-    Detector(frozenset(("card", "national_id", "phone")), find_numbers, signs=TELEPHONE_SIGNS),
-    Detector(frozenset(("phone",)), find_spread_phones, signs=(SPREAD_TELEPHONE_SIGN,)),
+    Detector(frozenset(("card", "national_id", "phone")), find_telephones, signs=TELEPHONE_SIGNS),
     Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),
     Detector(
         frozenset(("national_id",)), find_written_ids,

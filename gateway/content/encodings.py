@@ -8,11 +8,9 @@ import base64
 import binascii
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Final, NamedTuple
-
-from gateway.content.labels import LABEL_SIGNS, without_labels
-from gateway.content.spellings import SPELLING_SIGNS, join_listed, respell
 
 _BETWEEN: Final = (
     "and then|und dann|followed by|then|and|next|plus|dash|space|pause|dann|und|danach|et|puis|y|"
@@ -48,6 +46,8 @@ _LAID_OUT: Final = {
     "word": " ",
     "line": "\n",
 }
+# Literals with each digit: the words alone are everywhere in prose.
+_DIGIT_WORDS: Final = tuple(product(range(10), _BETWEEN.split("|")))
 ESCAPE_SIGNS: Final = (
     "%[0-9A-Fa-f]{2}",
     "&#[xX]?[0-9A-Fa-f]{1,6}[;&]",
@@ -71,18 +71,25 @@ ESCAPE_SIGNS: Final = (
     "[0-9A-Za-z_-](?:\" \"|' ')[0-9A-Za-z_-]",
     "[0-9](?:\", ?\"|', ?')[0-9]",
     r"[0-9]\"\], ?\[\"[0-9]",
-    r"'\}\$?\{'", r"\"\}\$?\{\"", "<wbr>", "</span><span",
-    r"-->[0-9A-Z]", r"[0-9A-Z]/\*", r"\x1b\[", r"%u00[2-7][0-9A-Fa-f]", r"\n- \[ \] [0-9A-Z]",
+    r"'\}\$?\{'",
+    r"\"\}\$?\{\"",
+    "<wbr>",
+    "</span><span",
+    r"-->[0-9A-Z]",
+    r"[0-9A-Z]/\*",
+    r"\x1b\[",
+    r"%u00[2-7][0-9A-Fa-f]",
+    r"\n- \[ \] [0-9A-Z]",
     r"[0-9]\", ?\"[A-Za-z_]{1,12}[0-9]{0,2}\": ?\"[0-9]",
     "[0-9A-Z][\"']\n[ \t]{0,8}- [\"'][0-9A-Z]",
     r"[0-9A-Z]\n2[.)] [0-9A-Z]",
     "(?:[a-z]>@|@<[a-z])",
-    rf"[0-9] (?:{_BETWEEN}) [0-9]",
-    rf"[0-9][,;] (?:{_BETWEEN}) [0-9]",
+    *(
+        f"(?:{'|'.join(f'{digit}{mark} {word}' for digit, word in _DIGIT_WORDS)}) [0-9]"
+        for mark in ("", ",", ";")
+    ),
     r"[0-9] \((?:pause|space|dash)\) [0-9]",
     r"\|\n\| ?[0-9A-Z]{2,8} ?\|\n",
-    *SPELLING_SIGNS,
-    *LABEL_SIGNS,
 )
 # Base64 of ASCII has a slash for a question mark alone, and paths are full of them.
 # An equals sign alone is everywhere in code and logs: what may stand behind one is a part of it.
@@ -124,11 +131,16 @@ class DecodedText(NamedTuple):
 
 def unescape(text: str) -> DecodedText | None:
     """Return the text with its escapes as what they stand for; None where it has none."""
+    return reread(text, escapes_in(text))
+
+
+def reread(text: str, found: Iterable[tuple[int, int, str]]) -> DecodedText | None:
+    """Return the text with stretches, which rise, as what they stand for; None: there is none."""
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     at = 0
-    for begin, end, plain in _readings_of(text):
+    for begin, end, plain in found:
         parts += (text[at:begin], plain)
         starts += (*range(at, begin), *([begin] * len(plain)))
         ends += (*range(at + 1, begin + 1), *([end] * len(plain)))
@@ -141,18 +153,11 @@ def unescape(text: str) -> DecodedText | None:
     return DecodedText("".join(parts), starts, ends)
 
 
-def _readings_of(text: str) -> Iterable[tuple[int, int, str]]:
-    """Return the first of the ways to read a text otherwise that reads any of it."""
-    listed = list(join_listed(text))
-    return listed or _escapes_of(text) or list(respell(text)) or list(without_labels(text))
-
-
-def _escapes_of(text: str) -> list[tuple[int, int, str]]:
-    return [
-        (*match.span(), plain)
-        for match in _ESCAPE.finditer(text)
-        if (plain := _plain_of(match)) is not None and plain != match[0]
-    ]
+def escapes_in(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where escapes stand and what they stand for."""
+    for match in _ESCAPE.finditer(text):
+        if (plain := _plain_of(match)) is not None:
+            yield *match.span(), plain
 
 
 def _plain_of(match: re.Match[str]) -> str | None:

@@ -42,7 +42,8 @@ _BLANKS: Final = (
 _OPENING: Final = "\u3008\u300a\u300c\u300e\u3010\u3014"
 _CLOSING: Final = "\u3009\u300b\u300d\u300f\u3011\u3015"
 _MARKS: Final = {
-    " ": _BLANKS, "[": _OPENING, "]": _CLOSING, "-": _DASHES, ".": _DOTS, "|": _BARS, ">": _ARROWS, "+": _CROSSES,
+    " ": _BLANKS, "[": _OPENING, "]": _CLOSING, "-": _DASHES, ".": _DOTS, "|": _BARS,
+    ">": _ARROWS, "+": _CROSSES,
 }  # fmt: skip
 NUL: Final = "\0"  # every other character where UTF-16 was read as one byte each
 _WIDTHLESS: Final = NUL + (

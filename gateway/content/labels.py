@@ -1,4 +1,4 @@
-"""Labels between the groups of a number: "part 2:", `sb.append("`, "second block", a column of 1 2 3.
+"""Labels between the groups of a number: "part 2:", `sb.append("`, "second block", counters.
 
 What is left without them is read as the groups of one number. Signs are literals with the second
 of their counters: one label alone is everywhere.
@@ -6,6 +6,7 @@ of their counters: one label alone is everywhere.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 _ORDINALS: Final = (
@@ -32,7 +33,9 @@ _BETWEEN: Final = re.compile(
     rf"(?<=[0-9A-Z])(?i:(?:{_MARKS}{{1,8}}_?{_LABEL}){{1,5}}{_MARKS}{{1,8}})(?=[+0-9A-Z])"
 )
 _LONGEST: Final = 64  # characters of what stands between two groups
-_TOKEN: Final = re.compile(r"(?<![0-9A-Za-z])(?:\d+|[A-Z][0-9A-Z]{0,7})(?![0-9A-Za-z])|(?<=_)\d\d?(?![0-9A-Za-z])")
+_TOKEN: Final = re.compile(
+    r"(?<![0-9A-Za-z])(?:\d+|[A-Z][0-9A-Z]{0,7})(?![0-9A-Za-z])|(?<=_)\d\d?(?![0-9A-Za-z])"
+)
 _APART: Final = 40  # characters between a counter and its value
 _FEWEST: Final = 3
 _VALUE_MOST: Final = 9
@@ -41,21 +44,23 @@ LABEL_SIGNS: Final = (
     f"(?i)(?:{_PARTS})[ _]?2[^0-9a-z]",
     f"(?i)(?:second|zweiter|segundo|deuxi\xc3\xa8me) (?:{_PARTS}|four|bloc)",
     "(?i)(?:ends with|ending in|ends in|starts with|endet mit) [0-9A-Z]",
-    r"\.(?:append|push|add)\([\"']?[0-9A-Z]",
+    r"\.(?:append|push|add)\((?:[0-9]\)|[\"'][0-9A-Z]{1,8}[\"'])",
     r"\+= [\"'][0-9A-Z]{1,8}[\"']",
     "\\nB=[0-9A-Z]",
     "two = [\"'][0-9A-Z]",
     "_2=[\"']?[0-9A-Z]",
     "_2: [\"']?[0-9A-Z]",
-    "2\": [\"']?[0-9A-Z]",
-    "\\n#define P?[A-Z_]{1,12}[0-9]? \"[0-9A-Z]",
+    '2": ["\']?[0-9A-Z]',
+    '\\n#define P?[A-Z_]{1,12}[0-9]? "[0-9A-Z]',
     "\\n2,[0-9A-Z]{1,6}\\n",
     r"\| 2 \| [0-9A-Z]",
     r"\(2\) [0-9A-Z]",
     " b\\) [0-9A-Z]",
     r"\\text[a-z]{0,2}\{[0-9A-Z]",
-    "[0-9] (?:dot|hyphen|slash|guion|tiret|espace|espacio) [0-9]",
-    "[0-9] (?:Bindestrich|Leerzeichen) [0-9]",
+    *(
+        f"(?:{'|'.join(f'{digit} {word}' for digit in range(10))}) [0-9]"
+        for word in ("dot", "hyphen", "slash", "guion", "tiret", "espace", "espacio", "Bindestrich")
+    ),
 )
 
 
@@ -63,7 +68,7 @@ def without_labels(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield labels between groups, and columns of counters with values, as what is left of them."""
     counted = list(_counted(text))
     yield from counted or (
-        (*match.span(), " ")
+        (*match.span(), ", " if "," in match[0] else " ")
         for match in _BETWEEN.finditer(text)
         if match.end() - match.start() <= _LONGEST
     )
@@ -95,7 +100,9 @@ def _is_next(tokens: Sequence[re.Match[str]], place: int, before: re.Match[str])
         return False
     if int(tokens[place][0]) != int(before[0]) + 1:
         return False
-    after = tokens[place + 1].start() if place + 1 < len(tokens) else tokens[place].end() + _APART + 1
+    after = (
+        tokens[place + 1].start() if place + 1 < len(tokens) else tokens[place].end() + _APART + 1
+    )
     return after - tokens[place].end() > _APART
 
 
@@ -107,5 +114,5 @@ def _counts_on(tokens: Sequence[re.Match[str]], place: int) -> bool:
     if not now[0].isdigit() or not then[0].isdigit() or int(then[0]) != int(now[0]) + 1:
         return False
     places = (now, value, then, behind)
-    gaps = (after.start() - before.end() for before, after in zip(places, places[1:], strict=False))
+    gaps = (after.start() - before.end() for before, after in pairwise(places))
     return len(now[0]) <= 2 and max(gaps) <= _APART

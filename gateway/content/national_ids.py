@@ -195,11 +195,15 @@ NATIONAL_IDS: Final = (
     ),
     NationalId(
         "NO", _form(r"\d{11}"), _is_fodselsnummer,
-        _near(*_TAX, *_PERSON, "f(?:\xf8|o)dselsnummer", "personnummer", "fnr", "norwegian"), _form(r"\d{6} \d{5}"),
+        _near(*_TAX, *_PERSON, "f(?:\xf8|o)dselsnummer", "personnummer", "fnr", "norwegian"),
+        _form(r"\d{6} \d{5}"),
     ),
     NationalId(
         "BE", _form(r"\d{11}"), _is_rijksregister,
-        _near(*_TAX, *_PERSON, "rijksregister\\w*", "niss", "insz", "belgian", "registre", r"num\xe9ro\W?national"),
+        _near(
+            *_TAX, *_PERSON, "rijksregister\\w*", "niss", "insz", "belgian", "registre",
+            r"num\xe9ro\W?national",
+        ),
         _form(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d"),
     ),
     NationalId(
@@ -225,7 +229,8 @@ NATIONAL_IDS: Final = (
     ),
     NationalId(
         "US", _form(r"(?!9)\d{9}"), _is_ssn,
-        _near("ssn", r"social\W?security\w*", r"my\W?social", *_TAX), _form(r"(?!9)\d{3}-\d\d-\d{4}"),
+        _near("ssn", r"social\W?security\w*", r"my\W?social", *_TAX),
+        _form(r"(?!9)\d{3}-\d\d-\d{4}"),
     ),
 )  # fmt: skip
 

@@ -5,6 +5,7 @@ of digits has those everywhere: that takes ten times as long. So what separates 
 many characters here, also where a form has one of them, and the Python that makes sure is strict.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 # Marks of ASCII alone, without control characters: a class with more takes twice as long.
@@ -112,7 +113,7 @@ SIXTH_SIGNS: Final = (
 """Addresses of hosts in version 6: two colons beside groups, or the second group of eight."""
 
 _SPREAD: Final = r"[ \t\r\n./()_|-]{0,3}"
-_SEVEN: Final = rf"[0-9](?:{_SPREAD}[0-9]){{6}}"
+_ANY_MARKS: Final = r"[^0-9A-Za-z\x1e\x1f]{0,5}"
 TELEPHONE_WORDS: Final = (
     r"tel|tele|telephone|telefon|telefonnummer|telefono|t\xc3\xa9l|t\xc3\xa9l\xc3\xa9phone|tel\xc3\xa9fono|"
     "phone|mobil|mobile|mob|mobilnummer|cell|cellular|fax|call|sms|text|whatsapp|fon|festnetz|"
@@ -121,21 +122,63 @@ TELEPHONE_WORDS: Final = (
 TELEPHONE_SIGNS: Final = (
     rf"\+ ?\(?[0-9](?:{_SPREAD}[0-9]){{7}}",
     rf"[^0-9.]00[1-9](?:{_SPREAD}[0-9]){{7}}",
-    rf"(?i)[^a-z](?:{TELEPHONE_WORDS})[^a-z][^\x1e]{{0,30}}{_SEVEN}",
+    (
+        rf"(?i)[^a-z](?:{TELEPHONE_WORDS}|my number)[^a-z][^\x1e]{{0,30}}[0-9]"
+        rf"(?:{_ANY_MARKS}[0-9]){{6}}"
+    ),
 )
 """Telephones with a country's code, and numbers that a word before them calls so."""
 
 _MAYBE: Final = "[^a-z0-9]?"
-_ANY_MARKS: Final = r"[^0-9A-Za-z\x1e\x1f]{0,5}"
-SPREAD_TELEPHONE_SIGN: Final = (
-    rf"(?i)[^a-z](?:{TELEPHONE_WORDS}|my number)[^a-z][^0-9\x1e]{{0,30}}(?:\+{_ANY_MARKS}|00)[1-9]"
-    rf"(?:{_ANY_MARKS}[0-9]){{7}}"
+
+
+def _joined(first: str, *behind: str) -> Iterator[str]:
+    """Yield two words with each mark between them: literals cost less than a class."""
+    for mark in ("", " ", "-", "_", r"\.", ":", "/", "'", r"\n", "#", "&", "=", '"'):
+        yield f"{first}{mark}(?:{'|'.join(behind)})"
+
+
+def _ended(*words: str) -> Iterator[str]:
+    """Yield short words with each mark that ends one."""
+    for word in words:
+        yield f"{word}(?:{'|'.join(_ENDS)})"
+
+
+_ENDS: Final = (
+    " ",
+    ":",
+    "=",
+    r"\.",
+    ",",
+    r"\)",
+    "#",
+    r"\n",
+    "-",
+    "_",
+    '"',
+    "'",
+    "/",
+    r"\(",
+    r"\]",
+    r"\|",
+    ";",
+    r"\t",
+    r"\r",
+    r"\*",
+    "<",
+    ">",
+    r"\}",
+    "`",
+    r"\?",
+    "!",
+    "[0-9]",
+    r"[\x80-\xff]",
 )
-"""Numbers with a country's code in whatever groups that a word before them calls so."""
 PERSON_WORDS: Final = (
-    f"tax{_MAYBE}(?:id|no|nr|number|file|payer)", f"tin{_WORD_END}",
+    *_joined("tax", "id", "no", "nr", "number", "file", "payer"), *_ended("tin"),
     f"national{_MAYBE}(?:id|insurance|number)", f"personal{_MAYBE}(?:id|number|code|no)",
-    f"id(?:entity)?{_MAYBE}(?:card|number|no|nr){_WORD_END}",
+    *_joined("id", "card", "number", f"no{_WORD_END}", f"nr{_WORD_END}"),
+    f"identity{_MAYBE}(?:card|number|no|nr){_WORD_END}",
     f"identification{_MAYBE}(?:number|no|code)", "citizen", "steuer", "idnr",
     f"german{_WORD_END}", f"bsn{_WORD_END}", "burgerservice", "sofi", f"dutch{_WORD_END}", "pesel",
     f"polish{_WORD_END}", f"nif{_WORD_END}", "contribuinte", "personnummer",
@@ -146,11 +189,10 @@ PERSON_WORDS: Final = (
     f"tfn{_WORD_END}", f"australian{_WORD_END}", "aadhaar", "aadhar", f"uidai{_WORD_END}",
     r"uid[^a-z0-9][^0-9\x1e]{0,12}[0-9]{4}[ .-]?[0-9]{4}[ .-]?[0-9]{4}[^0-9.-]",
     f"tckn{_WORD_END}", "kimlik", f"turkish{_WORD_END}", f"ssn{_WORD_END}", f"my{_MAYBE}social",
-    f"codice{_MAYBE}fiscale", r"cod\. ?fisc", r"c\.f\.", f"nir{_WORD_END}", "insee", r"s\xc3\xa9cu",
-    "henkil", f"hetu{_WORD_END}", "finnish", "ahv", f"avs{_WORD_END}", f"dni{_WORD_END}",
-    r"nie[^a-z][^\x1e]{0,24}[xyz][^a-z]{1,5}[0-9]", "documento de id", "extranjero", f"nino{_WORD_END}", "ni (?:number|no)",
-    r"nat\. ?ins", f"personnr{_WORD_END}", f"fnr{_WORD_END}", r"num\xc3\xa9ro national",
-    "pessoa f", "sozialversicherung",
+    "codice fiscale", r"cod\. fisc", "henkil", "ahv-n", "ahvn",
+    *_ended("hetu", "dni", "nino", "fnr", "ahv", "avs"),
+    r"nie[^a-z][^\x1e]{0,24}[xyz][^a-z]{1,5}[0-9]", "documento de id", "extranjero", "ni number",
+    r"nat\. ins", "personnr", r"num\xc3\xa9ro national", "pessoa f",
 )  # fmt: skip
 PERSON_SIGN: Final = f"(?i)[^a-z](?:{'|'.join(PERSON_WORDS)})"
 """Words that name a number of a person within a line or two."""

@@ -6,9 +6,9 @@ from typing import Final
 
 from gateway.content.cards import cards_in, find_cards, find_runs
 from gateway.content.national_ids import find_country
-from gateway.content.spread_ids import find_spread
 from gateway.content.number_signs import PERSON_WORDS, TELEPHONE_WORDS
 from gateway.content.spans import Span, matches_around
+from gateway.content.spread_ids import find_spread
 from gateway.content.telephone import is_telephone
 
 _SEPARATORS: Final = r"[ \t\r\n./()_-]"
@@ -40,16 +40,17 @@ _SHAPE_MOST: Final = 28
 _NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a number
 _BEHIND: Final = 64  # characters behind the eighth digit of a telephone
 _SPREAD_PHONE: Final = re.compile(
-    r"(?:\+[^0-9A-Za-z]{0,5}|(?<![0-9A-Za-z])00)[1-9](?:[^0-9A-Za-z\x1e\x1f]{0,5}[0-9]){7,14}(?![0-9A-Za-z])"
+    r"(?:\+[^0-9A-Za-z]{0,5}|(?<![0-9A-Za-z])00)[1-9]"
+    r"(?:[^0-9A-Za-z\x1e\x1f]{0,5}[0-9]){7,14}(?![0-9A-Za-z])"
 )
 _BESIDE: Final = 120  # characters before a number in which a word may name it
 
 
 _NAMES: Final = re.compile(
     re.sub(
-        r"(?:\\x[89a-f][0-9a-f])+",  # signs are in UTF-8
+        r"\\xc[2-5]\\x[89ab][0-9a-f]",  # signs are in UTF-8
         lambda match: bytes.fromhex(match[0].replace("\\x", "")).decode(),
-        rf"(?i)(?<![a-z])(?:{TELEPHONE_WORDS}|{'|'.join(PERSON_WORDS)})",
+        rf"(?i)(?<![a-z])(?:my number|{TELEPHONE_WORDS}|{'|'.join(PERSON_WORDS)})",
     )
 )
 
@@ -166,13 +167,21 @@ def _named_numbers(text: str, written: str, start: int, place: int) -> Iterator[
             return
 
 
-def find_spread_phones(text: str, places: Sequence[int]) -> Iterator[Span]:
-    """Yield telephones with a country's code, which a word names, whatever stands in them."""
-    done = -1
+def find_telephones(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield what numbers there are, and telephones with a country's code that a word names.
+
+    In those any marks may stand.
+    """
+    found = list(find_numbers(text, places))
+    yield from found
+    done = max((span.end for span in found), default=-1)
     for place in places:
-        for match in _SPREAD_PHONE.finditer(text, max(0, place - _NAMED_BEFORE), place + _BEHIND):
+        begin = max(0, place - _NAMED_BEFORE)
+        for match in _SPREAD_PHONE.finditer(text, begin, place + _BEHIND):
             number = _digits(match[0]).removeprefix("00")
-            if match.start() >= done and match.end() >= place and is_telephone(f"+{number}", ""):
+            if match.start() < done or match.end() < place or not is_telephone(f"+{number}", ""):
+                continue
+            if is_named(text[begin : match.start()]):
                 done = match.end()
                 yield Span("phone", match.start(), done, number)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from gateway.content.national_ids import NATIONAL_IDS, NationalId
@@ -31,6 +32,8 @@ _INSURANCE_FORM: Final = re.compile(
 )
 _WITHOUT_CENTURY: Final = 10
 _GROUP: Final = re.compile("[0-9]+")
+_MORE: Final = re.compile(rf"{_GAP}(?=[0-9])")
+_APART: Final = 9  # groups of digits one by one
 _USUAL: Final = frozenset(((9,), (3, 2, 4), (3, 3, 3), (1,) * 9))
 
 
@@ -52,17 +55,17 @@ def _spreads() -> Iterator[_Spread]:
     for country, shape, words in _SHAPES:
         named = re.compile(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) if words else None
         for entry in NATIONAL_IDS:
-            if entry.country == country and (named is None) == (entry.words is not None):
-
-                def is_one(number: str, entry: NationalId = entry) -> bool:
-                    if entry.country == "FI" and len(number) == _WITHOUT_CENTURY:
-                        number = f"{number[:6]}-{number[6:]}"
-                    return entry.form.fullmatch(number) is not None and entry.check(number)
-
-                yield _Spread(_pattern(shape), named or entry.words, is_one, country != "US")
+            if entry.country == country and (beside := named or entry.words) is not None:
+                yield _Spread(_pattern(shape), beside, partial(_is_one, entry), country != "US")
     yield _Spread(
         _pattern("aadddddda"), _INSURANCE, lambda number: bool(_INSURANCE_FORM.fullmatch(number))
     )
+
+
+def _is_one(entry: NationalId, number: str) -> bool:
+    if entry.country == "FI" and len(number) == _WITHOUT_CENTURY:
+        number = f"{number[:6]}-{number[6:]}"
+    return entry.form.fullmatch(number) is not None and entry.check(number)
 
 
 _SPREADS: Final = tuple(_spreads())
@@ -85,4 +88,5 @@ def find_spread(text: str, begin: int, end: int) -> Iterator[tuple[int, int, str
 def _is_usual(window: str, match: re.Match[str]) -> bool:
     """Return whether digits without a check digit stand in usual groups, and no more of them."""
     sizes = tuple(map(len, _GROUP.findall(match[0])))
-    return sizes in _USUAL and _GROUP.match(window, match.end() + 1) is None
+    behind = _MORE.match(window, match.end())
+    return sizes in _USUAL and (behind is None or (len(behind[0]) > 1 and len(sizes) < _APART))
