@@ -190,7 +190,7 @@ PERSON_WORDS: Final = (
     r"uid[^a-z0-9][^0-9\x1e]{0,12}[0-9]{4}[ .-]?[0-9]{4}[ .-]?[0-9]{4}[^0-9.-]",
     f"tckn{_WORD_END}", "kimlik", f"turkish{_WORD_END}", f"ssn{_WORD_END}", f"my{_MAYBE}social",
     "codice fiscale", r"cod\. fisc", "henkil", "ahv-n", "ahvn",
-    *_ended("hetu", "dni", "nino", "fnr", "ahv", "avs"),
+    *_ended("nir", "hetu", "dni", "nino", "fnr", "ahv", "avs"),
     r"nie[^a-z][^\x1e]{0,24}[xyz][^a-z]{1,5}[0-9]", "documento de id", "extranjero", "ni number",
     r"nat\. ins", "personnr", r"num\xc3\xa9ro national", "pessoa f",
 )  # fmt: skip

@@ -165,9 +165,8 @@ _BACKWARDS: Final = re.compile(
     re.IGNORECASE,
 )
 _PART: Final = r"[^\s\"'`(),\[\]]"
-_TURNED: Final = re.compile(rf"{_PART}++(?: (?={_PART}*\d){_PART}++)*+")
+_TURNED: Final = re.compile(rf"(?={_PART}*[\d@]){_PART}++(?: (?={_PART}*\d){_PART}++)*+")
 _MAY_BE_ONE: Final = re.compile(r"(?:\d[ .-]?){7}|@|[0-9A-Za-z_-]{20}")
-_HAS_SIGN: Final = re.compile(r"[\d@]")
 _TURNED_LEAST: Final = 8
 
 
@@ -230,7 +229,7 @@ BACKWARDS_SIGNS: Final = (
     r"[\"']\[::-1\]",
     r"\xe2\x80\xae",
 )
-ALIKE_SIGNS: Final = ("[0-9][OolI][0-9][0-9]", "[0-9][0-9][0-9][OolI]")
+ALIKE_SIGNS: Final = ("[0-9][OolI][0-9][0-9]", "[0-9][0-9][OolI][0-9]")
 
 
 def read_codes(text: str) -> Iterator[tuple[int, int, str]]:
@@ -255,7 +254,7 @@ def read_backwards(text: str) -> Iterator[tuple[int, int, str]]:
     found += [
         (*match.span(), match[0].strip("\u202e\u202c")[::-1])
         for match in _TURNED.finditer(text)
-        if match.end() - match.start() >= _TURNED_LEAST and _HAS_SIGN.search(match[0])
+        if match.end() - match.start() >= _TURNED_LEAST
     ]
     done = 0
     for begin, end, plain in sorted(found, key=_widest):
