@@ -1,5 +1,7 @@
 """Each way to read a stretch otherwise has signs, and yields stretches that rise."""
 
+from itertools import pairwise
+
 from gateway.config.content_patterns import compile_signs
 from gateway.content.readings import READINGS
 from gateway.content.sign_index import ends_in
@@ -19,7 +21,7 @@ def test_a_sign_calls_the_reading_that_reads_the_text() -> None:
         assert ends_in(compile_signs(entry.signs), text.encode()), text
         found = list(entry.read(text))
         assert found, text
-        assert all(before[1] <= after[0] for before, after in zip(found, found[1:], strict=False))
+        assert all(before[1] <= after[0] for before, after in pairwise(found))
         assert all(text[begin:end] != plain for begin, end, plain in found)
 
 
