@@ -25,6 +25,7 @@ STRUCTURE: Final = frozenset((
 ))  # fmt: skip
 LEAST_NUMBER: Final = 10**6  # smaller numbers hold nothing that is found without own patterns
 PROMPTS: Final = ("prompt", "input")  # that may be numbers of tokens
+_ROW_LEAST, _ROW_MOST = 3, 64  # numbers of a list that may be parts of one: more are a table
 _OPENED_BYTES: Final = 1 << 20
 _MEDIA: Final = ("data:image/", "data:audio/", "data:video/", "data:application/")
 _LONG: Final = 1024
@@ -63,6 +64,8 @@ class BodyTexts:
         elif isinstance(value, dict):
             yield from self._member_steps(value, spoken)
         elif isinstance(value, list):
+            if (digits := digits_in_row(value, name)) is not None:
+                self.texts.append(digits)
             for number, inner in enumerate(value, 1):
                 yield from self.steps(inner, name, spoken=spoken)
                 if number % _AT_ONCE == 0:
@@ -139,7 +142,10 @@ class TextRewriter:
                 made[said] = self.rewrite(inner, key)
             return made
         if isinstance(value, list):
-            return [self.rewrite(inner, name) for inner in value]
+            row = digits_in_row(value, name)
+            said = row if row is None else self._take(row)
+            made_list = [self.rewrite(inner, name) for inner in value]
+            return made_list if said == row else [said]
         digits = digits_of(value, name, self._least_number)
         if digits is None:
             return value
@@ -156,6 +162,8 @@ class TextRewriter:
             return made
         if isinstance(value, list):
             await turns.rest()
+            if digits_in_row(value, name) is not None:
+                return self.rewrite(value, name)
             return [await self.rewrite_in_turns(inner, name, turns) for inner in value]
         return self.rewrite(value, name)
 
@@ -183,6 +191,15 @@ def digits_of(value: Any, name: str = "", least: int = LEAST_NUMBER) -> str | No
             return None
         value = int(value)
     return str(value) if abs(value) >= (LEAST_NUMBER if name in PROMPTS else least) else None
+
+
+def digits_in_row(value: list[Any], name: str = "") -> str | None:
+    """Return the small numbers of a list as one text: each may be a part of a number."""
+    if name in PROMPTS or not _ROW_LEAST <= len(value) <= _ROW_MOST:
+        return None
+    if not all(type(each) is int and 0 <= each < LEAST_NUMBER for each in value):
+        return None
+    return str(value)
 
 
 def is_media(text: str) -> bool:

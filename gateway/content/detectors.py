@@ -30,8 +30,8 @@ from gateway.content.number_signs import (
 from gateway.content.numbers import (
     find_card_spans,
     find_named,
-    find_numbers,
     find_shaped,
+    find_telephones,
     find_uneven_cards,
     find_written_ids,
 )
@@ -88,7 +88,8 @@ _LOCAL: Final = (
 )
 _SPREAD: Final = 400  # that a key may take with blanks between its characters
 # Also what quotations, shells and code put where a line is broken.
-_BREAKS: Final = frozenset(" \t\r\n\f\v\\>\"'+&|")
+_BREAKS: Final = frozenset(" \t\r\n\f\v\\>\"'+&|,")
+_PLAIN_WORD: Final = re.compile(r"\s[A-Za-z]?[a-z]{1,15}(?![0-9A-Za-z_-])")
 _BLANKS: Final = dict.fromkeys(map(ord, _BREAKS), " ")
 
 
@@ -184,12 +185,17 @@ def find_secrets(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 def _match_apart(text: str, start: int) -> Span | None:
     """Return a key whose characters stand apart."""
-    spots = [at for at in range(start, min(len(text), start + _SPREAD)) if text[at] not in _BREAKS]
-    found = _FORMATS.match("".join(text[at] for at in spots))
-    if found is None:
-        return None
-    end = spots[found.end() - 1] + 1
-    return Span("secret", start, end, found[0]) if _is_spread(text[start:end]) else None
+    last = min(len(text), start + _SPREAD)
+    word = _PLAIN_WORD.search(text, start, last)  # what stands behind the key
+    for until in (last, word.start() if word is not None else start):
+        spots = [at for at in range(start, until) if text[at] not in _BREAKS]
+        found = _FORMATS.match("".join(text[at] for at in spots))
+        if found is None:
+            continue
+        end = spots[found.end() - 1] + 1
+        if _is_spread(text[start:end]):
+            return Span("secret", start, end, found[0])
+    return None
 
 
 def _is_spread(stretch: str) -> bool:
@@ -213,7 +219,7 @@ DETECTORS: Final = (
     Detector(frozenset(("card",)), find_card_spans, digit_signs=CARD_SIGNS),
     Detector(frozenset(("card",)), find_uneven_cards, word_signs=(RUN_SIGN,)),
     Detector(frozenset(("card", "national_id", "phone")), find_shaped, digit_signs=NUMBER_SIGNS),
-    Detector(frozenset(("card", "national_id", "phone")), find_numbers, signs=TELEPHONE_SIGNS),
+    Detector(frozenset(("card", "national_id", "phone")), find_telephones, signs=TELEPHONE_SIGNS),
     Detector(frozenset(("national_id",)), find_named, signs=(PERSON_SIGN,)),
     Detector(
         frozenset(("national_id",)), find_written_ids,

@@ -7,7 +7,7 @@ from typing import Final
 from gateway.content.domains import TOP_DOMAINS
 from gateway.content.spans import Span
 
-_AT: Final = r"(?:[ \t]?\n?@\n?[ \t]?| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
+_AT: Final = r"(?:[ \t]?\n?@\n?[ \t]?|[*_]{2}@[*_]{2}| ?[\[({<] ?(?:at|@) ?[\])}>] ?)"
 _BARE_DOT: Final = r"(?:\.| ?[\[({] ?(?:dot|\.) ?[\])}] ?)"
 _DOT: Final = rf"(?:{_BARE_DOT}| \. )"
 # What ends an address: letters of scripts without blanks and the mark of emphasis may stand behind.
@@ -26,15 +26,18 @@ _SPOKEN: Final = re.compile(
     re.IGNORECASE,
 )
 _LEFT, _RIGHT = r"[\[({<]{1,2} ?", r" ?[\])}>]{1,2}"
-_AT_WORDS: Final = r"at|@|a|arroba|arobase|\u00e4t|\u00e6t"
-_DOT_WORDS: Final = r"dot|\.|punkt|point|punto|ponto"
+_NAMES_OF_AT: Final = (
+    "arobase|arroba|chiocciola|klammeraffe|apenstaartje|ma\u0142pa|\u00e4t|aet|at-sign"
+)
+_AT_WORDS: Final = rf"at|@|a|\u00e6t|{_NAMES_OF_AT}"
+_DOT_WORDS: Final = r"dot|\.|punkt|point|punto|ponto|punt|kropka|period"
 _SPELLED_DOT: Final = (
-    rf"(?:\.| ?{_LEFT}(?:{_DOT_WORDS}){_RIGHT} ?| (?:{_DOT_WORDS}) |[_*/-]dot[_*/-])"
+    rf"(?:\.| ?{_LEFT}(?:{_DOT_WORDS}){_RIGHT} ?| (?:{_DOT_WORDS}) | ?[_*/|~:#-]dot[_*/|~:#-] ?)"
 )
 # Any mixture of marks and words, of which one is a word at least.
 _SPELLED: Final = re.compile(
     rf"(?<![\w.%+@-])([\w.%+'-]{{1,64}}?)"
-    rf"(@| ?{_LEFT}(?:{_AT_WORDS}){_RIGHT} ?|[_*/-]at[_*/-]| (?:at|arobase|arroba) )"
+    rf"(@| ?{_LEFT}(?:{_AT_WORDS}){_RIGHT} ?| ?[_*/|~:#-]at[_*/|~:#-] ?| (?:at|{_NAMES_OF_AT}) )"
     rf"((?:[a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])??{_SPELLED_DOT}){{1,6}}){_TOP}{_END}",
     re.IGNORECASE,
 )
@@ -50,10 +53,23 @@ _FILES: Final = re.compile(
     r"(?:^www|[._](?:md|html?|php|py|js|ts|css|json|ya?ml|txt|pdf|png|jpe?g|csv|log|sh|rb|go|rs|java))$",
     re.IGNORECASE,
 )
-_SPACED: Final = 64  # characters on each side of the sign
-_DOTS_SPELLED: Final = ("dot", "unkt", "oint", "unto", "onto", "[.", "(.", "{.", "<.", "[ .", "( .")
+_DOTS_SPELLED: Final = (
+    "dot",
+    "unkt",
+    "oint",
+    "unt",
+    "onto",
+    "kropka",
+    "period",
+    "[.",
+    "(.",
+    "{.",
+    "<.",
+    "[ .",
+    "( .",
+)
 """One is behind the sign of an address that is spelled; a pattern takes ten times as long."""
-_APART: Final = re.compile(r"(?<!\S)[\w.%+'-](?: [\w.%+'-])* @(?: [\w.-])+(?!\S)")
+_GAP: Final = re.compile(r"[^0-9A-Za-z@]{1,4}(?=[0-9A-Za-z])")  # between letters that stand apart
 _SPELLED_BEFORE, _SPELLED_BEHIND = 90, 90
 # Sites are spoken of so too: "look at example dot com".
 _WRITES: Final = re.compile(r"mail|contact|write|reach|address", re.IGNORECASE)
@@ -63,16 +79,19 @@ EMAIL_SIGNS: Final = (
     "@",
     r"(?i)(?:\(at|\( at|\[at|\[ at|\{at|\{ at|<at|< at) ?[\])}>]",
     "(?i) dot [a-z]{2}",
-    r"(?i)[a-z0-9][_*/]at[_*/][a-z0-9]",
-    r"(?i)[_*/-]dot[_*/-][a-z]{2}",
+    r"(?i)[_*/|~:#]at[_*/|~:#]",
+    r"(?i)[_*/|~:#-]dot[_*/|~:#-] ?[a-z]{2}",
     r"(?i)[a-z0-9] (?:at|arobase|arroba) [a-z0-9-]{1,30}\.[a-z]{2}",
-    "(?i) (?:arobase|arroba) ",
+    "(?i) (?:arobase|arroba|chiocciola|klammeraffe|apenstaartje) ",
+    r"(?i) (?:ma\xc5\x82pa|\xc3\xa4t|aet|at-sign) ",
     "[A-Za-z0-9]-AT-[A-Za-z0-9]",
     r"(?i)[\[({<] ?(?:a|arroba|arobase|\xc3\xa4t|dot|punkt|point|punto|ponto) ?[\])}>]",
+    r"(?i)[\[({<] ?(?:klammeraffe|chiocciola) ?[\])}>]",
 )
 _BARE_DOMAIN: Final = re.compile(r"[\w.-]+")
 _DOTTED: Final = re.compile(
-    rf"{_LEFT}(?:{_DOT_WORDS}){_RIGHT}| (?:{_DOT_WORDS}) |[_*/-]dot[_*/-]", re.IGNORECASE
+    rf"{_LEFT}(?:{_DOT_WORDS}){_RIGHT}| (?:{_DOT_WORDS}) | ?[_*/|~:#-]dot[_*/|~:#-] ?",
+    re.IGNORECASE,
 )
 _NO_DOMAIN: Final = re.compile(r"[^\w.-]")
 _SCALE: Final = re.compile(r"\d+x\.")
@@ -116,20 +135,26 @@ def _marked_at(text: str, place: int) -> re.Match[str] | None:
 
 
 def _spaced_at(text: str, place: int) -> Span | None:
-    """Return the address around the sign before a place whose letters all stand apart."""
-    if text[place - 2 : place + 1] != " @ ":
+    """Return the address around the sign before a place whose letters all stand apart alike."""
+    gap = _GAP.match(text, place)
+    if gap is None or text[place - 2 - len(gap[0]) : place - 1][1:] != gap[0]:
         return None
-    begin = max(0, place - 2 * _SPACED)
-    match = next(
-        (each for each in _APART.finditer(text, begin, place + 2 * _SPACED) if each.end() > place),
-        None,
-    )
-    if match is None or match.start() >= place:
-        return None
-    plain = _EMAIL.fullmatch(match[0].replace(" ", ""))
+    step = len(gap[0]) + 1
+    begin, end = place - 1, place
+    while begin - step >= 0 and _may_stand_apart(text, begin - step, gap[0]):
+        begin -= step
+    while _may_stand_apart(text, end + step - 1, "") and text.startswith(gap[0], end):
+        end += step
+    plain = _EMAIL.fullmatch(text[begin:end:step])
     if plain is None or plain[3].lower() not in TOP_DOMAINS:
         return None
-    return Span("email", *match.span(), plain[0].lower())
+    return Span("email", begin, end, plain[0].lower())
+
+
+def _may_stand_apart(text: str, place: int, gap: str) -> bool:
+    """Return whether a letter of an address stands there, and this behind it."""
+    letter = text[place : place + 1]
+    return letter != "" and letter in _LOCAL_PART and text.startswith(gap, place + 1)
 
 
 def _spelled_at(text: str, place: int) -> re.Match[str] | None:

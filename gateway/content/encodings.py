@@ -8,6 +8,8 @@ import base64
 import binascii
 import html
 import re
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Final, NamedTuple
 
 _BETWEEN: Final = (
@@ -15,37 +17,41 @@ _BETWEEN: Final = (
     "luego|e|poi"
 )
 _ESCAPE: Final = re.compile(
-    r"(?=[%&\\=<\"',; |\r\n])(?:"  # no letter begins one: most places are told at once
+    r"(?=[%&\\=<\"',; |\r\n/\x1b])(?:"  # no letter begins one: most places are told at once
     r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)|&#(?P<number>\d{1,7});?|"
     r"&#[xX](?P<hexadecimal>[0-9A-Fa-f]{1,6});?|"
-    r"(?P<named>&[A-Za-z]{2,12};)|\\+u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
+    r"(?P<named>&[A-Za-z]{2,12};)|(?:\\+|%)u(?:(?P<unicode>[0-9A-Fa-f]{4})|\{(?P<braced>[0-9A-Fa-f]{2,6})\})|\\+x(?P<byte>[0-9A-Fa-f]{2})|"
     r"\\+U(?P<wide>[0-9A-Fa-f]{8})|\\+(?P<octal>[0-7]{3})|(?P<quoted>(?:=[0-9A-F]{2}){3,})|"
     r"\\+(?P<control>[nrt/\"'.@_-])|"
+    r"(?P<remark><!--[^<>\n]{0,24}-->|/\*[^*/\n]{0,24}\*/|\x1b\[[0-9;]{0,12}m)|"
     # What layout and code put between the groups of a number, or the pieces of a key.
     r"(?P<tag></?(?!at>|dot>)[A-Za-z][A-Za-z0-9]{0,9}"
     r"(?: [a-z-]{1,12}=\"[^\"<>%&\\@]{0,60}\")*\s?/?>)|"
-    r"(?P<joined>(?<=[\w@])(?P<quote>[\"'])[ \t]{0,3}(?:(?:[+.&]|\|\|)[ \t\r\n]{0,12}|"
-    r"\r?\n[ \t]{0,12}[+.&] ?|"
+    r"(?P<joined>(?<=[\w@.])(?P<quote>[\"'])[ \t]{0,3}(?:(?:[+.&]|\|\|)[ \t\r\n]{0,12}|"
+    r"\r?\n[ \t]{0,12}[+.&] ?|\}\$?\{|"
     # Beside an address, strings without a sign between them are arguments of a command.
     r"(?:(?<= )[ \t\r\n]{0,12}|\\?\r?\n[ \t]{0,12})(?![\"'][\w.%+-]{0,64}@))"
-    r"(?P=quote)(?=[\w@]))|"
-    r"(?P<listed>(?<=[0-9A-Z])[\"'],\s{0,2}[\"']"
+    r"(?P=quote)(?=[\w@.]))|"
+    r"(?P<listed>(?<=[0-9A-Z])[\"']\]?,\s{0,2}\[?[\"']"
     r"(?:[A-Za-z_]{1,12}\d{0,2}[\"']:\s?[\"'])?(?=[0-9A-Z]))|"
     rf"(?P<word>(?<=[0-9A-Z])[,;]? \(?(?:{_BETWEEN})\)?,? (?=[0-9A-Z]))|"
     r"(?P<line>(?<=[0-9A-Z])(?: ?\|\r?\n[ \t]?\| ?|(?P<item>[\"']?),?\r?\n[ \t]{0,8}"
-    r"(?:(?:[-*>]|\d{1,2}[.)]) )?(?P=item))(?=[0-9A-Z])))"
+    r"(?:(?:[-*>]|\d{1,2}[.)]|- \[[ x]\]) )?(?P=item))(?=[0-9A-Z])))"
 )
 _LAID_OUT: Final = {
+    "remark": "",
     "tag": " ",
     "joined": "",
     "listed": " ",
     "word": " ",
     "line": "\n",
 }
+# Literals with each digit: the words alone are everywhere in prose.
+_DIGIT_WORDS: Final = tuple(product(range(10), _BETWEEN.split("|")))
 ESCAPE_SIGNS: Final = (
     "%[0-9A-Fa-f]{2}",
     "&#[xX]?[0-9A-Fa-f]{1,6}[;&]",
-    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|e[nm]sp;|thinsp;|quot;|apos;)",
+    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|e[nm]sp;|thinsp;|shy;|[nm]dash;|quot;|apos;)",
     r"[0-9A-Za-z]\\@[0-9A-Za-z]",
     r"\\u[0-9A-Fa-f]{4}",
     r"\\u\{[0-9A-Fa-f]{2}",
@@ -64,12 +70,24 @@ ESCAPE_SIGNS: Final = (
     "[0-9A-Za-z_-](?:\"(?: \\\\\n|\n)[ \t]{0,12}\"|'\n[ \t]{0,12}')[0-9A-Za-z_-]",
     "[0-9A-Za-z_-](?:\" \"|' ')[0-9A-Za-z_-]",
     "[0-9](?:\", ?\"|', ?')[0-9]",
+    r"[0-9]\"\], ?\[\"[0-9]",
+    r"'\}\$?\{'",
+    r"\"\}\$?\{\"",
+    "<wbr>",
+    "</span><span",
+    r"-->[0-9A-Z]",
+    r"[0-9A-Z]/\*",
+    r"\x1b\[",
+    r"%u00[2-7][0-9A-Fa-f]",
+    r"\n- \[ \] [0-9A-Z]",
     r"[0-9]\", ?\"[A-Za-z_]{1,12}[0-9]{0,2}\": ?\"[0-9]",
     "[0-9A-Z][\"']\n[ \t]{0,8}- [\"'][0-9A-Z]",
     r"[0-9A-Z]\n2[.)] [0-9A-Z]",
     "(?:[a-z]>@|@<[a-z])",
-    rf"[0-9] (?:{_BETWEEN}) [0-9]",
-    rf"[0-9][,;] (?:{_BETWEEN}) [0-9]",
+    *(
+        f"(?:{'|'.join(f'{digit}{mark} {word}' for digit, word in _DIGIT_WORDS)}) [0-9]"
+        for mark in ("", ",", ";")
+    ),
     r"[0-9] \((?:pause|space|dash)\) [0-9]",
     r"\|\n\| ?[0-9A-Z]{2,8} ?\|\n",
 )
@@ -113,15 +131,16 @@ class DecodedText(NamedTuple):
 
 def unescape(text: str) -> DecodedText | None:
     """Return the text with its escapes as what they stand for; None where it has none."""
+    return reread(text, escapes_in(text))
+
+
+def reread(text: str, found: Iterable[tuple[int, int, str]]) -> DecodedText | None:
+    """Return the text with stretches, which rise, as what they stand for; None: there is none."""
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
-        plain = _plain_of(match)
-        if plain is None:
-            continue
-        begin, end = match.span()
+    for begin, end, plain in found:
         parts += (text[at:begin], plain)
         starts += (*range(at, begin), *([begin] * len(plain)))
         ends += (*range(at + 1, begin + 1), *([end] * len(plain)))
@@ -132,6 +151,13 @@ def unescape(text: str) -> DecodedText | None:
     starts += range(at, len(text))
     ends += range(at + 1, len(text) + 1)
     return DecodedText("".join(parts), starts, ends)
+
+
+def escapes_in(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where escapes stand and what they stand for."""
+    for match in _ESCAPE.finditer(text):
+        if (plain := _plain_of(match)) is not None:
+            yield *match.span(), plain
 
 
 def _plain_of(match: re.Match[str]) -> str | None:
@@ -177,6 +203,7 @@ def run_around(text: str, place: int) -> tuple[int, int]:
 def read_run(run: str) -> str | None:
     """Return the text that a run is base64, base32 or hexadecimal of, or None."""
     whole = _LINE_ENDS.sub("", run) if "\n" in run or "\r" in run else run
+    whole = whole.removeprefix("0x")
     if whole.isupper() and _BASE32.fullmatch(bare := whole.rstrip("=")):
         return _from_base32(bare)
     if "=" not in whole and (whole.islower() or whole.isupper() or whole.isdigit()):

@@ -39,13 +39,16 @@ _BLANKS: Final = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
     "\u3000\u2028\u2029\u0085"
 )
+_OPENING: Final = "\u3008\u300a\u300c\u300e\u3010\u3014"
+_CLOSING: Final = "\u3009\u300b\u300d\u300f\u3011\u3015"
 _MARKS: Final = {
-    " ": _BLANKS, "-": _DASHES, ".": _DOTS, "|": _BARS, ">": _ARROWS, "+": _CROSSES,
+    " ": _BLANKS, "[": _OPENING, "]": _CLOSING, "-": _DASHES, ".": _DOTS, "|": _BARS,
+    ">": _ARROWS, "+": _CROSSES,
 }  # fmt: skip
 NUL: Final = "\0"  # every other character where UTF-16 was read as one byte each
 _WIDTHLESS: Final = NUL + (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u200c\u200d\u200e\u200f"
-    "\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b"
+    "\u202a\u202b\u202c\u202d\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b"
     "\u206c\u206d\u206e\u206f\u2800\u3164\ufeff\uffa0\ufff9\ufffa\ufffb"
 )
 ASCII: Final = bytes(range(1, 128))  # all that stand for themselves
@@ -64,8 +67,25 @@ MIXED_SIGNS: Final = (
 _APART: Final = (
     r"\xe2(?:\x80[\x93\x94\xa2\xa6]|\x8b\x85|\x97\x8f|\x86\x92|\x9d\x98|\x9e\x95) ?[0-9]"
 )
-_ALONE: Final = (_APART, r"\xe2\x83[\x90-\xbf]", r"\xe3\x85\xa4", r"\xc4\xb1")
+# The same of pictures, of a dot of two bytes, and of a character without width between blanks.
+_BETWEEN: Final = (
+    r"(?:\xf0\x9f[\x80-\xbf][\x80-\xbf]|\xe2[\x96-\x9e][\x80-\xbf]|\xc2\xb7|\xe2\x80[\x8b-\x8f])"
+    r"(?:\xef\xb8\x8f)? ?[0-9]"
+)
+_ALONE: Final = (_APART, _BETWEEN, r"\xe2\x83[\x90-\xbf]", r"\xe3\x85\xa4", r"\xc4\xb1")
 _CHINESE_MARKS: Final = b"\xef"
+# Pictures stand for any mark between groups.
+_PICTURES: Final = (range(0x2500, 0x2776), range(0x27C0, 0x27E6), range(0x2B00, 0x2BD2),
+                    range(0x1F000, 0x1F100), range(0x1F300, 0x1FB00))  # fmt: skip
+# Digits in circles that Unicode calls no digits: after nought, ten of them, in four drawings.
+_CIRCLED: Final = {
+    0x24FF: "0",
+    **{
+        first + digit: str(digit + 1)
+        for first in (0x2776, 0x2780, 0x278A, 0x24F5)
+        for digit in range(9)
+    },
+}
 _TAGS: Final = range(0xE0000, 0xE0080)  # letters that no font draws
 _SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x0300, 0x0370),
               range(0x20D0, 0x2100))  # fmt: skip
@@ -90,6 +110,9 @@ def folded_characters() -> dict[int, str | None]:
             table[code] = plain
         elif len(plain) == 3 and plain[0] == "(" and plain[2] == ")":  # a letter in brackets
             table[code] = plain[1]
+    for pictures in _PICTURES:
+        table.update((code, "*") for code in pictures if table.get(code) is None)
+    table.update(_CIRCLED)
     for others, letters in _ALIKE:
         table.update(zip(map(ord, others), letters, strict=True))
     for mark, letters in _MARKS.items():

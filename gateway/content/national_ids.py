@@ -191,15 +191,19 @@ NATIONAL_IDS: Final = (
     ),
     NationalId(
         "SE", _form(r"(?:19|20)?\d{6}[-+]?\d{4}"), _is_personnummer,
-        _near(*_TAX, *_PERSON, "personnummer", "swedish"), _form(r"\d{6}[-+]\d{4}"),
+        _near(*_TAX, *_PERSON, "personnummer", "personnr", "swedish"), _form(r"\d{6}[-+]\d{4}"),
     ),
     NationalId(
         "NO", _form(r"\d{11}"), _is_fodselsnummer,
-        _near(*_TAX, *_PERSON, "f(?:\xf8|o)dselsnummer", "norwegian"), _form(r"\d{6} \d{5}"),
+        _near(*_TAX, *_PERSON, "f(?:\xf8|o)dselsnummer", "personnummer", "fnr", "norwegian"),
+        _form(r"\d{6} \d{5}"),
     ),
     NationalId(
         "BE", _form(r"\d{11}"), _is_rijksregister,
-        _near(*_TAX, *_PERSON, "rijksregister\\w*", "niss", "insz", "belgian", "registre"),
+        _near(
+            *_TAX, *_PERSON, "rijksregister\\w*", "niss", "insz", "belgian", "registre",
+            r"num\xe9ro\W?national",
+        ),
         _form(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d"),
     ),
     NationalId(
@@ -225,7 +229,8 @@ NATIONAL_IDS: Final = (
     ),
     NationalId(
         "US", _form(r"(?!9)\d{9}"), _is_ssn,
-        _near("ssn", r"social\W?security\w*", *_TAX), _form(r"(?!9)\d{3}-\d\d-\d{4}"),
+        _near("ssn", r"social\W?security\w*", r"my\W?social", *_TAX),
+        _form(r"(?!9)\d{3}-\d\d-\d{4}"),
     ),
 )  # fmt: skip
 
@@ -245,7 +250,7 @@ STEMS: Final = (
     "tax", "tin", "national", "personal", "id", "citizen", "steuer", "german", "bsn", "burger",
     "sofi", "dutch", "pesel", "polish", "nif", "contribu", "person", "swed", "norw", "dselsn",
     "rijks", "niss", "insz", "belg", "registre", "nhs", "patient", "cpf", "cadastro", "sin",
-    "social", "tfn", "austral", "aadha", "tckn", "kimlik", "turk", "ssn",
+    "social", "tfn", "austral", "aadha", "tckn", "kimlik", "turk", "ssn", "fnr",
 )  # fmt: skip
 
 

@@ -6,7 +6,9 @@ from typing import Final
 
 from gateway.content.cards import cards_in, find_cards, find_runs
 from gateway.content.national_ids import find_country
+from gateway.content.number_signs import PERSON_WORDS, TELEPHONE_WORDS
 from gateway.content.spans import Span, matches_around
+from gateway.content.spread_ids import find_spread
 from gateway.content.telephone import is_telephone
 
 _SEPARATORS: Final = r"[ \t\r\n./()_-]"
@@ -36,11 +38,30 @@ _SHAPED: Final = re.compile(
 )
 _SHAPE_MOST: Final = 28
 _NAMED_BEFORE, _NAMED_BEHIND = 110, 150  # characters around a word that names a number
+_BEHIND: Final = 64  # characters behind the eighth digit of a telephone
+_SPREAD_PHONE: Final = re.compile(
+    r"(?:\+[^0-9A-Za-z]{0,5}|(?<![0-9A-Za-z])00)[1-9]"
+    r"(?:[^0-9A-Za-z\x1e\x1f]{0,5}[0-9]){7,14}(?![0-9A-Za-z])"
+)
 _BESIDE: Final = 120  # characters before a number in which a word may name it
+
+
+_NAMES: Final = re.compile(
+    re.sub(
+        r"\\xc[2-5]\\x[89ab][0-9a-f]",  # signs are in UTF-8
+        lambda match: bytes.fromhex(match[0].replace("\\x", "")).decode(),
+        rf"(?i)(?<![a-z])(?:my number|{TELEPHONE_WORDS}|{'|'.join(PERSON_WORDS)})",
+    )
+)
 
 
 def _digits(text: str) -> str:
     return "".join(_GROUP.findall(text))
+
+
+def is_named(before: str) -> bool:
+    """Return whether a word that names a number of a person or a telephone stands in a text."""
+    return _NAMES.search(before) is not None
 
 
 def find_card_spans(text: str, places: Sequence[int]) -> Iterator[Span]:
@@ -97,15 +118,22 @@ def find_shaped(text: str, places: Sequence[int]) -> Iterator[Span]:
 
 def find_named(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield numbers of people around words that name one."""
-    seen = set[int]()
+    seen, done = set[int](), set[int]()
     for place in places:
-        for match in _WEAK.finditer(text, max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND):
+        around = max(0, place - _NAMED_BEFORE), place + _NAMED_BEHIND
+        for match in _WEAK.finditer(text, *around):
             if match.start() in seen:
                 continue
             seen.add(match.start())
             if _DATE.match(match[0]) is None:
                 written, start = _whole_groups(text, match)
-                yield from _named_numbers(text, written, start, len(written) + start)
+                for span in _named_numbers(text, written, start, len(written) + start):
+                    done.add(span.end)
+                    yield span
+        for begin, end, number in find_spread(text, *around):
+            if end not in done:
+                done.add(end)
+                yield Span("national_id", begin, end, number)
 
 
 def _whole_groups(text: str, match: re.Match[str]) -> tuple[str, int]:
@@ -137,6 +165,25 @@ def _named_numbers(text: str, written: str, start: int, place: int) -> Iterator[
         if len(number) <= 17 and is_telephone(stretch, text[max(0, at - 40) : at]):
             yield Span("phone", at, finish, number)
             return
+
+
+def find_telephones(text: str, places: Sequence[int]) -> Iterator[Span]:
+    """Yield what numbers there are, and telephones with a country's code that a word names.
+
+    In those any marks may stand.
+    """
+    found = list(find_numbers(text, places))
+    yield from found
+    done = max((span.end for span in found), default=-1)
+    for place in places:
+        begin = max(0, place - _NAMED_BEFORE)
+        for match in _SPREAD_PHONE.finditer(text, begin, place + _BEHIND):
+            number = _digits(match[0]).removeprefix("00")
+            if match.start() < done or match.end() < place or not is_telephone(f"+{number}", ""):
+                continue
+            if is_named(text[begin : match.start()]):
+                done = match.end()
+                yield Span("phone", match.start(), done, number)
 
 
 def find_written_ids(text: str, places: Sequence[int]) -> Iterator[Span]:

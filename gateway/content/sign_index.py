@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.config.content_patterns import compile_signs
 from gateway.content.detectors import Detector
-from gateway.content.encodings import ESCAPE_SIGNS
 from gateway.content.folding import BESIDE_SIGNS, MIXED_SIGNS, NUL, form_signs
+from gateway.content.readings import READINGS, Reading
 
 if TYPE_CHECKING:
     import hyperscan
 
 _SORTS: Final = tuple(map(attrgetter, ("signs", "digit_signs", "word_signs")))
 _NUL: Final = NUL.encode()
-ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors
+ESCAPED: Final = -1  # whose signs of escapes are, beside places of detectors; then other readings
+
+
+def reading_of(owner: int) -> Reading:
+    """Return the reading whose signs an owner below nought has."""
+    return READINGS[ESCAPED - owner]
 
 
 class SignIndex:
@@ -26,7 +31,9 @@ class SignIndex:
             [(sign, place) for place, entry in enumerate(detectors) for sign in signs_of(entry)]
             for signs_of in _SORTS
         )
-        led += [(sign, ESCAPED) for sign in ESCAPE_SIGNS]
+        led += [
+            (sign, ESCAPED - place) for place, entry in enumerate(READINGS) for sign in entry.signs
+        ]
         self._engines = [
             (compile_signs([sign for sign, _ in signs]), [owner for _, owner in signs])
             for signs in (led, digits, words)

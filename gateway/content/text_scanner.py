@@ -16,12 +16,14 @@ from gateway.content.encodings import (
     is_file,
     plain_until,
     read_run,
+    reread,
     run_around,
-    unescape,
 )
 from gateway.content.folding import NUL, FoldedText
+from gateway.content.numbers import is_named
+from gateway.content.readings import Reading
 from gateway.content.secret_formats import is_bare_secret
-from gateway.content.sign_index import FoldingIndex, SignIndex
+from gateway.content.sign_index import FoldingIndex, SignIndex, reading_of
 from gateway.content.stretches import stretches
 
 DEPTH: Final = 3  # of encodings inside of each other
@@ -31,8 +33,8 @@ _END: Final = "\x1f"  # where a text ends, a number in it ends
 _CONTINUED: Final = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
 _INSIDE: Final = frozenset(bytes((byte,)) for byte in _CONTINUED)
 _NUL: Final = NUL.encode()
-_ESCAPE_REACH: Final = 220
 _FOLDED_REACH: Final = 80  # characters around one that may hide something
+_NAMED_BEFORE: Final = 48  # characters before a run in which a word may name what it says
 _TOLD_MOST: Final = 12  # places in one run before the engine is stopped
 _ORDER: Final = {
     kind: place
@@ -172,7 +174,7 @@ class TextScanner:
             if owner >= 0:
                 finds += self._find(self._detectors[owner], places, source)
             else:
-                more = self._read_escapes(places, source, depth, room)
+                more = self._read_otherwise(reading_of(owner), places, source, depth, room)
                 finds, unread = finds + more.finds, unread + more.unread
         if runs := self._runs(source.data):
             more = self._read_runs(source.characters_of(runs), source, depth, room)
@@ -219,18 +221,18 @@ class TextScanner:
             if span.kind in self._kinds
         ]
 
-    def _read_escapes(
-        self, places: list[int], source: SourceTexts, depth: int, room: list[int]
+    def _read_otherwise(
+        self, entry: Reading, places: list[int], source: SourceTexts, depth: int, room: list[int]
     ) -> ScanResult:
-        """Read stretches with escapes as what they stand for."""
+        """Read stretches with escapes and the like as what they stand for."""
         readings, owners = [], []
         for text, begin, end in (
             (text, *stretch)
             for text, inside in source.by_text(places)
-            for stretch in stretches(inside, _ESCAPE_REACH, _ESCAPE_REACH)
+            for stretch in stretches(inside, entry.reach, entry.reach)
         ):
             stretch = source.texts[text][begin:end]
-            reading = unescape(stretch)
+            reading = reread(stretch, entry.read(stretch))
             if reading is None or reading.text == stretch:
                 continue
             if depth >= DEPTH or room[0] < len(reading.text):
@@ -254,6 +256,7 @@ class TextScanner:
         """Read runs of base64 and hexadecimal; a find in one is the whole run."""
         texts, owners, unread = [], [], 0
         finds: list[TextFind] = []
+        begins: list[int] = []
         joined = source.joined
         for begin, end in runs:
             run = joined[begin:end]
@@ -270,11 +273,17 @@ class TextScanner:
                 unread += 1
             else:
                 room[0] -= len(plain)
-                texts.append(plain)
+                named = _name_before(joined, begin)
+                texts.append(named + plain)
                 owners.append(place)
+                begins.append(len(named))
         if texts:
             inner = self._scan(texts, depth + 1, room)
-            finds += [TextFind(find.kind, *owners[find.text], find.value) for find in inner.finds]
+            finds += [
+                TextFind(find.kind, *owners[find.text], find.value)
+                for find in inner.finds
+                if find.end > begins[find.text]
+            ]
             unread += inner.unread
         return ScanResult(finds, unread)
 
@@ -299,6 +308,12 @@ class TextScanner:
                 value = source.texts[text][start:finish]
                 finds.append(TextFind(self._names[sign], text, start, finish, value))
         return finds
+
+
+def _name_before(joined: str, begin: int) -> str:
+    """Return the end of a text before a run, if a word there may name a number."""
+    before = joined[max(0, begin - _NAMED_BEFORE) : begin].rpartition(_JOINT)[2]
+    return before if is_named(before) else ""
 
 
 def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:

@@ -52,6 +52,15 @@ def test_arguments_are_opened_and_numbers_are_digits() -> None:
     assert json.loads(made["arguments"])["card"] == "[card-1]"
 
 
+def test_small_numbers_of_a_list_are_one_text_too() -> None:
+    digits = [int(digit) for digit in "4111111111111111"]
+    value = {"digits": digits, "prompt": digits, "sizes": [1, 2], "mixed": [1, "a", 3]}
+    texts = texts_of(value)
+    assert texts.count(str(digits)) == 1
+    made = TextRewriter({texts.index(str(digits)): "[card-1]"}).rewrite(value)
+    assert made == {**value, "digits": ["[card-1]"]}
+
+
 def test_a_file_is_counted_and_not_read() -> None:
     body = BodyTexts()
     body.add({"url": "data:image/png;base64,AAAA", "data": "Qk0" * 2000})

@@ -21,6 +21,10 @@ SIGN = re.compile("|".join(f"(?:{form})" for form in FORMS), re.IGNORECASE)
         ("\u90ae\u7bb1a@b.com\u8c22\u8c22", ["\u90ae\u7bb1a@b.com"]), ("a@b.com\u00fc", []),
         ("e-mail jane at example dot org", ["jane at example dot org"]),
         ("jane dot doe at example dot org", ["jane dot doe at example dot org"]),
+        ("jane klammeraffe example punkt org", ["jane klammeraffe example punkt org"]),
+        ("jane :at: example :dot: org", ["jane :at: example :dot: org"]),
+        ("j,a,n,e,@,b,c,.,d,e", ["j,a,n,e,@,b,c,.,d,e"]),
+        ("[j][o][@][b][.][d][e]", ["j][o][@][b][.][d][e"]),
         ("look at example dot org", []), ("we met at noon dot xyzzy", []),
     ],
 )  # fmt: skip

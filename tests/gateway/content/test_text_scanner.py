@@ -77,6 +77,29 @@ def test_the_same_in_two_spellings_has_one_value(scanner) -> None:
     assert len({find.value for find in finds}) == 1
 
 
+def test_a_word_names_what_stands_in_base64_behind_it(scanner) -> None:
+    for before, kind in (("BSN", "national_id"), ("phone", "phone")):
+        inside = {"national_id": "it is 111222333", "phone": "it is 030 12345678"}[kind]
+        run = base64.b64encode(inside.encode()).decode()
+        text = f"my {before}: {run}"
+        finds = scanner.scan([text]).finds
+        assert [(find.kind, text[find.start : find.end]) for find in finds] == [(kind, run)]
+        assert scanner.scan([f"my order: {run}"]).finds == []
+
+
+@pytest.mark.parametrize("gap", [", ", "*", " ~ ", "\u2605", "#", "][", "&", " || "])
+def test_a_telephone_with_a_country_s_code_is_found_between_any_marks(scanner, gap) -> None:
+    number = gap.join(("+49", "89", "8291", "0480"))
+    assert [find.kind for find in scanner.scan([f"phone: {number} ok"]).finds] == ["phone"]
+    assert scanner.scan([f"total: {number} ok"]).finds == []
+
+
+def test_a_picture_stands_for_a_mark(scanner) -> None:
+    for mark in ("\u2665", "\U0001f512", " \u25a0 ", "\u300d\u300c", " \u00b7 "):
+        text = f"card {mark.join(('4111', '1111', '1111', '1111'))} ok"
+        assert [find.kind for find in scanner.scan([text]).finds] == ["card"], mark
+
+
 def test_what_is_too_deep_is_not_read(scanner) -> None:
     text = "card 4111111111111111"
     for _ in range(6):

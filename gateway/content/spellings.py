@@ -1,0 +1,283 @@
+"""Numbers and letters in other words: digits that are spelled, codes of letters, text backwards.
+
+Each entry of the table has a pattern that tells what stands for what; the rest of the text stays,
+so that a find is masked where it was written. Signs for the engine are literals of two words or
+codes: a class or a choice of short words costs as much as all other signs.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Final
+
+# Of English, German, French, Spanish, Italian, Portuguese and Dutch.
+_LANGUAGES: Final = (
+    "zero one two three four five six seven eight nine",
+    "null eins zwei drei vier f\u00fcnf sechs sieben acht neun",
+    "z\u00e9ro un deux trois quatre cinq six sept huit neuf",
+    "cero uno dos tres cuatro cinco seis siete ocho nueve",
+    "zero uno due tre quattro cinque sei sette otto nove",
+    "zero um dois tr\u00eas quatro cinco seis sete oito nove",
+    "nul een twee drie vier vijf zes zeven acht negen",
+)
+_OTHERS: Final = (
+    "oh:0 o:0 nought:0 ein:1 une:1 una:1 uma:1 zwo:2 duas:2 tree:3 fower:4 fuenf:5 fife:5 niner:9"
+)
+_DIGITS: Final[dict[str, str]] = {
+    **{word: str(digit) for words in _LANGUAGES for digit, word in enumerate(words.split())},
+    **dict(pair.split(":") for pair in _OTHERS.split()),
+}
+_TEENS: Final = {
+    word: str(number)
+    for number, word in enumerate(
+        [
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ],
+        10,
+    )
+}
+_TENS: Final = {
+    word: str(number)
+    for number, word in enumerate(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2
+    )
+}
+_TIMES: Final = {"double": 2, "triple": 3, "plus": 0}
+_SAID: Final = frozenset((*_DIGITS, *_TEENS, *_TENS, *_TIMES))
+_TOKEN: Final = re.compile(r"[^\W\d_]+|\d+")
+_GAP_MOST: Final = 8  # marks between two words
+_LEAST: Final = 5  # digits that are a number, and no figure of speech
+_LEAST_WORDS: Final = 2
+
+_CODE: Final = "(?:3[2-9]|[4-9][0-9]|1[01][0-9]|12[0-6])"  # of a letter in ASCII
+_TWO: Final = "[2-7][0-9A-Fa-f]"
+_APART: Final = r"(?:,\s{0,2}| )"
+_CHR: Final = r"(?:chr|char|CHR|CHAR|Chr|Char|fromCharCode)\(\s?"
+_CALL: Final = re.compile("[A-Za-z]+")
+
+
+def read_words(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield numbers in words, and what they say; digits and single letters may stand between."""
+    run: list[re.Match[str]] = []
+    for token in _TOKEN.finditer(text):
+        is_part = len(token[0]) == 1 or token[0].isdigit() or token[0].lower() in _SAID
+        if run and (not is_part or token.start() - run[-1].end() > _GAP_MOST):
+            yield from _said_in(run)
+            run = []
+        if is_part:
+            run.append(token)
+    yield from _said_in(run)
+
+
+def _said_in(run: list[re.Match[str]]) -> Iterator[tuple[int, int, str]]:
+    """Yield words and digits beside each other where they are one number."""
+    words = [token[0].lower() for token in run]
+    if sum(len(word) > 1 and not word.isdigit() for word in words) < _LEAST_WORDS:
+        return
+    plain = _say(words)
+    if sum(map(str.isdigit, plain)) >= _LEAST:
+        yield run[0].start(), run[-1].end(), plain
+
+
+def _say(words: Sequence[str]) -> str:
+    """Return the digits that words say; letters stay beside each other."""
+    plain, times, tens = "", 1, ""
+    for word in words:
+        if tens and word in _DIGITS:
+            plain, tens = plain + tens + _DIGITS[word], ""
+            continue
+        plain, tens = plain + (tens and f"{tens}0"), ""
+        if word in _TENS:
+            tens = _TENS[word]
+        elif word in _TIMES:
+            times = _TIMES[word] or 1
+            plain += "" if _TIMES[word] else "+"
+        elif (
+            (word in _DIGITS and (len(word) > 1 or plain[-1:].isdigit()))
+            or len(word) > 1
+            or word.isdigit()
+        ):
+            said = _DIGITS.get(word, _TEENS.get(word, word))
+            between = " " if plain[-1:].isalpha() else ""
+            plain, times = plain + between + said * times, 1
+        else:
+            plain += (" " if plain[-1:].isdigit() else "") + word.upper()
+    return plain + (tens and f"{tens}0")
+
+
+def _read_codes(base: int) -> Callable[[str], str]:
+    """Return a reader of codes of letters in a base."""
+    code = re.compile(r"(?:0x|U\+)?([0-9A-Fa-f]{2,8})")
+
+    def read(written: str) -> str:
+        codes = code.findall(_CALL.sub("", written) if base == 10 else written)
+        return "".join(chr(int(found, base)) for found in codes)
+
+    return read
+
+
+def _read_bytes(written: str) -> str:
+    return bytes.fromhex(written).decode("latin-1")
+
+
+_LETTERS_APART: Final = re.compile(r"(?<!\S)[\w@.+-](?: [\w@.+-]){11,}(?!\S)")
+_QUOTED: Final = re.compile(r"[\"']([^\"'\s])[\"']")
+_LISTED: Final = re.compile(r"([\"'])[^\"'\s]\1(?:,\s?\1[^\"'\s]\1){11,}")
+
+
+# What stands for what.
+_READINGS: Final[tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]] = (
+    (_LETTERS_APART, lambda written: written.replace(" ", "")),
+    (_LISTED, lambda written: "".join(_QUOTED.findall(written))),
+    (re.compile(rf"(?<![0-9A-Za-z]){_TWO}(?:[ :-]{_TWO}){{5,}}(?![0-9A-Za-z])"), _read_codes(16)),
+    (
+        re.compile(rf"(?<![0-9A-Za-z])(?:{_TWO}{_TWO} ){{3,}}(?:{_TWO}){{1,2}}(?![0-9A-Za-z])"),
+        _read_bytes,
+    ),
+    (re.compile(rf"0x{_TWO}(?:{_APART}0x{_TWO}){{5,}}(?![0-9A-Za-z])"), _read_codes(16)),
+    (re.compile(rf"U\+00{_TWO}(?:{_APART}U\+00{_TWO}){{5,}}"), _read_codes(16)),
+    (re.compile(rf"(?<![\d.]){_CODE}(?:{_APART}{_CODE}){{5,}}(?![\d.])"), _read_codes(10)),
+    (
+        re.compile(rf"{_CHR}{_CODE}\s?\)(?:\s?[+.,&|]{{0,2}}\s?{_CHR}{_CODE}\s?\)){{5,}}"),
+        _read_codes(10),
+    ),
+    (re.compile(r"(?<!\d)0[01]{7}(?:[ ,]{1,2}0[01]{7}){5,}(?!\d)"), _read_codes(2)),
+)  # fmt: skip
+# Letters that look like digits, among digits; an account number begins with its country.
+_ALIKE: Final = re.compile(
+    r"(?<![0-9A-Za-z])((?:[A-Z]{2}(?=[0-9OolI]{2}))?)([0-9OolISB](?:[ -]?[0-9OolISB]){8,33})"
+    r"(?![0-9A-Za-z])"
+)
+_DRAWN: Final = str.maketrans("OolISB", "001158")
+_DIGITS_LEAST: Final = 0.6  # of what is read as digits
+# Backwards is read what a word, a call or a mark of direction calls so.
+_BACKWARDS: Final = re.compile(
+    r"revers|backward|r\u00fcckw\u00e4rts|al rev\u00e9s|l['\u2019]envers|strrev|\[::-1\]|\u202e",
+    re.IGNORECASE,
+)
+_PART: Final = r"[^\s\"'`(),\[\]]"
+_TURNED: Final = re.compile(rf"(?={_PART}*[\d@]){_PART}++(?: (?={_PART}*\d){_PART}++)*+")
+_MAY_BE_ONE: Final = re.compile(r"(?:\d[ .-]?){7}|@|[0-9A-Za-z_-]{20}")
+_TURNED_LEAST: Final = 8
+
+
+def _pairs(words: str, marks: str, *, third: bool = True) -> str:
+    """Return a sign of two words of a language, as literals, and of one more."""
+    each = words.split()
+    behind = f"(?:{marks}(?:{'|'.join(each)}))" if third else ""
+    return (
+        f"(?i)(?:{'|'.join(first + marks + last for first, last in product(each, each))}){behind}"
+    )
+
+
+def _in_bytes(sign: str) -> str:
+    return "".join(
+        letter if letter.isascii() else "".join(f"\\x{byte:02x}" for byte in letter.encode())
+        for letter in sign
+    )
+
+
+_SPACED: Final = (" ", ", ", "-")
+_ONES: Final = _LANGUAGES[0].split()[1:]
+_CODE_OF_DIGIT: Final = "(?:4[89]|5[0-7])"
+_ANY_WORD: Final = "|".join(_LANGUAGES[0].split())
+_DIGIT_WORDS: Final = tuple(product(range(10), _LANGUAGES[0].split()))
+# How keys begin, and the sign of an address, where each letter stands apart or is its code.
+_BEGINS: Final = (
+    "AKIA", "ghp_", "gith", "glpa", "sk-a", "sk-p", "sk_l", "sk_t", "xoxb", "xoxp", "AIza", "hf_",
+    "npm_",
+)  # fmt: skip
+_SEPARATE: Final = (" ", "', '", '", "')
+_APART_SIGNS: Final = (
+    *(mark.join(begin) for begin in _BEGINS for mark in _SEPARATE),
+    *(mark.join(str(ord(letter)) for letter in begin) for begin in _BEGINS for mark in (", ", ",")),
+    "(?i) @ [a-z] [a-z] ",
+    *(rf"{mark}64{mark}(?:9[7-9]|1[01][0-9]){mark}" for mark in (", ", ",", " ")),
+)
+WORD_SIGNS: Final = (
+    *(_in_bytes(_pairs(words, " ")) for words in _LANGUAGES),
+    *(_in_bytes(_pairs(words, mark)) for words in _LANGUAGES[:2] for mark in (", ", "-")),
+    *(_pairs(_LANGUAGES[0], mark) for mark in (r"\n", r'", "', r"\. ")),
+    f"(?i)(?:{'|'.join(f'{digit} {word}' for digit, word in _DIGIT_WORDS)}) [0-9]",
+    f"(?i) (?:oh|o) (?:{_ANY_WORD}) ",
+    f"(?i)(?:double|triple) (?:{_ANY_WORD})",
+    f"(?i)(?:{'|'.join(f'{ten}-{one}' for ten in _TENS for one in _ONES)}) (?:{'|'.join(_TENS)})",
+)
+CODE_SIGNS: Final = (
+    *_APART_SIGNS,
+    "3[0-9] 3[0-9] 3[0-9] 3[0-9]",
+    "3[0-9]3[0-9] 3[0-9]3[0-9] 3[0-9]",
+    *(mark.join(["0x[2-7][0-9A-Fa-f]"] * 2) for mark in (" ", ", ", ",")),
+    *(mark.join([_CODE_OF_DIGIT] * 4) for mark in (" ", ", ", ",")),
+    r"(?i)(?:chr|char)\([0-9]{2,3}\)",
+    r"U\+00[2-7][0-9A-F] U\+00",
+    "0011[01]{4} 0011[01]{4}",
+)
+BACKWARDS_SIGNS: Final = (
+    r"(?i)(?:revers(?:ed|e)[^(=a-z_]|backwards|r\xc3\xbcckw\xc3\xa4rts|al rev\xc3\xa9s|l'envers)",
+    r"\.reverse\(\)",
+    r"strrev\(",
+    r"[\"']\[::-1\]",
+    r"\xe2\x80\xae",
+)
+ALIKE_SIGNS: Final = ("[0-9][OolI][0-9][0-9]", "[0-9][0-9][OolI][0-9]")
+
+
+def read_codes(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield letters that are written as codes or stand apart, and what they are, in order."""
+    found = [
+        (*match.span(), read(match[0]))
+        for pattern, read in _READINGS
+        for match in pattern.finditer(text)
+    ]
+    done = 0
+    for begin, end, plain in sorted(found, key=_most_digits):
+        if begin >= done:
+            yield begin, end, plain
+            done = end
+
+
+def read_backwards(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield what may be numbers, addresses and keys backwards; what calls them so is read once."""
+    if _MAY_BE_ONE.search(text) is None:
+        return
+    found = [(*match.span(), " ") for match in _BACKWARDS.finditer(text)]
+    found += [
+        (*match.span(), match[0].strip("\u202e\u202c")[::-1])
+        for match in _TURNED.finditer(text)
+        if match.end() - match.start() >= _TURNED_LEAST
+    ]
+    done = 0
+    for begin, end, plain in sorted(found, key=_widest):
+        if begin >= done:
+            yield begin, end, plain
+            done = end
+
+
+def _most_digits(found: tuple[int, int, str]) -> tuple[int, int]:
+    return found[0], -sum(map(str.isdigit, found[2]))
+
+
+def _widest(found: tuple[int, int, str]) -> tuple[int, int]:
+    return found[0], -found[1]
+
+
+def read_alike(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield digits with letters among them that look like digits, as digits alone."""
+    for match in _ALIKE.finditer(text):
+        if _is_mostly_digits(match[2]):
+            yield *match.span(), match[1] + match[2].translate(_DRAWN)
+
+
+def _is_mostly_digits(written: str) -> bool:
+    digits = sum(map(str.isdigit, written))
+    return _DIGITS_LEAST * sum(map(str.isalnum, written)) <= digits < sum(map(str.isalnum, written))
