@@ -135,6 +135,11 @@ class ResponseEncoder(ABC):
         """The answer as far as it came before it failed, where the dialect has a form for that."""
         return None
 
+    def end_cancelled(self) -> bytes:
+        """Return the last events of a stream whose answer was cancelled; most dialects have none."""
+        self._over = True
+        return b""
+
     def note_events(self) -> None:  # noqa: B027  (of most dialects none is told once more)
         """Note from here on in which pieces the answer is told."""
 

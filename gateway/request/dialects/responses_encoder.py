@@ -202,6 +202,14 @@ class ResponsesEncoder(ResponseEncoder):
             return super().end_stream()
         return self._format_event("response.failed", response=response)
 
+    def end_cancelled(self) -> bytes:
+        """Return what a stored answer that was cancelled is told by, too."""
+        if self._over:
+            return b""
+        self._over = True
+        begun, response = b"".join(self._start_once()), self.state_document("cancelled")
+        return begun + self._format_event("response.cancelled", response=response)
+
     def document(self) -> dict[str, Any]:
         for block in filter(self._lacks_arguments, self.blocks):
             block.parts.append(NO_ARGUMENTS)
