@@ -69,7 +69,8 @@ def serve_stored(
     limits = BodyLimits(server.body_limit_bytes, server.timeouts.receive_s)
     bounds = FollowBounds(section.background_runs, lambda: hot.draining)
     routers = (
-        responses_router(store, bounds), conversations_router(store, limits), chat_router(store, limits)
+        responses_router(store, bounds), conversations_router(store, limits),
+        chat_router(store, limits),
     )  # fmt: skip
     return StoredParts(store, hot.background, routers, worker == FIRST_WORKER)
 

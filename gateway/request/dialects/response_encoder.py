@@ -136,7 +136,7 @@ class ResponseEncoder(ABC):
         return None
 
     def end_cancelled(self) -> bytes:
-        """Return the last events of a stream whose answer was cancelled; most dialects have none."""
+        """Return the last events of an answer that was cancelled; most dialects have none."""
         self._over = True
         return b""
 
