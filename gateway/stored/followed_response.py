@@ -1,11 +1,11 @@
 """Streams of answers that are still made: their client lost the one that it had.
 
-Pieces are noted by the worker that makes an answer and stored with its end, so a follower waits for
-that end and tells what its client lacks then. Each follower asks the store once a second.
+The worker that makes an answer notes its pieces and stores them with its end. So a follower waits
+for that end and tells what its client lacks then. Each reads the state alone once a second.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from gateway.errors import RequestError
@@ -14,7 +14,6 @@ from gateway.request.dialects.response_encoder import event
 from gateway.request.dialects.responses_replay import replay_events
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.stored_document import StoredDocument
-from ledger.stored_objects import UNFINISHED
 
 LOOK_S = 1.0  # from one look at the answer to the next
 PING: Final = b": keep-alive\n\n"
@@ -65,24 +64,36 @@ class ResponseFollowers:
                 if self._bounds.draining():
                     yield _broken(starting_after, _DRAINS)
                     return
-                try:
-                    found = await self._store.find(team_id, response_id)
-                except RequestError:  # the database is away, and may be back
-                    pass
-                else:
-                    if found is None:
-                        yield _broken(starting_after, _GONE)
-                        return
-                    response = current_response(found, self._store.wall_us())
-                    if response["status"] not in UNFINISHED:
-                        told = found.content.get("told") or ()
-                        for part in replay_events(response, starting_after, told):
-                            yield part
-                        return
+                ended = await self._find_end(team_id, response_id, starting_after)
+                if ended is not None:
+                    for part in ended:
+                        yield part
+                    return
                 await asyncio.sleep(LOOK_S)
                 quiet_s += LOOK_S
         finally:
             self._count -= 1
+
+    async def _find_end(
+        self, team_id: str, response_id: str, starting_after: int | None
+    ) -> Iterable[bytes] | None:
+        """Return what the client lacks; None while it is made, or the database is away."""
+        try:
+            progress = await self._store.find_progress(team_id, response_id)
+            if progress is not None and progress.is_made_at(self._store.wall_us()):
+                return None
+            found = progress and await self._store.find(team_id, response_id)
+        except RequestError:
+            return None
+        if found is None:
+            return [_broken(starting_after, _GONE)]
+        return told_events(found, self._store.wall_us(), starting_after)
+
+
+def told_events(found: StoredDocument, now_us: int, starting_after: int | None) -> Iterator[bytes]:
+    """Yield the events of an answer that nobody makes any more, beyond those that are known."""
+    told = found.content.get("told") or ()
+    return replay_events(current_response(found, now_us), starting_after, told)
 
 
 def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
@@ -99,6 +110,7 @@ def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
 
 
 def _broken(starting_after: int | None, message: str) -> bytes:
-    number = 0 if starting_after is None else starting_after + 1
+    """Return an error that has the client's own number, so that its next request skips nothing."""
+    number = starting_after or 0
     told = {"code": "server_error", "message": message, "param": None}
     return event("error", {"type": "error", "sequence_number": number, **told})

@@ -11,10 +11,14 @@ from fastapi.responses import StreamingResponse
 from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
-from gateway.request.dialects.responses_replay import replay_events
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import list_input
-from gateway.stored.followed_response import FollowBounds, ResponseFollowers, current_response
+from gateway.stored.followed_response import (
+    FollowBounds,
+    ResponseFollowers,
+    current_response,
+    told_events,
+)
 from gateway.stored.list_page import Limit, Order, find_stored, not_found, page_of
 from ledger.identity.keys import Identity
 from ledger.stored_objects import CANCELLED, UNFINISHED
@@ -38,14 +42,14 @@ def responses_router(store: ObjectStore, bounds: FollowBounds) -> APIRouter:
         starting_after: Annotated[int | None, Query(ge=0)] = None,
     ) -> dict[str, Any] | Response:
         found = await find_stored(store, caller_of(request), response_id, "response", WHAT)
-        response = current_response(found, store.wall_us())
+        now_us = store.wall_us()
         if not stream:
-            return response
-        if response["status"] in UNFINISHED:
+            return current_response(found, now_us)
+        if found.progress.is_made_at(now_us):
             followed = await followers.follow(found.team_id, response_id, starting_after)
             return StreamingResponse(followed, media_type=EVENTS)
-        told = found.content.get("told") or ()
-        return StreamingResponse(replay_events(response, starting_after, told), media_type=EVENTS)
+        told = told_events(found, now_us, starting_after)
+        return StreamingResponse(told, media_type=EVENTS)
 
     @router.delete("/{response_id}", summary="Delete a stored answer and its key")
     async def delete(response_id: str, request: Request) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gateway.request.dialects.response_encoder import event
 
 PICTURE: Final = "image_generation_call"
+_CUT: Final = ("failed", "cancelled")
 _TEXTS: Final = {"output_text": "text", "refusal": "refusal", "reasoning_text": "text"}
 # The member that grows, and the event that tells it, by the type of an item without parts.
 _GROWING: Final = {
@@ -38,13 +39,14 @@ def replay_events(
     """Yield the answer's events whose numbers are beyond `starting_after`.
 
     `told`: what `note_event` has of them, but the last. That comes in any case to a client that
-    has more events than are known here, as of an answer that was cancelled.
+    has as many events as are known here, or more, of an answer that broke off: others were told.
     """
     first = 0 if starting_after is None else starting_after + 1
     events = list(_events(response))
     if told:
         events = [*_as_told(events, told), events[-1]]
-    left = events[-1:] if first > len(events) else events[first:]
+    is_cut = not told and response["status"] in _CUT
+    left = events[-1:] if first + is_cut > len(events) else events[first:]
     for number, (name, members) in enumerate(left, first):
         yield event(name, {"type": name, "sequence_number": number, **members})
 

@@ -9,6 +9,7 @@ import pytest
 from gateway.errors import RequestError
 from gateway.request.store.stored_document import StoredDocument
 from gateway.stored.followed_response import PING, FollowBounds, ResponseFollowers
+from ledger.stored_progress import ObjectProgress
 
 RESPONSES = "/v1/responses"
 ASK = {"model": "steady", "input": "hello there", "max_output_tokens": 30, "background": True}
@@ -51,6 +52,7 @@ class StoreOfOne:
 
     def __init__(self) -> None:
         self.found: StoredDocument | RequestError | None = None
+        self.reads = 0  # of what an answer says
 
     def wall_us(self) -> int:
         return 1
@@ -58,14 +60,20 @@ class StoreOfOne:
     async def find(self, team_id: str, object_id: str) -> StoredDocument | None:
         if isinstance(self.found, RequestError):
             raise self.found
+        self.reads += 1
         return self.found
 
+    async def find_progress(self, team_id: str, object_id: str) -> ObjectProgress | None:
+        if isinstance(self.found, RequestError):
+            raise self.found
+        return None if self.found is None else self.found.progress
 
-def document(status: str) -> StoredDocument:
+
+def document(status: str, **state: int | None) -> StoredDocument:
     response = {"id": "resp_1", "status": status, "output": [], "error": None}
     return StoredDocument(
         team_id="t", id="resp_1", kind="response", content={"response": response},
-        created_us=0, expires_us=9, status=status,
+        created_us=0, expires_us=9, status=status, **state,
     )  # fmt: skip
 
 
@@ -108,7 +116,7 @@ def test_a_stream_that_cannot_go_on_says_why(store, last: str) -> None:
     ping, error = asyncio.run(run())
     assert ping == PING
     (told,) = events_in(error.decode())
-    assert (told["type"], told["sequence_number"]) == ("error", 7)
+    assert (told["type"], told["sequence_number"]) == ("error", 6), "its next request skips nothing"
     assert {"deleted": "deleted", "drained": "restarting"}[last] in told["message"]
 
 
@@ -128,3 +136,27 @@ def test_it_waits_while_the_database_is_away(store) -> None:
 
     names = [told["type"] for told in asyncio.run(run())]
     assert names == ["response.created", "response.in_progress", "response.cancelled"]
+
+
+@pytest.mark.parametrize("had", [1, 2, 3, 4, 50])
+@pytest.mark.parametrize("end", [{"cancel_us": 1}, {"lease_us": 0}], ids=["cancelled", "left"])
+def test_of_an_answer_that_broke_off_each_follower_hears_the_end(store, end, had: int) -> None:
+    """Red before: one that had as many events as are known of it got an empty stream."""
+    followers = ResponseFollowers(store, FollowBounds(1, lambda: False))
+    store.found = document("in_progress")
+
+    async def run() -> list[dict]:
+        rest = asyncio.create_task(_all_of(await followers.follow("t", "resp_1", had - 1)))
+        await asyncio.sleep(0.05)
+        assert (rest.done(), store.reads) == (False, 0), "what it says is read once, at its end"
+        store.found = document("in_progress", **end)
+        return events_in(await rest)
+
+    told = asyncio.run(run())
+    assert store.reads == 1
+    assert told[-1]["type"] == f"response.{'cancelled' if 'cancel_us' in end else 'failed'}"
+    assert told[0]["sequence_number"] == had
+
+
+async def _all_of(stream) -> str:
+    return b"".join([part async for part in stream]).decode()
