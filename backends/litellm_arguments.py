@@ -10,6 +10,7 @@ from backends.called_functions import with_call_ids
 from backends.errors import RequestUnsendable
 from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
+from backends.litellm_thinking import EFFORT, fitting_effort
 from backends.openai import Credentials
 
 # Google charges for a cache by its hours, which no answer's usage tells; LiteLLM makes one
@@ -31,6 +32,7 @@ _TRANSLATED: Final = frozenset({
     "model", "messages", "prompt", "input", "stream", "stream_options", "max_tokens",
     "max_completion_tokens", "file",
 })  # fmt: skip
+_STRICT: Final[Mapping[bytes, str]] = {b'"strict"': "tools.strict"}
 _CAP: Final = "max_completion_tokens"
 _OLDER_CAP: Final = "max_tokens"
 _MODELS_KEPT: Final = 256
@@ -82,16 +84,26 @@ class AdapterArguments:
             # `auto` is the target's own default; LiteLLM asks Gemini for the dear one instead.
             if body.get("service_tier") not in (None, "auto"):
                 arguments["service_tier"] = body["service_tier"]
+        self._fit(litellm, call, body, arguments)
+        if call.stream:
+            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
+        return getattr(litellm, _FUNCTIONS[call.path][0]), arguments
+
+    def _fit(
+        self, litellm: Any, call: Call, body: dict[str, Any], arguments: dict[str, Any]
+    ) -> None:
+        """Tell the model what it knows in the words that it knows, and name what is left out."""
         supported = self._supported_by(litellm, str(body["model"]), call.path)
         if supported is not None and "functions" not in supported and "messages" in arguments:
             arguments["messages"] = with_call_ids(arguments["messages"])
         if _CAP in arguments and supported is not None and _CAP not in supported:
             _tell_cap(arguments)
+        if EFFORT in arguments:
+            arguments[EFFORT] = fitting_effort(litellm, self._prefix, body, (_CAP, _OLDER_CAP))
         lost = _lost_caps(body, supported)
         call.transmission.ignored = lost + _ignored(call.path, body, arguments, supported)
-        if call.stream:
-            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
-        return getattr(litellm, _FUNCTIONS[call.path][0]), arguments
+        if _has_strict_tools(body.get("tools")):
+            call.transmission.expected = _STRICT
 
     def _supported_by(self, litellm: Any, model: str, path: str) -> frozenset[str] | None:
         """Return the members that LiteLLM passes on to a model; `None` where it does not say."""
@@ -112,6 +124,13 @@ def without_marks(value: Any) -> Any:
 
 def _is_claude(model: Any) -> bool:
     return isinstance(model, str) and "claude" in model.lower()
+
+
+def _has_strict_tools(tools: Any) -> bool:
+    """Return whether calls shall fit their schemas: not every provider has a word for that."""
+    listed = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    functions = [tool.get("function") for tool in listed]
+    return any(isinstance(each, dict) and each.get("strict") is True for each in functions)
 
 
 def _members(text: bytes) -> dict[str, Any]:
@@ -149,5 +168,6 @@ def _ignored(
         if value is not None
         and name not in _TRANSLATED
         and (name != "encoding_format" or path != "/embeddings")
-        and (name not in arguments or (supported is not None and name not in supported))
+        and (name not in arguments or (supported is not None and name not in supported)
+             or (name == EFFORT and arguments[name] != value))
     ))  # fmt: skip

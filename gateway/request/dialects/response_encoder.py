@@ -112,7 +112,7 @@ class ResponseEncoder(ABC):
         """Close every block: from here on the answer is whole, and `document` is all of it."""
         if self._over:
             return b""
-        out = [*self._start_once(), *self._end_nameless()]
+        out = [*self._start_once(), *self._tell_rest()]
         for block in self.blocks:
             out += self._close(block)
         return b"".join(out)
@@ -161,7 +161,7 @@ class ResponseEncoder(ABC):
         for piece in pieces(choice.get("message")):
             for _ in self._encode_piece(piece):
                 pass
-        for _ in self._end_nameless():
+        for _ in self._tell_rest():
             pass
         for _ in self._cite(choice.get("message")):
             pass
@@ -242,8 +242,8 @@ class ResponseEncoder(ABC):
                 return
         yield from self._tell(kind, block, piece)
 
-    def _end_nameless(self) -> Iterator[bytes]:
-        """Tell the calls whose names never came."""
+    def _tell_rest(self) -> Iterator[bytes]:
+        """Tell what comes with the end alone: calls whose names never came."""
         for piece in self._nameless.values():
             yield from self._tell("call", None, piece)
         self._nameless.clear()

@@ -175,6 +175,13 @@ class ResponsesEncoder(ResponseEncoder):
         item = self._item(block, self._status_of(block))
         yield self._format_event("response.output_item.done", output_index=block.index, item=item)
 
+    def _tell_rest(self) -> Iterator[bytes]:
+        """Tell a provider's words on why it refuses, too, where the model has said none."""
+        yield from super()._tell_rest()
+        words = (self.details or {}).get("explanation")
+        if words and isinstance(words, str) and all(b.kind != "refusal" for b in self.blocks):
+            yield from self._tell("refusal", None, ContentPiece("refusal", words))
+
     def on_finish(self) -> Iterator[bytes]:
         response = self.document()
         yield self._format_event(f"response.{response['status']}", response=response)
