@@ -7,7 +7,7 @@ import msgspec
 
 from backends.base import Call
 from backends.called_functions import with_call_ids
-from backends.errors import RequestUnsendable
+from backends.errors import RequestDeclined, RequestUnsendable
 from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
 from backends.litellm_thinking import EFFORT, fitting_effort
@@ -32,6 +32,7 @@ _TRANSLATED: Final = frozenset({
     "model", "messages", "prompt", "input", "stream", "stream_options", "max_tokens",
     "max_completion_tokens", "file",
 })  # fmt: skip
+_FUNCTIONS_MEMBER: Final = "functions"  # tools in OpenAI's first form
 _STRICT: Final[Mapping[bytes, str]] = {b'"strict"': "tools.strict"}
 _CAP: Final = "max_completion_tokens"
 _OLDER_CAP: Final = "max_tokens"
@@ -94,7 +95,9 @@ class AdapterArguments:
     ) -> None:
         """Tell the model what it knows in the words that it knows, and name what is left out."""
         supported = self._supported_by(litellm, str(body["model"]), call.path)
-        if supported is not None and "functions" not in supported and "messages" in arguments:
+        if body.get(_FUNCTIONS_MEMBER) and _FUNCTIONS_MEMBER not in (supported or ()):
+            raise call.transmission.judge(_declined_functions())
+        if supported is not None and _FUNCTIONS_MEMBER not in supported and "messages" in arguments:
             arguments["messages"] = with_call_ids(arguments["messages"])
         if _CAP in arguments and supported is not None and _CAP not in supported:
             _tell_cap(arguments)
@@ -141,6 +144,15 @@ def _members(text: bytes) -> dict[str, Any]:
     if "model" not in body:
         raise RequestUnsendable("the request has no model")
     return body
+
+
+def _declined_functions() -> RequestDeclined:
+    """Return a refusal: calls would come in a form that the client does not read, or never."""
+    declined = RequestDeclined("the target's API has no form for it", status=400)
+    words = f"`{_FUNCTIONS_MEMBER}`: the target has no form for it. Offer them as `tools`."
+    shown = {"message": words, "type": "invalid_request_error", "param": _FUNCTIONS_MEMBER}
+    declined.body = msgspec.json.encode({"error": shown})
+    return declined
 
 
 def _tell_cap(arguments: dict[str, Any]) -> None:

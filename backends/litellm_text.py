@@ -43,8 +43,8 @@ PARAMETERS = (
     "messages", "prompt", "input", "temperature", "top_p", "n", "stop", "max_tokens",
     "max_completion_tokens", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs",
     "top_logprobs", "seed", "user", "response_format", "tools", "tool_choice",
-    "parallel_tool_calls", "reasoning_effort", "modalities", "audio", "prediction",
-    "suffix", "echo", "dimensions", "encoding_format",
+    "parallel_tool_calls", "reasoning_effort", "functions", "function_call", "modalities",
+    "audio", "prediction", "suffix", "echo", "dimensions", "encoding_format",
     # Of pictures and speech.
     "background", "moderation", "output_compression", "output_format", "quality", "size", "style",
     "instructions", "speed", "voice",

@@ -77,3 +77,18 @@ def test_calls_in_the_first_form_get_ids_where_that_is_unknown(supported, role: 
     arguments, left_out = made({"model": "m", "messages": messages}, supported)
     assert arguments["messages"][1]["role"] == role
     assert left_out == ()
+
+
+def test_functions_in_the_first_form_are_told_where_they_are_known_and_else_refused() -> None:
+    """Red before: no model was told of them, and their client only by a header."""
+    offered = {"functions": [{"name": "f"}], "function_call": {"name": "f"}}
+    body = {"model": "m", "messages": [], **offered}
+    for supported in (["tools"], None):
+        with pytest.raises(RequestDeclined) as raised:
+            made(body, supported)
+        error = json.loads(raised.value.body)["error"]
+        assert (raised.value.status, error["param"]) == (400, "functions")
+        assert "`tools`" in error["message"]
+    arguments, left_out = made(body, ["functions", "function_call"])
+    assert ({name: arguments[name] for name in offered}, left_out) == (offered, ())
+    assert made({**body, "functions": []}, ["tools"])[1] == ("function_call", "functions")
