@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from backends.base import Call
-from backends.called_functions import with_call_ids
+from backends.called_functions import with_call_ids, with_object_arguments
 from backends.errors import RequestDeclined, RequestUnsendable
 from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
@@ -33,6 +33,7 @@ _TRANSLATED: Final = frozenset({
     "max_completion_tokens", "file",
 })  # fmt: skip
 _FUNCTIONS_MEMBER: Final = "functions"  # tools in OpenAI's first form
+_CHAT: Final = ("openai", "azure")  # beside those that LiteLLM lists as compatible
 _STRICT: Final[Mapping[bytes, str]] = {b'"strict"': "tools.strict"}
 _CAP: Final = "max_completion_tokens"
 _OLDER_CAP: Final = "max_tokens"
@@ -96,7 +97,15 @@ class AdapterArguments:
         """Tell the model what it knows in the words that it knows, and name what is left out."""
         supported = self._supported_by(litellm, str(body["model"]), call.path)
         if body.get(_FUNCTIONS_MEMBER) and _FUNCTIONS_MEMBER not in (supported or ()):
-            raise call.transmission.judge(_declined_functions())
+            words = "the target has no form for it. Offer them as `tools`."
+            raise call.transmission.judge(_declined(_FUNCTIONS_MEMBER, words))
+        if self._prefix not in (*_CHAT, *litellm.openai_compatible_providers):
+            for place, tool in enumerate(_objects(body.get("tools"))):
+                if "custom" in tool:
+                    words = "the target has tools of type `function` alone."
+                    raise call.transmission.judge(_declined(f"tools[{place}]", words))
+            if "messages" in arguments:
+                arguments["messages"] = with_object_arguments(arguments["messages"])
         if supported is not None and _FUNCTIONS_MEMBER not in supported and "messages" in arguments:
             arguments["messages"] = with_call_ids(arguments["messages"])
         if _CAP in arguments and supported is not None and _CAP not in supported:
@@ -129,10 +138,13 @@ def _is_claude(model: Any) -> bool:
     return isinstance(model, str) and "claude" in model.lower()
 
 
+def _objects(listed: Any) -> list[dict[str, Any]]:
+    return [each if isinstance(each, dict) else {} for each in listed or ()]
+
+
 def _has_strict_tools(tools: Any) -> bool:
     """Return whether calls shall fit their schemas: not every provider has a word for that."""
-    listed = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-    functions = [tool.get("function") for tool in listed]
+    functions = [tool.get("function") for tool in _objects(tools)]
     return any(isinstance(each, dict) and each.get("strict") is True for each in functions)
 
 
@@ -146,11 +158,10 @@ def _members(text: bytes) -> dict[str, Any]:
     return body
 
 
-def _declined_functions() -> RequestDeclined:
-    """Return a refusal: calls would come in a form that the client does not read, or never."""
+def _declined(member: str, why: str) -> RequestDeclined:
+    """Return a refusal of what LiteLLM fails at, or leaves out though it changes the answer."""
     declined = RequestDeclined("the target's API has no form for it", status=400)
-    words = f"`{_FUNCTIONS_MEMBER}`: the target has no form for it. Offer them as `tools`."
-    shown = {"message": words, "type": "invalid_request_error", "param": _FUNCTIONS_MEMBER}
+    shown = {"message": f"`{member}`: {why}", "type": "invalid_request_error", "param": member}
     declined.body = msgspec.json.encode({"error": shown})
     return declined
 
