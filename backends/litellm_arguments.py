@@ -33,6 +33,8 @@ _TRANSLATED: Final = frozenset({
     "max_completion_tokens", "file",
 })  # fmt: skip
 _FUNCTIONS_MEMBER: Final = "functions"  # tools in OpenAI's first form
+_SOUND: Final = "messages.input_audio"
+_DATA_BEGINS: Final = 256  # characters of a sound by which it is known
 _CHAT: Final = ("openai", "azure")  # beside those that LiteLLM lists as compatible
 _STRICT: Final[Mapping[bytes, str]] = {b'"strict"': "tools.strict"}
 _CAP: Final = "max_completion_tokens"
@@ -114,8 +116,7 @@ class AdapterArguments:
             arguments[EFFORT] = fitting_effort(litellm, self._prefix, body, (_CAP, _OLDER_CAP))
         lost = _lost_caps(body, supported)
         call.transmission.ignored = lost + _ignored(call.path, body, arguments, supported)
-        if _has_strict_tools(body.get("tools")):
-            call.transmission.expected = _STRICT
+        call.transmission.expected = _expected(body)
 
     def _supported_by(self, litellm: Any, model: str, path: str) -> frozenset[str] | None:
         """Return the members that LiteLLM passes on to a model; `None` where it does not say."""
@@ -139,13 +140,23 @@ def _is_claude(model: Any) -> bool:
 
 
 def _objects(listed: Any) -> list[dict[str, Any]]:
-    return [each if isinstance(each, dict) else {} for each in listed or ()]
+    """Return the list with an empty object in place of what is none."""
+    found = listed if isinstance(listed, list) else []
+    return [each if isinstance(each, dict) else {} for each in found]
 
 
-def _has_strict_tools(tools: Any) -> bool:
-    """Return whether calls shall fit their schemas: not every provider has a word for that."""
-    functions = [tool.get("function") for tool in _objects(tools)]
-    return any(isinstance(each, dict) and each.get("strict") is True for each in functions)
+def _expected(body: Mapping[str, Any]) -> dict[bytes, str]:
+    """Return what LiteLLM leaves out for some providers without a word, by its words in a body."""
+    functions = [tool.get("function") for tool in _objects(body.get("tools"))]
+    strict = any(isinstance(each, dict) and each.get("strict") is True for each in functions)
+    contents = [entry.get("content") for entry in _objects(body.get("messages"))]
+    parts = [
+        part for content in contents if isinstance(content, list) for part in _objects(content)
+    ]
+    sounds = [part.get("input_audio") for part in parts]
+    data = [sound.get("data") for sound in sounds if isinstance(sound, dict)]
+    heard = {each[:_DATA_BEGINS].encode(): _SOUND for each in data if isinstance(each, str)}
+    return (dict(_STRICT) if strict else {}) | heard
 
 
 def _members(text: bytes) -> dict[str, Any]:

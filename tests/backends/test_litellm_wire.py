@@ -72,6 +72,7 @@ def target(monkeypatch: pytest.MonkeyPatch):
     async def ask(
         shape: WireShape, name: str, body: bytes, *, stream: bool = False, status: int = 200,
         dies: bool = False, kind: str | None = None, sent: list[Any] | None = None,
+        said: Any = "hello",
     ) -> Any:  # fmt: skip
         """`sent`: takes the body that left, and what is said to be left out, of strict tools."""
 
@@ -89,7 +90,7 @@ def target(monkeypatch: pytest.MonkeyPatch):
         backend.adopt(litellm, httpx.MockTransport(answer))
         asked: dict[str, Any] = {
             "model": MODELS.get(name, shape.model), "max_tokens": 9,
-            "messages": [{"role": "user", "content": "hello"}],
+            "messages": [{"role": "user", "content": said}],
         }  # fmt: skip
         if body and body in (shape.tool, shape.tool_stream):
             strict = {} if sent is None else {"strict": True}
@@ -172,6 +173,20 @@ async def test_that_calls_shall_fit_their_schema_is_told_or_named(target, shape,
         await target(shape, name, body, stream=stream, sent=sent)
         *bodies, ignored = sent
         assert (b'"strict"' in bodies[-1]) == ("tools.strict" not in ignored)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+async def test_a_sound_is_told_or_named(target, name: str) -> None:
+    """Red before: to Claude it vanished without a word."""
+    shape = next(case.values[0] for case in CASES if case.values[1] == name)
+    sent: list[Any] = []
+    data = "UklGRiQAAABXQVZF" * 40
+    sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+    said = [{"type": "text", "text": "hello"}, sound]
+    await target(shape, name, shape.whole, sent=sent, said=said)
+    *bodies, ignored = sent
+    left = () if data.encode() in bodies[-1] else ("messages.input_audio",)
+    assert ignored == left == (() if name == "gemini" else ("messages.input_audio",))
 
 
 @pytest.mark.parametrize(("shape", "name"), CASES)
