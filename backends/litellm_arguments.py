@@ -6,10 +6,11 @@ from typing import Any, Final
 import msgspec
 
 from backends.base import Call
-from backends.called_functions import with_call_ids
-from backends.errors import RequestUnsendable
+from backends.called_functions import with_call_ids, with_object_arguments
+from backends.errors import RequestDeclined, RequestUnsendable
 from backends.litellm_sound import SOUND_PATHS, form_members
 from backends.litellm_text import PARAMETERS
+from backends.litellm_thinking import EFFORT, fitting_effort
 from backends.openai import Credentials
 
 # Google charges for a cache by the hour, which no usage shows; LiteLLM creates one
@@ -31,6 +32,11 @@ _TRANSLATED: Final = frozenset({
     "model", "messages", "prompt", "input", "stream", "stream_options", "max_tokens",
     "max_completion_tokens", "file",
 })  # fmt: skip
+_FUNCTIONS_MEMBER: Final = "functions"  # tools in OpenAI's first form
+_SOUND: Final = "messages.input_audio"
+_DATA_BEGINS: Final = 256  # characters of a sound by which it is known
+_CHAT: Final = ("openai", "azure")  # beside those that LiteLLM lists as compatible
+_STRICT: Final[Mapping[bytes, str]] = {b'"strict"': "tools.strict"}
 _CAP: Final = "max_completion_tokens"
 _OLDER_CAP: Final = "max_tokens"
 _MODELS_KEPT: Final = 256
@@ -85,16 +91,35 @@ class AdapterArguments:
             # `auto` is the target's default; LiteLLM would request the expensive one from Gemini.
             if body.get("service_tier") not in (None, "auto"):
                 arguments["service_tier"] = body["service_tier"]
-        supported = self._supported_by(litellm, str(body["model"]), call.path)
-        if supported is not None and "functions" not in supported and "messages" in arguments:
-            arguments["messages"] = with_call_ids(arguments["messages"])
-        if _CAP in arguments and supported is not None and _CAP not in supported:
-            _tell_cap(arguments)
-        lost = _lost_caps(body, supported)
-        call.transmission.ignored = lost + _ignored(call.path, body, arguments, supported)
+        self._fit(litellm, call, body, arguments)
         if call.stream:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
         return getattr(litellm, _FUNCTIONS[call.path][0]), arguments
+
+    def _fit(
+        self, litellm: Any, call: Call, body: dict[str, Any], arguments: dict[str, Any]
+    ) -> None:
+        """Tell the model what it knows in the words that it knows, and name what is left out."""
+        supported = self._supported_by(litellm, str(body["model"]), call.path)
+        if body.get(_FUNCTIONS_MEMBER) and _FUNCTIONS_MEMBER not in (supported or ()):
+            words = "the target has no form for it. Offer them as `tools`."
+            raise call.transmission.judge(_declined(_FUNCTIONS_MEMBER, words))
+        if self._prefix not in (*_CHAT, *litellm.openai_compatible_providers):
+            for place, tool in enumerate(_objects(body.get("tools"))):
+                if "custom" in tool:
+                    words = "the target has tools of type `function` alone."
+                    raise call.transmission.judge(_declined(f"tools[{place}]", words))
+            if "messages" in arguments:
+                arguments["messages"] = with_object_arguments(arguments["messages"])
+        if supported is not None and _FUNCTIONS_MEMBER not in supported and "messages" in arguments:
+            arguments["messages"] = with_call_ids(arguments["messages"])
+        if _CAP in arguments and supported is not None and _CAP not in supported:
+            _tell_cap(arguments)
+        if EFFORT in arguments:
+            arguments[EFFORT] = fitting_effort(litellm, self._prefix, body, (_CAP, _OLDER_CAP))
+        lost = _lost_caps(body, supported)
+        call.transmission.ignored = lost + _ignored(call.path, body, arguments, supported)
+        call.transmission.expected = _expected(body)
 
     def _supported_by(self, litellm: Any, model: str, path: str) -> frozenset[str] | None:
         """Return the members that LiteLLM passes on to a model; `None` if it does not say."""
@@ -117,6 +142,26 @@ def _is_claude(model: Any) -> bool:
     return isinstance(model, str) and "claude" in model.lower()
 
 
+def _objects(listed: Any) -> list[dict[str, Any]]:
+    """Return the list with an empty object in place of what is none."""
+    found = listed if isinstance(listed, list) else []
+    return [each if isinstance(each, dict) else {} for each in found]
+
+
+def _expected(body: Mapping[str, Any]) -> dict[bytes, str]:
+    """Return what LiteLLM leaves out for some providers without a word, by its words in a body."""
+    functions = [tool.get("function") for tool in _objects(body.get("tools"))]
+    strict = any(isinstance(each, dict) and each.get("strict") is True for each in functions)
+    contents = [entry.get("content") for entry in _objects(body.get("messages"))]
+    parts = [
+        part for content in contents if isinstance(content, list) for part in _objects(content)
+    ]
+    sounds = [part.get("input_audio") for part in parts]
+    data = [sound.get("data") for sound in sounds if isinstance(sound, dict)]
+    heard = {each[:_DATA_BEGINS].encode(): _SOUND for each in data if isinstance(each, str)}
+    return (dict(_STRICT) if strict else {}) | heard
+
+
 def _members(text: bytes) -> dict[str, Any]:
     try:
         body = msgspec.json.decode(text, type=dict[str, Any])
@@ -125,6 +170,14 @@ def _members(text: bytes) -> dict[str, Any]:
     if "model" not in body:
         raise RequestUnsendable("the request has no model")
     return body
+
+
+def _declined(member: str, why: str) -> RequestDeclined:
+    """Return a refusal of what LiteLLM fails at, or leaves out though it changes the answer."""
+    declined = RequestDeclined("the target's API has no form for it", status=400)
+    shown = {"message": f"`{member}`: {why}", "type": "invalid_request_error", "param": member}
+    declined.body = msgspec.json.encode({"error": shown})
+    return declined
 
 
 def _tell_cap(arguments: dict[str, Any]) -> None:
@@ -152,5 +205,6 @@ def _ignored(
         if value is not None
         and name not in _TRANSLATED
         and (name != "encoding_format" or path != "/embeddings")
-        and (name not in arguments or (supported is not None and name not in supported))
+        and (name not in arguments or (supported is not None and name not in supported)
+             or (name == EFFORT and arguments[name] != value))
     ))  # fmt: skip

@@ -70,6 +70,8 @@ class Tap(httpx.AsyncBaseTransport):
             raise httpx.RemoteProtocolError("it is not sent twice", request=request)
         if request.method != "GET":  # polling may repeat a request
             self._unanswered.add(sent)
+            with suppress(httpx.RequestNotRead):  # a form with files is written as it leaves
+                self.transmission.compare_body(request.content)
         return partial(self._unanswered.discard, sent)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

@@ -29,6 +29,7 @@ from backends.litellm_usage import answer_usage, choice_says
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
+from backends.web_citations import add_annotations
 
 TAIL_BYTES = 16 * 1024  # that are kept of a stream
 WHOLE_BYTES = 1024 * 1024  # that are kept of an answer in one piece
@@ -42,9 +43,9 @@ PARAMETERS = (
     "messages", "prompt", "input", "temperature", "top_p", "n", "stop", "max_tokens",
     "max_completion_tokens", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs",
     "top_logprobs", "seed", "user", "response_format", "tools", "tool_choice",
-    "parallel_tool_calls", "reasoning_effort", "modalities", "audio", "prediction",
-    "suffix", "echo", "dimensions", "encoding_format",
-    # Members of image and speech requests.
+    "parallel_tool_calls", "reasoning_effort", "functions", "function_call", "modalities",
+    "audio", "prediction", "suffix", "echo", "dimensions", "encoding_format",
+    # Of pictures and speech.
     "background", "moderation", "output_compression", "output_format", "quality", "size", "style",
     "instructions", "speed", "voice",
     # Members of transcription requests.
@@ -89,6 +90,7 @@ class StreamWriter:
         self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
         self.usage: dict[str, Any] | None = None  # as LiteLLM sums it, or makes it up
         self._calls: dict[int, ToolCallPlaces] = {}  # by choice
+        self._lengths: dict[int, int] = {}  # characters that each choice has said
 
     def event(
         self, chunk: Any, tail: bytes = b"", running: Mapping[str, Any] | None = None
@@ -109,11 +111,19 @@ class StreamWriter:
             choice.setdefault("finish_reason", None)
             self._calls.setdefault(choice.get("index", 0), ToolCallPlaces()).place(choice)
             tell_ending(choice, tail)
+            self._cite(choice)
             self.said = self.said or choice_says(choice)
         ends = any(choice["finish_reason"] for choice in choices)  # then all of it comes behind
         if running not in (None, self._running) and not ends:
             value["usage"] = self._running = running
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
+
+    def _cite(self, choice: dict[str, Any]) -> None:
+        place, delta = choice.get("index", 0), choice.get("delta")
+        before = self._lengths.get(place, 0)
+        add_annotations(delta, before)
+        text = delta.get("content") if isinstance(delta, dict) else None
+        self._lengths[place] = before + (len(text) if isinstance(text, str) else 0)
 
     def usage_event(self, told: dict[str, Any] | None) -> bytes:
         """Return the last chunk before `[DONE]`: no choices, and the provider's whole usage."""
@@ -149,6 +159,7 @@ def whole_answer(
     for choice in value.get("choices", ()):
         if isinstance(choice.get("message"), dict):
             choice["message"].setdefault("content", None)
+            add_annotations(choice["message"])
         tell_ending(choice, tail)
     for item in value.get("data", ()):
         if isinstance(item, dict) and item.get("embedding") is not None:

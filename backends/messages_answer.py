@@ -15,6 +15,7 @@ from backends.messages_usage import chat_usage, object_of, word_of
 from backends.native_events import MEMBER, native_comment
 from backends.sse import EventSplitter, data_spans, join_data
 from backends.text_length import LABEL_BYTES, words_bytes
+from backends.web_citations import url_annotations
 
 DONE: Final = b"data: [DONE]\n\n"
 FINISHES: Final[Mapping[str, str]] = {
@@ -86,6 +87,7 @@ def _message(message: Mapping[str, Any], *, native: bool) -> dict[str, Any]:
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
+    cited: list[dict[str, Any]] = []
     left = {name: value for name, value in message.items() if name not in _OF_MESSAGE}
     unread = [left] if words_bytes([left]) > LABEL_BYTES else []
     for block in map(object_of, message["content"]):
@@ -93,7 +95,9 @@ def _message(message: Mapping[str, Any], *, native: bool) -> dict[str, Any]:
         words = "input" if native and kind in _CALLS else _WORDS.get(kind)
         unread.append(_unread(block, words))
         if kind in ("text", "compaction"):
+            start = sum(map(len, texts))
             texts.append(str(block.get("text") or block.get("content") or ""))
+            cited += url_annotations(block.get("citations"), start, start + len(texts[-1]))
         elif kind == "thinking":
             thoughts.append(str(block.get("thinking") or ""))
         elif kind == "tool_use" or (native and kind in _CALLS):
@@ -104,6 +108,8 @@ def _message(message: Mapping[str, Any], *, native: bool) -> dict[str, Any]:
         said["reasoning_content"] = "".join(thoughts)
     if calls:
         said["tool_calls"] = calls
+    if cited:
+        said["annotations"] = cited
     if any(unread) and "output_tokens" not in object_of(message.get("usage")):
         said[UNNAMED] = [block for block in unread if block]
     return said
@@ -149,6 +155,8 @@ class MessagesStream:
         self._counted = False  # what was made, by an end
         self._calls: dict[int, int] = {}  # a block's index: the call's
         self._silent: set[int] = set()  # blocks of calls whose arguments have not come
+        self._said = 0  # characters of the text
+        self._cited: dict[int, tuple[int, list[Any]]] = {}  # a text's start, and what it cites
         self._label_bytes = 2 * LABEL_BYTES  # of the start and the end, which are no words
 
     def feed(self, data: bytes) -> bytes:
@@ -191,10 +199,18 @@ class MessagesStream:
             return self._chunk({"role": "assistant", "content": ""}, usage=begun)
         if kind == "message_delta":
             return self._end(told)
-        if kind == "content_block_stop" and _index(told) in self._silent:
-            return self._chunk(self._arguments(_index(told), "{}"))  # as chat tells none
+        if kind == "content_block_stop":
+            return self._stop(_index(told))
         self.ended = self.ended or kind == "message_stop"
         return DONE if kind == "message_stop" else b""
+
+    def _stop(self, index: int) -> bytes:
+        """Return what is told once a block is whole: that a call has no arguments, citations."""
+        if index in self._silent:
+            return self._chunk(self._arguments(index, "{}"))  # as chat tells none
+        start, citations = self._cited.pop(index, (0, []))
+        cited = url_annotations(citations, start, self._said)
+        return self._chunk({"annotations": cited}) if cited else b""
 
     def _beside(self, told: dict[str, Any]) -> bytes:
         """Return a chunk with the unnamed members of an event."""
@@ -222,7 +238,10 @@ class MessagesStream:
         self, told: dict[str, Any], delta: dict[str, Any], kind: str
     ) -> dict[str, Any] | None:
         if kind == "text_delta":
+            self._said += len(str(delta.get("text") or ""))
             return {"content": delta.get("text")}
+        if kind == "citations_delta" and _index(told) in self._cited:
+            self._cited[_index(told)][1].append(delta.get("citation"))
         if kind == "thinking_delta":
             return {"reasoning_content": delta.get("thinking")}
         if kind == "compaction_delta":
@@ -250,8 +269,10 @@ class MessagesStream:
             if not given:
                 self._silent.add(_index(told))
             made = {"tool_calls": [_call(number, block, arguments)]}
-        elif kind == "text" and text:
-            made = {"content": text}
+        elif kind == "text":
+            self._cited[_index(told)] = (self._said, list(block.get("citations") or ()))
+            self._said += len(str(text or ""))
+            made = {"content": text} if text else {}
         elif kind == "thinking" and thought:
             made = {"reasoning_content": thought}
         elif kind == "compaction" and block.get("content"):

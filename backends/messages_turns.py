@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
-from backends.called_functions import with_call_ids
+from backends.called_functions import read_arguments, with_call_ids
 
 MARK: Final = "cache_control"
 _PDF: Final = "application/pdf"
@@ -232,15 +230,4 @@ def _call(call: Any, place: str) -> dict[str, Any]:
     if not isinstance(function, dict):
         raise NoMessagesForm(place, "only calls of functions have a form in Messages.")
     told = {"type": "tool_use", "id": call.get("id"), "name": function.get("name")}
-    return {**told, "input": _input(function.get("arguments")), **mark_of(call)}
-
-
-def _input(arguments: Any) -> dict[str, Any]:
-    """Return a call's arguments; invalid ones (cut off, malformed) are passed as text."""
-    if not isinstance(arguments, str) or not arguments.strip():
-        return {}
-    try:
-        found = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {"invalid_arguments": arguments}
+    return {**told, "input": read_arguments(function.get("arguments")), **mark_of(call)}

@@ -16,11 +16,12 @@ EXTENSION = "breakeven.transmission"  # of an httpx request: the `Transmission` 
 class Transmission:
     """State of one call: whether a byte of it has left, and which members were ignored."""
 
-    __slots__ = ("_before", "begun", "ignored")
+    __slots__ = ("_before", "begun", "expected", "ignored")
 
     def __init__(self) -> None:
         self.begun: bool | None = None
         self.ignored: tuple[str, ...] = ()  # members of the body that the backend left out
+        self.expected: Mapping[bytes, str] = {}  # words that shall leave: of which members
         self._before = False
 
     @property
@@ -32,6 +33,11 @@ class Transmission:
         """Record that the backend accepts the call and will track sent bytes."""
         if self.begun is None:
             self.begun = False
+
+    def compare_body(self, sent: bytes) -> None:
+        """Name as ignored what the body that leaves does not have of what was expected."""
+        lost = (name for words, name in self.expected.items() if words not in sent)
+        self.ignored += tuple(name for name in lost if name not in self.ignored)
 
     def judge(self, error: BackendError) -> BackendError:
         """Return the error with the recorded state; if unknown, the default of its class stays."""

@@ -20,7 +20,7 @@ from gateway.config.settings import ServerSection
 from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
-from gateway.http.body import EMPTY, decode_object
+from gateway.http.body import UNREADABLE, decode_object, refuse_unreadable
 from gateway.ids import BatchIds
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
@@ -153,9 +153,8 @@ def _read(text: bytes) -> BatchCreate:
         asked: BatchCreate = decode_object(text, BatchCreate)
     except msgspec.ValidationError as error:
         raise RequestError("bad_request", f"The body: {error}.", param=_member_of(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        told = f"The body is not valid JSON: {error}" if text.strip() else EMPTY
-        raise RequestError("bad_request", told) from error
+    except UNREADABLE as error:
+        refuse_unreadable(text, error)
     if asked.endpoint not in ENDPOINTS:
         known = ", ".join(f"`{path}`" for path in ENDPOINTS)
         raise RequestError("bad_request", f"`endpoint` must be one of {known}.", param="endpoint")

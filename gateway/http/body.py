@@ -9,7 +9,7 @@ import json
 import re
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -37,6 +37,7 @@ _JSON_TYPES = {
 }  # fmt: skip
 
 Members = dict[str, msgspec.Raw]
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _decode_members = msgspec.json.Decoder(Members).decode
 encode = msgspec.json.encode
@@ -49,16 +50,8 @@ def decode_members(text: bytes) -> Members:
     """
     try:
         members = _decode_members(text)
-    except msgspec.ValidationError as error:
-        raise RequestError("bad_request", "The body must be a JSON object.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        # The decoder reports a lone surrogate as "truncated".
-        if _SURROGATE.search(text) or not _is_utf8(text):
-            _refuse_unicode(text)
-        told = f"The body is not valid JSON: {error}" if text.strip() else EMPTY
-        raise RequestError("bad_request", told) from error
-    except RecursionError as error:
-        raise RequestError("bad_request", TOO_DEEP) from error
+    except UNREADABLE as error:
+        refuse_unreadable(text, error)
     if nesting.IS_NEEDED and nesting.is_too_deep(text):
         raise RequestError("bad_request", TOO_DEEP)
     if len(members) > MEMBERS_LIMIT:
@@ -67,6 +60,19 @@ def decode_members(text: bytes) -> Members:
     if not text.isascii() and not _is_utf8(text):  # raw values are not decoded
         _refuse_unicode(text, is_json=True)
     return members
+
+
+def refuse_unreadable(text: bytes, error: Exception) -> NoReturn:
+    """Raise `RequestError` for a body of which a decoder raised one of `UNREADABLE`."""
+    if isinstance(error, RecursionError):
+        raise RequestError("bad_request", TOO_DEEP) from error
+    if isinstance(error, msgspec.ValidationError):
+        raise RequestError("bad_request", "The body must be a JSON object.") from error
+    # A lone surrogate is "truncated" in the decoder's words.
+    if _SURROGATE.search(text) or not _is_utf8(text):
+        _refuse_unicode(text)
+    told = f"The body is not valid JSON: {error}" if text.strip() else EMPTY
+    raise RequestError("bad_request", told) from error
 
 
 def refuse_repeats(text: bytes, members: Members) -> None:

@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from gateway.errors import RequestError
-from gateway.http.body import decode_object
+from gateway.http.body import UNREADABLE, decode_object, refuse_unreadable
 
 JSON_TYPE: Final = "application/json"
 
@@ -43,6 +43,6 @@ async def read_json_object(request: Request, limits: BodyLimits) -> dict[str, An
         raise RequestError("media_type", f"Send the body as `{JSON_TYPE}`.")
     try:
         found: dict[str, Any] = decode_object(text, dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestError("bad_request", "The body must be a JSON object.") from error
+    except UNREADABLE as error:
+        refuse_unreadable(text, error)
     return found

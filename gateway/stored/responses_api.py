@@ -11,10 +11,14 @@ from fastapi.responses import StreamingResponse
 from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
-from gateway.request.dialects.responses_replay import replay_events
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import list_input
-from gateway.request.store.stored_document import StoredDocument
+from gateway.stored.followed_response import (
+    FollowBounds,
+    ResponseFollowers,
+    current_response,
+    told_events,
+)
 from gateway.stored.list_page import Limit, Order, find_stored, not_found, page_of
 from ledger.identity.keys import Identity
 from ledger.stored_objects import CANCELLED, UNFINISHED
@@ -23,8 +27,9 @@ WHAT = "Response"
 EVENTS = "text/event-stream; charset=utf-8"
 
 
-def responses_router(store: ObjectStore) -> APIRouter:
+def responses_router(store: ObjectStore, bounds: FollowBounds) -> APIRouter:
     """The routes of stored answers."""
+    followers = ResponseFollowers(store, bounds)
     router = APIRouter(prefix="/v1/responses", tags=["stored answers"])
 
     @router.get(
@@ -37,18 +42,14 @@ def responses_router(store: ObjectStore) -> APIRouter:
         starting_after: Annotated[int | None, Query(ge=0)] = None,
     ) -> dict[str, Any] | Response:
         found = await find_stored(store, caller_of(request), response_id, "response", WHAT)
-        response = current_response(found, store.wall_us())
+        now_us = store.wall_us()
         if not stream:
-            return response
-        if response["status"] in UNFINISHED:
-            raise RequestError(
-                "bad_request",
-                "The answer is not finished: its events can be read once it is. Poll without "
-                "`stream`.",
-                param="stream",
-            )
-        told = found.content.get("told") or ()
-        return StreamingResponse(replay_events(response, starting_after, told), media_type=EVENTS)
+            return current_response(found, now_us)
+        if found.progress.is_made_at(now_us):
+            followed = await followers.follow(found.team_id, response_id, starting_after)
+            return StreamingResponse(followed, media_type=EVENTS)
+        told = told_events(found, now_us, starting_after)
+        return StreamingResponse(told, media_type=EVENTS)
 
     @router.delete("/{response_id}", summary="Delete a stored answer and its key")
     async def delete(response_id: str, request: Request) -> dict[str, Any]:
@@ -94,16 +95,3 @@ async def _cancelled(
         return {**response, "status": CANCELLED}
     ended = await find_stored(store, identity, response["id"], "response", WHAT)
     return current_response(ended, store.wall_us())
-
-
-def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
-    """Return the answer as it stands: cancelled once that is asked for, failed with its worker."""
-    response: dict[str, Any] = found.content["response"]
-    status = found.status_at(now_us)
-    if status == found.status:
-        return response
-    response = {**response, "status": status}
-    if status == "failed":
-        why = "The gateway's worker ended before the answer was made."
-        response["error"] = {"code": "server_error", "message": why}
-    return response

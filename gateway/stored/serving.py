@@ -17,6 +17,7 @@ from gateway.request.store.response_storage import NoStoredResponses, StoredResp
 from gateway.runtime import Runtime
 from gateway.stored.chat_api import chat_router
 from gateway.stored.conversations_api import conversations_router
+from gateway.stored.followed_response import FollowBounds
 from gateway.stored.json_body import BodyLimits
 from gateway.stored.not_stored import not_stored_router
 from gateway.stored.responses_api import responses_router
@@ -66,8 +67,10 @@ def serve_stored(
     hot.storage = StoredResponses(store, server.body_limit_bytes)
     hot.background = BackgroundResponses(store, section.background_runs, hot.open_replies())
     limits = BodyLimits(server.body_limit_bytes, server.timeouts.receive_s)
+    bounds = FollowBounds(section.background_runs, lambda: hot.draining)
     routers = (
-        responses_router(store), conversations_router(store, limits), chat_router(store, limits)
+        responses_router(store, bounds), conversations_router(store, limits),
+        chat_router(store, limits),
     )  # fmt: skip
     return StoredParts(store, hot.background, routers, worker == FIRST_WORKER)
 

@@ -77,3 +77,38 @@ def test_calls_in_the_first_form_get_ids_where_that_is_unknown(supported, role: 
     arguments, left_out = made({"model": "m", "messages": messages}, supported)
     assert arguments["messages"][1]["role"] == role
     assert left_out == ()
+
+
+def test_functions_in_the_first_form_are_told_where_they_are_known_and_else_refused() -> None:
+    """Red before: no model was told of them, and their client only by a header."""
+    offered = {"functions": [{"name": "f"}], "function_call": {"name": "f"}}
+    body = {"model": "m", "messages": [], **offered}
+    for supported in (["tools"], None):
+        with pytest.raises(RequestDeclined) as raised:
+            made(body, supported)
+        error = json.loads(raised.value.body)["error"]
+        assert (raised.value.status, error["param"]) == (400, "functions")
+        assert "`tools`" in error["message"]
+    arguments, left_out = made(body, ["functions", "function_call"])
+    assert ({name: arguments[name] for name in offered}, left_out) == (offered, ())
+    assert made({**body, "functions": []}, ["tools"])[1] == ("function_call", "functions")
+
+
+def test_tools_without_schemas_are_refused_where_functions_alone_are_known() -> None:
+    """Red before: LiteLLM failed at them, which was told as a server's error, or left them out."""
+    function = {"type": "function", "function": {"name": "f"}}
+    tools = [function, {"type": "custom", "custom": {"name": "g"}}]
+    with pytest.raises(RequestDeclined) as raised:
+        made({"model": "m", "messages": [], "tools": tools}, ["tools", "functions"])
+    error = json.loads(raised.value.body)["error"]
+    assert (raised.value.status, error["param"]) == (400, "tools[1]")
+    assert made({"model": "m", "messages": [], "tools": [function]}, ["tools"])[0]["tools"]
+
+
+def test_calls_that_are_no_objects_are_told_as_one() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{cut"}}
+    messages = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    (told,) = made({"model": "m", "messages": messages}, ["tools"])[0]["messages"]
+    assert json.loads(told["tool_calls"][0]["function"]["arguments"]) == {
+        "invalid_arguments": "{cut"
+    }

@@ -71,9 +71,14 @@ def target(monkeypatch: pytest.MonkeyPatch):
 
     async def ask(
         shape: WireShape, name: str, body: bytes, *, stream: bool = False, status: int = 200,
-        dies: bool = False, kind: str | None = None,
+        dies: bool = False, kind: str | None = None, sent: list[Any] | None = None,
+        said: Any = "hello",
     ) -> Any:  # fmt: skip
+        """`sent`: takes the body that left, and what is said to be left out, of strict tools."""
+
         async def answer(request: httpx.Request) -> httpx.Response:
+            if sent is not None:
+                sent.append(request.content)
             request.extensions[EXTENSION].begun = True
             headers = {"content-type": kind or (shape.kind if stream else "application/json")}
             return httpx.Response(status, headers=headers, stream=Halves(body, dies=dies))
@@ -85,13 +90,16 @@ def target(monkeypatch: pytest.MonkeyPatch):
         backend.adopt(litellm, httpx.MockTransport(answer))
         asked: dict[str, Any] = {
             "model": MODELS.get(name, shape.model), "max_tokens": 9,
-            "messages": [{"role": "user", "content": "hello"}],
+            "messages": [{"role": "user", "content": said}],
         }  # fmt: skip
         if body and body in (shape.tool, shape.tool_stream):
-            asked["tools"] = [{"type": "function", "function": TOOL}]
+            strict = {} if sent is None else {"strict": True}
+            asked["tools"] = [{"type": "function", "function": {**TOOL, **strict}}]
         deadlines = Deadlines(head_s=20, idle_s=20)
         call = Call("/chat/completions", json.dumps(asked).encode(), stream, deadlines=deadlines)
         exchange = await backend.open(call)
+        if sent is not None:
+            sent.append(call.transmission.ignored)
         told = await read_all(exchange, 100_000)
         if exchange.status != 200:
             return exchange.status
@@ -155,6 +163,30 @@ async def test_a_tools_call(target, shape: WireShape, name: str) -> None:
         *said, usage = await target(shape, name, body, stream=stream)
         assert said == ["", [("look", ARGUMENTS)], "tool_calls"]
         check_counts(shape, usage, told=True)
+
+
+@pytest.mark.parametrize(("shape", "name"), [case for case in CASES if case.values[0].tool])
+async def test_that_calls_shall_fit_their_schema_is_told_or_named(target, shape, name) -> None:
+    """Red before: it vanished at seven of these without a word."""
+    for body, stream in ((shape.tool, False), (shape.tool_stream, True)):
+        sent: list[Any] = []
+        await target(shape, name, body, stream=stream, sent=sent)
+        *bodies, ignored = sent
+        assert (b'"strict"' in bodies[-1]) == ("tools.strict" not in ignored)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+async def test_a_sound_is_told_or_named(target, name: str) -> None:
+    """Red before: to Claude it vanished without a word."""
+    shape = next(case.values[0] for case in CASES if case.values[1] == name)
+    sent: list[Any] = []
+    data = "UklGRiQAAABXQVZF" * 40
+    sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+    said = [{"type": "text", "text": "hello"}, sound]
+    await target(shape, name, shape.whole, sent=sent, said=said)
+    *bodies, ignored = sent
+    left = () if data.encode() in bodies[-1] else ("messages.input_audio",)
+    assert ignored == left == (() if name == "gemini" else ("messages.input_audio",))
 
 
 @pytest.mark.parametrize(("shape", "name"), CASES)

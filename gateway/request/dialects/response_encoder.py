@@ -112,7 +112,7 @@ class ResponseEncoder(ABC):
         """Close every block; afterwards the answer is whole, and `document` has all of it."""
         if self._over:
             return b""
-        out = [*self._start_once(), *self._end_nameless()]
+        out = [*self._start_once(), *self._tell_rest()]
         for block in self.blocks:
             out += self._close(block)
         return b"".join(out)
@@ -135,8 +135,13 @@ class ResponseEncoder(ABC):
         """Return the answer as far as it came before a failure, where the dialect has a form."""
         return None
 
-    def note_events(self) -> None:  # noqa: B027  (most dialects have no replay)
-        """Record from now on into which pieces the answer is cut, for a replay."""
+    def end_cancelled(self) -> bytes:
+        """Return the last events of an answer that was cancelled; most dialects have none."""
+        self._over = True
+        return b""
+
+    def note_events(self) -> None:  # noqa: B027  (of most dialects none is told once more)
+        """Note from here on in which pieces the answer is told."""
 
     @property
     def noted_events(self) -> Sequence[Sequence[Any]]:
@@ -156,7 +161,7 @@ class ResponseEncoder(ABC):
         for piece in pieces(choice.get("message")):
             for _ in self._encode_piece(piece):
                 pass
-        for _ in self._end_nameless():
+        for _ in self._tell_rest():
             pass
         for _ in self._cite(choice.get("message")):
             pass
@@ -237,8 +242,8 @@ class ResponseEncoder(ABC):
                 return
         yield from self._tell(kind, block, piece)
 
-    def _end_nameless(self) -> Iterator[bytes]:
-        """Encode the calls whose names never came."""
+    def _tell_rest(self) -> Iterator[bytes]:
+        """Tell what comes with the end alone: calls whose names never came."""
         for piece in self._nameless.values():
             yield from self._tell("call", None, piece)
         self._nameless.clear()

@@ -175,6 +175,13 @@ class ResponsesEncoder(ResponseEncoder):
         item = self._item(block, self._status_of(block))
         yield self._format_event("response.output_item.done", output_index=block.index, item=item)
 
+    def _tell_rest(self) -> Iterator[bytes]:
+        """Tell a provider's words on why it refuses, too, where the model has said none."""
+        yield from super()._tell_rest()
+        words = (self.details or {}).get("explanation")
+        if words and isinstance(words, str) and all(b.kind != "refusal" for b in self.blocks):
+            yield from self._tell("refusal", None, ContentPiece("refusal", words))
+
     def on_finish(self) -> Iterator[bytes]:
         response = self.document()
         yield self._format_event(f"response.{response['status']}", response=response)
@@ -201,6 +208,14 @@ class ResponsesEncoder(ResponseEncoder):
         if response is None:
             return super().end_stream()
         return self._format_event("response.failed", response=response)
+
+    def end_cancelled(self) -> bytes:
+        """Return what a stored answer that was cancelled is told by, too."""
+        if self._over:
+            return b""
+        self._over = True
+        begun, response = b"".join(self._start_once()), self.state_document("cancelled")
+        return begun + self._format_event("response.cancelled", response=response)
 
     def document(self) -> dict[str, Any]:
         for block in filter(self._lacks_arguments, self.blocks):

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gateway.request.dialects.response_encoder import event
 
 PICTURE: Final = "image_generation_call"
+_CUT: Final = ("failed", "cancelled")
 _TEXTS: Final = {"output_text": "text", "refusal": "refusal", "reasoning_text": "text"}
 # The growing member and its event, by type of an item without parts.
 _GROWING: Final = {
@@ -37,14 +38,15 @@ def replay_events(
 ) -> Iterator[bytes]:
     """Yield the answer's events whose numbers are beyond `starting_after`.
 
-    `told` has the records of `note_event`, except the last event. That is always sent to a client
-    with more events than are known here, as for an answer that was cancelled.
+    `told`: what `note_event` has of them, but the last. That comes in any case to a client that
+    has as many events as are known here, or more, of an answer that broke off: others were told.
     """
     first = 0 if starting_after is None else starting_after + 1
     events = list(_events(response))
     if told:
         events = [*_as_told(events, told), events[-1]]
-    left = events[-1:] if first > len(events) else events[first:]
+    is_cut = not told and response["status"] in _CUT
+    left = events[-1:] if first + is_cut > len(events) else events[first:]
     for number, (name, members) in enumerate(left, first):
         yield event(name, {"type": name, "sequence_number": number, **members})
 

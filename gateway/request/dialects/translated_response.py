@@ -182,6 +182,13 @@ class TranslatedResponse(ClientResponse):
         if data or not more:
             await super().body(data, more=more)
 
+    async def tell_broken(self, event: bytes) -> None:
+        """Say what broke a stream; nothing did where its client had its answer cancelled."""
+        if self.voice is None or self.ended_by != CANCELLED:
+            await super().tell_broken(event)
+        else:
+            await super().body(self.voice.end_cancelled(), more=False)
+
     async def _end(self, voice: ResponseEncoder) -> bytes:
         """Return the last events, after storing the answer."""
         voice.elapsed_s = int(self._clock() - self.opened_s)

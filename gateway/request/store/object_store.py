@@ -36,6 +36,7 @@ from ledger.stored_objects import (
     SealedObject,
     StorageBounds,
 )
+from ledger.stored_progress import ObjectProgress, find_progress
 
 FILE = "stored.sqlite3"
 ID_CHARACTERS = 256
@@ -109,6 +110,10 @@ class ObjectStore:
             return None
         found = await self._call(rows.find_object, team_id, object_id, now_us=self.wall_us())
         return None if found is None else await self._reach(self._open, found)
+
+    async def find_progress(self, team_id: str, object_id: str) -> ObjectProgress | None:
+        """Return how the object stands; raises 503 as `find`."""
+        return await self._call(find_progress, team_id, object_id, now_us=self.wall_us())
 
     async def find_many(self, team_id: str, ids: Sequence[str]) -> dict[str, StoredDocument]:
         """Return the existing objects by id. Raises 503 as `find`.

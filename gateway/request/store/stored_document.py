@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ledger.stored_objects import UNFINISHED
+from ledger.stored_progress import ObjectProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +32,15 @@ class StoredDocument:
         """Return the names that its encryption is bound to."""
         return self.team_id, self.id, self.kind, self.residency
 
+    @property
+    def progress(self) -> ObjectProgress:
+        """Return how it stands, as a look at its row alone finds it."""
+        return ObjectProgress(self.status, self.lease_us, self.cancel_us)
+
     def with_content(self, content: Any) -> "StoredDocument":
         """Return the object with other content."""
         return replace(self, content=content)
 
     def status_at(self, now_us: int) -> str | None:
-        """Return the status: cancelled once that is requested, failed if its worker is gone."""
-        if self.status not in UNFINISHED:
-            return self.status
-        if self.cancel_us is not None:
-            return "cancelled"
-        left = self.lease_us is not None and self.lease_us < now_us
-        return "failed" if left else self.status
+        """Return how it stands: cancelled once that is asked for, failed with its worker."""
+        return self.progress.status_at(now_us)

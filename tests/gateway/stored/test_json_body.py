@@ -50,6 +50,24 @@ async def test_what_is_none(parts, media: str, kind: str) -> None:
     assert raised.value.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("body", "words", "param"),
+    [
+        (b"[1]", "must be a JSON object", None),
+        (b'{"a":NaN}', r"not valid JSON: .* \(byte 5\)", None),
+        (b'{"a":"\\ud800"}', "`a` holds invalid Unicode", "a"),
+        (b'{"a":"\xff"}', "`a` holds invalid Unicode", "a"),
+        (b"\xef\xbb\xbf{}", r"not valid JSON: .* \(byte 0\)", None),
+        (b'{"a":1,"a":2}', "`a` stands twice", "a"),
+    ],
+)
+async def test_the_words_name_what_is_wrong(body: bytes, words: str, param: str | None) -> None:
+    """Red before: most were told that they must be a JSON object."""
+    with pytest.raises(RequestError, match=words) as raised:
+        await read_json_object(request_of(body), LIMITS)
+    assert raised.value.param == param
+
+
 async def test_a_client_that_hangs_up(monkeypatch) -> None:
     request = request_of()
 

@@ -366,3 +366,24 @@ def test_a_picture_that_lies_elsewhere_and_sound_are_text(answer_of) -> None:
     output = json.loads(encode_whole(voice(), answer_of(message)))["output"]
     texts = [part["text"] for item in output for part in item["content"]]
     assert texts == ["see\n![picture](https://a/b.png)\n"]
+
+
+@pytest.mark.parametrize("said", [{}, {"content": "So far"}, {"refusal": "No."}])
+def test_why_a_provider_refuses_is_told_where_the_model_says_nothing(events, said: dict) -> None:
+    """Red before: clients saw an empty answer, and no word of the reason."""
+    details = {"type": "refusal", "category": "bio", "explanation": "It may harm."}
+    choice = {"index": 0, "finish_reason": "content_filter", "stop_details": details}
+    whole = json.loads(
+        encode_whole(voice(), json.dumps({"choices": [{**choice, "message": said}]}).encode())
+    )
+    last = whole["output"][-1]
+    assert (whole["status"], last["status"]) == ("incomplete", "incomplete")
+    words = said.get("refusal", "It may harm.")
+    assert last["content"] == [{"type": "refusal", "refusal": words}]
+    assert len(whole["output"]) == 1 + ("content" in said)
+    chunk = b"data: " + json.dumps({"choices": [{**choice, "delta": said}]}).encode() + b"\n\n"
+    told = streamed(events, chunk)
+    assert [event["delta"] for event in told if event["type"] == "response.refusal.delta"] == [
+        words
+    ]
+    assert told[-1]["response"]["output"] == whole["output"]

@@ -75,6 +75,30 @@ def test_cancelling_ends_it_and_books_what_was_made(stack, finished, patiently) 
     assert finished(queued)["status"] == "cancelled"
 
 
+def test_a_stream_that_is_cancelled_ends_as_its_stored_answer_does(stack, finished) -> None:
+    """Red before: it failed, since "the request took too long"."""
+    told = []
+    asked = {**LONG, "stream": True}
+    with stack.client.stream(
+        "POST", stack.url + RESPONSES, json=asked, headers=stack.headers()
+    ) as s:
+        for line in s.iter_lines():
+            if not line.startswith("data: "):
+                continue
+            told.append(json.loads(line[6:]))
+            if told[-1]["type"].endswith("text.delta") and len(told) < 8:
+                answered(stack.post(f"{RESPONSES}/{told[0]['response']['id']}/cancel", {}))
+    last = told[-1]
+    assert (last["type"], last["response"]["status"]) == ("response.cancelled", "cancelled")
+    assert "error" not in {event["type"] for event in told}
+    assert last["response"]["error"] is None
+    stored = finished(told[0]["response"])
+    assert (stored["status"], stored["error"]) == ("cancelled", None)
+    path = f"{RESPONSES}/{stored['id']}?stream=true&starting_after={last['sequence_number'] - 1}"
+    (again,) = events_in(stack.get(path).text)
+    assert (again["type"], again["sequence_number"]) == (last["type"], last["sequence_number"])
+
+
 def test_only_a_background_response_is_cancelled(stack) -> None:
     made = answered(stack.post(RESPONSES, {**ASK, "background": False}))
     assert stack.post(f"{RESPONSES}/{made['id']}/cancel", {}).status_code == 400

@@ -173,6 +173,7 @@ async def test_a_compaction_stands_for_what_it_sums_up(open_store, expand, kind:
         with pytest.raises(RequestError) as raised:
             await expand(store, input=[{"type": "compaction", "encrypted_content": data}])
         assert raised.value.param == "input[0]"
+        assert "Leave the item out" in raised.value.message, "red before: no fix was named"
 
 
 @pytest.mark.parametrize(

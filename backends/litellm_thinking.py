@@ -1,0 +1,34 @@
+"""Efforts of thinking as LiteLLM tells them to Claude: budgets of tokens below an answer's cap.
+
+Anthropic refuses a budget that is not below the cap; OpenAI's clients know no budgets.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+EFFORT: Final = "reasoning_effort"
+# Providers whose requests to Claude LiteLLM writes itself; others are told the effort.
+_WITH_BUDGETS: Final = frozenset(
+    ("anthropic", "azure_ai", "bedrock", "databricks", "vertex_ai", "vertex_ai_beta")
+)
+_FALLING: Final = ("max", "xhigh", "high", "medium", "low", "minimal")
+
+
+def fitting_effort(
+    litellm: Any, prefix: str, body: Mapping[str, Any], caps: tuple[str, ...]
+) -> str | None:
+    """Return the effort asked for, or the next lower one whose budget is below the cap, if any.
+
+    `prefix`: LiteLLM's name of the provider. `caps`: the members that may bound the answer.
+    """
+    asked = body.get(EFFORT)
+    bounds = [body[name] for name in caps if isinstance(body.get(name), int)]
+    is_claude = prefix in _WITH_BUDGETS and "claude" in str(body["model"]).lower()
+    if not (is_claude and bounds and asked in _FALLING):
+        return None if asked is None else str(asked)
+    told = litellm.AnthropicConfig.map_reasoning_effort
+    for effort in _FALLING[_FALLING.index(asked) :]:
+        thinking = told(effort, model=str(body["model"]), custom_llm_provider=prefix) or {}
+        if thinking.get("budget_tokens", 0) < min(bounds):  # some models have no budget
+            return effort
+    return None

@@ -1,0 +1,53 @@
+"""What a text cites of the web, as chat tells it: `annotations` of the kind `url_citation`. Pure.
+
+Chat has no form for what is cited of documents that the client sent.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+_WEB: Final = ("http://", "https://")
+_OTHER: Final = "provider_specific_fields"  # of LiteLLM's: what it has no member for
+
+
+def url_annotations(citations: Any, start: int, end: int) -> list[dict[str, Any]]:
+    """Return annotations of Anthropic's citations, for the text between two positions."""
+    found = []
+    for citation in citations if isinstance(citations, list) else ():
+        told = citation if isinstance(citation, dict) else {}
+        address, title = told.get("url") or told.get("source"), told.get("title")
+        if isinstance(address, str) and address.startswith(_WEB):
+            place = {"start_index": start, "end_index": end}
+            cited = {"url": address, "title": title if isinstance(title, str) else "", **place}
+            found.append({"type": "url_citation", "url_citation": cited})
+    return found
+
+
+def add_annotations(said: Any, before: int = 0) -> None:
+    """Add to LiteLLM's message, or a change of one, what it cites beside chat's members.
+
+    `before`: characters that were said by then. The end of the text so far is the place of what
+    nobody says the text of.
+    """
+    other = said.get(_OTHER) if isinstance(said, dict) else None
+    if not isinstance(other, dict) or said.get("annotations"):
+        return
+    text = said.get("content")
+    text = text if isinstance(text, str) else ""
+    found = []
+    for citation in _flat([other.get("citations"), other.get("citation")]):
+        supported = citation.get("supported_text")
+        start = text.find(supported) if isinstance(supported, str) and supported else -1
+        end = len(text) if start < 0 else start + len(str(supported))
+        found += url_annotations([citation], before + (end if start < 0 else start), before + end)
+    if found:
+        said["annotations"] = found
+
+
+def _flat(value: Any) -> Iterable[dict[str, Any]]:
+    """Yield the objects of lists in lists."""
+    if isinstance(value, dict):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
